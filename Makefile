@@ -1,0 +1,47 @@
+# make demo, make test: each does all the set-up it needs.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+DEMO ?= demo
+
+.PHONY: help demo test check install install-test benchmark clean
+
+help:
+	@echo "make demo       install, then run what there is on a small dataset"
+	@echo "make test       install with the test extras, then ruff, mypy and all tests"
+	@echo "make benchmark  time the kernels beside what one would use instead"
+	@echo "make clean      remove the environment and what the demo wrote"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# A stamp is remade whenever what is installed may have changed.
+$(VENV)/.install: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.install-test: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[test]'
+	touch $@ $(VENV)/.install
+
+install: $(VENV)/.install
+
+install-test: $(VENV)/.install-test
+
+demo: install
+	$(BIN)/python examples/demo.py $(DEMO)
+
+check: install-test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: check
+	$(BIN)/python -m pytest -q -n auto
+
+benchmark: install
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[benchmark]'
+	$(BIN)/python benchmarks/kernels.py
+
+clean:
+	rm -rf $(VENV) $(DEMO)

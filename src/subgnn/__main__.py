@@ -1,0 +1,5 @@
+"""``python -m subgnn``."""
+
+from subgnn.cli.app import run
+
+run()

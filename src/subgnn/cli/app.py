@@ -1,0 +1,93 @@
+"""``subgnn``: the verbs, and how errors leave the program.
+
+Exit 0: done. 2: the user's mistake, one line on stderr. 1: ours. 130: interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Annotated
+
+import typer
+
+from subgnn import __version__
+from subgnn.cli.data import data
+from subgnn.cli.info import info
+from subgnn.cli.output import print_error, print_line, warnings_as_lines
+from subgnn.errors import UserError
+
+app = typer.Typer(
+    name="subgnn",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Learn to predict what a subgraph is: its position, neighbourhood and structure in one large graph.",
+)
+app.command()(info)
+app.add_typer(data, name="data")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print_line(f"subgnn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+    debug: Annotated[
+        bool,
+        typer.Option("--debug", help="Show the traceback of an error. Works behind any verb, as does SUBGNN_DEBUG=1."),
+    ] = False,
+) -> None:
+    """Learn to predict what a subgraph is."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in given or bool(os.environ.get("SUBGNN_DEBUG"))
+    try:
+        with warnings_as_lines():
+            code = app(args=[a for a in given if a != "--debug"], prog_name="subgnn", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except KeyboardInterrupt:
+        print_error("interrupted")
+        return 130
+    except BrokenPipeError:
+        # The reader of our output has left; what it wanted it has.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        return _explain(error)
+
+
+def _explain(error: Exception) -> int:
+    if isinstance(error, UserError):
+        print_error(str(error))
+        return 2
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return 2
+    usage = getattr(error, "format_message", None)
+    if usage is not None:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "subgnn"
+        print_error(f"{command}: {usage().rstrip('.')}; see {command} --help")
+        return 2
+    print_error(
+        f"subgnn failed: {type(error).__name__}: {error}; this is our mistake: run again with --debug and report it"
+    )
+    return 1
+
+
+def run() -> None:
+    """Entry point of the installed command."""
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""``subgnn info``."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata
+from typing import Any
+
+import numba
+
+from subgnn import __version__
+from subgnn.cache import cache_folder
+from subgnn.cli.output import JsonFlag, print_json, print_table
+
+_PACKAGES = (
+    "numpy",
+    "scipy",
+    "numba",
+    "pyarrow",
+    "torch",
+    "torch_geometric",
+    "lightning",
+    "torchmetrics",
+    "scikit-learn",
+    "networkx",
+)
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _devices() -> list[str]:
+    import torch
+
+    found = ["cpu"]
+    found += [f"cuda:{i} {torch.cuda.get_device_name(i)}" for i in range(torch.cuda.device_count())]
+    if torch.backends.mps.is_available():
+        found.append("mps")
+    return found
+
+
+def gather() -> dict[str, Any]:
+    """What a report of a problem should carry."""
+    return {
+        "subgnn": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {package: _version(package) for package in _PACKAGES},
+        "devices": _devices(),
+        "threads": {
+            "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+            "numba": numba.get_num_threads(),
+        },
+        "cache": str(cache_folder()),
+    }
+
+
+def info(json: JsonFlag = False) -> None:
+    """Show versions, devices, threads and the cache folder."""
+    found = gather()
+    if json:
+        print_json(found)
+        return
+    rows = [("subgnn", found["subgnn"]), ("python", found["python"]), ("platform", found["platform"])]
+    rows += list(found["packages"].items())
+    rows += [("devices", ", ".join(found["devices"]))]
+    rows += [
+        ("threads", f"{found['threads']['numba']} of {found['threads']['cpus']} processors"),
+        ("cache", found["cache"]),
+    ]
+    print_table("subgnn info", ("what", "value"), rows)

@@ -1,0 +1,72 @@
+"""How verbs speak: one JSON object or a short table on stdout; warnings and errors, a line each, on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from subgnn.errors import DataWarning
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, and nothing else there.")]
+IdBase = Annotated[
+    int | None,
+    typer.Option(
+        "--id-base",
+        min=0,
+        max=1,
+        help="What the files count nodes from, 0 or 1; by default what dataset.json says, else 0.",
+    ),
+]
+
+
+def print_json(value: Any) -> None:
+    """One JSON object."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A short table; columns of numbers are aligned to the right."""
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=box.SIMPLE_HEAD)
+    for i, name in enumerate(header):
+        numeric = bool(rows) and all(row[i][:1].isdigit() or row[i] == "" for row in rows)
+        table.add_column(
+            name,
+            justify="right" if numeric else "left",
+            overflow="fold",
+            no_wrap=all(" " not in row[i] for row in rows),
+        )
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False, markup=False).print(table)
+
+
+def print_line(text: str) -> None:
+    """A line of plain text."""
+    sys.stdout.write(text + "\n")
+
+
+def print_error(text: str) -> None:
+    """One line on stderr."""
+    sys.stderr.write(" ".join(text.split()) + "\n")
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Show what was mended as ``warning: ...`` on stderr."""
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        print_error(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DataWarning)
+        warnings.showwarning = show
+        yield

@@ -1,0 +1,1 @@
+"""The data model, and everything that fills it."""

@@ -1,0 +1,106 @@
+"""One dataset, other files: folder, bundle, graph files of other libraries, tables with ids of any kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats import read_dataset
+from subgnn.data.formats.bundle import SUFFIX, is_bundle, write_bundle
+from subgnn.data.formats.folder import write_folder
+from subgnn.data.formats.graph_files import READERS, read_graph_file
+from subgnn.data.formats.subgraph_text import read_subgraphs
+from subgnn.data.formats.tables import SUFFIXES, is_table, read_edge_table, read_membership_table
+from subgnn.data.graph import Graph
+from subgnn.data.problems import Problems
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.errors import DataError
+from subgnn.ragged import Ragged
+
+Layout = Literal["folder", "bundle"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """Which columns of a table of edges mean what; the first two are the ends where nothing is said."""
+
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+
+
+def convert(
+    source: Path,
+    destination: Path,
+    *,
+    to: Layout | None = None,
+    subgraphs: Path | None = None,
+    columns: TableColumns | None = None,
+    directed: bool = False,
+    id_base: int | None = None,
+    compress: bool = False,
+    overwrite: bool = False,
+) -> tuple[Dataset, Layout]:
+    """Read a dataset or a graph and write it in another form.
+
+    Args:
+        source: a dataset folder or bundle; or a graph alone: CSV, TSV, Parquet, GraphML, GML, node-link JSON, PyG .pt,
+            scipy .npz, Matrix Market .mtx.
+        to: what to write; by default a folder becomes a bundle, everything else a folder, and a destination that ends
+            in ``.subgnn`` is a bundle.
+        subgraphs: for a graph alone, its subgraphs: a table of memberships or a subgraphs.tsv.
+        columns: for a table of edges.
+        directed: for a table of edges, keep orientations.
+        compress: gzip the edge list of a folder.
+    """
+    if destination.suffix == SUFFIX and to is None:
+        to = "bundle"
+    layout: Layout = to if to is not None else "bundle" if source.is_dir() else "folder"
+    if not source.exists():
+        raise DataError("no such file or folder", where=str(source), hint="check the path")
+    dataset = _read(source, subgraphs, columns or TableColumns(), directed, id_base)
+    if layout == "bundle":
+        write_bundle(dataset, destination, overwrite=overwrite)
+    else:
+        write_folder(dataset, destination, compress=compress, overwrite=overwrite)
+    return dataset, layout
+
+
+def _read(source: Path, subgraphs: Path | None, columns: TableColumns, directed: bool, id_base: int | None) -> Dataset:
+    if source.is_dir() or is_bundle(source):
+        if subgraphs is not None:
+            raise DataError(
+                "a dataset has subgraphs of its own", where=str(subgraphs), hint="--subgraphs goes with a graph alone"
+            )
+        return read_dataset(source, id_base=id_base)
+    if is_table(source):
+        graph = read_edge_table(
+            source, source=columns.source, target=columns.target, weight=columns.weight, directed=directed
+        )
+        members = None if subgraphs is None else read_membership_table(subgraphs, graph)
+    elif source.suffix in READERS:
+        graph = read_graph_file(source)
+        members = None if subgraphs is None else _read_members(subgraphs, graph, id_base)
+    else:
+        accepted = ", ".join((*SUFFIXES, *READERS, SUFFIX))
+        raise DataError(
+            f"unknown kind of file '{source.suffix}'", where=str(source), hint=f"accepted: a dataset folder, {accepted}"
+        )
+    none = SubgraphSet(nodes=Ragged.from_rows([]))
+    return Dataset(name=source.name.split(".")[0], graph=graph, subgraphs=members or none)
+
+
+def _read_members(path: Path, graph: Graph, id_base: int | None) -> SubgraphSet:
+    if path.name.endswith((".csv", ".csv.gz", ".parquet")):
+        return read_membership_table(path, graph)
+    if graph.names is not None and any(name.isdigit() for name in graph.names.primary):
+        hint = "write the subgraphs as a CSV with columns subgraph,node,label,split"
+        raise DataError("the graph calls its nodes by numbers of its own", where=str(path), hint=hint)
+    problems = Problems()
+    subgraphs = read_subgraphs(path, problems, num_nodes=graph.num_nodes, names=graph.names, id_base=id_base or 0)
+    problems.stop()
+    if subgraphs is None:
+        raise DataError("nothing could be read", where=str(path))
+    return subgraphs

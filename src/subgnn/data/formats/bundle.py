@@ -1,0 +1,242 @@
+"""A dataset as one binary file that opens by memory map, in milliseconds whatever its size.
+
+The file is in the safetensors layout, so other tools can read its arrays: eight bytes with the length of a JSON header,
+the header (name, type, shape and place of each array, and our metadata), then the arrays, widest types first so that
+each is aligned. Opening checks the header against the length of the file and the arrays against each other;
+:func:`verify_bundle` reads all of it and compares checksums, as ``subgnn data check`` does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats.text import appearing
+from subgnn.data.graph import Dropped, Graph
+from subgnn.data.strings import NodeNames, Strings
+from subgnn.data.subgraphs import SubgraphSet, Task
+from subgnn.errors import DataError
+from subgnn.ragged import Ragged
+
+SUFFIX = ".subgnn"
+_FORMAT, _VERSION = "subgnn-bundle", 1
+_ALIGN = 64
+_MAX_HEADER = 100_000_000
+_TYPES = {"I64": "<i8", "F64": "<f8", "I32": "<i4", "F32": "<f4", "F16": "<f2", "I8": "|i1", "U8": "|u1"}
+_TYPE_NAMES = {np.dtype(numpy_name): name for name, numpy_name in _TYPES.items()}
+_AGAIN = "convert the dataset again"
+
+
+def is_bundle(path: Path) -> bool:
+    """Whether a file has the beginnings of a bundle."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(8 + 256)
+    except OSError:
+        return False
+    return path.suffix == SUFFIX or _FORMAT.encode() in head
+
+
+def write_bundle(dataset: Dataset, path: Path, *, overwrite: bool = False) -> None:
+    """Write a dataset as a bundle; it appears whole or not at all."""
+    arrays = {name: _storable(name, array) for name, array in _arrays(dataset).items()}
+    arrays = dict(sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])))
+    header: dict[str, Any] = {"__metadata__": _metadata(dataset, arrays)}
+    place = 0
+    for name, array in arrays.items():
+        header[name] = {
+            "dtype": _TYPE_NAMES[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [place, place + array.nbytes],
+        }
+        place += array.nbytes
+    text = json.dumps(header, ensure_ascii=True, separators=(",", ":")).encode()
+    text += b" " * (-(8 + len(text)) % _ALIGN)
+    with appearing(path, overwrite=overwrite) as temporary, temporary.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little"))
+        file.write(text)
+        for array in arrays.values():
+            file.write(np.ascontiguousarray(array).data)
+
+
+def _storable(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    plain = np.asarray(array)
+    if plain.dtype not in _TYPE_NAMES:
+        raise DataError(f"{name} has type {plain.dtype}", where="bundle", hint=f"accepted: {', '.join(_TYPES)}")
+    return plain
+
+
+def _arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
+    graph, subgraphs = dataset.graph, dataset.subgraphs
+    arrays: dict[str, NDArray[Any] | None] = {
+        "graph.offsets": graph.offsets,
+        "graph.neighbors": graph.neighbors,
+        "graph.weights": graph.weights,
+        "graph.features": graph.features,
+        "subgraphs.offsets": subgraphs.nodes.offsets,
+        "subgraphs.nodes": subgraphs.nodes.values,
+        "subgraphs.targets": subgraphs.targets,
+        "subgraphs.splits": subgraphs.splits,
+    }
+    texts = {f"names.{i}": column for i, column in enumerate(graph.names.columns.values())} if graph.names else {}
+    if subgraphs.names is not None:
+        texts["subgraphs.names"] = subgraphs.names
+    for name, column in texts.items():
+        arrays[name + ".bytes"], arrays[name + ".offsets"] = column.rows.values, column.rows.offsets
+    return {name: array for name, array in arrays.items() if array is not None}
+
+
+def _metadata(dataset: Dataset, arrays: dict[str, NDArray[Any]]) -> dict[str, str]:
+    """Safetensors metadata: text to text."""
+    graph, names = dataset.graph, dataset.graph.names
+    content = {
+        "name": dataset.name,
+        "card": dataset.card,
+        "directed": graph.directed,
+        "dropped": [graph.dropped.self_loops, graph.dropped.duplicates],
+        "graph_hash": graph.content_hash,
+        "columns": list(names.columns) if names else [],
+        "primary": names.primary_column if names else "",
+        "task": dataset.subgraphs.task,
+        "classes": list(dataset.subgraphs.classes),
+        "checksum": _checksum(arrays),
+    }
+    return {"format": _FORMAT, "version": str(_VERSION), "content": json.dumps(content)}
+
+
+def _checksum(arrays: dict[str, NDArray[Any]]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(arrays[name]).data)
+    return digest.hexdigest()
+
+
+def read_bundle(path: Path) -> Dataset:
+    """Open a bundle; nothing but its header is read until an array is used."""
+    return _open(path)[0]
+
+
+def verify_bundle(path: Path) -> None:
+    """Read all of a bundle and raise :class:`DataError` unless it is as it was written."""
+    dataset, arrays, content = _open(path)
+    if _checksum(arrays) != content["checksum"]:
+        raise DataError(
+            "the content does not match its checksum", where=str(path), hint=f"the file is damaged; {_AGAIN}"
+        )
+    graph = dataset.graph
+    Ragged(graph.neighbors, graph.offsets).validate(str(path))
+    for what, values in (("graph.neighbors", graph.neighbors), ("subgraphs.nodes", dataset.subgraphs.nodes.values)):
+        if len(values) and (int(values.min()) < 0 or int(values.max()) >= graph.num_nodes):
+            raise DataError(f"{what} names a node that is not in the graph", where=str(path), hint=_AGAIN)
+
+
+def _open(path: Path) -> tuple[Dataset, dict[str, NDArray[Any]], dict[str, Any]]:
+    header, data = _read_header(path)
+    metadata = header.pop("__metadata__")
+    arrays = {name: _array(path, name, entry, data) for name, entry in header.items()}
+    try:
+        content = json.loads(metadata["content"])
+        dataset = _dataset(arrays, content)
+        fits = _fits(dataset)
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError):
+        raise DataError("the bundle lacks a part, or has one of a wrong kind", where=str(path), hint=_AGAIN) from None
+    if not fits:
+        raise DataError("the parts of the bundle do not fit together", where=str(path), hint=_AGAIN)
+    return dataset, arrays, content
+
+
+def _read_header(path: Path) -> tuple[dict[str, Any], NDArray[np.uint8]]:
+    try:
+        whole = np.memmap(path, np.uint8, mode="r").view(np.ndarray)
+    except FileNotFoundError:
+        raise DataError("no such file", where=str(path), hint="check the path") from None
+    except (ValueError, OSError) as error:
+        raise DataError(
+            "this cannot be read as a bundle", where=str(path), hint=f"is it an empty file? {_AGAIN}"
+        ) from error
+    foreign = DataError(
+        "this is no subgnn bundle", where=str(path), hint="make one with subgnn data convert DIR --out FILE"
+    )
+    length = int.from_bytes(whole[:8].tobytes(), "little")
+    if len(whole) < 8 or not 2 <= length <= _MAX_HEADER:
+        raise foreign
+    if 8 + length > len(whole):
+        raise DataError("the bundle ends within its header", where=str(path), hint=f"was it copied whole? {_AGAIN}")
+    try:
+        header = json.loads(whole[8 : 8 + length].tobytes().decode())
+        metadata = header["__metadata__"]
+        if metadata["format"] != _FORMAT:
+            raise foreign
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise foreign from None
+    if metadata.get("version") != str(_VERSION):
+        hint = f"this release reads version {_VERSION}; {_AGAIN}"
+        raise DataError(f"a bundle of version {metadata.get('version')}", where=str(path), hint=hint)
+    return cast("dict[str, Any]", header), whole[8 + length :]
+
+
+def _array(path: Path, name: str, entry: Any, data: NDArray[np.uint8]) -> NDArray[Any]:
+    try:
+        dtype = np.dtype(_TYPES[entry["dtype"]])
+        shape = tuple(int(extent) for extent in entry["shape"])
+        begin, end = (int(place) for place in entry["data_offsets"])
+        size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+        if min(shape, default=0) < 0 or begin < 0 or end - begin != size:
+            raise ValueError
+    except (KeyError, ValueError, TypeError, OverflowError):
+        raise DataError(f"the header misdescribes {name}", where=str(path), hint=_AGAIN) from None
+    if end > len(data):
+        what = f"the bundle ends within {name} ({len(data):,} bytes of {end:,})"
+        raise DataError(what, where=str(path), hint=f"was it copied whole? {_AGAIN}")
+    return data[begin:end].view(dtype).reshape(shape)
+
+
+def _dataset(arrays: dict[str, NDArray[Any]], content: dict[str, Any]) -> Dataset:
+    def strings(name: str) -> Strings:
+        return Strings(Ragged(arrays[name + ".bytes"], arrays[name + ".offsets"]))
+
+    columns = {title: strings(f"names.{i}") for i, title in enumerate(content["columns"])}
+    graph = Graph(
+        offsets=arrays["graph.offsets"],
+        neighbors=arrays["graph.neighbors"],
+        weights=arrays.get("graph.weights"),
+        features=arrays.get("graph.features"),
+        names=NodeNames(columns, content["primary"]) if columns else None,
+        directed=bool(content["directed"]),
+        dropped=Dropped(*(int(count) for count in content["dropped"])),
+        known_hash=str(content["graph_hash"]),
+    )
+    subgraphs = SubgraphSet(
+        nodes=Ragged(arrays["subgraphs.nodes"], arrays["subgraphs.offsets"]),
+        task=cast(Task, content["task"]),
+        targets=arrays.get("subgraphs.targets"),
+        classes=tuple(str(c) for c in content["classes"]),
+        splits=arrays.get("subgraphs.splits"),
+        names=strings("subgraphs.names") if "subgraphs.names.bytes" in arrays else None,
+    )
+    return Dataset(name=str(content["name"]), graph=graph, subgraphs=subgraphs, card=dict(content["card"]))
+
+
+def _fits(dataset: Dataset) -> bool:
+    """Whether types and lengths agree, as far as the ends of the arrays tell."""
+    graph, subgraphs = dataset.graph, dataset.subgraphs
+    n, count = graph.num_nodes, len(subgraphs)
+    ragged = [Ragged(graph.neighbors, graph.offsets), subgraphs.nodes]
+    ragged += [column.rows for column in graph.names.columns.values()] if graph.names else []
+    ragged += [subgraphs.names.rows] if subgraphs.names else []
+    return (
+        all(r.offsets.dtype == np.int64 and r.offsets.ndim == r.values.ndim == 1 for r in ragged)
+        and all(len(r.offsets) > 0 and r.offsets[0] == 0 and r.offsets[-1] == len(r.values) for r in ragged)
+        and graph.neighbors.dtype == subgraphs.nodes.values.dtype == np.int32
+        and (graph.weights is None or len(graph.weights) == len(graph.neighbors))
+        and (graph.features is None or (graph.features.ndim == 2 and len(graph.features) == n))
+        and (graph.names is None or len(graph.names) == n)
+        and all(a is None or len(a) == count for a in (subgraphs.targets, subgraphs.splits, subgraphs.names))
+    )

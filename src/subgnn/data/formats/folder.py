@@ -1,0 +1,266 @@
+"""A dataset as a folder of text files; what each holds is in docs/data.md."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats.edge_list import EdgeList, line_of_edge, read_edge_list
+from subgnn.data.formats.node_table import read_node_table, write_node_table
+from subgnn.data.formats.subgraph_text import read_subgraphs
+from subgnn.data.formats.text import appearing, find_file, read_bytes, read_lines
+from subgnn.data.graph import Graph, check_features, plausible_nodes
+from subgnn.data.problems import Problems
+from subgnn.data.strings import NodeNames, Strings
+from subgnn.data.subgraphs import SPLITS, TASKS, SubgraphSet, Task
+from subgnn.errors import DataError, DataWarning, choices, excerpt
+
+EDGES, SUBGRAPHS, AUTHORS_SUBGRAPHS = "edge_list.txt", "subgraphs.tsv", "subgraphs.pth"
+NODES, FEATURES, CARD, SUBGRAPH_NAMES = "nodes.tsv", "features.npy", "dataset.json", "subgraph_names.tsv"
+
+
+def read_folder(folder: Path, problems: Problems, *, id_base: int | None = None) -> Dataset | None:
+    """Read a dataset folder; what is wrong goes to ``problems``, and None comes back where it is not whole.
+
+    Args:
+        id_base: what the files count nodes from; by default what the card says, else 0.
+    """
+    card = _gather(problems, lambda: _read_card(folder / CARD)) or {}
+    base = _card_int(card, "id_base", problems, folder) or 0 if id_base is None else id_base
+    names = _read_names(folder, problems, base)
+    declared = _card_int(card, "num_nodes", problems, folder)
+    if declared is None and names is not None:
+        declared = len(names)
+    edges, edge_path = _read_edges(folder, problems, names, base, declared)
+    features = _gather(problems, lambda: _read_features(folder / FEATURES))
+    num_nodes = declared if declared is not None or edges is None else _count_nodes(edges, features)
+    subgraph_path = find_file(folder, SUBGRAPHS, AUTHORS_SUBGRAPHS)
+    subgraphs = None
+    if subgraph_path is None:
+        problems.error(
+            str(folder / SUBGRAPHS),
+            "no such file",
+            f"the subgraphs are in {SUBGRAPHS} or the authors' {AUTHORS_SUBGRAPHS}",
+        )
+    else:
+        subgraphs = _gather(
+            problems,
+            lambda: read_subgraphs(
+                subgraph_path,
+                problems,
+                num_nodes=num_nodes if edges is None or len(edges.tails) or declared is not None else None,
+                names=names,
+                id_base=base,
+                task=_card_task(card, problems, folder),
+                subgraph_names=_read_subgraph_names(folder, problems),
+            ),
+        )
+    if problems.num_errors or edges is None or subgraphs is None or num_nodes is None:
+        return None
+    if not len(edges.tails) and declared is None:
+        # A graph without edges is as large as its subgraphs and features ask.
+        num_nodes = max(num_nodes, int(subgraphs.nodes.values.max()) + 1)
+    graph = _gather(problems, lambda: _build(edges, edge_path, num_nodes, names, features, card, problems))
+    if graph is None:
+        return None
+    return Dataset(name=str(card.get("name", folder.resolve().name)), graph=graph, subgraphs=subgraphs, card=card)
+
+
+def _gather(problems: Problems, read: Any) -> Any:
+    try:
+        return read()
+    except DataError as error:
+        problems.add(error)
+        return None
+
+
+def _read_card(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        card = json.loads(read_bytes(path).decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        raise DataError(
+            "this is no JSON", where=str(path), hint="a JSON object with name, source, licence, note is accepted"
+        ) from None
+    if not isinstance(card, dict):
+        raise DataError(f"a JSON {type(card).__name__}", where=str(path), hint="a JSON object is accepted")
+    return card
+
+
+def _card_int(card: dict[str, Any], key: str, problems: Problems, folder: Path) -> int | None:
+    value = card.get(key)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31):
+        problems.error(str(folder / CARD), f"{key} is {excerpt(str(value))}", "an integer from 0 is accepted")
+        return None
+    return value
+
+
+def _card_task(card: dict[str, Any], problems: Problems, folder: Path) -> Task | None:
+    task = card.get("task")
+    if task is not None and task not in TASKS:
+        problems.error(str(folder / CARD), f"unknown task {excerpt(str(task))}", choices(str(task), TASKS))
+        return None
+    return cast("Task | None", task)
+
+
+def _read_names(folder: Path, problems: Problems, id_base: int) -> NodeNames | None:
+    path = find_file(folder, NODES)
+    return None if path is None else _gather(problems, lambda: read_node_table(path, problems, id_base=id_base))
+
+
+def _read_subgraph_names(folder: Path, problems: Problems) -> Strings | None:
+    path = find_file(folder, SUBGRAPH_NAMES)
+    if path is None:
+        return None
+    found: Strings | None = _gather(problems, lambda: Strings.of(line.split("\t")[0] for _, line in read_lines(path)))
+    return found
+
+
+def _read_features(path: Path) -> NDArray[Any] | None:
+    if not path.is_file():
+        return None
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError, SyntaxError):
+        raise DataError(
+            "this is no .npy array of numbers, or a damaged one", where=str(path), hint="write it with numpy.save"
+        ) from None
+    if not isinstance(array, np.ndarray):
+        raise DataError(
+            "this is an archive of arrays", where=str(path), hint="one array, written with numpy.save, is accepted"
+        )
+    return array
+
+
+def _read_edges(
+    folder: Path, problems: Problems, names: NodeNames | None, id_base: int, declared: int | None
+) -> tuple[EdgeList | None, Path]:
+    path = find_file(folder, EDGES)
+    if path is None:
+        what = "no such file" if folder.is_dir() else "no such folder"
+        problems.error(
+            str(folder / EDGES if folder.is_dir() else folder), what, f"a dataset folder holds {EDGES} and {SUBGRAPHS}"
+        )
+        return None, folder / EDGES
+    before = problems.num_errors
+    edges = _gather(problems, lambda: read_edge_list(path, problems, names=names, id_base=id_base))
+    if edges is None or problems.num_errors > before:
+        return None, path
+    limit = declared if declared is not None else plausible_nodes(len(edges.tails))
+    if edges.num_nodes > limit:
+        high = np.maximum(edges.tails, edges.heads)
+        line = line_of_edge(read_bytes(path), int(np.argmax(high >= limit)))
+        what = f"node {int(high[high >= limit][0]) + id_base} is not in the graph"
+        hint = f"ids run {id_base}..{limit - 1 + id_base}" + (
+            "" if declared is not None else ", without large gaps; for other ids use data convert"
+        )
+        problems.error(f"{path}:{line}", what, hint)
+        return None, path
+    return edges, path
+
+
+def _count_nodes(edges: EdgeList, features: NDArray[Any] | None) -> int:
+    return max(edges.num_nodes, len(features) if features is not None and features.ndim else 0)
+
+
+def _build(
+    edges: EdgeList,
+    path: Path,
+    num_nodes: int,
+    names: NodeNames | None,
+    features: NDArray[Any] | None,
+    card: dict[str, Any],
+    problems: Problems,
+) -> Graph:
+    if features is not None:
+        features = check_features(features, num_nodes, where=str(path.with_name(FEATURES)))
+    if names is not None and len(names) != num_nodes:
+        raise DataError(
+            f"{len(names)} nodes, but the graph has {num_nodes}",
+            where=str(path.with_name(NODES)),
+            hint="one line a node",
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        graph = Graph.from_edges(
+            edges.tails,
+            edges.heads,
+            num_nodes=num_nodes,
+            weights=edges.weights,
+            names=names,
+            directed=bool(card.get("directed", False)),
+        )
+    if graph.dropped.self_loops or graph.dropped.duplicates:
+        problems.warn(
+            str(path),
+            f"{graph.dropped.self_loops:,} self loops and {graph.dropped.duplicates:,} repeated edges dropped",
+        )
+    return replace(graph, features=features)
+
+
+def write_folder(dataset: Dataset, folder: Path, *, compress: bool = False, overwrite: bool = False) -> None:
+    """Write a dataset as a folder of text files; it appears whole or not at all."""
+    with appearing(folder, overwrite=overwrite) as temporary:
+        temporary.mkdir()
+        _write_edges(temporary / (EDGES + ".gz" if compress else EDGES), dataset.graph)
+        _write_subgraphs(temporary / SUBGRAPHS, dataset.subgraphs)
+        if dataset.subgraphs.names is not None:
+            text = "".join(f"{name}\n" for name in dataset.subgraphs.names)
+            (temporary / SUBGRAPH_NAMES).write_text(text, encoding="utf-8", newline="\n")
+        if dataset.graph.names is not None:
+            write_node_table(temporary / NODES, dataset.graph.names)
+        if dataset.graph.features is not None:
+            np.save(temporary / FEATURES, np.asarray(dataset.graph.features), allow_pickle=False)
+        (temporary / CARD).write_text(json.dumps(_card(dataset), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _card(dataset: Dataset) -> dict[str, Any]:
+    """The card, with what the text files alone would not say."""
+    card = {**dataset.card, "name": dataset.name, "num_nodes": dataset.graph.num_nodes, "task": dataset.subgraphs.task}
+    card.pop("id_base", None)
+    if dataset.graph.directed:
+        card["directed"] = True
+    return card
+
+
+@contextmanager
+def _open_for_edges(path: Path) -> Iterator[BinaryIO]:
+    if path.suffix == ".gz":
+        # No name and no time in the header: the same edges give the same bytes.
+        with (
+            path.open("wb") as raw,
+            gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed,
+        ):
+            yield cast(BinaryIO, packed)
+    else:
+        with path.open("wb") as plain:
+            yield plain
+
+
+def _write_edges(path: Path, graph: Graph) -> None:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    tails, heads, weights = graph.edges()
+    columns = {"u": tails, "v": heads} | ({} if weights is None else {"w": weights})
+    options = csv.WriteOptions(include_header=False, delimiter=" ", quoting_style="none")
+    with _open_for_edges(path) as file:
+        csv.write_csv(pa.table(columns), file, options)
+
+
+def _write_subgraphs(path: Path, subgraphs: SubgraphSet) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for i, nodes in enumerate(subgraphs.nodes):
+            split = "" if subgraphs.splits is None else SPLITS[subgraphs.splits[i]]
+            file.write(f"{'-'.join(map(str, nodes.tolist()))}\t{subgraphs.label_text(i)}\t{split}\n")

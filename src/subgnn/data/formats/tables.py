@@ -1,0 +1,171 @@
+"""Edges and memberships as tables with ids of any kind: CSV or Parquet.
+
+Edges have a row an edge: two columns of node ids, and one of weights where it is named. Memberships have a row for each
+node of each subgraph: subgraph, node, label, split. Ids are text; nodes are numbered in the order of their ids, as
+numbers where all of them are.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.data.graph import Graph
+from subgnn.data.strings import NodeNames, is_id
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, split_labels
+from subgnn.errors import DataError, choices, excerpt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+
+
+def is_table(path: Path) -> bool:
+    """Whether the suffix is that of a table."""
+    return path.name.endswith(SUFFIXES)
+
+
+def read_table(path: Path) -> pa.Table:
+    """A CSV, TSV (also gzipped) or Parquet file as a table; CSV needs a header line."""
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    if not path.is_file():
+        raise DataError("no such file", where=str(path), hint="check the path")
+    try:
+        if path.suffix == ".parquet":
+            return parquet.read_table(path)
+        tabs = path.name.endswith((".tsv", ".tsv.gz"))
+        parse = csv.ParseOptions(delimiter="\t" if tabs else ",")
+        header = csv.open_csv(path, parse_options=parse).schema.names
+        # Ids are text: 007 and 7 are two nodes, and an id as large as it likes.
+        convert = csv.ConvertOptions(column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False)
+        return csv.read_csv(path, parse_options=parse, convert_options=convert)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())[:120]
+        raise DataError(
+            f"this cannot be read as a table ({reason})",
+            where=str(path),
+            hint="accepted: CSV with a header, or Parquet",
+        ) from None
+
+
+def _column(table: pa.Table, path: Path, wanted: str | None, default: int, what: str) -> pa.ChunkedArray:
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if wanted is not None and wanted not in table.column_names:
+        raise DataError(f"no column '{wanted}'", where=str(path), hint=choices(wanted, table.column_names))
+    if wanted is None and table.num_columns <= default:
+        raise DataError(f"{table.num_columns} columns", where=str(path), hint=f"a column for the {what} is needed")
+    column = table.column(wanted if wanted is not None else default)
+    if column.null_count:
+        row = int(np.argmax(np.asarray(compute.is_null(column))))
+        raise DataError(f"no {what}", where=f"{path}: row {row + 1}", hint="fill or drop empty cells")
+    if not (
+        pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_integer(column.type)
+    ):
+        raise DataError(
+            f"the {what} column has type {column.type}", where=str(path), hint="text or integers are accepted"
+        )
+    return compute.cast(column, pa.string())
+
+
+def read_edge_table(
+    path: Path,
+    *,
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | None = None,
+    directed: bool = False,
+) -> Graph:
+    """A graph from a table of edges.
+
+    Args:
+        source, target: the columns of node ids; the first two by default.
+        weight: the column of weights; without it there are none.
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    table = read_table(path)
+    ends = [_column(table, path, source, 0, "source"), _column(table, path, target, 1, "target")]
+    if len(table) == 0:
+        raise DataError("no edges", where=str(path), hint="a row an edge is needed")
+    names = compute.unique(pa.chunked_array([*ends[0].chunks, *ends[1].chunks]))
+    header = table.column_names[:2]
+    if source is None and all(compute.index(names, pa.scalar(title)).as_py() >= 0 for title in header):
+        raise DataError(
+            "the first line looks like an edge", where=f"{path}:1", hint="add a header line, such as source,target"
+        )
+    ordered = pa.array(_id_order(names.to_pylist()))
+    codes = [np.asarray(compute.index_in(column, value_set=ordered)) for column in ends]
+    weights = None
+    if weight is not None:
+        weights = _numbers(table, path, weight)
+    return Graph.from_edges(
+        codes[0],
+        codes[1],
+        weights=weights,
+        num_nodes=len(ordered),
+        names=NodeNames.of(ordered.to_pylist()),
+        directed=directed,
+    )
+
+
+def _numbers(table: pa.Table, path: Path, name: str) -> NDArray[np.float64]:
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if name not in table.column_names:
+        raise DataError(f"no column '{name}'", where=str(path), hint=choices(name, table.column_names))
+    try:
+        return np.asarray(compute.cast(table.column(name), pa.float64()), np.float64)
+    except pa.ArrowInvalid as error:
+        reason = " ".join(str(error).split())[:80]
+        raise DataError(f"column '{name}' is not all numbers ({reason})", where=str(path)) from None
+
+
+def _id_order(ids: list[str]) -> list[str]:
+    return sorted(ids, key=int) if all(is_id(i) for i in ids) else sorted(ids)
+
+
+def read_membership_table(path: Path, graph: Graph) -> SubgraphSet:
+    """Subgraphs from a table with a row for each node of each subgraph.
+
+    Columns are found by name: ``subgraph``, ``node``, ``label``, ``split``; all rows of a subgraph have the same label
+    and split. Several labels are joined by ``-``.
+    """
+    table = read_table(path)
+    columns = {name: _column(table, path, name, 0, name).to_pylist() for name in ("subgraph", "node", "label", "split")}
+    if graph.names is None:
+        raise DataError("the graph has no node names", where=str(path), hint="read the edges from a table too")
+    place = {name: node for node, name in enumerate(graph.names.primary)}
+    rows: dict[str, dict[str, Any]] = {}
+    for number, (key, node, label, split) in enumerate(zip(*columns.values(), strict=True), 1):
+        where = f"{path}: row {number}"
+        if node not in place:
+            raise DataError(
+                f"node {excerpt(node)} is not in the graph", where=where, hint="it must be in the table of edges"
+            )
+        if not label:
+            raise DataError("the label is missing", where=where)
+        if split not in SPLITS:
+            raise DataError(f"unknown split {excerpt(split)}", where=where, hint=choices(split, SPLITS))
+        row = rows.setdefault(key, {"nodes": [], "label": label, "split": split})
+        if (row["label"], row["split"]) != (label, split):
+            raise DataError(
+                f"subgraph {excerpt(key)} has two labels or splits", where=where, hint="one of each for all its rows"
+            )
+        row["nodes"].append(place[node])
+    return SubgraphSet.from_lists(
+        [r["nodes"] for r in rows.values()],
+        num_nodes=graph.num_nodes,
+        labels=split_labels([r["label"] for r in rows.values()]),
+        splits=[r["split"] for r in rows.values()],
+        names=list(rows),
+    )

@@ -1,0 +1,88 @@
+"""Text files, plain or gzipped, and files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import uuid
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from subgnn.errors import DataError, excerpt
+
+
+def find_file(folder: Path, *names: str) -> Path | None:
+    """The first of ``names`` that is in the folder, as it is or with .gz."""
+    for name in names:
+        for candidate in (folder / name, folder / (name + ".gz")):
+            if candidate.is_file():
+                return candidate
+    return None
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file, unpacked where its name ends in .gz."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise DataError("no such file", where=str(path), hint="check the path") from None
+    except IsADirectoryError:
+        raise DataError("this is a folder, not a file", where=str(path)) from None
+    except OSError as error:
+        raise DataError(f"cannot be read ({error.strerror})", where=str(path)) from None
+    if path.suffix != ".gz":
+        return data
+    try:
+        return gzip.decompress(data)
+    except EOFError:
+        raise DataError(
+            "the gzip file ends too early", where=str(path), hint="was the download complete? fetch it again"
+        ) from None
+    except (gzip.BadGzipFile, zlib.error):
+        raise DataError(
+            "this is no gzip file, or a damaged one", where=str(path), hint="fetch it again, or drop the .gz"
+        ) from None
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Numbered lines, from 1, without their ends; blank ones are passed over."""
+    data = read_bytes(path)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        what = f"this is not UTF-8 text ({excerpt(data[error.start : error.start + 4])})"
+        raise DataError(what, where=f"{path}:{line}", hint="save the file as UTF-8") from None
+    return ((number, line.rstrip("\r")) for number, line in enumerate(text.split("\n"), 1) if line.strip())
+
+
+@contextmanager
+def appearing(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """A temporary sibling to write to, a file or a folder, that takes the place of ``path`` once it is whole.
+
+    Raises:
+        DataError: where something is at ``path`` already and ``overwrite`` is off; an empty folder is nothing.
+    """
+    taken = path.exists() and not (path.is_dir() and not any(path.iterdir()))
+    if taken and not overwrite:
+        raise DataError("exists already", where=str(path), hint="choose another place, or pass --force to replace it")
+    temporary = path.parent / f".{path.name}.{uuid.uuid4().hex[:8]}.part"
+    aside = temporary.with_suffix(".old")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        if path.exists() and (path.is_dir() or temporary.is_dir()):
+            path.rename(aside)
+        temporary.replace(path)
+    except OSError as error:
+        if aside.exists() and not path.exists():
+            aside.rename(path)
+        raise DataError(f"cannot be written ({error.strerror or error})", where=str(path)) from error
+    finally:
+        for leftover in (temporary, aside):
+            if leftover.is_dir():
+                shutil.rmtree(leftover, ignore_errors=True)
+            else:
+                leftover.unlink(missing_ok=True)

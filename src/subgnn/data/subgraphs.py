@@ -1,0 +1,239 @@
+"""Labelled subgraphs: node sets of one base graph, what is to be predicted of them, and their split."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.data.strings import Strings
+from subgnn.errors import DataError, choices, excerpt
+from subgnn.ragged import Ragged
+
+Task = Literal["multi-class", "binary", "multi-label", "regression", "unlabelled"]
+TASKS: tuple[Task, ...] = ("multi-class", "binary", "multi-label", "regression", "unlabelled")
+SPLITS = ("train", "val", "test")
+Label = str | int | float | Sequence[str | int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SubgraphSet:
+    """Subgraphs, immutable; make one with :meth:`from_lists`, which checks.
+
+    Shapes:
+        nodes: n rows, each sorted and without repeats.
+        targets: by task: (n,) int32 class (multi-class, binary); (n, classes) uint8 (multi-label); (n,) float64
+            (regression); None (unlabelled).
+        splits: (n,) int8, a place in :data:`SPLITS`, or None.
+
+    Example:
+        >>> s = SubgraphSet.from_lists([[2, 0], [1]], labels=["a", "b"], splits=["train", "test"], num_nodes=3)
+        >>> s.nodes[0].tolist(), s.task, s.classes, s.targets.tolist(), s.indices("test").tolist()
+        ([0, 2], 'binary', ('a', 'b'), [0, 1], [1])
+    """
+
+    nodes: Ragged
+    task: Task = "unlabelled"
+    targets: NDArray[Any] | None = None
+    classes: tuple[str, ...] = ()
+    splits: NDArray[np.int8] | None = None
+    names: Strings | None = None
+
+    def __post_init__(self) -> None:
+        for array in (self.nodes.values, self.nodes.offsets, self.targets, self.splits):
+            if array is not None:
+                array.flags.writeable = False
+
+    @classmethod
+    def from_lists(
+        cls,
+        nodes: Sequence[Sequence[int] | NDArray[Any]],
+        *,
+        num_nodes: int,
+        labels: Sequence[Label] | None = None,
+        splits: Sequence[str] | None = None,
+        names: Sequence[str] | None = None,
+        task: Task | None = None,
+    ) -> SubgraphSet:
+        """Check and build; repeated nodes of a subgraph count once.
+
+        Args:
+            nodes: the nodes of each subgraph.
+            num_nodes: N of the base graph.
+            labels: a class each; or lists of classes (multi-label); or real numbers (regression).
+            splits: ``train``, ``val`` or ``test`` each.
+            names: what people call the subgraphs.
+            task: to overrule what the labels look like.
+        """
+        rows = []
+        for i, given in enumerate(nodes):
+            row = np.unique(np.asarray(given))
+            if row.size == 0:
+                raise DataError("empty subgraph", where=f"subgraph {i}", hint="at least one node is needed")
+            if row.dtype.kind not in "iu":
+                raise DataError(f"node ids of type {row.dtype}", where=f"subgraph {i}", hint="integers are accepted")
+            if row[0] < 0 or row[-1] >= num_nodes:
+                bad = row[0] if row[0] < 0 else row[-1]
+                raise DataError(
+                    f"node {bad} is not in the graph", where=f"subgraph {i}", hint=f"ids run 0..{num_nodes - 1}"
+                )
+            rows.append(row)
+        for what, column in (("labels", labels), ("splits", splits), ("names", names)):
+            if column is not None and len(column) != len(rows):
+                raise DataError(f"{len(column)} {what} for {len(rows)} subgraphs", where=what)
+        found, targets, classes = encode_labels(labels, task)
+        return cls(
+            nodes=Ragged.from_rows(rows),
+            task=found,
+            targets=targets,
+            classes=classes,
+            splits=None if splits is None else encode_splits(splits),
+            names=None if names is None else Strings.of(names),
+        )
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def num_classes(self) -> int:
+        """Classes; 0 for regression and unlabelled subgraphs."""
+        return len(self.classes)
+
+    def indices(self, split: str) -> NDArray[np.int64]:
+        """Which subgraphs are in a split."""
+        if split not in SPLITS:
+            raise DataError(f"unknown split '{split}'", where="split", hint=choices(split, SPLITS))
+        if self.splits is None:
+            raise DataError("the subgraphs have no splits", where="split", hint="give each one train, val or test")
+        return np.flatnonzero(self.splits == SPLITS.index(split))
+
+    def take(self, rows: NDArray[np.int64] | Sequence[int]) -> SubgraphSet:
+        """The chosen subgraphs, in the given order; classes stay as they are."""
+        index = np.asarray(rows, np.int64)
+        return replace(
+            self,
+            nodes=self.nodes.take(index),
+            targets=None if self.targets is None else self.targets[index],
+            splits=None if self.splits is None else self.splits[index],
+            names=None if self.names is None else self.names.take(index),
+        )
+
+    def label_text(self, row: int) -> str:
+        """The label as it stands in subgraphs.tsv."""
+        if self.targets is None:
+            return ""
+        if self.task == "regression":
+            return repr(float(self.targets[row]))
+        if self.task == "multi-label":
+            return "-".join(self.classes[c] for c in np.flatnonzero(self.targets[row]))
+        return self.classes[int(self.targets[row])]
+
+    def label_counts(self) -> dict[str, int]:
+        """Subgraphs per class."""
+        if self.targets is None or self.task == "regression":
+            return {}
+        if self.task == "multi-label":
+            counts = self.targets.sum(axis=0, dtype=np.int64)
+        else:
+            counts = np.bincount(self.targets, minlength=self.num_classes)
+        return dict(zip(self.classes, counts.tolist(), strict=True))
+
+    @property
+    def content_hash(self) -> str:
+        """SHA-256 of nodes, labels and splits, in order."""
+        digest = hashlib.sha256("\x1f".join(("subgraphs", self.task, *self.classes)).encode())
+        for array in (self.nodes.offsets, self.nodes.values, self.targets, self.splits):
+            if array is not None:
+                digest.update(f"{array.dtype.str}{array.shape}".encode())
+                digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+
+def encode_splits(splits: Sequence[str]) -> NDArray[np.int8]:
+    """Names of splits to places in :data:`SPLITS`."""
+    for i, split in enumerate(splits):
+        if split not in SPLITS:
+            raise DataError(f"unknown split '{split}'", where=f"subgraph {i}", hint=choices(str(split), SPLITS))
+    return np.array([SPLITS.index(split) for split in splits], np.int8)
+
+
+def encode_labels(
+    labels: Sequence[Label] | None, task: Task | None = None, where: Callable[[int], str] = "subgraph {}".format
+) -> tuple[Task, NDArray[Any] | None, tuple[str, ...]]:
+    """Task, targets and class names of labels; ``where`` names the place of the i-th one in an error.
+
+    Lists of classes are multi-label. Numbers that are not all whole are real values to regress on; whole numbers and
+    words are classes, ordered as numbers where all of them are, else as text.
+    """
+    if labels is None or task == "unlabelled":
+        return "unlabelled", None, ()
+    if task == "multi-label" or (task is None and any(isinstance(x, (list, tuple, set, frozenset)) for x in labels)):
+        lists = [list(x) if isinstance(x, (list, tuple, set, frozenset)) else [x] for x in labels]
+        classes = _class_order({str(c) for row in lists for c in row})
+        place = {c: i for i, c in enumerate(classes)}
+        targets = np.zeros((len(lists), len(classes)), np.uint8)
+        for i, row in enumerate(lists):
+            targets[i, [place[str(c)] for c in row]] = 1
+        return "multi-label", targets, classes
+    texts = [str(x) for x in labels]
+    if task == "regression" or (task is None and _real_valued(texts)):
+        return "regression", _real_targets(texts, where), ()
+    classes = _class_order(set(texts))
+    place = {c: i for i, c in enumerate(classes)}
+    codes = np.array([place[t] for t in texts], np.int32)
+    found: Task = "binary" if len(classes) == 2 else "multi-class"
+    if task not in (None, found):
+        raise DataError(
+            f"task '{task}' but the labels have {len(classes)} classes", where="labels", hint=f"they look {found}"
+        )
+    return found, codes, classes
+
+
+def split_labels(texts: Sequence[str], task: Task | None = None) -> list[Label]:
+    """Cut labels joined by ``-`` apart; in a file of real numbers the minus signs join nothing.
+
+    Example:
+        >>> split_labels(["a-b", "c"]), split_labels(["-1.5", "2e-3"])
+        ([('a', 'b'), ('c',)], ['-1.5', '2e-3'])
+    """
+    if task is None and not all(_is_real(text) for text in texts) and any("-" in text for text in texts):
+        task = "multi-label"
+    if task != "multi-label":
+        return list(texts)
+    return [tuple(piece for piece in text.split("-") if piece) for text in texts]
+
+
+def _is_real(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def _real_valued(texts: list[str]) -> bool:
+    return all(_is_real(t) for t in texts) and any(not float(t).is_integer() for t in texts)
+
+
+def _real_targets(texts: list[str], where: Callable[[int], str]) -> NDArray[np.float64]:
+    out = np.empty(len(texts))
+    for i, text in enumerate(texts):
+        try:
+            out[i] = float(text)
+        except ValueError:
+            raise DataError(
+                f"label {excerpt(text)} is no number", where=where(i), hint="regression needs real values"
+            ) from None
+        if not np.isfinite(out[i]):
+            raise DataError(f"label {excerpt(text)}", where=where(i), hint="a finite number is needed")
+    return out
+
+
+def _class_order(classes: set[str]) -> tuple[str, ...]:
+    if all(c.isascii() and c.isdigit() for c in classes):
+        return tuple(sorted(classes, key=lambda c: (int(c) if len(c) <= 18 else 10**18, c)))
+    return tuple(sorted(classes))

@@ -1,0 +1,76 @@
+"""Errors that say where, what is wrong, what is accepted and what to do.
+
+Two kinds reach a user. :class:`UserError` is the caller's mistake and becomes one line on stderr and exit code 2;
+anything else that escapes is ours and becomes exit code 1.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+_MAX_EXCERPT = 40
+
+
+class SubgnnError(Exception):
+    """Anything this package raises on purpose."""
+
+
+class UserError(SubgnnError):
+    """The caller's mistake: *where: what; hint*, on one line.
+
+    Args:
+        what: what is wrong, with the offending value.
+        where: the file and line, the argument or the setting; empty where there is no such place.
+        hint: what is accepted, or what to do about it.
+
+    Example:
+        >>> print(UserError("node 9 is not in the graph", where="subgraphs.tsv:4", hint="ids run 0..8"))
+        subgraphs.tsv:4: node 9 is not in the graph; ids run 0..8
+    """
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+        self.what, self.where, self.hint = what, where, hint
+        message = f"{where}: {what}" if where else what
+        super().__init__(f"{message}; {hint}" if hint else message)
+
+
+class DataError(UserError):
+    """A file, or arrays handed to the library, that cannot be what they claim to be."""
+
+
+class MissingExtra(UserError):
+    """A feature whose optional dependency is not installed."""
+
+    def __init__(self, package: str, *, extra: str, feature: str) -> None:
+        super().__init__(
+            f"{feature} needs the package {package}", hint=f"install it with: pip install 'subgnn[{extra}]'"
+        )
+
+
+class DataWarning(UserWarning):
+    """Something was mended on the way in (a self loop, a repeated node); the message says what and how often."""
+
+
+def excerpt(value: str | bytes) -> str:
+    r"""A value as it may stand in a one-line message: escaped, and cut when long.
+
+    Example:
+        >>> excerpt(b"ab\x00c")
+        "'ab\\x00c'"
+    """
+    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
+    cut = text[:_MAX_EXCERPT]
+    return ascii(cut) + ("..." if len(text) > len(cut) else "")
+
+
+def choices(name: str, accepted: Iterable[str]) -> str:
+    """The hint for an unknown name: all that is accepted, and the nearest.
+
+    Example:
+        >>> choices("tset", ["train", "val", "test"])
+        "accepted: train, val, test; did you mean 'test'?"
+    """
+    known = list(accepted)
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"accepted: {', '.join(known)}" + (f"; did you mean '{near[0]}'?" if near else "")

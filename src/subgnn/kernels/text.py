@@ -1,0 +1,212 @@
+"""Edge lists as text, parsed from bytes: ``u v`` or ``u v weight`` a line.
+
+Blank lines and lines that begin with ``#`` or ``%`` are passed over. A bad line does not stop the reading: its number,
+place and kind are kept, up to a limit, so that a checker can list them all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from subgnn.kernels.arrays import Array
+from subgnn.kernels.compile import compiled
+
+MAX_FAULTS = 100
+
+ONE_COLUMN, TOO_MANY_COLUMNS, OTHER_COLUMNS, NOT_AN_ID, ID_TOO_LARGE, NOT_A_WEIGHT, WEIGHT_NOT_FINITE = range(1, 8)
+
+_NEWLINE, _SPACE, _TAB, _RETURN = np.uint8(10), np.uint8(32), np.uint8(9), np.uint8(13)
+_HASH, _PERCENT, _ZERO, _NINE = np.uint8(35), np.uint8(37), np.uint8(48), np.uint8(57)
+_PLUS, _MINUS, _POINT, _E, _e = np.uint8(43), np.uint8(45), np.uint8(46), np.uint8(69), np.uint8(101)
+_LARGEST_ID = 2**31 - 2
+_BAD = -1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParsedEdges:
+    """What was read, and what could not be.
+
+    Shapes:
+        tails, heads: (edges,) int32. weights: (edges,) float64, or empty where the file has two columns.
+        faults: (min(num_faults, MAX_FAULTS), 3) int64: line from 1, byte where the fault is, kind.
+    """
+
+    tails: Array
+    heads: Array
+    weights: Array
+    faults: Array
+    num_faults: int
+
+
+@compiled
+def _blank(byte: np.uint8) -> bool:
+    return byte == _SPACE or byte == _TAB or byte == _RETURN
+
+
+@compiled
+def _count_lines(text: Array) -> int:
+    lines = 0
+    for i in range(len(text)):
+        lines += text[i] == _NEWLINE
+    return lines + 1
+
+
+@compiled
+def _parse_id(text: Array, begin: int, end: int) -> int:
+    """The id, or minus the kind of fault."""
+    value: Any = 0
+    for i in range(begin, end):
+        if text[i] < _ZERO or text[i] > _NINE:
+            return -NOT_AN_ID
+        value = value * 10 + np.int64(text[i] - _ZERO)
+        if value > _LARGEST_ID:
+            # Still a fault of another kind if what follows is no digit.
+            for j in range(i + 1, end):
+                if text[j] < _ZERO or text[j] > _NINE:
+                    return -NOT_AN_ID
+            return -ID_TOO_LARGE
+    return value
+
+
+@compiled
+def _parse_weight(text: Array, begin: int, end: int) -> float:
+    """A decimal number, or NaN for what is none; the words nan and inf are infinite here."""
+    i = begin
+    negative = text[i] == _MINUS
+    if text[i] == _MINUS or text[i] == _PLUS:
+        i += 1
+    if i < end and (text[i] | 32) in (105, 110):  # i(nf), n(an)
+        return np.inf
+    mantissa: Any = 0
+    digits, exponent = 0, 0
+    seen_point = False
+    while i < end and (text[i] == _POINT or _ZERO <= text[i] <= _NINE):
+        if text[i] == _POINT:
+            if seen_point:
+                return np.nan
+            seen_point = True
+        else:
+            digits += 1
+            if mantissa < 100000000000000000:
+                mantissa = mantissa * 10 + np.int64(text[i] - _ZERO)
+                exponent -= seen_point
+            else:
+                exponent += not seen_point
+        i += 1
+    if digits == 0:
+        return np.nan
+    if i < end and (text[i] == _E or text[i] == _e):
+        i += 1
+        sign = 1
+        if i < end and (text[i] == _MINUS or text[i] == _PLUS):
+            sign = -1 if text[i] == _MINUS else 1
+            i += 1
+        if i == end:
+            return np.nan
+        power: Any = 0
+        while i < end and _ZERO <= text[i] <= _NINE:
+            power = min(power * 10 + np.int64(text[i] - _ZERO), 100000)
+            i += 1
+        exponent += sign * power
+    if i < end:
+        return np.nan
+    value = np.float64(mantissa)
+    # Powers of ten up to 22 are exact, so the usual weight is rounded once.
+    if exponent < 0:
+        value = value / 10.0 ** min(-exponent, 300)
+        if exponent < -300:
+            value = value / 10.0 ** min(-exponent - 300, 300)
+    elif exponent > 0:
+        value = value * 10.0 ** min(exponent, 400)
+    return -value if negative else value
+
+
+@compiled
+def _parse(text: Array, tails: Array, heads: Array, weights: Array, faults: Array) -> tuple[int, int, int]:
+    """Returns the number of edges, of faults, and of columns (0 for a file without edges)."""
+    size = len(text)
+    edges, num_faults, file_columns = 0, 0, 0
+    line, i = 0, 0
+    begin, end = np.zeros(4, np.int64), np.zeros(4, np.int64)
+    while i < size:
+        line += 1
+        columns = 0
+        comment = False
+        while i < size and text[i] != _NEWLINE:
+            if _blank(text[i]):
+                i += 1
+                continue
+            if columns == 0 and (text[i] == _HASH or text[i] == _PERCENT):
+                comment = True
+                while i < size and text[i] != _NEWLINE:
+                    i += 1
+                break
+            at = min(columns, 3)
+            begin[at] = i
+            while i < size and text[i] != _NEWLINE and not _blank(text[i]):
+                i += 1
+            end[at] = i
+            columns += 1
+        i += 1
+        if comment or columns == 0:
+            continue
+        kind, place = 0, begin[0]
+        tail, head, weight = 0, 0, 0.0
+        tail = _parse_id(text, begin[0], end[0])
+        if tail < 0:
+            kind = -tail
+        elif columns == 1:
+            kind = ONE_COLUMN
+        else:
+            head = _parse_id(text, begin[1], end[1])
+            if head < 0:
+                kind, place = -head, begin[1]
+            elif columns > 3:
+                kind, place = TOO_MANY_COLUMNS, begin[3]
+            elif file_columns not in (0, columns):
+                kind = OTHER_COLUMNS
+            elif columns == 3:
+                weight = _parse_weight(text, begin[2], end[2])
+                if not np.isfinite(weight):
+                    kind, place = (NOT_A_WEIGHT if np.isnan(weight) else WEIGHT_NOT_FINITE), begin[2]
+        if kind:
+            if num_faults < len(faults):
+                faults[num_faults, 0], faults[num_faults, 1], faults[num_faults, 2] = line, place, kind
+            num_faults += 1
+            continue
+        if file_columns == 0:
+            file_columns = columns
+        tails[edges], heads[edges] = tail, head
+        if columns == 3:
+            weights[edges] = weight
+        edges += 1
+    return edges, num_faults, file_columns
+
+
+def parse_edges(text: Array) -> ParsedEdges:
+    r"""Parse the bytes of an edge list.
+
+    Shapes:
+        text: (bytes,) uint8.
+
+    Example:
+        >>> e = parse_edges(np.frombuffer(b"# a comment\n0 1\n1\t2\n", np.uint8))
+        >>> e.tails.tolist(), e.heads.tolist(), e.num_faults
+        ([0, 1], [1, 2], 0)
+    """
+    lines = _count_lines(text)
+    tails, heads = np.empty(lines, np.int32), np.empty(lines, np.int32)
+    # The operating system gives memory to pages that are written to: a file without weights costs nothing here.
+    weights = np.empty(lines, np.float64)
+    faults = np.zeros((MAX_FAULTS, 3), np.int64)
+    edges, num_faults, columns = _parse(text, tails, heads, weights, faults)
+    return ParsedEdges(
+        tails=tails[:edges],
+        heads=heads[:edges],
+        weights=weights[:edges] if columns == 3 else weights[:0],
+        faults=faults[: min(num_faults, MAX_FAULTS)],
+        num_faults=num_faults,
+    )

@@ -1,0 +1,263 @@
+"""Triangular random walks (paper, appendix A.2; Boldi and Rosa, 2012).
+
+X_0 is uniform over the nodes a walk may start at, X_1 uniform over the allowed neighbours of X_0. Then, from the last
+two nodes x and y, with T = N(y) & N(x) and U = N(y) - N(x), both cut down to allowed nodes, the next node is uniform
+over T with probability beta and over U otherwise; where one is empty the other is taken, and where both are the walk
+ends. x itself is in U, so in an undirected graph only an isolated start ends a walk early.
+
+Walks have at most ``length`` nodes. Their random numbers are keyed by the walk, never by the thread.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from subgnn.kernels.arrays import Array, csr, frozen, num_chunks, sets
+from subgnn.kernels.borders import explore
+from subgnn.kernels.compile import compiled, compiled_parallel
+from subgnn.kernels.draws import item_keys, open_stream, uniform_below, uniform_unit
+from subgnn.kernels.induced import contains, induced_csr
+from subgnn.ragged import Ragged
+
+_TRIES = 16
+_END = -1
+
+
+@compiled
+def _may_visit(allowed: Array, node: int) -> bool:
+    """An empty ``allowed`` allows every node."""
+    return len(allowed) == 0 or allowed[node] != 0
+
+
+@compiled
+def _first_step(offsets: Array, neighbors: Array, allowed: Array, x: int, state: Array) -> int:
+    """A uniform allowed neighbour of x, or the end."""
+    lo, hi = offsets[x], offsets[x + 1]
+    if lo == hi:
+        return _END
+    for _ in range(_TRIES):
+        z = neighbors[lo + uniform_below(state, hi - lo)]
+        if _may_visit(allowed, z):
+            return z
+    count = 0
+    for e in range(lo, hi):
+        count += _may_visit(allowed, neighbors[e])
+    if count == 0:
+        return _END
+    rank = uniform_below(state, count)
+    for e in range(lo, hi):
+        if _may_visit(allowed, neighbors[e]):
+            if rank == 0:
+                return neighbors[e]
+            rank -= 1
+    return _END
+
+
+@compiled
+def _next_step(offsets: Array, neighbors: Array, allowed: Array, x: int, y: int, beta: float, state: Array) -> int:
+    """A node after (x, y), or the end.
+
+    First by rejection: a uniform neighbour of y that falls into the wanted set is uniform over it. After a few misses
+    the sets are counted, which finds one member among many, or that there is none; as draws have no memory, giving up
+    on rejection does not change the distribution.
+    """
+    lo, hi = offsets[y], offsets[y + 1]
+    if lo == hi:
+        return _END
+    x_lo, x_hi = offsets[x], offsets[x + 1]
+    triangle = uniform_unit(state) < beta
+    for _ in range(_TRIES):
+        z = neighbors[lo + uniform_below(state, hi - lo)]
+        if _may_visit(allowed, z) and contains(neighbors, x_lo, x_hi, z) == triangle:
+            return z
+    closed, opened = 0, 0
+    for e in range(lo, hi):
+        if _may_visit(allowed, neighbors[e]):
+            if contains(neighbors, x_lo, x_hi, neighbors[e]):
+                closed += 1
+            else:
+                opened += 1
+    if closed + opened == 0:
+        return _END
+    if closed == 0:
+        triangle = False
+    elif opened == 0:
+        triangle = True
+    rank = uniform_below(state, closed if triangle else opened)
+    for e in range(lo, hi):
+        z = neighbors[e]
+        if _may_visit(allowed, z) and contains(neighbors, x_lo, x_hi, z) == triangle:
+            if rank == 0:
+                return z
+            rank -= 1
+    return _END
+
+
+@compiled
+def _walk(offsets: Array, neighbors: Array, allowed: Array, start: int, beta: float, state: Array, out: Array) -> int:
+    """Fill ``out`` with a walk from ``start``; returns its number of nodes."""
+    if len(out) == 0:
+        return 0
+    out[0] = start
+    if len(out) == 1:
+        return 1
+    out[1] = _first_step(offsets, neighbors, allowed, start, state)
+    if out[1] == _END:
+        return 1
+    for t in range(2, len(out)):
+        out[t] = _next_step(offsets, neighbors, allowed, out[t - 2], out[t - 1], beta, state)
+        if out[t] == _END:
+            return t
+    return len(out)
+
+
+@compiled_parallel
+def _graph_walks(
+    offsets: Array, neighbors: Array, starts: Array, beta: float, keys: Array, lengths: Array, out: Array
+) -> None:
+    everything = np.empty(0, np.uint8)
+    n = len(offsets) - 1
+    for w in prange(len(keys)):
+        state = open_stream(keys[w], 0)
+        start = starts[w] if len(starts) else uniform_below(state, n)
+        lengths[w] = _walk(offsets, neighbors, everything, start, beta, state, out[w])
+
+
+@compiled_parallel
+def _inside_walks(
+    offsets: Array, neighbors: Array, values: Array, rows: Array, beta: float, keys: Array, lengths: Array, out: Array
+) -> None:
+    everything = np.empty(0, np.uint8)
+    for p in prange(len(rows) - 1):
+        members = values[rows[p] : rows[p + 1]]
+        local_offsets, local_neighbors = induced_csr(offsets, neighbors, members)
+        for w in range(out.shape[1]):
+            if len(members) > 0:
+                state = open_stream(keys[p], w)
+                walk = out[p, w]
+                steps = _walk(
+                    local_offsets, local_neighbors, everything, uniform_below(state, len(members)), beta, state, walk
+                )
+                for t in range(steps):
+                    walk[t] = members[walk[t]]
+                lengths[p, w] = steps
+
+
+@compiled_parallel
+def _border_walks(
+    offsets: Array,
+    neighbors: Array,
+    values: Array,
+    rows: Array,
+    hops: int,
+    beta: float,
+    keys: Array,
+    bounds: Array,
+    lengths: Array,
+    out: Array,
+) -> None:
+    n = len(offsets) - 1
+    for chunk in prange(len(bounds) - 1):
+        mark, queue, allowed = np.zeros(n, np.int32), np.empty(n, np.int32), np.zeros(n, np.uint8)
+        for p in range(bounds[chunk], bounds[chunk + 1]):
+            members = values[rows[p] : rows[p + 1]]
+            end = explore(offsets, neighbors, members, hops, mark, p + 1, queue)
+            for i in range(len(members), end):
+                allowed[queue[i]] = 1
+            starts = np.empty(len(members), np.int32)
+            count = 0
+            for v in members:
+                for e in range(offsets[v], offsets[v + 1]):
+                    if not contains(members, 0, len(members), neighbors[e]):
+                        starts[count] = v
+                        count += 1
+                        break
+            for i in range(count):
+                allowed[starts[i]] = 1
+            for w in range(out.shape[1]):
+                if count > 0:
+                    state = open_stream(keys[p], w)
+                    start = starts[uniform_below(state, count)]
+                    lengths[p, w] = _walk(offsets, neighbors, allowed, start, beta, state, out[p, w])
+            for i in range(end):
+                allowed[queue[i]] = 0
+
+
+def _true_steps(out: Array, lengths: Array) -> Ragged:
+    """Keep the true steps of walks written into rows of equal length."""
+    rows = out.reshape(-1, out.shape[-1])
+    taken = np.arange(rows.shape[1]) < lengths.reshape(-1, 1)
+    return Ragged.from_lengths(rows[taken], lengths.reshape(-1))
+
+
+def graph_walks(
+    offsets: Array,
+    neighbors: Array,
+    *,
+    walks: int,
+    length: int,
+    beta: float,
+    key: int | Array,
+    starts: Array | None = None,
+) -> Ragged:
+    """Triangular walks over the whole graph, from uniform nodes or from ``starts``.
+
+    Args:
+        walks: how many; with ``starts``, one per start.
+        length: nodes in a walk, at most.
+        beta: probability of closing a triangle where both kinds of step are possible.
+        key: a stream key, or one key per walk.
+    """
+    fixed = np.empty(0, np.int32) if starts is None else starts
+    out, lengths = np.empty((walks, length), np.int32), np.zeros(walks, np.int64)
+    if len(offsets) > 1:
+        _graph_walks(
+            *csr(offsets, neighbors), frozen(fixed, np.int32), float(beta), item_keys(key, walks), lengths, out
+        )
+    return _true_steps(out, lengths)
+
+
+def inside_walks(
+    offsets: Array, neighbors: Array, patches: Ragged, *, walks: int, length: int, beta: float, key: int | Array
+) -> Ragged:
+    """Triangular walks that stay inside a patch I, starting uniformly in it.
+
+    Returns:
+        Row ``p * walks + w`` is walk ``w`` of patch ``p``, in ids of the graph.
+    """
+    count = len(patches)
+    out, lengths = np.empty((count, walks, length), np.int32), np.zeros((count, walks), np.int64)
+    _inside_walks(*csr(offsets, neighbors), *sets(patches), float(beta), item_keys(key, count), lengths, out)
+    return _true_steps(out, lengths)
+
+
+def border_walks(
+    offsets: Array,
+    neighbors: Array,
+    patches: Ragged,
+    *,
+    hops: int,
+    walks: int,
+    length: int,
+    beta: float,
+    key: int | Array,
+) -> Ragged:
+    """Triangular walks around a patch I, starting uniformly at a border node of it.
+
+    They move over its border nodes (nodes of I with a neighbour outside) and the nodes outside within ``hops`` of it. A
+    patch without border nodes gets empty walks.
+
+    *Differs from the paper:* the first step is uniform over all allowed neighbours, border nodes included, as every
+    later step is; the paper's formula for X_1 counts outside neighbours alone.
+
+    Returns:
+        Row ``p * walks + w`` is walk ``w`` of patch ``p``.
+    """
+    count = len(patches)
+    bounds = frozen(np.linspace(0, count, num_chunks(count) + 1).round(), np.int64)
+    out, lengths = np.empty((count, walks, length), np.int32), np.zeros((count, walks), np.int64)
+    _border_walks(
+        *csr(offsets, neighbors), *sets(patches), hops, float(beta), item_keys(key, count), bounds, lengths, out
+    )
+    return _true_steps(out, lengths)

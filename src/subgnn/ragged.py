@@ -1,0 +1,82 @@
+"""Rows of unequal length, stored end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.errors import DataError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ragged:
+    """Row ``i`` is ``values[offsets[i]:offsets[i + 1]]``; no padding, so no sentinel can be mistaken for a value.
+
+    Shapes:
+        values: (total,). offsets: (rows + 1,) int64, from 0 to total, never falling.
+
+    Example:
+        >>> r = Ragged.from_rows([[1, 2], [], [7]])
+        >>> len(r), r[0].tolist(), r.lengths.tolist()
+        (3, [1, 2], [2, 0, 1])
+    """
+
+    values: NDArray[Any]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Sequence[Any] | NDArray[Any]], dtype: Any = np.int32) -> Ragged:
+        """Lay rows end to end."""
+        arrays = [np.asarray(row, dtype=dtype) for row in rows]
+        values = np.concatenate(arrays) if arrays else np.empty(0, dtype)
+        return cls.from_lengths(values, [len(a) for a in arrays])
+
+    @classmethod
+    def from_lengths(cls, values: NDArray[Any], lengths: Sequence[int] | NDArray[Any]) -> Ragged:
+        """Cut ``values`` into rows of the given lengths."""
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        return cls(values, offsets)
+
+    def validate(self, where: str) -> None:
+        """Raise :class:`DataError` unless the offsets describe the values."""
+        o = self.offsets
+        if len(o) == 0 or o[0] != 0 or o[-1] != len(self.values) or (len(o) > 1 and bool((np.diff(o) < 0).any())):
+            raise DataError(
+                "offsets do not describe the values", where=where, hint="they must rise from 0 to len(values)"
+            )
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Length of each row."""
+        return np.diff(self.offsets)
+
+    @property
+    def row_ids(self) -> NDArray[np.int64]:
+        """For each value, the row it stands in."""
+        return np.repeat(np.arange(len(self), dtype=np.int64), self.lengths)
+
+    def take(self, rows: NDArray[Any] | Sequence[int]) -> Ragged:
+        """The chosen rows, in the given order."""
+        index = np.asarray(rows, np.int64)
+        lengths = self.lengths[index]
+        out = Ragged.from_lengths(np.empty(int(lengths.sum()), self.values.dtype), lengths)
+        within = np.arange(len(out.values), dtype=np.int64) - np.repeat(out.offsets[:-1], lengths)
+        out.values[:] = self.values[np.repeat(self.offsets[index], lengths) + within]
+        return out
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, row: int) -> NDArray[Any]:
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"row {row} of {len(self)}")
+        row %= len(self)
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        return (self[i] for i in range(len(self)))
