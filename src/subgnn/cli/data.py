@@ -1,4 +1,4 @@
-"""``subgnn data ...``: look at, check and convert datasets."""
+"""``subgnn data ...``: make, fetch, look at, check, split and convert datasets."""
 
 from __future__ import annotations
 
@@ -9,14 +9,23 @@ from typing import Annotated, Any
 
 import typer
 
+from subgnn.cli.build import build_dataset
+from subgnn.cli.download import download_dataset_verb
+from subgnn.cli.generate import generate_dataset
 from subgnn.cli.output import IdBase, JsonFlag, print_error, print_json, print_line, print_table
+from subgnn.cli.split import split_dataset
 from subgnn.data.catalog import CATALOG
 from subgnn.data.check import check
 from subgnn.data.convert import TableColumns, convert
 from subgnn.data.describe import describe
 from subgnn.data.formats import read_dataset
+from subgnn.data.plot import plot_dataset
 
-data = typer.Typer(no_args_is_help=True, help="Look at, check and convert datasets.")
+data = typer.Typer(no_args_is_help=True, help="Make, fetch, look at, check, split and convert datasets.")
+data.command("generate")(generate_dataset)
+data.command("build")(build_dataset)
+data.command("download")(download_dataset_verb)
+data.command("split")(split_dataset)
 
 Dataset = Annotated[
     Path, typer.Argument(metavar="DIR", help="A dataset folder, a bundle, or a file of subgraphs alone.")
@@ -37,24 +46,34 @@ def list_datasets(json: JsonFlag = False) -> None:
         print_json({"datasets": [asdict(entry) for entry in CATALOG.values()]})
         return
     rows = [
-        (e.name, e.about, f"{e.num_nodes:,}", f"{e.num_edges:,}", f"{e.num_subgraphs:,}", str(e.num_labels), e.task)
+        (e.name, f"{e.num_nodes:,}", f"{e.num_edges:,}", f"{e.num_subgraphs:,}", str(e.num_labels), e.task)
         for e in CATALOG.values()
     ]
-    print_table(
-        "Datasets (sizes from the paper)", ("name", "what", "nodes", "edges", "subgraphs", "labels", "task"), rows
-    )
+    print_table("Datasets (sizes from the paper)", ("name", "nodes", "edges", "subgraphs", "labels", "task"), rows)
+    for entry in CATALOG.values():
+        print_line(f"{entry.name}: {entry.about}")
     for how in dict.fromkeys(e.how for e in CATALOG.values()):
         print_line(f"{', '.join(e.name for e in CATALOG.values() if e.how == how)}: {how}")
     print_line("next: subgnn data describe DIR")
 
 
 @data.command("describe")
-def describe_dataset(path: Dataset, id_base: IdBase = None, json: JsonFlag = False) -> None:
+def describe_dataset(
+    path: Dataset,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FOLDER", help="Draw properties by class, and a few subgraphs.")
+    ] = None,
+    id_base: IdBase = None,
+    json: JsonFlag = False,
+) -> None:
     """Print the paper's two property tables for a dataset.
 
-    Example: subgnn data describe my_folder
+    Example: subgnn data describe my_folder --plot pictures
     """
-    found = describe(read_dataset(path, id_base=id_base))
+    dataset = read_dataset(path, id_base=id_base)
+    found = describe(dataset)
+    if plot is not None:
+        found["plots"] = [str(picture) for picture in plot_dataset(dataset, plot)]
     if json:
         print_json(found)
         return
@@ -77,6 +96,8 @@ def describe_dataset(path: Dataset, id_base: IdBase = None, json: JsonFlag = Fal
     cells = [f"{properties[k]['mean']:{f}} ± {properties[k]['std']:{f}}" for k, f in formats.items()]
     print_table("Subgraphs, mean ± standard deviation", ("nodes", "density", "cut ratio", "components"), [cells])
     _print_counts(found)
+    for picture in found.get("plots", ()):
+        print_line(f"drawn: {picture}")
     print_line(f"next: subgnn data check {path}")
 
 

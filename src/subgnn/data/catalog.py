@@ -21,8 +21,12 @@ class CatalogEntry:
     how: str
 
 
-_AUTHORS = "the authors' files, linked from github.com/mims-harvard/SubGNN; a folder unpacked by hand is read as it is"
-_RECIPE = "no generator yet; an instance made with the authors' generator is read as it is"
+_AUTHORS = (
+    "subgnn data download NAME --out DIR (the authors' edge_list.txt and subgraphs.pth, linked from "
+    "github.com/mims-harvard/SubGNN; a folder unpacked by hand is read as it is), or from primary sources: "
+    "subgnn data build NAME --out DIR"
+)
+_RECIPE = "subgnn data generate NAME --out DIR --seed 0"
 
 CATALOG: dict[str, CatalogEntry] = {
     entry.name: entry

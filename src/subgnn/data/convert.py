@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -15,8 +16,9 @@ from subgnn.data.formats.subgraph_text import read_subgraphs
 from subgnn.data.formats.tables import SUFFIXES, is_table, read_edge_table, read_membership_table
 from subgnn.data.graph import Graph
 from subgnn.data.problems import Problems
+from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.errors import DataError
+from subgnn.errors import DataError, DataWarning
 from subgnn.ragged import Ragged
 
 Layout = Literal["folder", "bundle"]
@@ -88,6 +90,10 @@ def _read(source: Path, subgraphs: Path | None, columns: TableColumns, directed:
         raise DataError(
             f"unknown kind of file '{source.suffix}'", where=str(source), hint=f"accepted: a dataset folder, {accepted}"
         )
+    if members is not None and members.splits is None:
+        members = split_subgraphs(members, method="stratified", fractions=(0.8, 0.1, 0.1), seed=0)
+        what = "no column 'split': drew one, stratified 80/10/10, seed 0; subgnn data split draws another"
+        warnings.warn(f"{subgraphs}: {what}", DataWarning, stacklevel=2)
     none = SubgraphSet(nodes=Ragged.from_rows([]))
     return Dataset(name=source.name.split(".")[0], graph=graph, subgraphs=members or none)
 

@@ -138,10 +138,14 @@ def read_membership_table(path: Path, graph: Graph) -> SubgraphSet:
     """Subgraphs from a table with a row for each node of each subgraph.
 
     Columns are found by name: ``subgraph``, ``node``, ``label``, ``split``; all rows of a subgraph have the same label
-    and split. Several labels are joined by ``-``.
+    and split. Several labels are joined by ``-``. Without a column ``split`` the subgraphs have none.
     """
     table = read_table(path)
-    columns = {name: _column(table, path, name, 0, name).to_pylist() for name in ("subgraph", "node", "label", "split")}
+    columns = {name: _column(table, path, name, 0, name).to_pylist() for name in ("subgraph", "node", "label")}
+    split_given = "split" in table.column_names
+    columns["split"] = (
+        _column(table, path, "split", 0, "split").to_pylist() if split_given else [SPLITS[0]] * len(table)
+    )
     if graph.names is None:
         raise DataError("the graph has no node names", where=str(path), hint="read the edges from a table too")
     place = {name: node for node, name in enumerate(graph.names.primary)}
@@ -166,6 +170,6 @@ def read_membership_table(path: Path, graph: Graph) -> SubgraphSet:
         [r["nodes"] for r in rows.values()],
         num_nodes=graph.num_nodes,
         labels=split_labels([r["label"] for r in rows.values()]),
-        splits=[r["split"] for r in rows.values()],
+        splits=[r["split"] for r in rows.values()] if split_given else None,
         names=list(rows),
     )

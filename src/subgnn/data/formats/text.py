@@ -7,7 +7,7 @@ import shutil
 import uuid
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from subgnn.errors import DataError, excerpt
@@ -85,4 +85,5 @@ def appearing(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
             if leftover.is_dir():
                 shutil.rmtree(leftover, ignore_errors=True)
             else:
-                leftover.unlink(missing_ok=True)
+                with suppress(OSError):
+                    leftover.unlink()

@@ -1,0 +1,221 @@
+"""Typed settings, read from TOML; unknown keys are refused and the nearest is named.
+
+A recipe file has a table for each dataclass below and a list of channels:
+
+.. code-block:: toml
+
+    [[channels]]
+    kind = "structure"
+    side = "internal"
+    num_anchors = 15
+
+    [model]
+    layers = 4
+
+Any setting is overridden by ``--set section.key=value``.
+"""
+
+from __future__ import annotations
+
+import tomllib
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from subgnn.errors import UserError, choices, excerpt
+
+Kind = Literal["position", "neighborhood", "structure"]
+Side = Literal["internal", "border"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSettings:
+    """One subchannel: what property, inside or at the border, from how many anchors."""
+
+    kind: Kind
+    side: Side
+    num_anchors: int
+
+    @property
+    def name(self) -> str:
+        """``kind/side``."""
+        return f"{self.kind}/{self.side}"
+
+    @property
+    def shared(self) -> bool:
+        """Whether all subgraphs share the anchors (SPEC section 2)."""
+        return self.kind == "structure" or (self.kind, self.side) == ("position", "border")
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareSettings:
+    """Anchors and similarities.
+
+    hops is k of the border; reduce how the distances of a component's nodes become one. Patches are the nodes of
+    triangular walks of patch_length nodes; walks x walk_length are walked over each. beta is the walks' parameter.
+    """
+
+    hops: int = 1
+    reduce: Literal["mean", "min"] = "mean"
+    sort_anchors: bool = False
+    patch_length: int = 50
+    walks: int = 5
+    walk_length: int = 10
+    beta: float = 0.65
+    dtw_cost: Literal["absolute", "ratio"] = "ratio"
+    dtw_normalize: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingSettings:
+    """Where node embeddings come from.
+
+    source is ``random``, vectors of standard deviation scale, or a file (.npy); trainable ones are fine-tuned.
+    """
+
+    source: str = "random"
+    dim: int = 64
+    scale: float = 0.1
+    trainable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """The network (SPEC sections 3 to 5)."""
+
+    layers: int = 1
+    component_init: Literal["sum", "mean", "max"] = "sum"
+    aggregation: Literal["sum", "mean", "max"] = "sum"
+    output: Literal["property", "hidden", "both"] = "property"
+    layer_aggregation: Literal["concat", "last"] = "concat"
+    readout: Literal["sum", "mean", "max", "attention"] = "sum"
+    norm: Literal["none", "batch", "layer"] = "none"
+    learned_similarity: bool = False
+    topology: bool = False
+    size_aware: bool = False
+    lstm_layers: int = 1
+    lstm_dropout: float = 0.0
+    head: tuple[int, int] = (64, 32)
+    dropout: float = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSettings:
+    """How the network is fitted."""
+
+    epochs: int = 200
+    batch_size: int = 64
+    lr: float = 1e-3
+    weight_decay: float = 0.0
+    clip: float = 0.0
+    patience: int = 0
+    schedule: Literal["constant", "cosine"] = "constant"
+    class_weights: bool = False
+    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """All settings of a run, and what was published for it."""
+
+    name: str = "unnamed"
+    note: str = ""
+    channels: tuple[ChannelSettings, ...] = ()
+    prepare: PrepareSettings = field(default_factory=PrepareSettings)
+    embeddings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    model: ModelSettings = field(default_factory=ModelSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+    published: dict[str, Any] = field(default_factory=dict)
+
+
+def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str] = ()) -> Recipe:
+    """Check a mapping and make it a recipe.
+
+    Args:
+        overrides: ``section.key=value``, the value written as in TOML; plain words need no quotes.
+    """
+    merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in content.items()}
+    for override in overrides:
+        _override(merged, override)
+    return typing.cast(Recipe, _build(Recipe, merged, where, ""))
+
+
+def read_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
+    """Read a recipe file."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError("no such recipe", where=str(path)) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"this is no TOML ({error})", where=str(path)) from None
+    return parse_recipe({"name": path.stem} | content, str(path), overrides)
+
+
+def _override(content: dict[str, Any], override: str) -> None:
+    key, sign, text = override.partition("=")
+    section, dot, name = key.strip().partition(".")
+    if not sign or not dot:
+        raise UserError(f"{excerpt(override)}", where="--set", hint="accepted: section.key=value, as training.epochs=5")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()
+    content.setdefault(section, {})
+    if not isinstance(content[section], dict):
+        raise UserError(f"{section} is not a section", where="--set", hint="channels are changed in the recipe file")
+    content[section][name] = value
+
+
+def _build(kind: type, content: Any, where: str, path: str) -> Any:
+    if not isinstance(content, Mapping):
+        raise UserError(f"{path or 'the file'} is {excerpt(str(content))}", where=where, hint="a table is accepted")
+    hints = typing.get_type_hints(kind)
+    names = [f.name for f in fields(kind)]
+    for key in content:
+        if key not in names:
+            full = f"{path}.{key}" if path else key
+            raise UserError(f"unknown setting '{full}'", where=where, hint=choices(str(key), names))
+    values = {k: _value(hints[k], v, where, f"{path}.{k}" if path else k) for k, v in content.items()}
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise UserError(f"{path}: {error}", where=where) from None
+
+
+def _value(kind: Any, value: Any, where: str, path: str) -> Any:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    wrong = UserError(f"{path} is {excerpt(str(value))}", where=where, hint=f"accepted: {_describe(kind)}")
+    if is_dataclass(kind) and isinstance(kind, type):
+        return _build(kind, value, where, path)
+    if origin is Literal:
+        if value not in arguments:
+            raise UserError(
+                f"{path} is {excerpt(str(value))}", where=where, hint=choices(str(value), map(str, arguments))
+            )
+        return value
+    if origin is tuple:
+        if not isinstance(value, (list, tuple)) or (arguments[-1] is not Ellipsis and len(value) != len(arguments)):
+            raise wrong
+        return tuple(_value(arguments[0], item, where, f"{path}[{i}]") for i, item in enumerate(value))
+    if origin is dict:
+        if not isinstance(value, Mapping):
+            raise wrong
+        return dict(value)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if type(value) is not kind:
+        raise wrong
+    if (kind is int and value < 0) or (kind is float and not value >= 0):
+        raise UserError(f"{path} is {value}", where=where, hint="accepted: a number from 0")
+    return value
+
+
+def _describe(kind: Any) -> str:
+    if typing.get_origin(kind) is tuple:
+        count = "" if typing.get_args(kind)[-1] is Ellipsis else f"{len(typing.get_args(kind))} "
+        return f"a list of {count}{_describe(typing.get_args(kind)[0])}"
+    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    return names.get(kind, "a table") if not isinstance(kind, types.GenericAlias) else "a table"

@@ -1,0 +1,218 @@
+"""A dataset out of a .zip or .tar.gz from elsewhere, unpacked with suspicion.
+
+Only files a dataset folder may hold are written, under their own names, into one folder: nothing an archive says can
+choose another place. An archive that tries is refused all the same.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import stat
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, cast
+
+from subgnn.data.formats.folder import (
+    AUTHORS_SUBGRAPHS,
+    CARD,
+    EDGES,
+    FEATURES,
+    NODES,
+    SUBGRAPH_NAMES,
+    SUBGRAPHS,
+)
+from subgnn.errors import DataError, excerpt
+
+_TEXTS = (EDGES, SUBGRAPHS, AUTHORS_SUBGRAPHS, NODES, SUBGRAPH_NAMES)
+_KNOWN = {*_TEXTS, *(name + ".gz" for name in _TEXTS), FEATURES, CARD}
+_MAX_FILES = 10_000
+_MAX_UNPACKED = 8 * 2**30
+_MAX_TAR = 256 * 2**30
+_BLOCK = 2**20
+_DAMAGE = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    gzip.BadGzipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    ValueError,
+    NotImplementedError,
+)
+_REFUSED = "refused: unpack by hand what you trust"
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A file of an archive."""
+
+    path: PurePosixPath
+    size: int
+    open: Callable[[], IO[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """What was taken from an archive, what was left, and which dataset folders it holds."""
+
+    files: tuple[str, ...]
+    left_out: tuple[str, ...]
+    datasets: tuple[str, ...]
+
+
+def unpack_dataset(
+    archive: Path, folder: Path, *, wanted: str, known: Collection[str] = (), max_bytes: int = _MAX_UNPACKED
+) -> Unpacked:
+    """Write the files of one dataset of an archive into ``folder``, which must be there.
+
+    Args:
+        wanted: the folder to take where the archive holds several datasets.
+        known: names of other datasets: a single folder so called is not taken for the wanted one.
+        max_bytes: of all files written.
+
+    Raises:
+        DataError: for an archive that is damaged, holds no such dataset, or holds a link, a path that leads elsewhere,
+            too many files or too large ones.
+    """
+    with _members(archive) as members:
+        datasets = _datasets(members)
+        chosen = datasets[_choose(datasets, archive, wanted, known)]
+        if sum(member.size for member in chosen) > max_bytes:
+            what = f"the files of the dataset unpack to more than {max_bytes:,} bytes"
+            raise DataError(what, where=str(archive), hint="is this the right archive?")
+        for member in chosen:
+            _write(member, folder / member.path.name, archive)
+        left = tuple(str(member.path) for member in members if member not in chosen)
+    return Unpacked(tuple(member.path.name for member in chosen), left, tuple(str(path) for path in datasets))
+
+
+def _datasets(members: list[_Member]) -> dict[PurePosixPath, list[_Member]]:
+    """Folders that hold edges and subgraphs, with the files a dataset may hold."""
+    folders: dict[PurePosixPath, list[_Member]] = {}
+    for member in members:
+        if member.path.name in _KNOWN:
+            folders.setdefault(member.path.parent, []).append(member)
+    found = {}
+    for path, files in folders.items():
+        names = {member.path.name.removesuffix(".gz") for member in files}
+        if EDGES in names and names & {SUBGRAPHS, AUTHORS_SUBGRAPHS}:
+            found[path] = files
+    return found
+
+
+def _choose(datasets: Collection[PurePosixPath], archive: Path, wanted: str, known: Collection[str]) -> PurePosixPath:
+    called = {path: path.name.lower().replace("-", "_") for path in datasets}
+    named = [path for path, name in called.items() if name == wanted]
+    if len(named) == 1:
+        return named[0]
+    if len(datasets) == 1 and not named and not set(called.values()) & set(known):
+        return next(iter(datasets))
+    if not datasets:
+        what = f"there is no dataset in it, no {EDGES} beside {SUBGRAPHS} or {AUTHORS_SUBGRAPHS}"
+    else:
+        shown = ", ".join(excerpt(str(path)) for path in sorted(datasets)[:8])
+        what = f"it holds {shown}, and {len(named) or 'none'} of them is {wanted}"
+    raise DataError(what, where=str(archive), hint="is this the right archive?")
+
+
+def _write(member: _Member, target: Path, archive: Path) -> None:
+    left = member.size
+    with member.open() as source, target.open("wb") as file:
+        while block := source.read(min(_BLOCK, left + 1)):
+            left -= len(block)
+            if left < 0:
+                break
+            file.write(block)
+    if left:
+        what = f"{excerpt(str(member.path))} is not as long as the archive declares"
+        raise DataError(what, where=str(archive), hint="the archive is damaged")
+
+
+class _BoundedGzip(gzip.GzipFile):
+    """A gzip file that stops where no dataset would have gone on, whatever the tar inside declares."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or not 0 <= size <= 16 * _BLOCK:
+            raise DataError("a header too large to be one", where=str(self.name), hint=_REFUSED)
+        return super().read(size)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        if offset > _MAX_TAR:
+            raise DataError(f"unpacks to more than {_MAX_TAR:,} bytes", where=str(self.name), hint=_REFUSED)
+        return super().seek(offset, whence)
+
+
+@contextmanager
+def _members(archive: Path) -> Iterator[list[_Member]]:
+    """The files of a .zip or .tar.gz, with an error of ours for whatever is wrong with it."""
+    with archive.open("rb") as file:
+        begin = file.read(64)
+    try:
+        if zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as packed:
+                yield list(_zip_members(packed, archive))
+        elif begin.startswith(b"\x1f\x8b"):
+            with _BoundedGzip(archive, "rb") as raw, tarfile.open(fileobj=raw, mode="r:") as tar:
+                members = list(_tar_members(tar, archive))
+                while raw.read(_BLOCK):
+                    pass  # to the end of the file, where its checksum stands
+                yield members
+        else:
+            what = f"this is no .zip or .tar.gz: it begins with {excerpt(begin)}"
+            raise DataError(what, where=str(archive), hint="does the address show a page in place of the file?")
+    except _DAMAGE as error:
+        raise DataError(f"a damaged archive ({error})", where=str(archive), hint="fetch it again") from None
+    except OSError as error:
+        # A place outside the file was asked for; other errors are about the disk.
+        if error.errno != errno.EINVAL:
+            raise
+        raise DataError("a damaged archive", where=str(archive), hint="fetch it again") from None
+
+
+def _zip_members(packed: zipfile.ZipFile, archive: Path) -> Iterator[_Member]:
+    seen: set[PurePosixPath] = set()
+    for info in packed.infolist():
+        path = _safe_path(info.filename, archive, seen)
+        if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
+            raise DataError(f"{excerpt(info.filename)} is a link or a device", where=str(archive), hint=_REFUSED)
+        if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            what = f"{excerpt(info.filename)} is encrypted, or packed in a rare way"
+            raise DataError(what, where=str(archive), hint="unpack it by hand")
+        if not info.filename.endswith(("/", "\\")):
+            yield _Member(path, info.file_size, _opens(packed.open, info))
+
+
+def _tar_members(tar: tarfile.TarFile, archive: Path) -> Iterator[_Member]:
+    seen: set[PurePosixPath] = set()
+    for info in tar:
+        path = _safe_path(info.name, archive, seen)
+        if info.isdir():
+            continue
+        if not info.isreg():
+            raise DataError(f"{excerpt(info.name)} is a link or a device", where=str(archive), hint=_REFUSED)
+        yield _Member(path, info.size, _opens(tar.extractfile, info))
+
+
+def _opens(function: Callable[..., IO[bytes] | None], info: object) -> Callable[[], IO[bytes]]:
+    return lambda: cast("IO[bytes]", function(info))
+
+
+def _safe_path(name: str, archive: Path, seen: set[PurePosixPath]) -> PurePosixPath:
+    path = PurePosixPath(name.replace("\\", "/"))
+    # A shared folder may be handed out with an entry "/" for itself, which names no file.
+    absolute = path.is_absolute() and len(path.parts) > 1
+    if absolute or ".." in path.parts or ":" in name.split("/")[0]:
+        raise DataError(f"{excerpt(name)} leads out of the folder", where=str(archive), hint=_REFUSED)
+    if path in seen:
+        raise DataError(f"{excerpt(name)} is in it twice", where=str(archive), hint=_REFUSED)
+    seen.add(path)
+    if len(seen) > _MAX_FILES:
+        raise DataError(f"more than {_MAX_FILES:,} files", where=str(archive), hint="is this the right archive?")
+    return path

@@ -1,0 +1,292 @@
+"""One file over HTTP: resumed where a connection was cut, bounded, checked, and in place only when it is whole."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import shutil
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from subgnn.errors import UserError, excerpt
+
+Progress = Callable[[int, int | None], None]
+MAX_BYTES = 64 * 2**30
+_BLOCK = 2**20
+_LONGEST_WAIT = 10.0
+_AGAIN = "run the same command again to go on from there"
+
+
+class _CutError(Exception):
+    """The transfer stopped, and may be taken up again."""
+
+
+class _UnreachableError(_CutError):
+    """No connection was made at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    timeout: float
+    max_bytes: int
+    attempts: int
+    backoff: float
+
+
+def download(
+    url: str,
+    destination: Path,
+    *,
+    sha256: str | None = None,
+    progress: Progress | None = None,
+    timeout: float = 30.0,
+    max_bytes: int = MAX_BYTES,
+    attempts: int = 5,
+    backoff: float = 0.5,
+) -> str:
+    """Fetch a file, which appears whole and checked or not at all; what a cut connection left is taken up again.
+
+    Args:
+        url: http or https.
+        sha256: what the file must hash to, where that is known.
+        progress: called with the bytes so far and the bytes in all, None where the server does not say.
+        timeout: seconds without a byte after which a connection counts as cut.
+        max_bytes: a larger file is refused.
+        attempts: connections made before giving up; between them a wait of ``backoff`` seconds that doubles.
+
+    Returns:
+        SHA-256 of the file.
+
+    Raises:
+        UserError: no network, an answer other than the file, a wrong checksum, no room; says what to do.
+    """
+    _check_url(url)
+    wanted = check_digest(sha256)
+    try:
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        part = _Part(destination, url)
+        _fetch_all(part, progress, _Limits(timeout, max_bytes, attempts, backoff))
+        digest = file_digest(part.path)
+        if wanted not in (None, digest):
+            part.discard()
+            what = f"the file hashes to {digest}, not to {wanted}; what arrived was removed"
+            raise UserError(what, where=url, hint="fetch it again, or ask which file the checksum was made from")
+        part.path.replace(destination)
+        part.discard()
+    except OSError as error:
+        hint = f"make room or choose another place, then {_AGAIN}"
+        raise UserError(f"cannot be written ({error.strerror or error})", where=str(destination), hint=hint) from error
+    return digest
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_digest(sha256: str | None) -> str | None:
+    """A SHA-256 as this package writes it, 64 small hexadecimal digits."""
+    if sha256 is None:
+        return None
+    digest = sha256.strip().lower()
+    if len(digest) != 64 or any(c not in "0123456789abcdef" for c in digest):
+        raise UserError(f"{excerpt(sha256)} is no SHA-256", where="sha256", hint="64 hexadecimal digits are accepted")
+    return digest
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        known = False
+    if not known or not url.isascii() or not url.isprintable() or " " in url or "@" in parts.netloc:
+        raise UserError(
+            f"cannot fetch {excerpt(url)}", where="url", hint="accepted: http://host/... and https://host/..."
+        )
+
+
+class _Part:
+    """The unfinished file beside its destination, and a note of what the server called it, so that it can go on."""
+
+    def __init__(self, destination: Path, url: str) -> None:
+        self.path = destination.with_name(destination.name + ".part")
+        self.note = destination.with_name(destination.name + ".part.json")
+        self.url = url
+        self.validator: str = ""
+        self.total: int | None = None
+        try:
+            said = json.loads(self.note.read_text("utf-8"))
+            if said["url"] == url:
+                self.validator, self.total = said["validator"], said["total"]
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        if not self.known:
+            self.discard()
+
+    @property
+    def known(self) -> bool:
+        """Whether enough was said of the file to notice that it changed."""
+        return bool(self.validator) or self.total is not None
+
+    @property
+    def size(self) -> int:
+        return self.path.stat().st_size if self.path.is_file() else 0
+
+    def discard(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self.note.unlink(missing_ok=True)
+        self.validator, self.total = "", None
+
+    def begin(self, headers: http.client.HTTPMessage) -> None:
+        """Start over with what the server says of the file now."""
+        self.discard()
+        tag, length = headers.get("ETag", ""), headers.get("Content-Length", "")
+        # A weak tag does not promise equal bytes.
+        self.validator = tag if tag.startswith('"') else headers.get("Last-Modified", "")
+        self.total = int(length) if length.isascii() and length.isdigit() else None
+        text = json.dumps({"url": self.url, "validator": self.validator, "total": self.total})
+        self.note.write_text(text, "utf-8")
+
+    def go_on(self, headers: http.client.HTTPMessage, begin: int) -> None:
+        """Check that the range the server sends is the rest of this file."""
+        span, _, total = headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
+        if not span.startswith(f"{begin}-") or (self.total is not None and total not in (str(self.total), "*")):
+            self.discard()
+            raise _CutError("the file changed meanwhile")
+        if total.isascii() and total.isdigit():
+            self.total = int(total)
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows a few redirects, and none from https to anything else."""
+
+    max_redirections = 5
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        here, there = urlsplit(req.full_url).scheme, urlsplit(newurl).scheme
+        if there != "https" and there != here:
+            raise UserError(f"the server redirects to {excerpt(newurl)}", where=req.full_url, hint="https is accepted")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """HTTP and HTTPS, through the proxy of the environment; no other scheme has a handler."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.HTTPHandler(),
+        urllib.request.HTTPSHandler(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.HTTPErrorProcessor(),
+        urllib.request.UnknownHandler(),
+        _Redirects(),
+    ):
+        opener.add_handler(handler)
+    return opener
+
+
+def _fetch_all(part: _Part, progress: Progress | None, limits: _Limits) -> None:
+    opener, reason = _opener(), ""
+    for attempt in range(limits.attempts):
+        if attempt:
+            time.sleep(min(limits.backoff * 2 ** (attempt - 1), _LONGEST_WAIT))
+        try:
+            _fetch(part, opener, progress, limits)
+            return
+        except _UnreachableError as cut:
+            reason = str(cut)
+            if attempt == 0:
+                hint = "is there a network here, and is a proxy needed (https_proxy)?"
+                raise UserError(f"cannot be reached ({reason})", where=part.url, hint=hint) from None
+        except _CutError as cut:
+            reason = str(cut)
+    kept = f"{part.size:,} bytes are kept at {part.path}: {_AGAIN}" if part.size else "try again later"
+    raise UserError(f"gave up after {limits.attempts} attempts; the last one: {reason}", where=part.url, hint=kept)
+
+
+def _fetch(part: _Part, opener: urllib.request.OpenerDirector, progress: Progress | None, limits: _Limits) -> None:
+    """Bring the part to its end over one connection."""
+    have = part.size if part.known else 0
+    if have and have == part.total:
+        return
+    request = urllib.request.Request(part.url, headers={"User-Agent": "subgnn", "Accept-Encoding": "identity"})
+    if have:
+        request.add_header("Range", f"bytes={have}-")
+        if part.validator:
+            request.add_header("If-Range", part.validator)
+    with _answer(part, opener, request, limits.timeout) as response:
+        if response.status == 206:
+            part.go_on(response.headers, have)
+        else:
+            have = 0
+            part.begin(response.headers)
+        _check_room(part, have, limits.max_bytes)
+        with part.path.open("ab" if have else "wb") as file:
+            while block := _block(response, part.total, have):
+                have += len(block)
+                if have > limits.max_bytes:
+                    part.discard()
+                    raise _too_large(part.url, have, limits.max_bytes)
+                file.write(block)
+                if progress is not None:
+                    progress(have, part.total)
+    if part.total is not None and have < part.total:
+        raise _CutError(f"the connection was cut at byte {have:,} of {part.total:,}")
+
+
+def _answer(part: _Part, opener: urllib.request.OpenerDirector, request: urllib.request.Request, timeout: float) -> Any:
+    try:
+        return opener.open(request, timeout=timeout)
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code == 416:
+            part.discard()
+            raise _CutError("the file changed meanwhile") from None
+        if error.code in (408, 429) or error.code >= 500:
+            raise _CutError(f"the server answered {error.code}") from None
+        hints = {404: "the file is not there, or no longer: check the address", 403: "it is not open to everyone"}
+        what = f"the server answered {error.code} ({' '.join(str(error.reason).split())})"
+        raise UserError(what, where=part.url, hint=hints.get(error.code, "check the address")) from None
+    except urllib.error.URLError as error:
+        raise _UnreachableError(str(error.reason)) from None
+    except (OSError, http.client.HTTPException) as error:
+        raise _CutError(str(error) or type(error).__name__) from None
+
+
+def _block(response: Any, total: int | None, have: int) -> bytes:
+    """What comes next, empty at the end; never more than the server announced."""
+    size = _BLOCK if total is None else min(_BLOCK, total - have)
+    if not size:
+        return b""
+    try:
+        block: bytes = response.read1(size)
+    except (OSError, http.client.HTTPException) as error:
+        raise _CutError(str(error) or type(error).__name__) from None
+    return block
+
+
+def _check_room(part: _Part, have: int, max_bytes: int) -> None:
+    if part.total is None:
+        return
+    if part.total > max_bytes:
+        total = part.total
+        part.discard()
+        raise _too_large(part.url, total, max_bytes)
+    free = shutil.disk_usage(part.path.parent).free
+    if part.total - have > free:
+        what = f"{part.total - have:,} bytes are still to come, but {free:,} are free"
+        raise UserError(what, where=str(part.path.parent), hint=f"make room, then {_AGAIN}")
+
+
+def _too_large(url: str, size: int, allowed: int) -> UserError:
+    what = f"the file has {size:,} bytes or more, and {allowed:,} are allowed"
+    return UserError(what, where=url, hint="is this the right address?")

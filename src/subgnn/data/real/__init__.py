@@ -1,0 +1,1 @@
+"""Real datasets, built from the files their sources publish."""

@@ -1,0 +1,205 @@
+"""PPI-BP: genes of a biological process in the human interactome; its broad function (paper, appendix B).
+
+*Differs from the paper:* gene sets are the direct annotations of each GO term rather than MSigDB's collection, and an
+upper size keeps out terms that say little.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from subgnn.data.real.built import Built, Note, assemble, silent
+from subgnn.data.real.gene_annotations import Annotations, read_annotations
+from subgnn.data.real.interactome import Interactome, read_gene_symbols, read_interactome
+from subgnn.data.real.obo import Ontology, read_obo
+from subgnn.data.real.settings import at_least, check_fractions, within
+from subgnn.data.real.sources import ANNOTATIONS, GENE_SYMBOLS, GO, INTERACTOME, SourceFile
+from subgnn.data.subgraphs import SPLITS, SubgraphSet
+from subgnn.errors import DataError
+from subgnn.rng import stream
+
+FUNCTIONS: dict[str, tuple[str, ...]] = {
+    "metabolism": ("GO:0008152",),
+    "development": ("GO:0032502",),
+    "signal_transduction": ("GO:0007165",),
+    "stress_death": ("GO:0006950", "GO:0008219"),
+    "cell_org": ("GO:0016043",),
+    "transport": ("GO:0006810",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PpiBpSettings:
+    """What makes a gene set a subgraph.
+
+    Args:
+        labels: the GO terms that each label stands for; a term under exactly one label, by is_a and part_of, has it.
+        min_genes, max_genes: genes of a set that are in the interactome.
+        max_overlap: a set that shares this much of the smaller one with a larger kept set is dropped.
+        excluded_evidence: evidence codes that do not count.
+        fractions: of train, val and test, in every class.
+    """
+
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: dict(FUNCTIONS))
+    min_genes: int = 5
+    max_genes: int = 160
+    max_overlap: float = 0.7
+    excluded_evidence: tuple[str, ...] = ("IEA", "ND")
+    fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)
+
+    def __post_init__(self) -> None:
+        at_least(1, min_genes=self.min_genes)
+        at_least(self.min_genes, max_genes=self.max_genes)
+        within(0, 1, max_overlap=self.max_overlap)
+        check_fractions(self.fractions)
+
+
+@dataclass(frozen=True, slots=True)
+class _GeneSet:
+    term: str
+    label: str
+    nodes: frozenset[int]
+
+
+def build_ppi_bp(
+    interactome: Path,
+    go: Path,
+    annotations: Path,
+    *,
+    gene_symbols: Path | None = None,
+    settings: PpiBpSettings | None = None,
+    seed: int = 0,
+    note: Note = silent,
+) -> Built:
+    """Build PPI-BP.
+
+    Args:
+        interactome: CSV of pairs of NCBI Gene ids, with a header line.
+        go: the Gene Ontology in OBO.
+        annotations: in the columns of gene2go or of GAF 2.
+        gene_symbols: ids and symbols of all human genes; other ids are then dropped, and nodes get their symbols.
+
+    Raises:
+        DataError: for a file that is not what it should be, or where nothing is left of it.
+    """
+    settings = settings or PpiBpSettings()
+    note("reading the interactome")
+    symbols = None if gene_symbols is None else read_gene_symbols(gene_symbols)
+    network = read_interactome(interactome, symbols=symbols)
+    note("reading the Gene Ontology")
+    ontology = read_obo(go)
+    note("reading annotations")
+    annotated = read_annotations(annotations, excluded_evidence=settings.excluded_evidence)
+    note("choosing gene sets")
+    candidates, dropped = _candidates(annotated, ontology, _places(network, annotated, symbols, annotations), settings)
+    kept = _drop_overlapping(candidates, settings.max_overlap)
+    dropped["overlap with a larger set"] = len(candidates) - len(kept)
+    if not kept:
+        raise DataError("no gene set is left", where=str(annotations), hint=f"dropped: {dropped}")
+    splits = class_splits([s.label for s in kept], settings.fractions, stream(seed, "build/ppi-bp/split"))
+    subgraphs = SubgraphSet.from_lists(
+        [sorted(s.nodes) for s in kept],
+        num_nodes=network.graph.num_nodes,
+        labels=[s.label for s in kept],
+        splits=splits,
+        names=[s.term for s in kept],
+    )
+    files = [SourceFile(INTERACTOME, (interactome,)), SourceFile(GO, (go,), ontology.version)]
+    files += [SourceFile(ANNOTATIONS, (annotations,))]
+    files += [] if gene_symbols is None else [SourceFile(GENE_SYMBOLS, (gene_symbols,))]
+    return assemble(
+        "ppi-bp",
+        network.graph,
+        subgraphs,
+        titles=[(ontology.terms[s.term].name,) for s in kept],
+        note="Nodes are human genes, edges physical interactions, a subgraph the genes directly annotated with one "
+        "GO biological process, its label the one broad function above it. Not the paper's own file: releases differ.",
+        sources=files,
+        settings=settings,
+        seed=seed,
+        dropped={**network.dropped, **{f"annotations ({k})": v for k, v in annotated.dropped.items()}, **dropped},
+    )
+
+
+def _places(network: Interactome, annotated: Annotations, symbols: dict[str, str] | None, path: Path) -> dict[str, int]:
+    """The node of each gene, under the name that the annotations use."""
+    if annotated.key == "ncbi_gene_id":
+        return {gene: node for node, gene in enumerate(network.genes)}
+    if symbols is None:
+        hint = "pass the gene symbols as well, or annotations in gene2go columns"
+        raise DataError("GAF names genes by symbol, the interactome by id", where=str(path), hint=hint)
+    places: dict[str, int] = {}
+    for node, gene in enumerate(network.genes):
+        places.setdefault(symbols[gene], node)
+    return places
+
+
+def _candidates(
+    annotated: Annotations, ontology: Ontology, places: dict[str, int], settings: PpiBpSettings
+) -> tuple[list[_GeneSet], dict[str, int]]:
+    """Gene sets of the right size under exactly one label."""
+    for roots in settings.labels.values():
+        for root in roots:
+            if root not in ontology.terms:
+                raise DataError(f"label root {root} is not in the ontology", where="labels", hint="is the file whole?")
+    merged, above = ontology.merged(), ontology.ancestors()
+    sets: dict[str, set[int]] = {}
+    unknown = 0
+    for given, genes in annotated.genes.items():
+        term = merged.get(given, given)
+        if term not in above:
+            unknown += 1
+            continue
+        sets.setdefault(term, set()).update(places[gene] for gene in genes if gene in places)
+    found = []
+    dropped = {"terms not in the ontology": unknown, "sets too small": 0, "sets too large": 0}
+    dropped |= {"sets under no label": 0, "sets under several labels": 0}
+    for term in sorted(sets):
+        labels = [name for name, roots in settings.labels.items() if not above[term].isdisjoint(roots)]
+        if len(sets[term]) < settings.min_genes:
+            dropped["sets too small"] += 1
+        elif len(sets[term]) > settings.max_genes:
+            dropped["sets too large"] += 1
+        elif len(labels) != 1:
+            dropped["sets under several labels" if labels else "sets under no label"] += 1
+        else:
+            found.append(_GeneSet(term, labels[0], frozenset(sets[term])))
+    return found, dropped
+
+
+def _drop_overlapping(candidates: Sequence[_GeneSet], max_overlap: float) -> list[_GeneSet]:
+    """The largest first, and of equal size the smaller id; a set too near a kept one goes. In the order of ids."""
+    kept: list[_GeneSet] = []
+    holders: dict[int, list[int]] = {}
+    for candidate in sorted(candidates, key=lambda s: (-len(s.nodes), s.term)):
+        shared = Counter(place for node in candidate.nodes for place in holders.get(node, ()))
+        # Kept sets are at least as large, so the candidate is the smaller of the two.
+        if any(count >= max_overlap * len(candidate.nodes) - 1e-9 for count in shared.values()):
+            continue
+        for node in candidate.nodes:
+            holders.setdefault(node, []).append(len(kept))
+        kept.append(candidate)
+    return sorted(kept, key=lambda s: s.term)
+
+
+def class_splits(labels: Sequence[str], fractions: tuple[float, float, float], rng: np.random.Generator) -> list[str]:
+    """A split drawn class by class: val and test get their share of each class, rounded half up, train the rest.
+
+    Example:
+        >>> Counter(class_splits(["a"] * 25 + ["b"] * 4, (0.8, 0.1, 0.1), np.random.default_rng(0)))
+        Counter({'train': 23, 'val': 3, 'test': 3})
+    """
+    splits = [SPLITS[0]] * len(labels)
+    for label in sorted(set(labels)):
+        rows = rng.permutation([i for i, given in enumerate(labels) if given == label]).tolist()
+        val, test = (int(len(rows) * fraction + 0.5) for fraction in fractions[1:])
+        for i in rows[:val]:
+            splits[i] = SPLITS[1]
+        for i in rows[val : val + test]:
+            splits[i] = SPLITS[2]
+    return splits

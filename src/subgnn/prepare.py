@@ -1,0 +1,152 @@
+"""Everything that is computed before training: components, anchors, similarities.
+
+:func:`prepare` draws the shared anchors and measures the given subgraphs; :meth:`Prepared.extend` measures other
+subgraphs of the same graph against the same anchors. A prepared subgraph is a function of the graph, the settings, the
+seed and its own nodes, so training and prediction see the same numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.anchors import NodeAnchors, OwnAnchors, PatchAnchors, SharedAnchors, sample_own, sample_shared
+from subgnn.config import ChannelSettings, PrepareSettings
+from subgnn.data.graph import Graph
+from subgnn.kernels import Components, induced_components
+from subgnn.ragged import Ragged
+from subgnn.similarity import Nearness, own_hops, shared_hops, structure
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SubchannelInputs:
+    """What one layer of one subchannel sees of the components.
+
+    Shapes:
+        nearness: (C, n_A). own: (C, n_A) anchor nodes, or None where the anchors are shared.
+    """
+
+    nearness: Nearness
+    own: OwnAnchors | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """Subgraphs ready for a model, and the shared anchors they were measured against.
+
+    ``shared[layer][i]`` and ``inputs[layer][i]`` belong to ``channels[i]``; shared is None for own anchors.
+    """
+
+    channels: tuple[ChannelSettings, ...]
+    settings: PrepareSettings
+    seed: int
+    graph_hash: str
+    components: Components
+    shared: list[list[SharedAnchors | None]]
+    inputs: list[list[SubchannelInputs]]
+
+    @property
+    def layers(self) -> int:
+        """L."""
+        return len(self.shared)
+
+    def extend(self, graph: Graph, subgraphs: Ragged) -> Prepared:
+        """Other subgraphs of the same graph, measured against the same shared anchors."""
+        return measure(
+            graph, subgraphs, channels=self.channels, settings=self.settings, shared=self.shared, seed=self.seed
+        )
+
+    def touched(self) -> NDArray[np.int32]:
+        """The nodes of components, anchors and walks, sorted: all that a model needs an embedding for."""
+        parts = [self.components.nodes.values]
+        for layer in range(self.layers):
+            for shared, inputs in zip(self.shared[layer], self.inputs[layer], strict=True):
+                if isinstance(shared, NodeAnchors):
+                    parts.append(shared.nodes)
+                elif isinstance(shared, PatchAnchors):
+                    parts.append(shared.walks.values)
+                elif inputs.own is not None:
+                    parts.append(inputs.own.nodes[inputs.own.present].reshape(-1))
+        return np.unique(np.concatenate(parts))
+
+
+def prepare(
+    graph: Graph,
+    subgraphs: Ragged,
+    *,
+    channels: tuple[ChannelSettings, ...],
+    layers: int,
+    settings: PrepareSettings,
+    seed: int,
+) -> Prepared:
+    """Draw anchors and measure subgraphs against them.
+
+    Args:
+        subgraphs: node sets of the graph, sorted.
+        channels: the subchannels wanted, each once.
+        layers: L; anchors are drawn for each layer.
+        seed: of all draws.
+    """
+    shared = [
+        [sample_shared(graph, c, settings, layer=layer, seed=seed) if c.shared else None for c in channels]
+        for layer in range(layers)
+    ]
+    return measure(graph, subgraphs, channels=channels, settings=settings, shared=shared, seed=seed)
+
+
+def measure(
+    graph: Graph,
+    subgraphs: Ragged,
+    *,
+    channels: tuple[ChannelSettings, ...],
+    settings: PrepareSettings,
+    shared: list[list[SharedAnchors | None]],
+    seed: int,
+) -> Prepared:
+    """Measure subgraphs against given shared anchors; their own anchors follow the seed and their nodes."""
+    components = induced_components(*graph.csr, subgraphs)
+    by_channel = []
+    for i, channel in enumerate(channels):
+        anchors = [layer[i] for layer in shared]
+        if channel.shared:
+            by_channel.append([_measure_shared(graph, components, channel, a, settings) for a in anchors])
+        else:
+            own = sample_own(graph, subgraphs, components, channel, settings, layers=len(shared), seed=seed)
+            by_channel.append(_measure_own(graph, components, channel, own, settings))
+    return Prepared(
+        channels=channels,
+        settings=settings,
+        seed=seed,
+        graph_hash=graph.content_hash,
+        components=components,
+        shared=shared,
+        inputs=[[of_channel[layer] for of_channel in by_channel] for layer in range(len(shared))],
+    )
+
+
+def _measure_shared(
+    graph: Graph,
+    components: Components,
+    channel: ChannelSettings,
+    anchors: SharedAnchors | None,
+    settings: PrepareSettings,
+) -> SubchannelInputs:
+    if isinstance(anchors, PatchAnchors):
+        return SubchannelInputs(structure(graph, components.nodes, anchors, channel, settings), None)
+    if isinstance(anchors, NodeAnchors):
+        return SubchannelInputs(shared_hops(graph, components.nodes, anchors, settings), None)
+    raise ValueError(f"{channel.name} has shared anchors, and none were given")
+
+
+def _measure_own(
+    graph: Graph, components: Components, channel: ChannelSettings, own: list[OwnAnchors], settings: PrepareSettings
+) -> list[SubchannelInputs]:
+    if channel.name == "neighborhood/internal":
+        # 1 by definition (paper, section 4.2).
+        shape = own[0].nodes.shape
+        ones = Nearness(np.zeros(shape, np.float32), np.ones(shape, np.float32))
+        return [SubchannelInputs(ones, anchors) for anchors in own]
+    nearness = own_hops(graph, components.nodes, own, settings)
+    return [SubchannelInputs(n, anchors) for n, anchors in zip(nearness, own, strict=True)]

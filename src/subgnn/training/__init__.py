@@ -1,0 +1,1 @@
+"""Fit a network, keep what it learned, and say how well it does."""

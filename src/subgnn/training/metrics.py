@@ -1,0 +1,78 @@
+"""Loss and metrics, by task (SPEC section 8)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torchmetrics.functional.classification import binary_auroc, multiclass_f1_score, multilabel_f1_score
+
+from subgnn.data.subgraphs import Task
+
+
+def loss(outputs: Tensor, targets: Tensor, task: Task, weights: Tensor | None = None) -> Tensor:
+    """Cross entropy; for multi-label, binary cross entropy on logits; for regression, squared error.
+
+    Shapes:
+        outputs: (n, classes) or (n, 1). targets: (n,) classes, (n, classes) 0/1, or (n,) values. weights: (classes,).
+    """
+    if task == "multi-label":
+        return functional.binary_cross_entropy_with_logits(outputs, targets.to(outputs.dtype), pos_weight=weights)
+    if task == "regression":
+        return functional.mse_loss(outputs.squeeze(1), targets.to(outputs.dtype))
+    return functional.cross_entropy(outputs, targets.long(), weight=weights)
+
+
+def probabilities(outputs: Tensor, task: Task) -> Tensor:
+    """Class probabilities; for regression, the values themselves."""
+    if task == "multi-label":
+        return torch.sigmoid(outputs)
+    return outputs if task == "regression" else torch.softmax(outputs, dim=1)
+
+
+def predictions(outputs: Tensor, task: Task) -> Tensor:
+    """Classes (n,), sets of classes (n, classes) at a probability of one half, or values (n,)."""
+    if task == "multi-label":
+        return (outputs > 0).long()
+    return outputs.squeeze(1) if task == "regression" else outputs.argmax(dim=1)
+
+
+def metrics(outputs: Tensor, targets: Tensor, task: Task) -> dict[str, float]:
+    """micro-F1, macro-F1, accuracy and AUROC; for regression, mean absolute error, root mean square error and R^2.
+
+    AUROC is the mean over classes, one against the rest; a class that is absent, or all there is, has none and is left
+    out. Multi-label accuracy counts a subgraph as right when all its labels are.
+    """
+    outputs, targets = outputs.detach().float().cpu(), targets.cpu()
+    found = predictions(outputs, task)
+    if task == "regression":
+        error = found - targets.float()
+        spread = (targets.float() - targets.float().mean()).square().sum()
+        r2 = 1 - error.square().sum() / spread if spread > 0 else torch.tensor(float("nan"))
+        return {"mae": float(error.abs().mean()), "rmse": float(error.square().mean().sqrt()), "r2": float(r2)}
+    classes = outputs.shape[1]
+    truth = targets.long()
+    if task == "multi-label":
+        micro = multilabel_f1_score(found, truth, num_labels=classes, average="micro")
+        macro = multilabel_f1_score(found, truth, num_labels=classes, average="macro")
+        accuracy = (found == truth).all(dim=1).float().mean()
+        one_hot = truth
+    else:
+        micro = accuracy = (found == truth).float().mean()
+        macro = multiclass_f1_score(found, truth, num_classes=classes, average="macro")
+        one_hot = functional.one_hot(truth, classes)
+    return {
+        "micro_f1": float(micro),
+        "macro_f1": float(macro),
+        "accuracy": float(accuracy),
+        "auroc": _auroc(probabilities(outputs, task), one_hot),
+    }
+
+
+def _auroc(scores: Tensor, one_hot: Tensor) -> float:
+    areas = [
+        float(binary_auroc(scores[:, c], one_hot[:, c]))
+        for c in range(one_hot.shape[1])
+        if 0 < int(one_hot[:, c].sum()) < len(one_hot)
+    ]
+    return sum(areas) / len(areas) if areas else float("nan")

@@ -1,0 +1,112 @@
+"""Small datasets, as files and in memory."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from subgnn import Dataset, Graph, NodeNames, SubgraphSet
+from subgnn.data.strings import Strings
+
+Content = str | bytes | None
+
+EDGES = "0 1\n1 2\n2 3\n3 4\n4 0\n"
+SUBGRAPHS = "0-1\ta\ttrain\n1-2\tb\ttrain\n2-3\ta\tval\n3-4\tb\tval\n0-4\ta\ttest\n0-2\tb\ttest\n"
+NODES = "id\tname\tkind\n0\tTP53\tgene\n1\tHLA-A\tgene\n2\tA1BG\tgene\n3\tEGFR\tgene\n4\tMYC\tgene\n"
+CARD = '{"name": "five", "source": "made by hand", "licence": "none", "note": "a ring of five"}\n'
+
+
+def npy(array: Any) -> bytes:
+    """An array as the bytes of a .npy file."""
+    file = io.BytesIO()
+    np.save(file, np.asarray(array), allow_pickle=False)
+    return file.getvalue()
+
+
+FEATURES = npy(np.arange(10, dtype=np.float32).reshape(5, 2))
+NEEDED: dict[str, Content] = {"edge_list.txt": EDGES, "subgraphs.tsv": SUBGRAPHS}
+WHOLE: dict[str, Content] = {**NEEDED, "nodes.tsv": NODES, "features.npy": FEATURES, "dataset.json": CARD}
+
+
+def write_files(folder: Path, files: Mapping[str, Content]) -> Path:
+    """Write the files that are not None."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        if content is not None:
+            (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return folder
+
+
+def write_sample(folder: Path, changed: Mapping[str, Content] | None = None) -> Path:
+    """The two needed files, with some changed, added or (None) left out."""
+    return write_files(folder, {**NEEDED, **(changed or {})})
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file under a folder, hidden ones too."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def whole_dataset(*, directed: bool = False) -> Dataset:
+    """A dataset with every optional part; node 5 has no edges."""
+    graph = Graph.from_edges(
+        [0, 1, 2, 3, 4],
+        [1, 2, 3, 4, 0],
+        num_nodes=6,
+        weights=[1.0, 0.5, -2.0, 3.25, 1e-3],
+        features=np.arange(12, dtype=np.float32).reshape(6, 2) / 7,
+        names=NodeNames(
+            {
+                "symbol": Strings.of(["TP53", "HLA-A", "", "Ä1", "MYC", "lone"]),
+                "name": Strings.of(["p53", "hla", "x", "y", "", "z"]),
+            },
+            primary="name",
+        ),
+        directed=directed,
+    )
+    subgraphs = SubgraphSet.from_lists(
+        [[0, 1], [1, 2], [2, 3, 5], [3], [0, 4], [0, 2]],
+        num_nodes=6,
+        labels=[["a", "b"], ["b"], ["a"], ["c", "b"], ["a"], ["c"]],
+        splits=["train", "train", "val", "val", "test", "test"],
+        names=["first", "second", "Dritte ß", "4", "fifth", "sixth"],
+    )
+    return Dataset(
+        name="whole", graph=graph, subgraphs=subgraphs, card={"licence": "none", "extra": [1, {"two": None}]}
+    )
+
+
+def _assert_equal(a: Any, b: Any) -> None:
+    assert (a is None) == (b is None)
+    if a is not None:
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+def assert_same(a: Dataset, b: Dataset) -> None:
+    """Every array, name and word equal, but for what a card gains when it is written."""
+    assert a.name == b.name
+    for part in ("offsets", "neighbors", "weights", "features"):
+        _assert_equal(getattr(a.graph, part), getattr(b.graph, part))
+    assert a.graph.directed == b.graph.directed
+    assert a.graph.compute_hash() == b.graph.compute_hash() == b.graph.content_hash
+    assert (a.graph.names is None) == (b.graph.names is None)
+    if a.graph.names is not None and b.graph.names is not None:
+        assert a.graph.names.primary_column == b.graph.names.primary_column
+        assert {k: list(v) for k, v in a.graph.names.columns.items()} == {
+            k: list(v) for k, v in b.graph.names.columns.items()
+        }
+    assert a.subgraphs.task == b.subgraphs.task
+    assert a.subgraphs.classes == b.subgraphs.classes
+    _assert_equal(a.subgraphs.nodes.offsets, b.subgraphs.nodes.offsets)
+    _assert_equal(a.subgraphs.nodes.values, b.subgraphs.nodes.values)
+    _assert_equal(a.subgraphs.targets, b.subgraphs.targets)
+    _assert_equal(a.subgraphs.splits, b.subgraphs.splits)
+    assert list(a.subgraphs.names or ()) == list(b.subgraphs.names or ())
+    assert a.subgraphs.content_hash == b.subgraphs.content_hash
+    gained = {"name", "num_nodes", "task", "directed"}
+    assert {k: v for k, v in a.card.items() if k not in gained} == {k: v for k, v in b.card.items() if k not in gained}

@@ -1,0 +1,433 @@
+"""Bad input gets one clear line and exit 2, and leaves nothing behind."""
+
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from subgnn.rng import stream
+from tests.cli.command import call
+from tests.data.samples import CARD, EDGES, FEATURES, NODES, SUBGRAPHS, npy, tree, write_sample
+
+COLUMNS = "accepted: 'u v' or 'u v weight', separated by spaces or tabs"
+THREE = "three columns, separated by tabs: nodes joined by '-', label, train|val|test"
+NO_NPY = "this is no .npy array of numbers, or a damaged one; write it with numpy.save"
+LONG = npy(np.zeros((7, 2)))
+
+
+def edges(text):
+    return {"edge_list.txt": text}
+
+
+def first(line):
+    """The first line of the subgraphs replaced."""
+    return {"subgraphs.tsv": line + SUBGRAPHS[SUBGRAPHS.index("\n") :]}
+
+
+def features(array):
+    return {"features.npy": npy(array)}
+
+
+def raw_features(header, body=b"\0" * 80):
+    header = header.encode().ljust(118)
+    return {"features.npy": b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + body}
+
+
+# What is changed; the file and line that are named; what the line says after them.
+BAD = {
+    "no edge list": (
+        {"edge_list.txt": None},
+        "edge_list.txt",
+        "no such file; a dataset folder holds edge_list.txt and",
+    ),
+    "no subgraphs": ({"subgraphs.tsv": None}, "subgraphs.tsv", "no such file; the subgraphs are in subgraphs.tsv or"),
+    "one column": (edges("0 1\n1 2\n3\n3 4\n"), "edge_list.txt:3", f"a line with one column; {COLUMNS}"),
+    "four columns": (edges("0 1\n1 2 3 4\n"), "edge_list.txt:2", f"more than three columns ('4'); {COLUMNS}"),
+    "mixed columns": (
+        edges("0 1 2\n1 2\n"),
+        "edge_list.txt:2",
+        "some lines have a weight and some have none; give every edge a weight, or none",
+    ),
+    "word in edges": (
+        edges("0 1\n# c\n\n1 x2\n"),
+        "edge_list.txt:4",
+        "'x2' is not an integer id, and there is no nodes.tsv with names; ids are integers from 0",
+    ),
+    "real id": (edges("0 1.0\n"), "edge_list.txt:1", "'1.0' is not an integer id"),
+    "negative id": (edges("0 -1\n"), "edge_list.txt:1", "'-1' is not an integer id"),
+    "commas": (edges("0,1\n"), "edge_list.txt:1", "'0,1' is not an integer id"),
+    "large id": (edges("0 4294967296\n"), "edge_list.txt:1", "node id '4294967296' is too large; ids run from 0 to"),
+    "huge id": (edges("0 " + "9" * 60 + "\n"), "edge_list.txt:1", f"node id '{'9' * 40}'... is too large"),
+    "gap": (edges("0 1\n0 2000000000\n"), "edge_list.txt:2", "node 2000000000 is not in the graph; ids run 0.."),
+    "nan weight": (edges("0 1 1\n1 2 nan\n"), "edge_list.txt:2", "weight 'nan' is not finite; weights must be finite"),
+    "inf weight": (edges("0 1 -inf\n"), "edge_list.txt:1", "weight '-inf' is not finite; weights must be finite"),
+    "overflown weight": (edges("0 1 1e999\n"), "edge_list.txt:1", "weight '1e999' is not finite"),
+    "weight too large for its type": (edges("0 1 1\n1 2 1e39\n"), "edge_list.txt:2", "weight"),
+    "word for weight": (edges("0 1 heavy\n"), "edge_list.txt:1", "weight 'heavy' is no number; a decimal number is"),
+    "unknown name in edges": (
+        {**edges("TP53 1\n1 XYZ\n"), "nodes.tsv": NODES},
+        "edge_list.txt:2",
+        "'XYZ' is neither an id nor a name of nodes.tsv; use ids, or names that stand for one node",
+    ),
+    "ambiguous name in edges": (
+        {**edges("TP53 1\n"), "nodes.tsv": NODES.replace("MYC", "TP53")},
+        "edge_list.txt:1",
+        "'TP53' names several nodes; use ids, or names that stand for one node",
+    ),
+    "nan weight beside names": (
+        {**edges("TP53 1 nan\n"), "nodes.tsv": NODES},
+        "edge_list.txt:1",
+        "weight 'nan'; weights",
+    ),
+    "columns beside names": ({**edges("TP53\n"), "nodes.tsv": NODES}, "edge_list.txt:1", f"1 columns; {COLUMNS}"),
+    "mixed columns beside names": (
+        {**edges("TP53 1 2\n1 2\n"), "nodes.tsv": NODES},
+        "edge_list.txt:2",
+        "some lines have",
+    ),
+    "edge outside the nodes": (
+        {**edges("0 1\n0 5\n"), "nodes.tsv": NODES},
+        "edge_list.txt:2",
+        "node 5 is not in the graph; ids run 0..4",
+    ),
+    "truncated gzip": (
+        {"edge_list.txt": None, "edge_list.txt.gz": gzip.compress(EDGES.encode() * 50)[:-20]},
+        "edge_list.txt.gz",
+        "the gzip file ends too early; was the download complete? fetch it again",
+    ),
+    "empty gzip": (
+        {"edge_list.txt": None, "edge_list.txt.gz": b""},
+        "edge_list.txt.gz",
+        "the gzip file ends too early",
+    ),
+    "no gzip": (
+        {"edge_list.txt": None, "edge_list.txt.gz": EDGES},
+        "edge_list.txt.gz",
+        "this is no gzip file, or a damaged one; fetch it again, or drop the .gz",
+    ),
+    "damaged gzip": (
+        {"edge_list.txt": None, "edge_list.txt.gz": gzip.compress(EDGES.encode())[:-8] + b"12345678"},
+        "edge_list.txt.gz",
+        "this is no gzip file, or a damaged one",
+    ),
+    "no such node": (
+        first("0-7\ta\ttrain"),
+        "subgraphs.tsv:1",
+        "node 7 is not in the graph; ids run 0..4",
+    ),
+    "ids from 1": (
+        first("1-5\ta\ttrain"),
+        "subgraphs.tsv:1",
+        "node 5 is not in the graph; ids run 0..4; was the file written with ids from 1? pass --id-base 1",
+    ),
+    "huge node": (first("0-" + "8" * 30 + "\ta\ttrain"), "subgraphs.tsv:1", f"node '{'8' * 30}' is not in the graph"),
+    "word for node": (
+        first("0-x\ta\ttrain"),
+        "subgraphs.tsv:1",
+        "'x' is not an integer id; nodes are ids from 0, or names where nodes.tsv gives them",
+    ),
+    "unknown name": (
+        {**first("TP53-x\ta\ttrain"), "nodes.tsv": NODES},
+        "subgraphs.tsv:1",
+        "'x' is neither an id nor a name of a node; names are those of nodes.tsv",
+    ),
+    "ambiguous name": (
+        {**first("gene-1\ta\ttrain"), "nodes.tsv": NODES},
+        "subgraphs.tsv:1",
+        "'gene' names several nodes; use the id of the one that is meant",
+    ),
+    "empty subgraph": (first("\ta\ttrain"), "subgraphs.tsv:1", "empty subgraph; at least one node is needed"),
+    "blank subgraph": (first("  \ta\ttrain"), "subgraphs.tsv:1", "empty subgraph; at least one node is needed"),
+    "nothing between dashes": (first("0--1\ta\ttrain"), "subgraphs.tsv:1", "'' is not an integer id"),
+    "negative node": (first("-1\ta\ttrain"), "subgraphs.tsv:1", "'' is not an integer id"),
+    "other digits": (first("0-٣\ta\ttrain"), "subgraphs.tsv:1", r"node '\u0663' is not in the graph"),
+    "unknown split": (
+        first("0\ta\ttrian"),
+        "subgraphs.tsv:1",
+        "unknown split 'trian'; accepted: train, val, test; did you mean 'train'?",
+    ),
+    "no split": (first("0\ta"), "subgraphs.tsv:1", f"the split is missing; {THREE}"),
+    "no label": (first("0\t\ttrain"), "subgraphs.tsv:1", f"the label is missing; {THREE}"),
+    "a dash for a label": (first("0\t-\ttrain"), "subgraphs.tsv:1", "the label is missing"),
+    "one column of subgraphs": (first("0-1"), "subgraphs.tsv:1", f"the label is missing; {THREE}"),
+    "spaces for tabs": (first("0-1 a train"), "subgraphs.tsv:1", "'1 a train' is not an integer id"),
+    "split without subgraph": (
+        {"subgraphs.tsv": SUBGRAPHS.replace("val", "test")},
+        "subgraphs.tsv",
+        "no subgraph in split 'val'; train, val and test each need at least one",
+    ),
+    "no lines": ({"subgraphs.tsv": "\n\n"}, "subgraphs.tsv", f"no subgraphs; {THREE}"),
+    "nan label": (
+        {"subgraphs.tsv": "0\t0.5\ttrain\n1\tnan\tval\n2\t1\ttest\n"},
+        "subgraphs.tsv:2",
+        "label 'nan'; a finite number is needed",
+    ),
+    "word for a real label": (
+        {"dataset.json": '{"task": "regression"}'},
+        "subgraphs.tsv:1",
+        "label 'a' is no number; regression needs real values",
+    ),
+    "names of other subgraphs": (
+        {"subgraph_names.tsv": "a\nb\n"},
+        "subgraph_names.tsv",
+        "2 names for 6 subgraphs; one a",
+    ),
+    "not UTF-8": (
+        {"subgraphs.tsv": SUBGRAPHS.encode() + b"0\t\xff\ttrain\n"},
+        "subgraphs.tsv:7",
+        r"this is not UTF-8 text ('\\xff\ttr'); save the file as UTF-8",
+    ),
+    "word for id in nodes": (
+        {"nodes.tsv": NODES + "x\tn\n"},
+        "nodes.tsv:7",
+        "'x' is not an integer id; accepted: id, name, further columns",
+    ),
+    "node twice": ({"nodes.tsv": NODES + "4\tn\n"}, "nodes.tsv:7", "node 4 again; each id has one line"),
+    "node without name": ({"nodes.tsv": NODES + "5\n"}, "nodes.tsv:7", "a line with one column; accepted: id, name,"),
+    "no nodes": (
+        {"nodes.tsv": ""},
+        "nodes.tsv",
+        "no nodes; accepted: id, name, further columns; or leave the file out",
+    ),
+    "two columns of one name": (
+        {"nodes.tsv": "id\tn\tn\n0\ta\tb\n"},
+        "nodes.tsv:1",
+        "two columns of one name; name each",
+    ),
+    "node far away": (
+        {"nodes.tsv": "0\ta\n2000000000\tb\n"},
+        "nodes.tsv",
+        "node 2000000000 in a table of 2 lines; ids run",
+    ),
+    "too few features": (
+        features(np.zeros((4, 2))),
+        "features.npy",
+        "4 rows, but the graph has 5 nodes; one row a node is needed",
+    ),
+    "too many features": (
+        {"features.npy": LONG, "dataset.json": '{"num_nodes": 5}'},
+        "features.npy",
+        "7 rows, but the graph has 5 nodes; one row a node is needed",
+    ),
+    "more features than nodes": (
+        {"features.npy": LONG, "nodes.tsv": NODES},
+        "features.npy",
+        "7 rows, but the graph has 5 nodes; one row a node is needed",
+    ),
+    "nan feature": (
+        features([[0, 1], [2, 3], [4, float("nan")], [0, 0], [0, 0]]),
+        "features.npy",
+        "nan at row 2, column 1; features must be finite: fill or drop missing values",
+    ),
+    "flat features": (features(np.zeros(5)), "features.npy", "features of shape (5,); accepted: (5, F)"),
+    "deep features": (features(np.zeros((5, 2, 2))), "features.npy", "features of shape (5, 2, 2); accepted: (5, F)"),
+    "text features": (features([["a"]] * 5), "features.npy", "features of type <U1; numbers are accepted"),
+    "complex features": (features([[1j]] * 5), "features.npy", "features of type complex128; numbers are accepted"),
+    "truncated features": ({"features.npy": FEATURES[:-3]}, "features.npy", NO_NPY),
+    "truncated header of features": ({"features.npy": FEATURES[:40]}, "features.npy", NO_NPY),
+    "empty features": ({"features.npy": b""}, "features.npy", NO_NPY),
+    "archive begun": ({"features.npy": b"PK\x03\x04 and no more"}, "features.npy", NO_NPY),
+    "features of an open bracket": (raw_features("{'descr': '<f4', 'shape': (5, 2"), "features.npy", NO_NPY),
+    "features of an open quote": (raw_features("'''"), "features.npy", NO_NPY),
+    "features without end": (
+        raw_features("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 2), }"),
+        "features.npy",
+        NO_NPY,
+    ),
+    "features of true rows": (
+        raw_features("{'descr': '<f4', 'fortran_order': False, 'shape': (True, 10), }"),
+        "features.npy",
+        "",
+    ),
+    "no JSON": ({"dataset.json": "{'name': 1}"}, "dataset.json", "this is no JSON; a JSON object with name, source,"),
+    "a JSON list": ({"dataset.json": "[]"}, "dataset.json", "a JSON list; a JSON object is accepted"),
+    "deep JSON": ({"dataset.json": "[" * 100_000}, "dataset.json", "this is no JSON"),
+    "JSON with a long number": ({"dataset.json": '{"n": ' + "1" * 5000 + "}"}, "dataset.json", "this is no JSON"),
+    "card not UTF-8": ({"dataset.json": b'{"name": "\xff"}'}, "dataset.json", "this is no JSON"),
+    "word for a size": (
+        {"dataset.json": '{"num_nodes": "5"}'},
+        "dataset.json",
+        "num_nodes is '5'; an integer from 0 is",
+    ),
+    "true for a size": ({"dataset.json": '{"num_nodes": true}'}, "dataset.json", "num_nodes is 'True'; an integer"),
+    "negative base": ({"dataset.json": '{"id_base": -1}'}, "dataset.json", "id_base is '-1'; an integer from 0 is"),
+    "unknown task": (
+        {"dataset.json": '{"task": "multiclass"}'},
+        "dataset.json",
+        "unknown task 'multiclass'; accepted: multi-class, binary, multi-label, regression, unlabelled; did you mean "
+        "'multi-class'?",
+    ),
+    "base not kept": ({"dataset.json": '{"id_base": 1}'}, "edge_list.txt:1", "node 0; with --id-base 1 ids run from 1"),
+}
+
+
+@pytest.mark.parametrize(("changed", "where", "message"), BAD.values(), ids=BAD)
+def test_bad_input(tmp_path, changed, where, message):
+    folder = write_sample(tmp_path / "bad", changed)
+    expected = f"{folder / where}: {message}"
+    before = tree(tmp_path)
+
+    described = call("data", "describe", folder)
+    assert (described.code, described.out) == (2, "")
+    assert described.error.startswith(expected)
+
+    checked = call("data", "check", folder)
+    assert checked.code == 2
+    assert any(line.startswith(f"error: {expected}") for line in checked.out.splitlines()), checked.out
+    assert checked.error.startswith(f"{folder}: ")
+    assert checked.error.endswith("mend the files and check again")
+
+    for layout in ("bundle", "folder"):
+        converted = call("data", "convert", folder, "--to", layout, "--out", tmp_path / "new" / "out")
+        assert (converted.code, converted.out) == (2, "")
+        assert converted.error == described.error
+    assert tree(tmp_path) == before
+    assert [p.name for p in tmp_path.iterdir()] == ["bad"]
+
+
+RANDOM = ["edge_list.txt", "edge_list.txt.gz", "subgraphs.tsv", "subgraphs.pth", "nodes.tsv", "features.npy"]
+
+
+@pytest.fixture(scope="module")
+def ten_megabytes():
+    return stream(0, "tests/ten megabytes").bytes(10_000_000)
+
+
+@pytest.mark.parametrize("name", [*RANDOM, "dataset.json", "subgraph_names.tsv"])
+def test_ten_megabytes_of_random_bytes(tmp_path, ten_megabytes, name):
+    replaced = {"edge_list.txt.gz": "edge_list.txt", "subgraphs.pth": "subgraphs.tsv"}.get(name, name)
+    folder = write_sample(tmp_path / "bad", {replaced: None, name: ten_megabytes})
+    for verb in ("describe", "check"):
+        called = call("data", verb, folder)
+        assert called.code == 2
+        assert len(called.error) < 1000
+    assert call("data", "describe", folder).error.startswith(str(folder / name))
+    assert str(folder / name) in call("data", "check", folder).out
+    assert call("data", "convert", folder, "--out", tmp_path / "out").code == 2
+    assert [p.name for p in tmp_path.iterdir()] == ["bad"]
+
+
+@pytest.mark.parametrize("name", ["x.subgnn", "x", "x.subgraphs.tsv", "x.csv", "x.parquet", "x.csv.gz", "x.tsv"])
+def test_ten_megabytes_of_random_bytes_as_one_file(tmp_path, ten_megabytes, name):
+    path = tmp_path / name
+    path.write_bytes(ten_megabytes)
+    for arguments in (("describe", path), ("check", path), ("convert", path, "--out", tmp_path / "out")):
+        called = call("data", *arguments)
+        assert called.code == 2
+        assert called.error.startswith(f"{path}")
+        assert len(called.error) < 1000
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_random_bytes_in_a_message_are_escaped(tmp_path, ten_megabytes):
+    (tmp_path / "x.csv").write_bytes(ten_megabytes[:1000])
+    assert call("data", "convert", tmp_path / "x.csv", "--out", tmp_path / "out").error.isascii()
+
+
+def test_repeated_nodes_are_counted_and_dropped_with_a_warning(tmp_path):
+    folder = write_sample(tmp_path / "x", first("1-0-1-1\ta\ttrain"))
+    warning = f"warning: {folder / 'subgraphs.tsv'}:1: 2 repeated nodes in subgraphs; each counts once"
+    described = call("data", "describe", folder, "--json")
+    assert (described.code, described.error) == (0, warning)
+    assert described.json["subgraphs"]["nodes"] == {"mean": 2.0, "std": 0.0}
+    checked = call("data", "check", folder)
+    assert (checked.code, checked.err) == (0, "")
+    assert warning in checked.out.splitlines()
+
+
+@pytest.mark.parametrize("verb", ["describe", "check"])
+def test_a_missing_folder(tmp_path, verb):
+    called = call("data", verb, tmp_path / "nowhere")
+    assert called.code == 2
+    text = called.error if verb == "describe" else called.out
+    assert f"{tmp_path / 'nowhere'}: no such folder; a dataset folder holds edge_list.txt and subgraphs.tsv" in text
+
+
+def test_a_missing_source(tmp_path):
+    called = call("data", "convert", tmp_path / "nowhere", "--out", tmp_path / "out")
+    assert called.code == 2
+    assert called.error == f"{tmp_path / 'nowhere'}: no such file or folder; check the path"
+
+
+def test_every_truncation_of_a_gzip_file(tmp_path):
+    packed = gzip.compress(EDGES.encode())
+    folder = write_sample(tmp_path / "x", {"edge_list.txt": None, "edge_list.txt.gz": packed})
+    assert call("data", "describe", folder).code == 0
+    for length in range(1, len(packed)):
+        (folder / "edge_list.txt.gz").write_bytes(packed[:length])
+        called = call("data", "describe", folder)
+        assert called.code == 2
+        where, what = called.error.split(": ", 1)
+        assert where == str(folder / "edge_list.txt.gz")
+        assert what.startswith("the gzip file ends too early" if length > 1 else "this is no gzip file"), length
+
+
+@pytest.mark.parametrize("verb", ["describe", "check"])
+@pytest.mark.parametrize(
+    "name",
+    ["x" * 300, "y/" * 3000, os.fsdecode(b"\xff\xfe"), "", "a\nb"],
+    ids=["long", "deep", "not UTF-8", "empty", "newline"],
+)
+def test_paths_that_cannot_be(tmp_path, monkeypatch, verb, name):
+    monkeypatch.chdir(tmp_path)
+    called = call("data", verb, name)
+    assert called.code == 2
+    assert len(called.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "file/out", "x" * 240], ids=["long", "below a file", "long with .part"])
+@pytest.mark.parametrize("layout", ["folder", "bundle"])
+def test_destinations_that_cannot_be(tmp_path, name, layout):
+    folder = write_sample(tmp_path / "x")
+    (tmp_path / "file").write_text("mine")
+    before = tree(tmp_path)
+    called = call("data", "convert", folder, "--to", layout, "--out", tmp_path / name)
+    assert called.code == 2
+    assert called.error.startswith(str(tmp_path / name))
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("flag", ["", "--json"])
+def test_a_name_that_is_no_text_is_refused_or_printed(tmp_path, flag):
+    """JSON may escape half of a surrogate pair, which no encoding can write."""
+    folder = write_sample(tmp_path / "x", {"dataset.json": CARD.replace("five", r"\ud800")})
+    assert call("data", "describe", folder, *[flag] * bool(flag)).code in (0, 2)
+    assert call("data", "convert", folder, "--to", "folder", "--out", tmp_path / "out").code in (0, 2)
+
+
+BOUNDED_IN_A_CHILD = """
+import resource, sys
+from subgnn.cli.app import main
+
+good, *bad = sys.argv[1:]
+assert main(["data", "describe", good, "--json"]) == 0
+now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (now + 2**31, now + 2**31))
+codes = {main(["data", verb, path]) for path in bad for verb in ("describe", "check")}
+sys.exit(0 if codes == {2} else f"exit codes {codes}")
+"""
+
+NO_COLUMNS = "{'descr': '<f4', 'fortran_order': False, 'shape': (2000000000, 0), }"
+GREEDY = {
+    "ids": [
+        edges("0 2000000000\n"),
+        {**edges(""), **first("0-2000000000\ta\ttrain")},
+        {"nodes.tsv": "0\ta\n2000000000\tb\n"},
+    ],
+    "features without columns": [raw_features(NO_COLUMNS, b"")],
+}
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
+@pytest.mark.parametrize("files", GREEDY.values(), ids=GREEDY)
+def test_a_short_file_cannot_ask_for_gigabytes(tmp_path, files):
+    """In a process of its own, given two gigabytes more than it has."""
+    folders = [write_sample(tmp_path / str(i), changed) for i, changed in enumerate([{}, *files])]
+    done = subprocess.run(
+        [sys.executable, "-c", BOUNDED_IN_A_CHILD, *folders], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-500:]

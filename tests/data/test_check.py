@@ -1,0 +1,167 @@
+from pathlib import Path
+
+import pytest
+
+from subgnn import DataError, read_dataset, write_bundle
+from subgnn.data.check import check
+from subgnn.data.problems import Problem, Problems
+from tests.cli.command import call
+from tests.data.samples import FEATURES, SUBGRAPHS, WHOLE, write_files, write_sample
+
+MANY = {
+    "edge_list.txt": "0 1\n1\nx 2\n2 3\n3 4 5\n",
+    "subgraphs.tsv": "0-9\ta\ttrain\n0\ta\ttset\n\tb\tval\n1\t\ttest\n2\tb\ttest\n",
+    "nodes.tsv": "0\ta\n0\tb\n1\n",
+    "features.npy": FEATURES[:-1],
+    "dataset.json": '{"task": "guess"}',
+}
+
+
+def test_a_good_dataset(tmp_path):
+    folder = write_files(tmp_path / "x", WHOLE)
+    problems, dataset = check(folder)
+    assert (problems.num_errors, problems.errors, problems.warnings) == (0, [], [])
+    assert dataset.name == "five"
+    called = call("data", "check", folder)
+    assert (called.code, called.err) == (0, "")
+    assert called.out == f"{folder}: fine; 5 nodes, 5 edges, 6 subgraphs\nnext: subgnn data describe {folder}\n"
+
+
+def test_a_good_bundle(tmp_path):
+    write_bundle(read_dataset(write_files(tmp_path / "x", WHOLE)), tmp_path / "x.subgnn")
+    called = call("data", "check", tmp_path / "x.subgnn", "--json")
+    assert (called.code, called.err) == (0, "")
+    assert called.json == {
+        "path": str(tmp_path / "x.subgnn"),
+        "ok": True,
+        "num_errors": 0,
+        "errors": [],
+        "warnings": [],
+    }
+
+
+def test_every_problem_of_every_file_is_listed(tmp_path):
+    folder = write_files(tmp_path / "x", MANY)
+    called = call("data", "check", folder)
+    assert called.code == 2
+    listed = [line.removeprefix(f"error: {folder}/").split(": ")[0] for line in called.out.splitlines()]
+    assert sorted(listed) == [
+        "dataset.json",
+        "edge_list.txt:2",
+        "edge_list.txt:3",
+        "edge_list.txt:5",
+        "features.npy",
+        "nodes.tsv:2",
+        "nodes.tsv:3",
+        "subgraphs.tsv:2",
+        "subgraphs.tsv:3",
+        "subgraphs.tsv:4",
+    ]
+    assert called.error == f"{folder}: 10 problems; mend the files and check again"
+
+
+def test_nodes_are_judged_where_the_graph_can_be_counted(tmp_path):
+    folder = write_sample(tmp_path / "x", {"subgraphs.tsv": MANY["subgraphs.tsv"]})
+    lines = call("data", "check", folder).out.splitlines()
+    assert [line.split(":")[2] for line in lines] == ["1", "2", "3", "4"]
+
+
+def test_json(tmp_path):
+    folder = write_sample(tmp_path / "x", {"edge_list.txt": "0 1\n2\n3 4\n"})
+    called = call("data", "check", folder, "--json")
+    assert called.code == 2
+    assert called.json == {
+        "path": str(folder),
+        "ok": False,
+        "num_errors": 1,
+        "errors": [
+            {
+                "where": f"{folder}/edge_list.txt:2",
+                "what": "a line with one column",
+                "hint": "accepted: 'u v' or 'u v weight', separated by spaces or tabs",
+            }
+        ],
+        "warnings": [],
+    }
+    assert called.error == f"{folder}: 1 problem; mend the files and check again"
+
+
+def test_json_lists_every_problem(tmp_path):
+    found = call("data", "check", write_files(tmp_path / "x", MANY), "--json").json
+    assert (found["ok"], found["num_errors"], len(found["errors"])) == (False, 10, 10)
+    assert all(set(problem) == {"where", "what", "hint"} for problem in found["errors"])
+
+
+def test_describe_gives_the_first_and_counts_the_others(tmp_path):
+    called = call("data", "describe", write_files(tmp_path / "x", MANY))
+    assert called.error.endswith("(9 more; subgnn data check lists them)")
+
+
+def test_very_many_problems_are_counted(tmp_path):
+    folder = write_sample(tmp_path / "x", {"edge_list.txt": "7\n" * 250})
+    called = call("data", "check", folder)
+    assert len(called.out.splitlines()) == 101
+    assert called.out.endswith("and 150 more\n")
+    assert called.error.startswith(f"{folder}: 250 problems")
+    assert call("data", "check", folder, "--json").json["num_errors"] == 250
+    folder = write_sample(tmp_path / "y", {"subgraphs.tsv": SUBGRAPHS + "x\ta\ttrain\n" * 1500})
+    called = call("data", "check", folder)
+    assert len(called.out.splitlines()) == 1001
+    assert called.out.endswith("and 500 more\n")
+
+
+def warnings_of(folder):
+    problems, dataset = check(folder)
+    assert dataset is not None
+    return [str(problem).removeprefix(str(folder)) for problem in problems.warnings]
+
+
+def test_warnings(tmp_path):
+    assert warnings_of(write_sample(tmp_path / "a", {"edge_list.txt": "0 1\n1 1\n3 4\n0 1\n"})) == [
+        "/edge_list.txt: 1 self loops and 1 repeated edges dropped"
+    ]
+    assert warnings_of(write_sample(tmp_path / "b", {"subgraphs.tsv": SUBGRAPHS + "1\tc\ttrain\n"})) == [
+        ": label 'c' has one subgraph; it cannot be both learned and tested"
+    ]
+    assert warnings_of(
+        write_sample(tmp_path / "c", {"subgraphs.tsv": SUBGRAPHS + "1-0\tb\ttest\n0-1\tb\ttrain\n"})
+    ) == [": 1 subgraphs have the same nodes as one in another split; a model can remember their labels"]
+
+
+def test_warnings_are_printed_and_do_no_harm(tmp_path):
+    folder = write_sample(tmp_path / "x", {"edge_list.txt": "0 1\n1 1\n3 4\n"})
+    called = call("data", "check", folder)
+    assert (called.code, called.err) == (0, "")
+    assert called.out.startswith(f"warning: {folder}/edge_list.txt: 1 self loops and 0 repeated edges dropped\n")
+    (warning,) = call("data", "check", folder, "--json").json["warnings"]
+    assert warning["where"] == f"{folder}/edge_list.txt"
+
+
+def test_a_file_of_subgraphs_alone(tmp_path):
+    write_files(tmp_path, {"a.tsv": SUBGRAPHS, "b.tsv": "0\ta\ttrain\nx\ta\tval\n"})
+    assert call("data", "check", tmp_path / "a.tsv").code == 0
+    called = call("data", "check", tmp_path / "b.tsv")
+    assert called.code == 2
+    assert called.out.startswith(f"error: {tmp_path}/b.tsv:2: 'x' is not an integer id")
+
+
+def test_problems_keep_a_thousand_and_count_all():
+    problems = Problems()
+    for i in range(1500):
+        problems.error(f"f:{i}", "bad", count=2)
+    assert (len(problems.errors), problems.num_errors) == (1000, 3000)
+    with pytest.raises(DataError, match=r"^f:0: bad; +\(2,999 more; subgnn data check lists them\)$"):
+        problems.stop()
+
+
+def test_a_problem_reads_as_an_error():
+    assert str(Problem("f:1", "bad", "be good")) == "f:1: bad; be good"
+    problems = Problems()
+    problems.add(DataError("bad", where="f", hint="h"))
+    assert problems.errors == [Problem("f", "bad", "h")]
+
+
+def test_check_of_nothing():
+    problems, dataset = check(Path("/nowhere/at/all"))
+    assert dataset is None
+    assert problems.num_errors == 2

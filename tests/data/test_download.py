@@ -1,0 +1,539 @@
+"""Fetching and unpacking, against a server on this machine that misbehaves in every way a server can."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import hashlib
+import http.server
+import io
+import json
+import shutil
+import socket
+import stat
+import tarfile
+import threading
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from subgnn.data import archives, fetch
+from subgnn.data.archives import unpack_dataset
+from subgnn.data.download import RELEASES, download, download_dataset, find_release
+from subgnn.data.formats import read_dataset
+from subgnn.errors import DataError, UserError
+
+BODY = np.random.default_rng(0).bytes(300_000)
+EDGES = b"0 1\n1 2\n2 3\n"
+SUBGRAPHS = b"0-1\tA\ttrain\n1-2\tB\tval\n2-3\tA\ttest\n"
+Handler = http.server.BaseHTTPRequestHandler
+Answer = Callable[[Handler], None]
+
+
+class Server:
+    """Answers by path; of a list of answers one is used up by each request, the last one stays."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, list[Answer]] = {}
+        self.headers: list[dict[str, str]] = []
+        outer = self
+
+        class _Handler(Handler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:  # noqa: N802
+                outer.headers.append({name.lower(): value for name, value in self.headers.items()})
+                queue = outer.answers.get(self.path)
+                if queue is None:
+                    self.send_error(404)
+                    return
+                (queue.pop(0) if len(queue) > 1 else queue[0])(self)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self.http.daemon_threads = True
+        self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self.thread.start()
+
+    def put(self, path: str, *answers: Answer) -> str:
+        self.answers[path] = list(answers)
+        return f"http://127.0.0.1:{self.http.server_address[1]}{path}"
+
+    def close(self) -> None:
+        self.http.shutdown()
+        self.http.server_close()
+        self.thread.join()
+
+
+def _range_start(handler: Handler, tag: str) -> int:
+    wanted = handler.headers.get("Range")
+    if not wanted or handler.headers.get("If-Range", tag) != tag:
+        return 0
+    return int(wanted.removeprefix("bytes=").removesuffix("-"))
+
+
+def serve(
+    body: bytes, *, tag: str = '"one"', ranges: bool = True, cut: int | None = None, length: bool = True
+) -> Answer:
+    """Send a file; ``cut`` ends the connection after so many bytes of the answer."""
+
+    def answer(handler: Handler) -> None:
+        start = _range_start(handler, tag) if ranges else 0
+        if start >= len(body) > 0:
+            handler.send_response(416)
+            handler.send_header("Content-Range", f"bytes */{len(body)}")
+            handler.send_header("Content-Length", "0")
+            handler.end_headers()
+            return
+        handler.send_response(206 if start else 200)
+        if start:
+            handler.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
+        if tag:
+            handler.send_header("ETag", tag)
+        if length:
+            handler.send_header("Content-Length", str(len(body) - start))
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        sent = body[start:]
+        handler.wfile.write(sent if cut is None else sent[:cut])
+        handler.wfile.flush()
+        handler.close_connection = True
+
+    return answer
+
+
+def status(code: int, **headers: str) -> Answer:
+    def answer(handler: Handler) -> None:
+        handler.send_response(code)
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    return answer
+
+
+def hang(seconds: float) -> Answer:
+    def answer(handler: Handler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", "10")
+        handler.end_headers()
+        handler.wfile.write(b"12345")
+        handler.wfile.flush()
+        time.sleep(seconds)
+        handler.close_connection = True
+
+    return answer
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    found = Server()
+    yield found
+    found.close()
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "cache"))
+
+
+def _sha(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
+def _closed_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def test_fetches_a_file_and_reports_progress(server: Server, tmp_path: Path) -> None:
+    seen: list[tuple[int, int | None]] = []
+    target = tmp_path / "new" / "file.bin"
+    digest = download(server.put("/f", serve(BODY)), target, progress=lambda *s: seen.append(s))
+    assert target.read_bytes() == BODY
+    assert digest == _sha(BODY)
+    assert seen[-1] == (len(BODY), len(BODY))
+    assert [have for have, _ in seen] == sorted(have for have, _ in seen)
+    assert sorted(p.name for p in target.parent.iterdir()) == ["file.bin"]
+
+
+@pytest.mark.parametrize("tag", ['"one"', 'W/"weak"', ""])
+def test_a_cut_connection_is_taken_up_where_it_stopped(server: Server, tmp_path: Path, tag: str) -> None:
+    url = server.put("/f", serve(BODY, tag=tag, cut=100_000), serve(BODY, tag=tag, cut=50_000), serve(BODY, tag=tag))
+    download(url, tmp_path / "f", sha256=_sha(BODY), backoff=0.0)
+    assert (tmp_path / "f").read_bytes() == BODY
+    assert [h.get("range") for h in server.headers] == [None, "bytes=100000-", "bytes=150000-"]
+    assert server.headers[1].get("if-range") == (tag if tag.startswith('"') else None)
+
+
+def test_giving_up_keeps_the_part_and_the_next_call_goes_on(server: Server, tmp_path: Path) -> None:
+    url = server.put("/f", serve(BODY, cut=1000))
+    with pytest.raises(UserError, match=r"gave up after 2 attempts.*2,000 bytes are kept .*again"):
+        download(url, tmp_path / "f", attempts=2, backoff=0.0)
+    assert not (tmp_path / "f").exists()
+    server.put("/f", serve(BODY))
+    download(url, tmp_path / "f", backoff=0.0)
+    assert (tmp_path / "f").read_bytes() == BODY
+    assert server.headers[-1]["range"] == "bytes=2000-"
+    assert [p.name for p in tmp_path.iterdir() if p.name != "cache"] == ["f"]
+
+
+def test_a_part_that_is_whole_needs_no_request(server: Server, tmp_path: Path) -> None:
+    url = server.put("/f", serve(BODY))
+    (tmp_path / "f.part").write_bytes(BODY)
+    (tmp_path / "f.part.json").write_text(json.dumps({"url": url, "validator": '"one"', "total": len(BODY)}))
+    download(url, tmp_path / "f")
+    assert server.headers == []
+    assert (tmp_path / "f").read_bytes() == BODY
+
+
+def test_a_part_of_another_address_is_not_continued(server: Server, tmp_path: Path) -> None:
+    url = server.put("/f", serve(BODY))
+    (tmp_path / "f.part").write_bytes(b"something else")
+    (tmp_path / "f.part.json").write_text(json.dumps({"url": "http://other/", "validator": '"one"', "total": 5}))
+    download(url, tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == BODY
+
+
+def test_a_server_without_ranges_is_asked_for_all_of_it_again(server: Server, tmp_path: Path) -> None:
+    url = server.put("/f", serve(BODY, ranges=False, cut=1000), serve(BODY, ranges=False))
+    download(url, tmp_path / "f", backoff=0.0)
+    assert (tmp_path / "f").read_bytes() == BODY
+
+
+def test_a_file_that_changed_between_is_fetched_from_its_beginning(server: Server, tmp_path: Path) -> None:
+    new = BODY[::-1]
+    url = server.put("/f", serve(BODY, cut=1000), serve(new, tag='"two"'))
+    download(url, tmp_path / "f", backoff=0.0)
+    assert (tmp_path / "f").read_bytes() == new
+
+
+def test_a_range_of_another_file_is_noticed_by_its_length(server: Server, tmp_path: Path) -> None:
+    new = BODY + b"more"
+    url = server.put("/f", serve(BODY, tag="", cut=1000), serve(new, tag=""))
+    download(url, tmp_path / "f", backoff=0.0)
+    assert (tmp_path / "f").read_bytes() == new
+
+
+def test_a_range_beyond_the_end_starts_over(server: Server, tmp_path: Path) -> None:
+    url = server.put("/f", serve(BODY, cut=1000), status(416), serve(BODY[:10]))
+    download(url, tmp_path / "f", backoff=0.0)
+    assert (tmp_path / "f").read_bytes() == BODY[:10]
+
+
+def test_a_file_of_unknown_length_is_taken_until_the_end(server: Server, tmp_path: Path) -> None:
+    assert download(server.put("/f", serve(BODY, length=False)), tmp_path / "f") == _sha(BODY)
+
+
+def test_an_empty_file(server: Server, tmp_path: Path) -> None:
+    download(server.put("/f", serve(b"")), tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == b""
+
+
+def test_a_busy_server_is_asked_again(server: Server, tmp_path: Path) -> None:
+    download(server.put("/f", status(503), status(429), serve(BODY)), tmp_path / "f", backoff=0.0)
+    assert len(server.headers) == 3
+
+
+def test_a_wrong_checksum_leaves_nothing_and_says_so(server: Server, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="removed") as caught:
+        download(server.put("/f", serve(BODY)), tmp_path / "f", sha256="0" * 64)
+    assert _sha(BODY) in str(caught.value)
+    assert [p.name for p in tmp_path.iterdir() if p.name != "cache"] == []
+
+
+@pytest.mark.parametrize("digest", ["", "abc", "z" * 64])
+def test_a_checksum_that_is_none_is_refused_before_anything_is_fetched(tmp_path: Path, digest: str) -> None:
+    with pytest.raises(UserError, match="is no SHA-256"):
+        download("http://127.0.0.1:1/f", tmp_path / "f", sha256=digest)
+
+
+def test_404_is_told_at_once(server: Server, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"/missing: the server answered 404 .*check the address"):
+        download(server.put("/f", serve(BODY)) + "/missing", tmp_path / "f")
+    assert len(server.headers) == 1
+
+
+def test_a_silent_server_is_given_up(server: Server, tmp_path: Path) -> None:
+    url = server.put("/f", hang(0.5))
+    with pytest.raises(UserError, match=r"gave up after 2 attempts.*timed out"):
+        download(url, tmp_path / "f", timeout=0.05, attempts=2, backoff=0.0)
+
+
+def test_no_network_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with pytest.raises(UserError, match=r"cannot be reached .*refused.*network"):
+        download(f"http://127.0.0.1:{_closed_port()}/f", tmp_path / "f")
+
+
+def test_a_redirect_is_followed(server: Server, tmp_path: Path) -> None:
+    there = server.put("/there", serve(BODY))
+    download(server.put("/f", status(302, Location=there)), tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == BODY
+
+
+@pytest.mark.parametrize("location", ["file:///etc/passwd", "ftp://127.0.0.1/x", "data:,hello"])
+def test_a_redirect_to_another_scheme_is_refused(server: Server, tmp_path: Path, location: str) -> None:
+    with pytest.raises(UserError, match=r"redirect|Redirection"):
+        download(server.put("/f", status(302, Location=location)), tmp_path / "f")
+    assert not (tmp_path / "f").exists()
+
+
+def test_a_ring_of_redirects_ends(server: Server, tmp_path: Path) -> None:
+    url = server.put("/f", serve(BODY))
+    server.put("/f", status(302, Location=url))
+    with pytest.raises(UserError, match="302"):
+        download(url, tmp_path / "f")
+    assert len(server.headers) <= 10
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "ftp://h/x", "file:///etc/passwd", "http://", "http://h:x/", "http://a b/", "http://u:p@h/", "http://ü/"],
+)
+def test_what_is_no_http_address_is_refused(tmp_path: Path, url: str) -> None:
+    with pytest.raises(UserError, match="cannot fetch"):
+        download(url, tmp_path / "f")
+
+
+@pytest.mark.parametrize("length", [True, False])
+def test_a_file_larger_than_allowed_is_refused(server: Server, tmp_path: Path, length: bool) -> None:
+    with pytest.raises(UserError, match="1,000 are allowed"):
+        download(server.put("/f", serve(BODY, length=length)), tmp_path / "f", max_bytes=1000)
+    assert [p.name for p in tmp_path.iterdir() if p.name != "cache"] == []
+
+
+def test_too_little_room_is_told_before_it_runs_out(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(fetch.shutil, "disk_usage", lambda _: usage._replace(free=17))
+    with pytest.raises(UserError, match=r"300,000 bytes are still to come, but 17 are free; make room"):
+        download(server.put("/f", serve(BODY)), tmp_path / "f")
+
+
+def test_a_full_disk_says_what_to_do(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Path) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(fetch, "file_digest", fail)
+    with pytest.raises(UserError, match=r"No space left on device.*make room"):
+        download(server.put("/f", serve(BODY)), tmp_path / "f")
+
+
+def test_a_place_that_cannot_be_written(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot be written"):
+        download(server.put("/f", serve(BODY)), tmp_path / "file" / "f")
+
+
+def _zip(files: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, body in files.items():
+            packed.writestr(name, body)
+    return out.getvalue()
+
+
+def _tar(files: dict[str, bytes], *extra: tarfile.TarInfo) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+        for name, body in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(body)
+            tar.addfile(info, io.BytesIO(body))
+        for info in extra:
+            tar.addfile(info)
+    return out.getvalue()
+
+
+def _dataset(folder: str) -> dict[str, bytes]:
+    return {f"{folder}edge_list.txt": EDGES, f"{folder}subgraphs.pth": SUBGRAPHS}
+
+
+@pytest.mark.parametrize("pack", [_zip, _tar])
+@pytest.mark.parametrize("folder", ["", "ppi_bp/", "SubGNN_data/PPI-BP/", "whatever/"])
+def test_one_dataset_is_unpacked_wherever_it_lies(
+    server: Server, tmp_path: Path, pack: Callable[[dict[str, bytes]], bytes], folder: str
+) -> None:
+    body = pack({**_dataset(folder), f"{folder}gin_embeddings.pth": b"not ours", "readme": b"hello"})
+    url = server.put("/data", serve(body))
+    found = download_dataset("PPI_BP", tmp_path / "out", url=url, sha256=_sha(body))
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["dataset.json", "edge_list.txt", "subgraphs.pth"]
+    assert (tmp_path / "out" / "subgraphs.pth").read_bytes() == SUBGRAPHS
+    assert found.dataset.name == "ppi-bp"
+    assert found.sha256 == _sha(body)
+    assert any("2 other files of the archive were not unpacked" in note for note in found.notes)
+    assert any("4 nodes, where the paper has 17,080" in note for note in found.notes)
+    assert read_dataset(tmp_path / "out").subgraphs.task == "binary"
+    assert found.archive is None
+    assert list((tmp_path / "cache" / "downloads").iterdir()) == []
+
+
+def test_of_several_datasets_the_named_one_is_taken_and_the_archive_kept(server: Server, tmp_path: Path) -> None:
+    other = {"hpo_metab/edge_list.txt": EDGES + b"0 3\n", "hpo_metab/subgraphs.pth": SUBGRAPHS}
+    url = server.put("/data", serve(_zip({"/": b"", **_dataset("ppi_bp/"), **other})))
+    first = download_dataset("ppi-bp", tmp_path / "ppi", url=url)
+    second = download_dataset("hpo-metab", tmp_path / "metab", url=url)
+    assert len(server.headers) == 1
+    assert first.archive == second.archive
+    assert (first.dataset.graph.num_edges, second.dataset.graph.num_edges) == (3, 4)
+    assert any("fetched before" in note for note in second.notes)
+    with pytest.raises(UserError, match=r"none of them is em_user"):
+        download_dataset("em-user", tmp_path / "em", url=url)
+
+
+def test_force_replaces_the_folder_and_fetches_again(server: Server, tmp_path: Path) -> None:
+    url = server.put("/data", serve(_zip(_dataset(""))))
+    download_dataset("ppi-bp", tmp_path / "out", url=url)
+    with pytest.raises(UserError, match="exists already"):
+        download_dataset("ppi-bp", tmp_path / "out", url=url)
+    assert len(server.headers) == 1
+    server.put("/data", serve(_zip({**_dataset(""), "edge_list.txt": b"0 3\n"})))
+    download_dataset("ppi-bp", tmp_path / "out", url=url, overwrite=True)
+    assert read_dataset(tmp_path / "out").graph.num_edges == 1
+
+
+def test_an_archive_of_another_dataset_is_not_taken_for_this_one(server: Server, tmp_path: Path) -> None:
+    url = server.put("/data", serve(_zip(_dataset("hpo_neuro/"))))
+    with pytest.raises(UserError, match=r"it holds 'hpo_neuro', and none of them is ppi_bp"):
+        download_dataset("ppi-bp", tmp_path / "out", url=url)
+
+
+def test_every_error_tells_the_way_by_hand_and_leaves_no_folder(server: Server, tmp_path: Path) -> None:
+    page = b"<!DOCTYPE html><html>log in</html>"
+    broken = _zip({"edge_list.txt": b"0 x\n", "subgraphs.pth": SUBGRAPHS})
+    for body, what in ((page, "begins with '<!DOCTYPE"), (broken, "cannot be read: edge_list.txt:1"), (b"", "no .zip")):
+        with pytest.raises(UserError, match=what) as caught:
+            download_dataset("ppi-bp", tmp_path / "out", url=server.put("/data", serve(body)), overwrite=True)
+        assert "by hand: open https://github.com/mims-harvard/SubGNN" in str(caught.value)
+        assert "edge_list.txt and subgraphs.pth is read as it is" in str(caught.value)
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["cache"]
+
+
+def test_unknown_names_list_the_choices() -> None:
+    with pytest.raises(UserError, match="did you mean 'ppi-bp'"):
+        find_release("ppi-pb")
+    with pytest.raises(UserError, match="generate density"):
+        find_release("density")
+    assert find_release("EM_USER") is RELEASES["em-user"]
+
+
+def test_a_folder_unpacked_by_hand_is_read_as_it_is(tmp_path: Path) -> None:
+    with zipfile.ZipFile(io.BytesIO(_zip({**_dataset(""), "similarities/x.npy": b"junk"}))) as packed:
+        packed.extractall(tmp_path / "ppi_bp")
+    assert len(read_dataset(tmp_path / "ppi_bp").subgraphs) == 3
+
+
+def _refused(tmp_path: Path, body: bytes, match: str, **options: int) -> None:
+    archive, folder = tmp_path / "archive", tmp_path / "into"
+    archive.write_bytes(body)
+    folder.mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(DataError, match=match):
+        unpack_dataset(archive, folder, wanted="ppi_bp", **options)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "name", ["../evil", "ppi_bp/../../edge_list.txt", "/etc/edge_list.txt", "..\\evil", "C:\\edge_list.txt", "//x/y"]
+)
+@pytest.mark.parametrize("pack", [_zip, _tar])
+def test_a_path_that_leads_elsewhere_is_refused(
+    tmp_path: Path, pack: Callable[[dict[str, bytes]], bytes], name: str
+) -> None:
+    _refused(tmp_path, pack({**_dataset("ppi_bp/"), name: b"x"}), "leads out of the folder")
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+def test_a_link_or_device_in_a_tar_is_refused(tmp_path: Path, kind: bytes) -> None:
+    info = tarfile.TarInfo("ppi_bp/nodes.tsv")
+    info.type, info.linkname = kind, "/etc/passwd"
+    _refused(tmp_path, _tar(_dataset("ppi_bp/"), info), "is a link or a device")
+
+
+def test_a_link_in_a_zip_is_refused(tmp_path: Path) -> None:
+    out = io.BytesIO(_zip(_dataset("")))
+    with zipfile.ZipFile(out, "a") as packed:
+        info = zipfile.ZipInfo("nodes.tsv")
+        info.external_attr = (stat.S_IFLNK | 0o777) << 16
+        packed.writestr(info, "/etc/passwd")
+    _refused(tmp_path, out.getvalue(), "is a link or a device")
+
+
+@pytest.mark.parametrize("pack", [_zip, _tar])
+def test_a_bomb_is_refused_by_what_it_declares(tmp_path: Path, pack: Callable[[dict[str, bytes]], bytes]) -> None:
+    body = pack({"edge_list.txt": bytes(5_000_000), "subgraphs.pth": SUBGRAPHS})
+    assert len(body) < 10_000
+    _refused(tmp_path, body, "more than 1,000,000 bytes", max_bytes=1_000_000)
+
+
+def test_a_zip_that_declares_less_than_it_holds_does_not_get_through(tmp_path: Path) -> None:
+    body = bytearray(_zip({"edge_list.txt": bytes(5_000_000), "subgraphs.pth": SUBGRAPHS}))
+    small, large = (1000).to_bytes(4, "little"), (5_000_000).to_bytes(4, "little")
+    (tmp_path / "archive").write_bytes(bytes(body).replace(large, small))
+    (tmp_path / "into").mkdir()
+    with pytest.raises(DataError, match="damaged"):
+        unpack_dataset(tmp_path / "archive", tmp_path / "into", wanted="ppi_bp", max_bytes=1_000_000)
+    assert sum(p.stat().st_size for p in (tmp_path / "into").iterdir()) <= 1000
+
+
+def test_a_tar_with_a_header_of_gigabytes_is_not_read_into_memory(tmp_path: Path) -> None:
+    info = tarfile.TarInfo("././@LongLink")
+    info.type, info.size = tarfile.GNUTYPE_LONGNAME, 4 * 2**30
+    _refused(tmp_path, gzip.compress(info.tobuf() + bytes(2**20)), "header too large")
+
+
+def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "_MAX_FILES", 3)
+    _refused(tmp_path, _zip({**_dataset(""), "a": b"", "b": b""}), "more than 3 files")
+
+
+def test_a_file_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    out = io.BytesIO(_zip(_dataset("")))
+    with zipfile.ZipFile(out, "a") as packed, pytest.warns(UserWarning, match="Duplicate"):
+        packed.writestr("edge_list.txt", b"5 6\n")
+    _refused(tmp_path, out.getvalue(), "is in it twice")
+
+
+@pytest.mark.parametrize("pack", [_zip, _tar])
+def test_a_truncated_archive_is_damaged_not_a_crash(tmp_path: Path, pack: Callable[[dict[str, bytes]], bytes]) -> None:
+    whole = pack({"edge_list.txt": BODY, "subgraphs.pth": SUBGRAPHS})
+    for end in (30, len(whole) // 2, len(whole) - 5):
+        folder = tmp_path / str(end)
+        folder.mkdir()
+        (tmp_path / "archive").write_bytes(whole[:end])
+        with pytest.raises(DataError):
+            unpack_dataset(tmp_path / "archive", folder, wanted="ppi_bp")
+
+
+@pytest.mark.parametrize("pack", [_zip, _tar])
+def test_a_damaged_archive_never_crashes(tmp_path: Path, pack: Callable[[dict[str, bytes]], bytes]) -> None:
+    whole = pack(_dataset("ppi_bp/"))
+    rng = np.random.default_rng(1)
+    for trial in range(300):
+        body = bytearray(whole)
+        for place in rng.integers(0, len(body), 3):
+            body[place] = rng.integers(256)
+        folder = tmp_path / str(trial)
+        folder.mkdir()
+        (tmp_path / "archive").write_bytes(body)
+        try:
+            unpack_dataset(tmp_path / "archive", folder, wanted="ppi_bp")
+        except DataError:
+            continue
+        assert {p.name for p in folder.iterdir()} >= {"edge_list.txt", "subgraphs.pth"}
+
+
+def test_an_archive_without_a_dataset(tmp_path: Path) -> None:
+    _refused(tmp_path, _zip({"edge_list.txt": EDGES, "other/subgraphs.pth": SUBGRAPHS}), "there is no dataset in it")

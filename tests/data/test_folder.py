@@ -1,0 +1,399 @@
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from subgnn import DataError, Dataset, DataWarning, Graph, NodeNames, SubgraphSet, read_dataset, write_folder
+from tests.data.samples import (
+    CARD,
+    EDGES,
+    FEATURES,
+    NODES,
+    SUBGRAPHS,
+    WHOLE,
+    assert_same,
+    tree,
+    whole_dataset,
+    write_files,
+    write_sample,
+)
+
+SETS = [[0, 1], [1, 2], [2, 3], [3, 4], [0, 4], [0, 2]]
+
+
+def nodes_of(dataset):
+    return [row.tolist() for row in dataset.subgraphs.nodes]
+
+
+def edges_of(dataset):
+    tails, heads, _ = dataset.graph.edges()
+    return list(zip(tails.tolist(), heads.tolist(), strict=True))
+
+
+def test_the_two_needed_files(tmp_path):
+    dataset = read_dataset(write_sample(tmp_path / "ring"))
+    assert dataset.name == "ring"
+    assert dataset.card == {}
+    assert edges_of(dataset) == [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4)]
+    assert nodes_of(dataset) == SETS
+    assert dataset.subgraphs.classes == ("a", "b")
+    assert dataset.subgraphs.targets.tolist() == [0, 1, 0, 1, 0, 1]
+    assert dataset.subgraphs.splits.tolist() == [0, 0, 1, 1, 2, 2]
+    assert dataset.graph.names is dataset.graph.features is dataset.subgraphs.names is None
+
+
+def test_all_files(tmp_path):
+    dataset = read_dataset(str(write_files(tmp_path, WHOLE)))
+    assert dataset.name == "five"
+    assert dataset.card == json.loads(CARD)
+    assert list(dataset.graph.names.columns) == ["name", "kind"]
+    assert dataset.graph.names[1] == "HLA-A"
+    np.testing.assert_array_equal(dataset.graph.features, np.arange(10).reshape(5, 2))
+
+
+@pytest.mark.parametrize("compress", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
+def test_round_trip_of_every_part(tmp_path, directed, compress):
+    dataset = whole_dataset(directed=directed)
+    write_folder(dataset, tmp_path / "one", compress=compress)
+    once = read_dataset(tmp_path / "one")
+    assert_same(dataset, once)
+    write_folder(once, tmp_path / "two", compress=compress)
+    assert tree(tmp_path / "one") == tree(tmp_path / "two")
+    assert ("edge_list.txt.gz" in tree(tmp_path / "one")) == compress
+
+
+def test_a_folder_written_by_hand_comes_back(tmp_path):
+    first = read_dataset(write_files(tmp_path / "hand", WHOLE))
+    write_folder(first, tmp_path / "ours")
+    assert_same(first, read_dataset(tmp_path / "ours"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"labels": [0.1, -2.5e-7, 1 / 3]},
+        {"labels": [1, 2, 10], "task": "regression"},
+        {"labels": ["x", "y", "x"]},
+        {"labels": [3, 1, 2]},
+        {"labels": ["with-dash", "b", "c"]},
+        {"labels": ["-1", "1", "1"]},
+        {"labels": ["a", "a", "b"], "task": "multi-label"},
+        {"labels": ["all the same"] * 3},
+    ],
+    ids=["real", "whole real", "binary", "multi-class", "dash", "signs", "multi-label", "one class"],
+)
+def test_round_trip_of_labels(tmp_path, options):
+    subgraphs = SubgraphSet.from_lists([[0], [1], [0, 2]], num_nodes=3, splits=["train", "val", "test"], **options)
+    dataset = Dataset(name="x", graph=Graph.from_edges([0, 1], [1, 2]), subgraphs=subgraphs)
+    write_folder(dataset, tmp_path / "x")
+    assert_same(dataset, read_dataset(tmp_path / "x"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"labels": ["a", "b", "c"]},
+        {"labels": [["a"], [], ["b", "a"]], "splits": ["train", "val", "test"]},
+        {"labels": [["a-b"], ["c"], ["a-b", "c"]], "splits": ["train", "val", "test"]},
+        {"labels": ["a\tb", "c", "c"], "splits": ["train", "val", "test"]},
+        {"labels": ["a", "b", "a"], "splits": ["train", "val", "test"], "names": ["one", "", "three"]},
+        {"labels": ["a", "b", "a"], "splits": ["train", "val", "test"], "names": ["o\tne", "t\nwo", "three"]},
+    ],
+    ids=["unlabelled", "no splits", "no label of several", "dash in a list", "tab", "empty name", "tab in a name"],
+)
+def test_what_a_folder_cannot_hold_is_refused_or_comes_back(tmp_path, options):
+    subgraphs = SubgraphSet.from_lists([[0], [1], [0, 2]], num_nodes=3, **options)
+    dataset = Dataset(name="x", graph=Graph.from_edges([0, 1], [1, 2]), subgraphs=subgraphs)
+    try:
+        write_folder(dataset, tmp_path / "x")
+    except DataError:
+        assert list(tmp_path.iterdir()) == []
+    else:
+        assert_same(dataset, read_dataset(tmp_path / "x"))
+
+
+@pytest.mark.parametrize("name", ["a\tb", "a\nb", "a\r"], ids=["tab", "newline", "return"])
+def test_node_names_a_folder_cannot_hold_are_refused_or_come_back(tmp_path, name):
+    graph = Graph.from_edges([0, 1], [1, 2], names=NodeNames.of(["x", "y", name]))
+    subgraphs = SubgraphSet.from_lists(
+        [[0], [1], [2]], num_nodes=3, labels=["a", "b", "a"], splits=["train", "val", "test"]
+    )
+    try:
+        write_folder(Dataset(name="x", graph=graph, subgraphs=subgraphs), tmp_path / "x")
+    except DataError:
+        assert list(tmp_path.iterdir()) == []
+    else:
+        assert list(read_dataset(tmp_path / "x").graph.names.primary) == ["x", "y", name]
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_same_dataset_same_bytes(tmp_path, compress):
+    for name in ("one", "two"):
+        write_folder(whole_dataset(), tmp_path / name, compress=compress)
+    assert tree(tmp_path / "one") == tree(tmp_path / "two")
+
+
+def test_files_as_they_are_written(tmp_path):
+    write_folder(read_dataset(write_sample(tmp_path / "ring")), tmp_path / "out")
+    files = tree(tmp_path / "out")
+    assert set(files) == {"edge_list.txt", "subgraphs.tsv", "dataset.json"}
+    assert files["edge_list.txt"] == b"0 1\n0 4\n1 2\n2 3\n3 4\n"
+    assert files["subgraphs.tsv"].decode() == SUBGRAPHS
+    assert json.loads(files["dataset.json"]) == {"name": "ring", "num_nodes": 5, "task": "binary"}
+
+
+def test_gzipped_files_are_read(tmp_path):
+    plain = read_dataset(write_files(tmp_path / "a", {**WHOLE, "subgraph_names.tsv": "a\nb\nc\nd\ne\nf\n"}))
+    packed = {
+        "edge_list.txt.gz": gzip.compress(EDGES.encode()),
+        "subgraphs.tsv.gz": gzip.compress(SUBGRAPHS.encode()),
+        "nodes.tsv.gz": gzip.compress(NODES.encode()),
+        "subgraph_names.tsv.gz": gzip.compress(b"a\nb\nc\nd\ne\nf\n"),
+        "features.npy": FEATURES,
+        "dataset.json": CARD,
+    }
+    assert_same(plain, read_dataset(write_files(tmp_path / "b", packed)))
+
+
+def test_a_gzip_file_of_several_members(tmp_path):
+    packed = gzip.compress(b"0 1\n1 2\n") + gzip.compress(b"2 3\n3 4\n4 0\n")
+    folder = write_sample(tmp_path, {"edge_list.txt": None, "edge_list.txt.gz": packed})
+    assert len(edges_of(read_dataset(folder))) == 5
+
+
+def test_the_authors_subgraphs_file(tmp_path):
+    folder = write_sample(tmp_path / "x", {"subgraphs.tsv": None, "subgraphs.pth": SUBGRAPHS})
+    assert nodes_of(read_dataset(folder)) == SETS
+
+
+def test_subgraphs_tsv_goes_before_the_authors_file(tmp_path):
+    folder = write_sample(tmp_path, {"subgraphs.pth": "this is not read"})
+    assert nodes_of(read_dataset(folder)) == SETS
+
+
+def test_details_of_text_that_do_not_matter(tmp_path):
+    files = {
+        "edge_list.txt": "# a comment\r\n\r\n% another\n 0\t1 \r\n1  2\n\n2 3\n3 4\n4 0",
+        "subgraphs.tsv": "\ufeff" + SUBGRAPHS.replace("\n", "\r\n").rstrip() + "\n\n",
+        "nodes.tsv": NODES.rstrip("\n"),
+    }
+    dataset = read_dataset(write_sample(tmp_path, files))
+    assert len(edges_of(dataset)) == 5
+    assert nodes_of(dataset) == SETS
+    assert dataset.graph.names[4] == "MYC"
+
+
+def test_further_columns_of_subgraphs_are_passed_over(tmp_path):
+    folder = write_sample(tmp_path, {"subgraphs.tsv": SUBGRAPHS.replace("\n", "\tmore\tand more\n")})
+    assert read_dataset(folder).subgraphs.splits.tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_weights(tmp_path):
+    folder = write_sample(tmp_path, {"edge_list.txt": "0 1 0.5\n1 2 -3e-2\n2 3 1\n3 4 +.25\n4 0 100000.0\n"})
+    graph = read_dataset(folder).graph
+    expected = {(0, 1): 0.5, (0, 4): 1e5, (1, 2): -0.03, (2, 3): 1, (3, 4): 0.25}
+    tails, heads, weights = graph.edges()
+    found = dict(zip(zip(tails.tolist(), heads.tolist(), strict=True), weights.tolist(), strict=True))
+    assert found == {edge: np.float32(weight) for edge, weight in expected.items()}
+
+
+def test_loops_and_repeats_are_warned_of_with_the_file(tmp_path):
+    folder = write_sample(tmp_path, {"edge_list.txt": EDGES + "1 1\n1 0\n0 1\n"})
+    with pytest.warns(DataWarning, match=r"edge_list\.txt: 1 self loops and 1 repeated edges dropped"):
+        dataset = read_dataset(folder)
+    assert (dataset.graph.dropped.self_loops, dataset.graph.dropped.duplicates) == (1, 1)
+
+
+def test_repeated_nodes_are_warned_of_with_file_and_line(tmp_path):
+    folder = write_sample(tmp_path, {"subgraphs.tsv": SUBGRAPHS + "3-3-1-3\ta\ttrain\n1-1\tb\ttrain\n"})
+    with pytest.warns(DataWarning, match=r"subgraphs\.tsv:7: 3 repeated nodes in subgraphs; each counts once"):
+        dataset = read_dataset(folder)
+    assert nodes_of(dataset)[6:] == [[1, 3], [1]]
+
+
+class TestNames:
+    def test_no_header(self, tmp_path):
+        folder = write_sample(tmp_path, {"nodes.tsv": NODES.split("\n", 1)[1]})
+        names = read_dataset(folder).graph.names
+        assert list(names.columns) == ["name", "column3"]
+        assert list(names.primary) == ["TP53", "HLA-A", "A1BG", "EGFR", "MYC"]
+
+    def test_the_column_headed_name_is_shown(self, tmp_path):
+        text = "id\tentrez\tname\n" + "".join(f"{i}\t{90 + i}\tn{i}\n" for i in range(5))
+        names = read_dataset(write_sample(tmp_path, {"nodes.tsv": text})).graph.names
+        assert (names.primary_column, names[2]) == ("name", "n2")
+
+    def test_otherwise_the_second_column_is_shown(self, tmp_path):
+        text = "gene\tsymbol\tmore\n" + "".join(f"{i}\ts{i}\tm{i}\n" for i in range(5))
+        assert read_dataset(write_sample(tmp_path, {"nodes.tsv": text})).graph.names[2] == "s2"
+
+    def test_lines_in_any_order_and_gaps(self, tmp_path):
+        names = read_dataset(write_sample(tmp_path, {"nodes.tsv": "4\td\n1\tb\n0\ta\n"})).graph.names
+        assert list(names.primary) == ["a", "b", "", "", "d"]
+
+    def test_short_lines_have_empty_cells(self, tmp_path):
+        text = "id\tname\tkind\n0\ta\tx\n1\tb\n2\tc\tz\n3\td\n4\te\n"
+        names = read_dataset(write_sample(tmp_path, {"nodes.tsv": text})).graph.names
+        assert list(names.columns["kind"]) == ["x", "", "z", "", ""]
+
+    def test_nodes_say_how_many_there_are(self, tmp_path):
+        dataset = read_dataset(write_sample(tmp_path, {"nodes.tsv": NODES + "5\tlone\tgene\n"}))
+        assert dataset.graph.num_nodes == 6
+
+    def test_names_in_place_of_ids(self, tmp_path):
+        files = {
+            "nodes.tsv": NODES,
+            "edge_list.txt": "TP53 HLA-A\nHLA-A\tA1BG\n2 EGFR\nEGFR MYC\nMYC TP53\n",
+            "subgraphs.tsv": SUBGRAPHS.replace("0-1", "TP53-HLA-A")
+            .replace("1-2", "HLA-A-2")
+            .replace("3-4", "MYC-EGFR"),
+        }
+        named = read_dataset(write_sample(tmp_path / "named", files))
+        plain = read_dataset(write_sample(tmp_path / "plain"))
+        assert edges_of(named) == edges_of(plain)
+        assert nodes_of(named) == nodes_of(plain)
+
+    def test_weights_beside_names(self, tmp_path):
+        files = {"nodes.tsv": NODES, "edge_list.txt": "# c\nTP53 1 0.5\n1 A1BG 2\n"}
+        assert read_dataset(write_sample(tmp_path, files)).graph.edges()[2].tolist() == [0.5, 2]
+
+    def test_weights_that_are_all_one_are_weights_beside_names_too(self, tmp_path):
+        text = "0 1 1\n1 2 1\n"
+        plain = read_dataset(write_sample(tmp_path / "plain", {"nodes.tsv": NODES, "edge_list.txt": text}))
+        named = read_dataset(
+            write_sample(tmp_path / "named", {"nodes.tsv": NODES, "edge_list.txt": text.replace("0", "TP53")})
+        )
+        assert plain.graph.weights.tolist() == [1, 1, 1, 1]
+        assert named.graph.content_hash == plain.graph.content_hash
+
+    def test_names_of_subgraphs(self, tmp_path):
+        dataset = read_dataset(write_sample(tmp_path, {"subgraph_names.tsv": "a\tmore\nb\nc\nd\ne\nf\n"}))
+        assert list(dataset.subgraphs.names) == list("abcdef")
+
+
+class TestIdBase:
+    edges = "1 2\n2 3\n3 4\n4 5\n5 1\n"
+    subgraphs = "1-2\ta\ttrain\n2-3\tb\ttrain\n3-4\ta\tval\n4-5\tb\tval\n1-5\ta\ttest\n1-3\tb\ttest\n"
+    nodes = "1\tTP53\n2\tHLA-A\n3\tA1BG\n4\tEGFR\n5\tMYC\n"
+
+    def files(self, **more):
+        return {"edge_list.txt": self.edges, "subgraphs.tsv": self.subgraphs, "nodes.tsv": self.nodes, **more}
+
+    def test_by_option(self, tmp_path):
+        dataset = read_dataset(write_files(tmp_path, self.files()), id_base=1)
+        assert edges_of(dataset) == [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4)]
+        assert nodes_of(dataset) == SETS
+        assert dataset.graph.names[0] == "TP53"
+
+    def test_by_card(self, tmp_path):
+        dataset = read_dataset(write_files(tmp_path, self.files(**{"dataset.json": '{"id_base": 1}'})))
+        assert nodes_of(dataset) == SETS
+        assert dataset.graph.num_nodes == 5
+
+    def test_the_option_goes_before_the_card(self, tmp_path):
+        folder = write_sample(tmp_path, {"dataset.json": '{"id_base": 1}'})
+        assert nodes_of(read_dataset(folder, id_base=0)) == SETS
+
+    def test_what_is_written_counts_from_0(self, tmp_path):
+        first = read_dataset(write_files(tmp_path / "a", self.files(**{"dataset.json": '{"id_base": 1}'})))
+        write_folder(first, tmp_path / "b")
+        again = read_dataset(tmp_path / "b")
+        assert nodes_of(again) == SETS
+        assert "id_base" not in again.card
+
+    def test_names_and_ids_from_1(self, tmp_path):
+        files = self.files(**{"edge_list.txt": self.edges.replace("1", "TP53")})
+        assert edges_of(read_dataset(write_files(tmp_path, files), id_base=1))[0] == (0, 1)
+
+    def test_a_bare_file_of_subgraphs(self, tmp_path):
+        path = write_files(tmp_path, {"x.subgraphs.tsv": self.subgraphs}) / "x.subgraphs.tsv"
+        assert nodes_of(read_dataset(path, id_base=1)) == SETS
+
+
+class TestSize:
+    def test_declared(self, tmp_path):
+        assert read_dataset(write_sample(tmp_path, {"dataset.json": '{"num_nodes": 9}'})).graph.num_nodes == 9
+
+    def test_no_edges(self, tmp_path):
+        graph = read_dataset(write_sample(tmp_path, {"edge_list.txt": ""})).graph
+        assert (graph.num_nodes, graph.num_edges) == (5, 0)
+
+    def test_no_edges_but_comments(self, tmp_path):
+        assert read_dataset(write_sample(tmp_path, {"edge_list.txt": "# none\n\n"})).graph.num_edges == 0
+
+    def test_no_edges_but_a_declared_size(self, tmp_path):
+        folder = write_sample(tmp_path, {"edge_list.txt": "", "dataset.json": '{"num_nodes": 7}'})
+        assert read_dataset(folder).graph.num_nodes == 7
+
+    def test_no_edges_but_features(self, tmp_path):
+        folder = write_sample(tmp_path, {"edge_list.txt": "", "features.npy": FEATURES})
+        assert read_dataset(folder).graph.num_nodes == 5
+
+    def test_a_bare_file_of_subgraphs(self, tmp_path):
+        path = write_files(tmp_path, {"ppi.subgraphs.tsv": SUBGRAPHS}) / "ppi.subgraphs.tsv"
+        dataset = read_dataset(path)
+        assert (dataset.name, dataset.graph.num_nodes, dataset.graph.num_edges) == ("ppi", 5, 0)
+        assert nodes_of(dataset) == SETS
+
+
+class TestCard:
+    def test_directed(self, tmp_path):
+        folder = write_sample(tmp_path, {"edge_list.txt": "0 1\n1 0\n4 2\n", "dataset.json": '{"directed": true}'})
+        assert edges_of(read_dataset(folder)) == [(0, 1), (1, 0), (4, 2)]
+
+    def test_task(self, tmp_path):
+        folder = write_sample(tmp_path, {"dataset.json": '{"task": "multi-label"}'})
+        assert read_dataset(folder).subgraphs.targets.shape == (6, 2)
+
+    def test_a_task_that_the_labels_do_not_bear_names_the_file(self, tmp_path):
+        folder = write_sample(tmp_path, {"dataset.json": '{"task": "multi-class"}'})
+        with pytest.raises(DataError, match=r"^/.*(dataset\.json|subgraphs\.tsv): .*2 classes; they look binary"):
+            read_dataset(folder)
+
+    def test_directed_is_true_or_false(self, tmp_path):
+        folder = write_sample(tmp_path, {"dataset.json": '{"directed": "no"}'})
+        with pytest.raises(DataError, match=r"dataset\.json: directed is"):
+            read_dataset(folder)
+
+
+class TestAppearing:
+    def test_what_is_there_stays(self, tmp_path):
+        target = write_files(tmp_path / "x", {"mine.txt": "precious"})
+        with pytest.raises(DataError, match="x: exists already; choose another place, or pass --force"):
+            write_folder(whole_dataset(), target)
+        assert tree(tmp_path) == {"x/mine.txt": b"precious"}
+
+    def test_an_empty_folder_is_nothing(self, tmp_path):
+        (tmp_path / "x").mkdir()
+        write_folder(whole_dataset(), tmp_path / "x")
+        assert_same(whole_dataset(), read_dataset(tmp_path / "x"))
+
+    def test_overwrite(self, tmp_path):
+        target = write_files(tmp_path / "x", {"mine.txt": "not precious"})
+        write_folder(whole_dataset(), target, overwrite=True)
+        assert_same(whole_dataset(), read_dataset(target))
+        assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+    @pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError, RuntimeError])
+    def test_nothing_is_left_of_a_failure(self, tmp_path, monkeypatch, failure):
+        def fail(*_):
+            raise failure
+
+        monkeypatch.setattr("subgnn.data.formats.folder.write_node_table", fail)
+        target = write_files(tmp_path / "x", {"mine.txt": "precious"})
+        with pytest.raises(DataError if failure is OSError else failure):
+            write_folder(whole_dataset(), target, overwrite=True)
+        assert tree(tmp_path) == {"x/mine.txt": b"precious"}
+        assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+    def test_a_place_below_a_file(self, tmp_path):
+        (tmp_path / "file").write_text("x")
+        with pytest.raises(DataError, match="cannot be written"):
+            write_folder(whole_dataset(), tmp_path / "file" / "out")
+
+    def test_missing_parents_are_made(self, tmp_path):
+        write_folder(whole_dataset(), tmp_path / "a" / "b" / "c")
+        assert_same(whole_dataset(), read_dataset(tmp_path / "a" / "b" / "c"))

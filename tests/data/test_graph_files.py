@@ -1,0 +1,279 @@
+"""Files of other libraries, through ``data convert``."""
+
+import io
+import json
+import pickle
+import zipfile
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from scipy import io as scipy_io
+from torch_geometric.data import Data
+
+from subgnn import DataError, read_dataset
+from subgnn.data.formats.graph_files import READERS, read_graph_file
+from tests.cli.command import call
+from tests.data.samples import tree, write_files, write_sample
+
+NAMED = [("cow", "bee"), ("bee", "ant-2"), ("ant-2", "dog")]
+MATRIX = sp.coo_array(([1.0, 1, 1, 1], ([0, 1, 1, 3], [1, 0, 2, 2])), shape=(5, 5))
+MEMBERS = "subgraph,node,label,split\ns,cow,x,train\ns,bee,x,train\nt,ant-2,y,val\nu,dog,x,test\n"
+
+
+def graphml(path, directed=False):
+    nx.write_graphml(nx.DiGraph(NAMED) if directed else nx.Graph(NAMED), path)
+
+
+def gml(path, directed=False):
+    nx.write_gml(nx.DiGraph(NAMED) if directed else nx.Graph(NAMED), path)
+
+
+def node_link(path, directed=False, edges="edges"):
+    graph = nx.DiGraph(NAMED) if directed else nx.Graph(NAMED)
+    path.write_text(json.dumps(nx.node_link_data(graph, edges=edges)))
+
+
+def pyg(path):
+    features = torch.arange(10.0).reshape(5, 2)
+    torch.save(Data(edge_index=torch.tensor([[0, 1, 1, 3], [1, 0, 2, 2]]), x=features), path)
+
+
+def npz(path):
+    sp.save_npz(path, MATRIX.tocsr())
+
+
+def mtx(path):
+    scipy_io.mmwrite(path, MATRIX)
+
+
+WRITERS = {".graphml": graphml, ".gml": gml, ".json": node_link, ".pt": pyg, ".npz": npz, ".mtx": mtx}
+OF_NAMES, OF_NUMBERS = (".graphml", ".gml", ".json"), (".pt", ".npz", ".mtx")
+
+
+def test_every_kind_of_file_has_a_test():
+    assert set(WRITERS) == set(READERS)
+
+
+@pytest.mark.parametrize("suffix", OF_NAMES)
+@pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
+def test_graphs_with_names(tmp_path, suffix, directed):
+    path = tmp_path / f"zoo{suffix}"
+    WRITERS[suffix](path, directed)
+    members = write_files(tmp_path, {"m.csv": MEMBERS}) / "m.csv"
+    called = call("data", "convert", path, "--subgraphs", members, "--out", tmp_path / "out", "--json")
+    assert (called.code, called.err) == (0, "")
+    assert called.json["layout"] == "folder"
+    dataset = read_dataset(tmp_path / "out")
+    assert dataset.name == "zoo"
+    assert dataset.graph.directed == directed
+    names = list(dataset.graph.names.primary)
+    assert sorted(names) == ["ant-2", "bee", "cow", "dog"]
+    tails, heads, _ = dataset.graph.edges()
+    found = [(names[u], names[v]) for u, v in zip(tails, heads, strict=True)]
+    assert sorted(found if directed else map(sorted, found)) == sorted(NAMED if directed else map(sorted, NAMED))
+    assert [sorted(names[v] for v in row) for row in dataset.subgraphs.nodes] == [["bee", "cow"], ["ant-2"], ["dog"]]
+
+
+@pytest.mark.parametrize("suffix", OF_NUMBERS)
+def test_graphs_with_numbers(tmp_path, suffix):
+    path = tmp_path / f"five{suffix}"
+    WRITERS[suffix](path)
+    text = "0-1\ta\ttrain\n2\tb\tval\n3-4\ta\ttest\n"
+    subgraphs = write_files(tmp_path, {"s.tsv": text}) / "s.tsv"
+    called = call("data", "convert", path, "--subgraphs", subgraphs, "--out", tmp_path / "five.subgnn")
+    assert (called.code, called.err) == (0, "")
+    dataset = read_dataset(tmp_path / "five.subgnn")
+    assert [dataset.graph.neighbors_of(v).tolist() for v in range(5)] == [[1], [0, 2], [1, 3], [2], []]
+    assert [row.tolist() for row in dataset.subgraphs.nodes] == [[0, 1], [2], [3, 4]]
+    assert (dataset.graph.features is not None) == (suffix == ".pt")
+    assert dataset.graph.names is None
+
+
+@pytest.mark.parametrize("suffix", READERS)
+def test_a_graph_alone(tmp_path, suffix):
+    WRITERS[suffix](tmp_path / f"g{suffix}")
+    called = call("data", "convert", tmp_path / f"g{suffix}", "--out", tmp_path / "out")
+    assert called.code == 0
+    assert "there are no subgraphs yet: write" in called.out
+    assert tree(tmp_path / "out")["subgraphs.tsv"] == b""
+
+
+def test_subgraphs_by_name_as_text(tmp_path):
+    graphml(tmp_path / "zoo.graphml")
+    text = write_files(tmp_path, {"s.tsv": "cow-bee\tx\ttrain\nant-2\ty\tval\ndog-ant-2\tx\ttest\n"}) / "s.tsv"
+    called = call("data", "convert", tmp_path / "zoo.graphml", "--subgraphs", text, "--out", tmp_path / "out")
+    assert called.code == 0
+    dataset = read_dataset(tmp_path / "out")
+    names = dataset.graph.names
+    assert [[names[v] for v in row] for row in dataset.subgraphs.nodes] == [["cow", "bee"], ["ant-2"], ["ant-2", "dog"]]
+
+
+def test_links_of_older_node_link_files(tmp_path):
+    node_link(tmp_path / "x.json", edges="links")
+    assert read_graph_file(tmp_path / "x.json").num_edges == 3
+
+
+def test_numbers_of_its_own_need_a_table(tmp_path):
+    nx.write_graphml(nx.Graph([(7, 5), (5, 9)]), tmp_path / "x.graphml")
+    text = write_files(tmp_path, {"s.tsv": "7\tx\ttrain\n5\ty\tval\n9\tx\ttest\n"}) / "s.tsv"
+    called = call("data", "convert", tmp_path / "x.graphml", "--subgraphs", text, "--out", tmp_path / "out")
+    assert called.code == 2
+    assert called.error == (
+        f"{text}: the graph calls its nodes by numbers of its own; write the subgraphs as a CSV with columns "
+        "subgraph,node,label,split"
+    )
+
+
+def test_memberships_need_names(tmp_path):
+    npz(tmp_path / "x.npz")
+    members = write_files(tmp_path, {"m.csv": MEMBERS}) / "m.csv"
+    called = call("data", "convert", tmp_path / "x.npz", "--subgraphs", members, "--out", tmp_path / "out")
+    assert called.code == 2
+    assert called.error == f"{members}: the graph has no node names; read the edges from a table too"
+
+
+def test_bad_subgraphs_of_a_graph(tmp_path):
+    npz(tmp_path / "x.npz")
+    for text, message in (
+        ("0\tx\ttrain\n9\ty\tval\n", "s.tsv:2: node 9 is not in the graph; ids run 0..4"),
+        ("0\tx\ttrain\n", "s.tsv: no subgraph in split 'val'"),
+        ("", "s.tsv: no subgraphs"),
+    ):
+        subgraphs = write_files(tmp_path, {"s.tsv": text}) / "s.tsv"
+        called = call("data", "convert", tmp_path / "x.npz", "--subgraphs", subgraphs, "--out", tmp_path / "out")
+        assert called.code == 2
+        assert called.error.startswith(f"{tmp_path}/{message}")
+        assert not (tmp_path / "out").exists()
+
+
+def test_a_dataset_has_subgraphs_of_its_own(tmp_path):
+    folder = write_sample(tmp_path / "x")
+    called = call("data", "convert", folder, "--subgraphs", folder / "subgraphs.tsv", "--out", tmp_path / "out")
+    assert called.code == 2
+    assert called.error.endswith("a dataset has subgraphs of its own; --subgraphs goes with a graph alone")
+
+
+@pytest.mark.parametrize("suffix", [*READERS, ".xyz", ""])
+@pytest.mark.parametrize("content", [b"", b"\xff\x00\x93 junk", b"{}", b"[1, 2]"], ids=["empty", "junk", "{}", "list"])
+def test_other_content(tmp_path, suffix, content):
+    path = tmp_path / f"x{suffix}"
+    path.write_bytes(content)
+    called = call("data", "convert", path, "--out", tmp_path / "out")
+    assert called.code == 2
+    assert called.error.startswith(f"{path}: ")
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_kind_of_file_that_is_not_known(tmp_path):
+    (tmp_path / "x.xlsx").write_text("x")
+    assert call("data", "convert", tmp_path / "x.xlsx", "--out", tmp_path / "out").error == (
+        f"{tmp_path}/x.xlsx: unknown kind of file '.xlsx'; accepted: a dataset folder, .csv, .csv.gz, .tsv, .tsv.gz, "
+        ".parquet, .graphml, .gml, .json, .pt, .npz, .mtx, .subgnn"
+    )
+
+
+def test_a_matrix_that_is_not_square(tmp_path):
+    sp.save_npz(tmp_path / "x.npz", sp.coo_array((2, 3)))
+    called = call("data", "convert", tmp_path / "x.npz", "--out", tmp_path / "out")
+    assert called.code == 2
+    assert "a matrix of shape (2, 3); a square one is needed" in called.error
+
+
+def test_another_object_in_a_pt_file(tmp_path):
+    torch.save({"weights": torch.zeros(3)}, tmp_path / "x.pt")
+    with pytest.raises(DataError, match="this holds a dict; one torch_geometric Data is accepted"):
+        read_graph_file(tmp_path / "x.pt")
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(DataError, match=r"x\.gml: no such file; check the path"):
+        read_graph_file(tmp_path / "x.gml")
+
+
+def opens(path):
+    """A pickle, written by hand, that makes the file when it is loaded."""
+    name = str(path).encode()
+    return b"cbuiltins\nopen\n(X" + len(name).to_bytes(4, "little") + name + b"X\x01\x00\x00\x00wtR."
+
+
+def object_npy(payload):
+    header = b"{'descr': '|O', 'fortran_order': False, 'shape': (5, 2), }".ljust(118)
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + payload
+
+
+def archive(members):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as packed:
+        for name, content in members.items():
+            packed.writestr(name, content)
+    return file.getvalue()
+
+
+def torch_archive(payload):
+    return archive({"x/data.pkl": payload, "x/byteorder": "little", "x/version": "3\n"})
+
+
+def scipy_archive(payload):
+    parts = ("format", "shape", "data", "indices", "indptr")
+    return archive({f"{part}.npy": object_npy(payload) for part in parts})
+
+
+def test_the_pickle_of_these_tests_bites(tmp_path):
+    pickle.loads(opens(tmp_path / "bitten")).close()
+    assert (tmp_path / "bitten").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "wrap"),
+    [
+        ("x.pt", bytes),
+        ("x.pt", torch_archive),
+        ("x.npz", bytes),
+        ("x.npz", scipy_archive),
+        ("x.npz", object_npy),
+        ("x.json", bytes),
+        ("x.mtx", bytes),
+    ],
+    ids=["pt", "pt archive", "npz", "npz archive", "npz of npy", "json", "mtx"],
+)
+def test_a_malicious_pickle_is_refused(tmp_path, name, wrap):
+    write_files(tmp_path, {name: wrap(opens(tmp_path / "bitten"))})
+    called = call("data", "convert", tmp_path / name, "--out", tmp_path / "out")
+    assert called.code == 2
+    assert called.error.startswith(f"{tmp_path / name}: this cannot be read as")
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("wrap", [bytes, object_npy, torch_archive, scipy_archive])
+def test_malicious_features_are_refused(tmp_path, wrap):
+    folder = write_sample(tmp_path / "x", {"features.npy": wrap(opens(tmp_path / "bitten"))})
+    for verb in ("describe", "check"):
+        called = call("data", verb, folder)
+        assert called.code == 2
+        assert called.error.startswith(str(folder))
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+def test_a_message_does_not_advise_to_load_a_pickle(tmp_path):
+    for name in ("x.pt", "x.npz"):
+        write_files(tmp_path, {name: opens(tmp_path / "bitten")})
+        message = call("data", "convert", tmp_path / name, "--out", tmp_path / "out").error
+        assert "unsafely" not in message
+        assert "weights_only" not in message
+
+
+def test_the_weights_of_a_graph_file_are_kept_where_they_are_asked_for(tmp_path):
+    graph = nx.Graph()
+    graph.add_edge("a", "b", weight=2.5)
+    nx.write_graphml(graph, tmp_path / "x.graphml")
+    called = call("data", "convert", tmp_path / "x.graphml", "--weight", "weight", "--out", tmp_path / "out")
+    assert called.code == 2 or tree(tmp_path / "out")["edge_list.txt"] == b"0 1 2.5\n"
+
+
+def test_the_direction_of_a_graph_file_is_kept_where_it_is_asked_for(tmp_path):
+    sp.save_npz(tmp_path / "x.npz", sp.csr_array(np.array([[0, 0], [1, 0]])))
+    called = call("data", "convert", tmp_path / "x.npz", "--directed", "--out", tmp_path / "out")
+    assert called.code == 2 or tree(tmp_path / "out")["edge_list.txt"] == b"1 0\n"

@@ -1,0 +1,217 @@
+import numpy as np
+import pytest
+
+from subgnn import DataError, Dataset, Graph, SubgraphSet
+from subgnn.data.subgraphs import encode_labels, split_labels
+
+NODES = [[0, 1], [2], [1, 3]]
+
+
+def subgraph_set(**options):
+    return SubgraphSet.from_lists(NODES, num_nodes=4, **options)
+
+
+def test_nodes_are_sorted_and_count_once():
+    subgraphs = SubgraphSet.from_lists([[3, 1, 3], np.array([2, 0])], num_nodes=4)
+    assert [row.tolist() for row in subgraphs.nodes] == [[1, 3], [0, 2]]
+    assert subgraphs.nodes.values.dtype == np.int32
+    assert len(subgraphs) == 2
+
+
+def test_unlabelled():
+    subgraphs = subgraph_set()
+    assert (subgraphs.task, subgraphs.targets, subgraphs.classes) == ("unlabelled", None, ())
+    assert (subgraphs.num_classes, subgraphs.label_counts(), subgraphs.label_text(0)) == (0, {}, "")
+    assert subgraph_set(labels=["a", "b", "c"], task="unlabelled").targets is None
+
+
+def test_binary():
+    subgraphs = subgraph_set(labels=["yes", "no", "yes"])
+    assert (subgraphs.task, subgraphs.classes, subgraphs.num_classes) == ("binary", ("no", "yes"), 2)
+    assert subgraphs.targets.tolist() == [1, 0, 1]
+    assert subgraphs.targets.dtype == np.int32
+    assert subgraphs.label_counts() == {"no": 1, "yes": 2}
+    assert subgraphs.label_text(0) == "yes"
+
+
+def test_multi_class():
+    subgraphs = subgraph_set(labels=["b", "c", "a"])
+    assert (subgraphs.task, subgraphs.classes, subgraphs.targets.tolist()) == (
+        "multi-class",
+        ("a", "b", "c"),
+        [1, 2, 0],
+    )
+    assert subgraph_set(labels=["a", "a", "a"]).task == "multi-class"
+
+
+def test_multi_label():
+    subgraphs = subgraph_set(labels=[["x", "y"], ("y",), {"z"}])
+    assert (subgraphs.task, subgraphs.classes) == ("multi-label", ("x", "y", "z"))
+    assert subgraphs.targets.tolist() == [[1, 1, 0], [0, 1, 0], [0, 0, 1]]
+    assert subgraphs.targets.dtype == np.uint8
+    assert subgraphs.label_counts() == {"x": 1, "y": 2, "z": 1}
+    assert [subgraphs.label_text(i) for i in range(3)] == ["x-y", "y", "z"]
+
+
+def test_multi_label_where_the_task_says_so():
+    subgraphs = subgraph_set(labels=["x", "y", "x"], task="multi-label")
+    assert subgraphs.targets.tolist() == [[1, 0], [0, 1], [1, 0]]
+
+
+def test_regression():
+    subgraphs = subgraph_set(labels=[0.1, -2, 3.0])
+    assert (subgraphs.task, subgraphs.classes, subgraphs.label_counts()) == ("regression", (), {})
+    assert subgraphs.targets.dtype == np.float64
+    assert subgraphs.targets.tolist() == [0.1, -2.0, 3.0]
+    assert subgraphs.label_text(0) == "0.1"
+
+
+def test_whole_numbers_are_classes_unless_the_task_says_otherwise():
+    assert subgraph_set(labels=[1, 2, 3]).task == "multi-class"
+    assert subgraph_set(labels=[1, 2, 3], task="regression").targets.tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        ([10, 9, 2], ("2", "9", "10")),
+        (["10", "9", "x"], ("10", "9", "x")),
+        (["B", "a", "Ä"], ("B", "a", "Ä")),
+        ([["10", "9"], ["2"], ["9"]], ("2", "9", "10")),
+        (["9" * 30, "5", "8" * 30], ("5", "8" * 30, "9" * 30)),
+        ([-1, 10, 2], ("-1", "2", "10")),
+    ],
+    ids=["numbers", "words", "text order", "lists", "huge", "negative"],
+)
+def test_class_order(labels, classes):
+    assert subgraph_set(labels=labels).classes == classes
+
+
+def test_splits():
+    subgraphs = subgraph_set(splits=["test", "train", "test"])
+    assert subgraphs.splits.dtype == np.int8
+    assert subgraphs.indices("test").tolist() == [0, 2]
+    assert subgraphs.indices("train").tolist() == [1]
+    assert subgraphs.indices("val").tolist() == []
+
+
+def test_take_keeps_classes_and_order():
+    subgraphs = subgraph_set(labels=["b", "c", "a"], splits=["train", "val", "test"], names=["x", "y", "z"])
+    taken = subgraphs.take([2, 0, 2])
+    assert [row.tolist() for row in taken.nodes] == [[1, 3], [0, 1], [1, 3]]
+    assert taken.targets.tolist() == [0, 1, 0]
+    assert taken.classes == ("a", "b", "c")
+    assert list(taken.names) == ["z", "x", "z"]
+    assert taken.indices("test").tolist() == [0, 2]
+    assert taken.label_counts() == {"a": 2, "b": 1, "c": 0}
+    assert len(subgraphs.take([])) == 0
+
+
+def test_take_of_unlabelled_subgraphs():
+    taken = subgraph_set().take([1])
+    assert (taken.targets, taken.splits, taken.names) == (None, None, None)
+
+
+def test_arrays_are_read_only():
+    subgraphs = subgraph_set(labels=["a", "b", "a"], splits=["train", "val", "test"])
+    for array in (subgraphs.nodes.values, subgraphs.nodes.offsets, subgraphs.targets, subgraphs.splits):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+def test_content_hash_sees_nodes_labels_and_splits():
+    options = {"labels": ["a", "b", "a"], "splits": ["train", "val", "test"]}
+    sets = [
+        subgraph_set(**options),
+        subgraph_set(**options | {"labels": ["a", "a", "b"]}),
+        subgraph_set(**options | {"labels": ["a", "c", "a"]}),
+        subgraph_set(**options | {"splits": ["train", "test", "val"]}),
+        subgraph_set(labels=options["labels"]),
+        SubgraphSet.from_lists([[0, 1], [2], [1, 2]], num_nodes=4, **options),
+        subgraph_set(**options).take([1, 0, 2]),
+    ]
+    assert len({s.content_hash for s in sets}) == len(sets)
+    assert subgraph_set(**options, names=["x", "y", "z"]).content_hash == sets[0].content_hash
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        ([[0], []], "subgraph 1: empty subgraph; at least one node is needed"),
+        ([[0], [0.5]], "subgraph 1: node ids of type float64; integers are accepted"),
+        ([["a"]], "subgraph 0: node ids of type <U1; integers are accepted"),
+        ([[0, 4]], "subgraph 0: node 4 is not in the graph; ids run 0..3"),
+        ([[-1, 2]], "subgraph 0: node -1 is not in the graph; ids run 0..3"),
+    ],
+)
+def test_bad_nodes(nodes, message):
+    with pytest.raises(DataError) as caught:
+        SubgraphSet.from_lists(nodes, num_nodes=4)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"labels": ["a"]}, "labels: 1 labels for 3 subgraphs"),
+        ({"splits": ["train"]}, "splits: 1 splits for 3 subgraphs"),
+        ({"names": ["a"] * 4}, "names: 4 names for 3 subgraphs"),
+        (
+            {"splits": ["train", "tset", "val"]},
+            "subgraph 1: unknown split 'tset'; accepted: train, val, test; did you mean 'test'?",
+        ),
+        (
+            {"labels": ["a", "b", "c"], "task": "binary"},
+            "labels: task 'binary' but the labels have 3 classes; they look multi-class",
+        ),
+        (
+            {"labels": ["1", "x", "2"], "task": "regression"},
+            "subgraph 1: label 'x' is no number; regression needs real values",
+        ),
+        ({"labels": [0.5, 1, float("nan")]}, "subgraph 2: label 'nan'; a finite number is needed"),
+        ({"labels": [0.5, float("inf"), 1]}, "subgraph 1: label 'inf'; a finite number is needed"),
+    ],
+)
+def test_bad_columns(options, message):
+    with pytest.raises(DataError) as caught:
+        subgraph_set(**options)
+    assert str(caught.value) == message
+
+
+def test_a_missing_label_is_no_class():
+    with pytest.raises(DataError, match="label"):
+        subgraph_set(labels=["a", None, "b"])
+
+
+def test_indices_of_an_unknown_split():
+    with pytest.raises(DataError, match=r"unknown split 'valid'; accepted: train, val, test; did you mean 'val'\?"):
+        subgraph_set(splits=["train", "val", "test"]).indices("valid")
+    with pytest.raises(DataError, match="the subgraphs have no splits"):
+        subgraph_set().indices("val")
+
+
+def test_encode_labels_names_the_place():
+    with pytest.raises(DataError, match=r"^line 1: label 'q' is no number"):
+        encode_labels(["1.5", "q"], "regression", "line {}".format)
+
+
+@pytest.mark.parametrize(
+    ("texts", "task", "expected"),
+    [
+        (["a", "b"], None, ["a", "b"]),
+        (["a-b", "c"], None, [("a", "b"), ("c",)]),
+        (["1-2", "3"], None, [("1", "2"), ("3",)]),
+        (["-1", "1"], None, ["-1", "1"]),
+        (["-1.5", "2e-3"], None, ["-1.5", "2e-3"]),
+        (["a", "b"], "multi-label", [("a",), ("b",)]),
+        (["a-b", "c"], "multi-class", ["a-b", "c"]),
+        (["1_0", "2"], None, ["1_0", "2"]),
+    ],
+)
+def test_split_labels(texts, task, expected):
+    assert split_labels(texts, task) == expected
+
+
+def test_a_dataset_refuses_nodes_that_are_not_in_its_graph():
+    with pytest.raises(DataError, match=r"subgraphs: node 3 is not in the graph; ids run 0\.\.1"):
+        Dataset(name="x", graph=Graph.from_edges([0], [1]), subgraphs=subgraph_set())

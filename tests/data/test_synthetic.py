@@ -1,0 +1,264 @@
+"""The recipes: the paper's tables, classes that are equal in size and exactly separated, and the same bytes again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from subgnn.data.check import check
+from subgnn.data.dataset import Dataset
+from subgnn.data.describe import describe
+from subgnn.data.formats import read_dataset
+from subgnn.data.formats.folder import write_folder
+from subgnn.data.subgraphs import SPLITS
+from subgnn.data.synthetic import RECIPES, generate, read_settings
+from subgnn.data.synthetic.combined import mean_distances
+from subgnn.data.synthetic.edits import owners
+from subgnn.data.synthetic.paper import PAPER, misses
+from subgnn.errors import DataError
+from subgnn.kernels import induced_components, induced_core_numbers, shapes
+
+SEEDS = range(10)
+SMALL: dict[str, dict[str, float]] = {
+    "density": {"num_nodes": 600, "num_subgraphs": 31, "subgraph_size": 10},
+    "cut-ratio": {"num_nodes": 1_500, "num_subgraphs": 32, "subgraph_size": 8},
+    "coreness": {"num_nodes": 600, "num_subgraphs": 31, "subgraph_size": 14},
+    "component": {"num_nodes": 200, "num_subgraphs": 31},
+    "density-and-position": {"num_nodes": 1_200, "num_subgraphs": 32, "subgraph_size": 10},
+}
+
+
+@cache
+def full(name: str, seed: int) -> Dataset:
+    return generate(name, seed=seed)
+
+
+@cache
+def small(name: str, seed: int) -> Dataset:
+    return generate(name, seed=seed, **SMALL[name])
+
+
+def realised(name: str, dataset: Dataset) -> np.ndarray:
+    """The property that the label follows from, computed on the finished graph."""
+    csr, nodes = dataset.graph.csr, dataset.subgraphs.nodes
+    if name == "density":
+        return shapes(*csr, nodes).edges
+    if name == "cut-ratio":
+        return shapes(*csr, nodes).cut_edges
+    if name == "coreness":
+        cores = induced_core_numbers(*csr, nodes)
+        return np.bincount(cores.row_ids, cores.values)
+    return induced_components(*csr, nodes).counts
+
+
+def largest_part(dataset: Dataset) -> int:
+    graph = nx.Graph(zip(*(ends.tolist() for ends in dataset.graph.edges()[:2]), strict=True))
+    return max(map(len, nx.connected_components(graph)))
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_ten_seeds_land_in_the_paper_s_tables(name: str) -> None:
+    for seed in SEEDS:
+        found = describe(full(name, seed))
+        assert misses(name, found) == []
+        assert found["num_subgraphs"] == PAPER[name].num_subgraphs
+        assert found["num_labels"] == PAPER[name].num_labels
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_classes_are_balanced_and_exactly_separated_over_ten_seeds(name: str) -> None:
+    for seed in SEEDS:
+        dataset = full(name, seed)
+        values, labels = realised(name, dataset), dataset.subgraphs.targets
+        counts = Counter(labels.tolist())
+        assert max(counts.values()) - min(counts.values()) <= 1
+        if name == "component":
+            single = dataset.subgraphs.classes.index("single")
+            assert ((values == 1) == (labels == single)).all()
+            continue
+        for low in range(len(counts) - 1):
+            assert values[labels == low].max() < values[labels == low + 1].min()
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_graph_is_in_one_part(name: str) -> None:
+    for seed in range(2):
+        dataset = full(name, seed)
+        assert largest_part(dataset) == dataset.graph.num_nodes
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_splits_are_halves_and_quarters_in_every_class(name: str) -> None:
+    subgraphs = full(name, 0).subgraphs
+    sizes = {split: len(subgraphs.indices(split)) for split in SPLITS}
+    assert sizes["train"] >= len(subgraphs) // 2
+    assert 0 <= sizes["val"] - sizes["test"] <= 1
+    for label in range(subgraphs.num_classes):
+        splits = subgraphs.splits[subgraphs.targets == label]
+        for place, share in enumerate((0.5, 0.25, 0.25)):
+            assert abs(np.count_nonzero(splits == place) - share * len(splits)) <= 1
+
+
+@pytest.mark.parametrize("name", ["coreness", "component"])
+def test_no_node_is_in_two_subgraphs(name: str) -> None:
+    for seed in range(3):
+        nodes = full(name, seed).subgraphs.nodes.values
+        assert len(np.unique(nodes)) == len(nodes)
+
+
+@pytest.mark.parametrize("name", ["density", "cut-ratio"])
+def test_any_two_subgraphs_share_one_node_at_most(name: str) -> None:
+    dataset = full(name, 0)
+    pairs: Counter[tuple[int, int]] = Counter()
+    for row in owners(dataset.subgraphs.nodes, dataset.graph.num_nodes):
+        pairs.update((a, b) for i, a in enumerate(row.tolist()) for b in row.tolist()[i + 1 :])
+    assert pairs
+    assert max(pairs.values()) == 1
+
+
+@pytest.mark.parametrize("name", ["cut-ratio", "coreness"])
+def test_planted_subgraphs_are_connected(name: str) -> None:
+    for seed in range(3):
+        dataset = full(name, seed)
+        assert (induced_components(*dataset.graph.csr, dataset.subgraphs.nodes).counts == 1).all()
+
+
+def test_components_have_fifteen_nodes_each() -> None:
+    dataset = full("component", 0)
+    components = induced_components(*dataset.graph.csr, dataset.subgraphs.nodes)
+    assert set(components.nodes.lengths.tolist()) == {15}
+    assert set(components.counts.tolist()) == {1, 7, 8, 9, 10, 11}
+
+
+def test_neither_density_nor_position_alone_says_anything_and_both_say_all() -> None:
+    dataset = full("density-and-position", 0)
+    csr, nodes, labels = dataset.graph.csr, dataset.subgraphs.nodes, dataset.subgraphs.targets
+    density, distance = shapes(*csr, nodes).density, mean_distances(dataset.graph, nodes)
+    dense, far = density > np.median(density), distance > np.median(distance)
+    for half in (dense, far):
+        for side in (half, ~half):
+            assert np.bincount(labels[side]).tolist() == [60, 60]
+    assert (labels == (dense ^ far)).all()
+    # No threshold on one property does better than chance by more than chance explains.
+    for values in (density, distance):
+        ordered = labels[np.argsort(values, kind="stable")]
+        ones_below = np.cumsum(ordered)
+        zeros_below = np.arange(1, len(ordered) + 1) - ones_below
+        accuracy = 0.5 + np.abs(ones_below - zeros_below).max() / len(ordered)
+        assert accuracy < 0.62
+
+
+def test_position_is_the_distance_that_networkx_finds() -> None:
+    dataset = small("density-and-position", 0)
+    graph = nx.Graph(zip(*(ends.tolist() for ends in dataset.graph.edges()[:2]), strict=True))
+    hops = nx.single_source_shortest_path_length(graph, 0)
+    expected = [np.mean([hops[v] for v in nodes.tolist()]) for nodes in dataset.subgraphs.nodes]
+    assert mean_distances(dataset.graph, dataset.subgraphs.nodes) == pytest.approx(expected)
+
+
+def folder_bytes(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_same_seed_gives_the_same_bytes_and_another_gives_others(name: str, tmp_path: Path) -> None:
+    write_folder(small(name, 3), tmp_path / "first")
+    write_folder(generate(name, seed=3, **SMALL[name]), tmp_path / "second")
+    write_folder(small(name, 4), tmp_path / "other")
+    first, other = folder_bytes(tmp_path / "first"), folder_bytes(tmp_path / "other")
+    assert first == folder_bytes(tmp_path / "second")
+    assert set(first) == {"edge_list.txt", "subgraphs.tsv", "dataset.json"}
+    for file in first:
+        assert first[file] != other[file]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_written_dataset_is_fine_and_says_where_it_comes_from(name: str, tmp_path: Path) -> None:
+    write_folder(small(name, 0), tmp_path / "out", compress=True)
+    problems, _ = check(tmp_path / "out")
+    assert problems.num_errors == 0
+    assert problems.warnings == []
+    again = read_dataset(tmp_path / "out")
+    assert again.graph.content_hash == small(name, 0).graph.content_hash
+    assert again.subgraphs.content_hash == small(name, 0).subgraphs.content_hash
+    assert again.card["licence"] == "CC0"
+    assert f"recipe {name}, seed 0" in again.card["source"]
+    assert again.card["settings"]["num_subgraphs"] == SMALL[name]["num_subgraphs"]
+    assert set(again.card["classes"]) == set(again.subgraphs.classes)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_sizes_are_options(name: str) -> None:
+    dataset = small(name, 1)
+    counts = dataset.subgraphs.label_counts().values()
+    assert len(dataset.subgraphs) == SMALL[name]["num_subgraphs"]
+    assert max(counts) - min(counts) <= 1
+    if name != "component":
+        assert dataset.graph.num_nodes == SMALL[name]["num_nodes"]
+        assert set(dataset.subgraphs.nodes.lengths.tolist()) == {SMALL[name]["subgraph_size"]}
+
+
+def test_targets_and_bins_are_options() -> None:
+    dataset = generate("density", seed=0, num_nodes=600, num_subgraphs=20, bins=5, min_density=0.3, max_density=0.8)
+    density = shapes(*dataset.graph.csr, dataset.subgraphs.nodes).density
+    assert dataset.subgraphs.label_counts() == dict.fromkeys("01234", 4)
+    assert (density.min(), density.max()) == pytest.approx((0.3, 0.8))
+
+
+IMPOSSIBLE = [
+    ("density", {"min_density": 0.5, "max_density": 0.2}, "within 0 to 1"),
+    ("density", {"max_density": 0.02, "bins": 9}, "4 possible values for 9 bins; at most 4 bins"),
+    ("density", {"num_nodes": 400, "max_uses": 1}, "at most 20 are possible"),
+    ("density", {"num_nodes": 400, "num_subgraphs": 20, "max_uses": 1}, "subgraphs of 20 nodes could be found"),
+    ("density", {"subgraph_size": 5_000}, "2 to 4999 is accepted"),
+    ("density", {"bins": 1}, "at least 2"),
+    ("density", {"num_subgraphs": 2}, "at least 3 are needed"),
+    ("density", {"num_nodes": 10**12}, "at most"),
+    ("cut-ratio", {"max_cut_ratio": 0.006}, "can be met"),
+    ("cut-ratio", {"max_cut_ratio": 1.0, "num_nodes": 400, "num_subgraphs": 15}, "its cut ratio can be"),
+    ("cut-ratio", {"min_density": 0.05}, "within 0.1 to 1"),
+    ("coreness", {"num_subgraphs": 251}, "at most 250 are possible"),
+    ("coreness", {"num_nodes": 500, "num_subgraphs": 20, "min_core": 12, "max_core": 15}, "pieces drawn here have"),
+    ("coreness", {"num_nodes": 500, "num_subgraphs": 25, "bins": 25}, "use fewer bins"),
+    ("coreness", {"num_nodes": 10**6}, "up to 0.67 is possible"),
+    ("coreness", {"min_core": 0.5}, "within 1 to 19"),
+    ("component", {"num_subgraphs": 2}, "at least 3 are needed"),
+    ("component", {"min_components": 1}, "at least 2"),
+    ("component", {"max_m": 15}, "within 1 to 14"),
+    ("component", {"num_subgraphs": 10**9}, "at most"),
+    ("component", {"chained": 2}, "0 to 1"),
+    ("density-and-position", {"num_nodes": 50}, "at least"),
+    ("density-and-position", {"num_bridges": 0}, "at least one bridge"),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "says"), IMPOSSIBLE)
+def test_what_cannot_be_met_is_an_error_that_says_what_can(name: str, options: dict[str, float], says: str) -> None:
+    with pytest.raises(DataError) as caught:
+        generate(name, seed=0, **options)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_names_and_options_list_the_choices() -> None:
+    with pytest.raises(DataError, match=r"accepted: density, cut-ratio, .*; did you mean 'coreness'\?"):
+        generate("corenes")
+    with pytest.raises(DataError, match=r"recipe density: no option 'min_densty'; .*did you mean 'min_density'\?"):
+        generate("density", min_densty=0.1)
+
+
+@pytest.mark.parametrize("value", ["x", "2.5", 2.5, "nan", None, "1e400"])
+def test_a_setting_that_is_no_whole_number_is_refused(value: object) -> None:
+    with pytest.raises(DataError, match="a whole number is needed"):
+        read_settings(RECIPES["density"], {"max_depth": value})
+
+
+def test_a_setting_that_is_no_number_is_refused() -> None:
+    with pytest.raises(DataError, match="a finite number is needed"):
+        read_settings(RECIPES["density"], {"max_density": float("nan")})
+    assert read_settings(RECIPES["cut-ratio"], {"max_cut_ratio": "0.5", "bins": "4"}).bins == 4

@@ -1,0 +1,313 @@
+"""What the recipes are made of, on graphs small enough to check by hand."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from subgnn.data.graph import Graph
+from subgnn.data.synthetic.base_graphs import barabasi_albert, duplication_divergence, duplication_divergence_edges
+from subgnn.data.synthetic.border_edges import add_border_edges
+from subgnn.data.synthetic.cores import draw_core_piece
+from subgnn.data.synthetic.degree_blocks import DegreeBlocks
+from subgnn.data.synthetic.edits import joined, owners, with_edges
+from subgnn.data.synthetic.inside import set_inside_edges
+from subgnn.data.synthetic.labels import class_sizes, quantile_bins, spread_targets
+from subgnn.data.synthetic.pieces import Pieces, complete_pieces
+from subgnn.data.synthetic.placement import plant, staple
+from subgnn.data.synthetic.sites import bfs_subgraphs, planting_sites, smallest_fan_out
+from subgnn.errors import DataError
+from subgnn.kernels import induced_core_numbers, shapes
+from subgnn.ragged import Ragged
+from subgnn.rng import stream
+
+PATH = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5])
+TRIANGLE = Pieces.of([(3, [0, 0, 1], [1, 2, 2])])
+
+
+def rng(name: str = "test") -> np.random.Generator:
+    return stream(0, name)
+
+
+def edges_of(graph: Graph) -> set[tuple[int, int]]:
+    tails, heads, _ = graph.edges()
+    return set(zip(tails.tolist(), heads.tolist(), strict=True))
+
+
+def as_networkx(graph: Graph) -> nx.Graph:
+    out = nx.Graph()
+    out.add_nodes_from(range(graph.num_nodes))
+    out.add_edges_from(edges_of(graph))
+    return out
+
+
+@pytest.mark.parametrize(("num_nodes", "m"), [(2, 1), (40, 1), (200, 5), (7, 6)])
+def test_a_barabasi_albert_graph_has_m_edges_a_new_node(num_nodes: int, m: int) -> None:
+    graph = barabasi_albert(num_nodes, m, rng())
+    assert graph.num_nodes == num_nodes
+    assert graph.num_edges == m * (num_nodes - m)
+    assert nx.is_connected(as_networkx(graph))
+    older = [sum(u < v for u in graph.neighbors_of(v).tolist()) for v in range(m + 1, num_nodes)]
+    assert older == [m] * (num_nodes - m - 1)
+
+
+def test_barabasi_albert_degrees_have_a_heavy_tail() -> None:
+    degree = np.diff(barabasi_albert(5_000, 5, rng()).offsets)
+    assert degree.min() == 1 or degree.min() == 5
+    assert 100 < degree.max() < 1_000
+    # The model's share of nodes of degree k is 2m(m + 1) / (k(k + 1)(k + 2)): 2/7 at k = m = 5.
+    assert np.mean(degree == 5) == pytest.approx(2 / 7, abs=0.03)
+
+
+@pytest.mark.parametrize("m", [0, 10])
+def test_barabasi_albert_refuses_an_m_that_does_not_fit(m: int) -> None:
+    with pytest.raises(DataError, match="1 to num_nodes - 1"):
+        barabasi_albert(10, m, rng())
+
+
+def test_a_duplication_divergence_graph_is_connected_and_bipartite() -> None:
+    for retention in (0.1, 0.5, 0.9):
+        graph = duplication_divergence(300, retention, rng())
+        assert graph.num_nodes == 300
+        assert nx.is_connected(as_networkx(graph))
+        # A copy is never joined to its original, so the two sides of the first edge never mix.
+        assert nx.is_bipartite(as_networkx(graph))
+
+
+def test_full_retention_makes_complete_bipartite_graphs() -> None:
+    graph = duplication_divergence(30, 1.0, rng())
+    left = len(nx.bipartite.sets(as_networkx(graph))[0])
+    assert graph.num_edges == left * (30 - left)
+
+
+def test_the_first_edge_of_a_duplication_divergence_graph_is_between_its_first_nodes() -> None:
+    tails, heads = duplication_divergence_edges(20, 0.7, rng())
+    assert {int(tails[0]), int(heads[0])} == {0, 1}
+    assert duplication_divergence_edges(20, 0.9, rng(), max_edges=5) is None
+
+
+def test_a_duplication_divergence_graph_comes_with_the_edges_asked_for() -> None:
+    for seed in range(5):
+        graph = duplication_divergence(400, 0.7, stream(seed, "dd"), num_edges=3_000)
+        assert 2_940 <= graph.num_edges <= 3_060
+
+
+@pytest.mark.parametrize(("wanted", "says"), [(30_000, "half of them have"), (5, "399 to 50,000,000 is accepted")])
+def test_edges_that_no_draw_has_are_refused(wanted: int, says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        duplication_divergence(400, 0.3, rng(), num_edges=wanted)
+
+
+@pytest.mark.parametrize("retention", [0.0, 1.5])
+def test_retention_is_a_probability(retention: float) -> None:
+    with pytest.raises(DataError, match="above 0, up to 1"):
+        duplication_divergence(10, retention, rng())
+
+
+def test_planting_is_the_union_of_nodes_and_edges() -> None:
+    graph = plant(PATH, TRIANGLE, np.array([5, 4, 0]))
+    assert graph.num_nodes == 6
+    assert edges_of(graph) == edges_of(PATH) | {(0, 5), (0, 4)}
+    assert edges_of(PATH) == {(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "says"), [([0, 1], "2 places for 3 nodes"), ([0, 1, 6], "ids run 0..5"), ([0, 1, 1], "must differ")]
+)
+def test_planting_beside_the_graph_is_refused(nodes: list[int], says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        plant(PATH, TRIANGLE, np.array(nodes))
+
+
+def test_stapling_adds_nodes_and_one_edge_a_piece() -> None:
+    pieces = Pieces.of([(3, [0, 0, 1], [1, 2, 2]), (2, [0], [1])])
+    graph = staple(PATH, pieces, bases=[2, 7], holds=[1, 0])
+    assert graph.num_nodes == 11
+    assert edges_of(graph) - edges_of(PATH) == {(6, 7), (6, 8), (7, 8), (2, 7), (9, 10), (7, 9)}
+
+
+@pytest.mark.parametrize(
+    ("bases", "holds", "says"),
+    [
+        ([6], [0], "not there yet"),
+        ([-1], [0], "not there yet"),
+        ([0], [3], "beside its piece"),
+        ([], [0], "one of each"),
+    ],
+)
+def test_staples_that_lead_nowhere_are_refused(bases: list[int], holds: list[int], says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        staple(PATH, TRIANGLE, bases=bases, holds=holds)
+
+
+def test_no_pieces_change_nothing() -> None:
+    none = Pieces.of([])
+    assert edges_of(plant(PATH, none, np.array([]))) == edges_of(PATH)
+    assert staple(PATH, none, bases=[], holds=[]).num_nodes == 6
+
+
+def test_complete_pieces_are_thinned_but_connected() -> None:
+    whole = complete_pieces(2, 4, rng())
+    assert len(whole) == 2
+    assert len(whole.tails) == 12
+    thin = complete_pieces(50, 10, rng(), min_density=0.2, max_density=0.6)
+    graph = Graph.from_edges(thin.tails, thin.heads, num_nodes=thin.num_nodes)
+    parts = sorted(map(sorted, nx.connected_components(as_networkx(graph))))
+    assert parts == [list(range(10 * i, 10 * i + 10)) for i in range(50)]
+    counts = np.bincount(thin.tails // 10)
+    assert counts.min() >= 9
+    assert counts.max() <= 27
+
+
+def test_breadth_first_search_stays_within_its_depth() -> None:
+    graph = barabasi_albert(2_000, 3, rng())
+    oracle = as_networkx(graph)
+    for depth in (1, 2, 3):
+        for nodes in bfs_subgraphs(graph, 10, size=12, max_depth=depth, max_uses=3, rng=rng()):
+            inside = oracle.subgraph(nodes.tolist())
+            assert nx.is_connected(inside)
+            assert nx.radius(inside) <= depth
+
+
+def test_breadth_first_search_on_a_path_takes_the_path() -> None:
+    assert bfs_subgraphs(PATH, 1, size=6, max_depth=5, fan_out=2, rng=rng())[0].tolist() == [0, 1, 2, 3, 4, 5]
+    two = bfs_subgraphs(PATH, 2, size=3, max_depth=2, fan_out=2, rng=rng(), within=np.arange(6) < 6)
+    assert sorted(nodes.tolist() for nodes in two) == [[0, 1, 2], [3, 4, 5]]
+    left = bfs_subgraphs(PATH, 1, size=3, max_depth=2, fan_out=2, rng=rng(), within=np.arange(6) < 3)
+    assert left[0].tolist() == [0, 1, 2]
+
+
+def test_breadth_first_search_says_how_many_there_are() -> None:
+    with pytest.raises(DataError, match="at most 1 are possible"):
+        bfs_subgraphs(PATH, 2, size=4, max_depth=3, fan_out=2, rng=rng())
+    with pytest.raises(DataError, match="0 of 1 subgraphs of 6 nodes could be found"):
+        bfs_subgraphs(PATH, 1, size=6, max_depth=1, rng=rng())
+
+
+@pytest.mark.parametrize(("size", "depth", "fan_out"), [(20, 3, 3), (4, 1, 3), (2, 5, 1), (15, 3, 2), (16, 3, 3)])
+def test_the_fan_out_is_the_smallest_that_reaches(size: int, depth: int, fan_out: int) -> None:
+    assert smallest_fan_out(size, depth) == fan_out
+
+
+def test_planting_sites_begin_with_an_edge_and_respect_limits() -> None:
+    graph = barabasi_albert(300, 3, rng())
+    sites = planting_sites(graph, 30, size=8, rng=rng(), max_uses=2, max_degree=20)
+    assert all(int(v) in graph.neighbors_of(int(u)) for u, v in sites[:, :2])
+    assert np.bincount(sites.reshape(-1)).max() <= 2
+    assert np.diff(graph.offsets)[sites].max() <= 20
+    assert all(len(set(a) & set(b)) <= 1 for i, a in enumerate(sites.tolist()) for b in sites.tolist()[:i])
+
+
+def test_inside_edges_are_set_exactly_and_nothing_else_moves() -> None:
+    graph = barabasi_albert(200, 4, rng())
+    subgraphs = bfs_subgraphs(graph, 12, size=9, max_depth=3, max_uses=4, rng=rng())
+    wanted = np.array([0, 36, 5, 20, 8, 8, 12, 36, 1, 30, 18, 9])
+    edited = set_inside_edges(graph, subgraphs, wanted, rng())
+    assert shapes(*edited.csr, subgraphs).edges.tolist() == wanted.tolist()
+    inside = {(u, v) for row in subgraphs for u in row.tolist() for v in row.tolist() if u < v}
+    assert edges_of(edited) ^ edges_of(graph) <= inside
+
+
+def test_border_edges_are_added_exactly_and_nothing_inside_moves() -> None:
+    graph = barabasi_albert(200, 4, rng())
+    sites = planting_sites(graph, 12, size=6, max_uses=3, rng=rng())
+    subgraphs = Ragged.from_rows(np.sort(sites, axis=1))
+    before = shapes(*graph.csr, subgraphs)
+    missing = np.arange(12) * 7
+    grown = add_border_edges(graph, subgraphs, missing, rng())
+    after = shapes(*grown.csr, subgraphs)
+    assert (after.cut_edges - before.cut_edges).tolist() == missing.tolist()
+    assert after.edges.tolist() == before.edges.tolist()
+    assert edges_of(graph) <= edges_of(grown)
+
+
+def test_more_border_edges_than_pairs_are_refused() -> None:
+    with pytest.raises(DataError, match=r"9 more edges should leave subgraph 0, and 7 can; its cut ratio can be 1\.0"):
+        add_border_edges(PATH, Ragged.from_rows([[0, 1]]), np.array([9]), rng())
+
+
+def test_edges_are_added_and_removed_in_either_orientation() -> None:
+    graph = with_edges(PATH, np.array([5, 0]), np.array([0, 1]), removed=(np.array([3, 4]), np.array([2, 5])))
+    assert edges_of(graph) == {(0, 1), (1, 2), (3, 4), (0, 5)}
+
+
+def test_parts_are_joined_outside_subgraphs_and_within_regions() -> None:
+    graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5], num_nodes=8)
+    subgraphs = Ragged.from_rows([[0, 1, 2, 3, 6]])
+    for seed in range(20):
+        together = joined(graph, subgraphs, stream(seed, "joins"))
+        assert nx.is_connected(as_networkx(together))
+        assert together.num_edges == 7
+        assert set(together.neighbors_of(6).tolist()) <= {4, 5}
+        regional = joined(graph, subgraphs, stream(seed, "joins"), regions=np.array([0, 0, 0, 0, 0, 1, 1, 0]))
+        assert regional.neighbors_of(6).tolist() == [5]
+        assert 5 not in regional.neighbors_of(7)
+
+
+def test_a_part_that_may_be_joined_to_nothing_stays_cut_off() -> None:
+    graph = Graph.from_edges([0], [1], num_nodes=3)
+    assert joined(graph, Ragged.from_rows([[0, 1, 2]]), rng()).num_edges == 1
+    assert [row.tolist() for row in owners(Ragged.from_rows([[0, 2], [2]]), 4)] == [[0], [], [0, 1], []]
+
+
+def test_quantile_bins_follow_ranks() -> None:
+    values = rng().permutation(np.arange(11) / 7)
+    bins = quantile_bins(values, 3)
+    assert np.bincount(bins).tolist() == class_sizes(11, 3).tolist() == [3, 4, 4]
+    assert (np.sort(values)[[2, 6, 10]] == [values[bins == k].max() for k in range(3)]).all()
+
+
+def test_a_tie_across_a_quantile_is_refused_and_one_inside_is_not() -> None:
+    assert quantile_bins(np.array([1, 1, 2, 2]), 2).tolist() == [0, 0, 1, 1]
+    with pytest.raises(DataError, match="density: the value 1 stands on both sides"):
+        quantile_bins(np.array([1, 1, 1, 2]), 2, where="density")
+
+
+@pytest.mark.parametrize(("low", "high", "count", "bins"), [(0, 5, 6, 3), (3, 5, 40, 3), (0, 100, 10, 4), (0, 7, 3, 3)])
+def test_targets_fill_their_range_and_share_no_value(low: int, high: int, count: int, bins: int) -> None:
+    targets = spread_targets(low, high, count=count, bins=bins, where="edges")
+    assert len(targets) == count
+    assert low <= targets.min()
+    assert targets.max() <= high
+    assert (np.diff(targets) >= 0).all()
+    assert np.bincount(quantile_bins(targets, bins)).tolist() == class_sizes(count, bins).tolist()
+
+
+def test_a_core_piece_gives_its_site_the_sum_of_core_numbers_it_says() -> None:
+    graph = duplication_divergence(200, 0.6, rng())
+    blocks = DegreeBlocks(graph, 12, rng(), mixing=0.3)
+    found = 0
+    for block in range(len(blocks)):
+        site = blocks.site(block)
+        if site is None:
+            continue
+        assert int(site[1]) in graph.neighbors_of(int(site[0]))
+        blocks.settle(block)
+        piece = draw_core_piece(graph, site, retention=0.7, low=18, high=30, rng=rng(str(block)))
+        planted = plant(graph, Pieces.of([(12, piece.tails, piece.heads)]), site)
+        cores = induced_core_numbers(*planted.csr, Ragged.from_rows([np.sort(site)]))
+        assert cores.values.sum() == piece.core_sum
+        assert 18 <= piece.core_sum <= 30
+        assert piece.seen[0] <= piece.core_sum <= piece.seen[1]
+        found += 1
+    assert found > len(blocks) // 2
+
+
+def test_core_numbers_that_no_piece_gives_leave_no_piece() -> None:
+    graph = duplication_divergence(200, 0.6, rng())
+    site = DegreeBlocks(graph, 12, rng(), mixing=0.3).site(3)
+    assert site is not None
+    piece = draw_core_piece(graph, site, retention=0.7, low=12 * 11, high=12 * 11, rng=rng())
+    assert len(piece.tails) == 0
+    assert piece.seen[1] < 12 * 11
+
+
+def test_degree_blocks_bring_nodes_of_like_degree_together() -> None:
+    graph = barabasi_albert(1_000, 3, rng())
+    degree = np.diff(graph.offsets)
+    sorted_blocks = DegreeBlocks(graph, 10, rng(), mixing=0.0)
+    low, high = sorted_blocks.site(0), sorted_blocks.site(len(sorted_blocks) - 1)
+    assert low is not None
+    assert high is not None
+    assert np.median(degree[low]) < np.median(degree[high])

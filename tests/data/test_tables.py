@@ -1,0 +1,276 @@
+import gzip
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from subgnn import DataError, DataWarning, read_dataset
+from subgnn.data.formats.tables import is_table, read_edge_table, read_membership_table
+from tests.cli.command import call
+from tests.data.samples import tree, write_files
+
+EDGES = "from,to,w,note\nbee,ant,2,x\ncow,bee,0.5,y\nant,dog,-1,z\n"
+MEMBERS = "subgraph,node,label,split\ns,ant,x,train\ns,bee,x,train\nt,cow,y,val\nu,dog,x,test\nu,ant,x,test\n"
+
+
+def table(folder, name, content):
+    return write_files(folder, {name: content}) / name
+
+
+def edges_of(graph):
+    tails, heads, weights = graph.edges()
+    weights = [None] * len(tails) if weights is None else weights.tolist()
+    names = list(graph.names.primary)
+    return {(names[u], names[v]): w for u, v, w in zip(tails, heads, weights, strict=True)}
+
+
+def parquet_file(folder, columns):
+    path = folder / "edges.parquet"
+    parquet.write_table(pa.table(columns), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("e.csv", EDGES),
+        ("e.tsv", EDGES.replace(",", "\t")),
+        ("e.csv.gz", gzip.compress(EDGES.encode())),
+        ("e.tsv.gz", gzip.compress(EDGES.replace(",", "\t").encode())),
+        ("e.csv", "\ufeff" + EDGES.replace("\n", "\r\n")),
+        ("e.csv", EDGES.replace("bee", '"bee"')),
+    ],
+    ids=["csv", "tsv", "csv.gz", "tsv.gz", "windows", "quotes"],
+)
+def test_text_tables(tmp_path, name, content):
+    graph = read_edge_table(table(tmp_path, name, content), weight="w")
+    assert list(graph.names.primary) == ["ant", "bee", "cow", "dog"]
+    assert edges_of(graph) == {("ant", "bee"): 2, ("bee", "cow"): 0.5, ("ant", "dog"): -1}
+    assert not graph.directed
+
+
+def test_parquet(tmp_path):
+    path = parquet_file(tmp_path, {"from": ["b", "c"], "to": ["a", "b"], "w": [1.5, 2]})
+    assert edges_of(read_edge_table(path, weight="w")) == {("a", "b"): 1.5, ("b", "c"): 2}
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.int32(), pa.uint64()])
+def test_parquet_ids(tmp_path, kind):
+    values = [10, 9] if pa.types.is_integer(kind) else ["10", "9"]
+    path = parquet_file(tmp_path, {"u": pa.array(values, kind), "v": pa.array(values[::-1], kind)})
+    assert list(read_edge_table(path).names.primary) == ["9", "10"]
+
+
+def test_columns_by_name(tmp_path):
+    path = table(tmp_path, "e.csv", "id,w,target,source\n1,5,b,a\n2,6,c,b\n")
+    graph = read_edge_table(path, source="source", target="target", weight="w")
+    assert edges_of(graph) == {("a", "b"): 5, ("b", "c"): 6}
+
+
+def test_without_weights(tmp_path):
+    assert read_edge_table(table(tmp_path, "e.csv", EDGES)).weights is None
+
+
+def test_directed(tmp_path):
+    graph = read_edge_table(table(tmp_path, "e.csv", EDGES), directed=True)
+    assert set(edges_of(graph)) == {("bee", "ant"), ("cow", "bee"), ("ant", "dog")}
+
+
+def test_loops_and_repeats_are_warned_of(tmp_path):
+    with pytest.warns(DataWarning, match="1 self loops and 1 repeated edges"):
+        graph = read_edge_table(table(tmp_path, "e.csv", "u,v\na,a\na,b\na,b\nb,a\n"))
+    assert graph.num_edges == 1
+
+
+def test_nodes_are_in_the_order_of_numbers(tmp_path):
+    assert list(read_edge_table(table(tmp_path, "e.csv", "u,v\n10,9\n9,100\n2,10\n")).names.primary) == [
+        "2",
+        "9",
+        "10",
+        "100",
+    ]
+
+
+def test_one_word_among_numbers_makes_them_text(tmp_path):
+    graph = read_edge_table(table(tmp_path, "e.csv", "u,v\n10,9\n9,x\n"))
+    assert list(graph.names.primary) == ["10", "9", "x"]
+
+
+def test_007_is_not_7(tmp_path):
+    graph = read_edge_table(table(tmp_path, "e.csv", "u,v\n007,7\n7,10\n"))
+    assert sorted(graph.names.primary) == ["007", "10", "7"]
+    assert set(edges_of(graph)) == {("007", "7"), ("7", "10")}
+
+
+def test_ids_as_large_as_they_like(tmp_path):
+    graph = read_edge_table(table(tmp_path, "e.csv", f"u,v\n{'9' * 30},1\n"))
+    assert sorted(graph.names.primary) == ["1", "9" * 30]
+
+
+def test_ids_that_look_like_other_types(tmp_path):
+    graph = read_edge_table(table(tmp_path, "e.csv", "u,v\nNULL,nan\nNA,true\n1e3,2020-01-01\n"))
+    assert sorted(graph.names.primary) == ["1e3", "2020-01-01", "NA", "NULL", "nan", "true"]
+
+
+def test_memberships(tmp_path):
+    graph = read_edge_table(table(tmp_path, "e.csv", EDGES))
+    subgraphs = read_membership_table(table(tmp_path, "m.csv", MEMBERS), graph)
+    assert [row.tolist() for row in subgraphs.nodes] == [[0, 1], [2], [0, 3]]
+    assert (subgraphs.task, subgraphs.classes) == ("binary", ("x", "y"))
+    assert subgraphs.targets.tolist() == [0, 1, 0]
+    assert subgraphs.splits.tolist() == [0, 1, 2]
+    assert list(subgraphs.names) == ["s", "t", "u"]
+
+
+def test_memberships_in_any_order_and_with_several_labels(tmp_path):
+    graph = read_edge_table(table(tmp_path, "e.csv", EDGES))
+    text = "split,label,more,node,subgraph\ntrain,x-y,,dog,2\nval,y,,ant,1\ntrain,x-y,,bee,2\ntest,x,,cow,0\n"
+    subgraphs = read_membership_table(table(tmp_path, "m.csv", text), graph)
+    assert list(subgraphs.names) == ["2", "1", "0"]
+    assert [row.tolist() for row in subgraphs.nodes] == [[1, 3], [0], [2]]
+    assert subgraphs.targets.tolist() == [[1, 1], [0, 1], [1, 0]]
+
+
+def test_numbers_of_memberships_are_looked_up_as_text(tmp_path):
+    graph = read_edge_table(table(tmp_path, "e.csv", "u,v\n007,7\n7,10\n"))
+    text = "subgraph,node,label,split\n1,7,x,train\n2,007,y,val\n3,10,x,test\n"
+    subgraphs = read_membership_table(table(tmp_path, "m.csv", text), graph)
+    names = list(graph.names.primary)
+    assert [[names[v] for v in row] for row in subgraphs.nodes] == [["7"], ["007"], ["10"]]
+
+
+BAD_EDGES = {
+    "one column": ("u\na\n", (), ": 1 columns; a column for the target is needed"),
+    "no rows": ("u,v\n", (), ": no edges; a row an edge is needed"),
+    "empty": ("", (), ": this cannot be read as a table (Empty CSV file); accepted: CSV with a header, or Parquet"),
+    "no header": ("1,2\n2,3\n1,3\n", (), ":1: the first line looks like an edge; add a header line, such as source,"),
+    "unknown source": (EDGES, ("--source", "form"), ": no column 'form'; accepted: from, to, w, note; did you mean"),
+    "unknown target": (EDGES, ("--target", "x"), ": no column 'x'; accepted: from, to, w, note"),
+    "unknown weight": (EDGES, ("--weight", "x"), ": no column 'x'; accepted: from, to, w, note"),
+    "word for weight": (EDGES, ("--weight", "note"), ": column 'note' is not all numbers"),
+    "no weight": (EDGES.replace("0.5", ""), ("--weight", "w"), ": column 'w' is not all numbers"),
+    "nan weight": (EDGES.replace("0.5", "nan"), ("--weight", "w"), ": "),
+    "row too short": (
+        "u,v\na,b\nc\n",
+        (),
+        ": this cannot be read as a table (CSV parse error: Expected 2 columns, got 1",
+    ),
+    "missing cell": ("u,v\na,b\n,c\n", (), ": row 2: no source; fill or drop empty cells"),
+    "missing last cell": ("u,v\na,b\nc,\n", (), ": row 2: no target; fill or drop empty cells"),
+    "column twice": ("u,u,v\na,b,c\n", ("--source", "u"), ": "),
+    "weight column twice": ("u,v,w,w\na,b,1,2\n", ("--weight", "w"), ": "),
+    "not UTF-8": (b"u,v\n\xff,b\n", (), ": "),
+}
+
+
+@pytest.mark.parametrize(("content", "options", "message"), BAD_EDGES.values(), ids=BAD_EDGES)
+def test_bad_edges(tmp_path, content, options, message):
+    path = table(tmp_path, "e.csv", content)
+    called = call("data", "convert", path, *options, "--out", tmp_path / "out")
+    assert (called.code, called.out) == (2, "")
+    assert called.error.startswith(f"{path}{message}")
+    assert [p.name for p in tmp_path.iterdir()] == ["e.csv"]
+
+
+BAD_PARQUET = {
+    "real ids": ({"u": [1.5], "v": [2.0]}, "the source column has type double; text or integers are accepted"),
+    "list of weights": ({"u": ["a"], "v": ["b"], "w": [[1.0]]}, "column 'w' is not all numbers"),
+    "missing weight": ({"u": ["a", "b"], "v": ["b", "c"], "w": [1.0, None]}, ""),
+    "missing id": ({"u": ["a", None], "v": ["b", "c"], "w": [1, 2]}, "row 2: no source; fill or drop empty cells"),
+}
+
+
+@pytest.mark.parametrize(("columns", "message"), BAD_PARQUET.values(), ids=BAD_PARQUET)
+def test_bad_parquet(tmp_path, columns, message):
+    path = parquet_file(tmp_path, columns)
+    called = call("data", "convert", path, *["--weight", "w"] * ("w" in columns), "--out", tmp_path / "out")
+    assert called.code == 2
+    assert called.error.startswith(f"{path}: {message}")
+
+
+BAD_MEMBERS = {
+    "no such column": (
+        MEMBERS.replace("label", "lable"),
+        ": no column 'label'; accepted: subgraph, node, lable, split",
+    ),
+    "no such node": (MEMBERS.replace("t,cow", "t,fox"), ": row 3: node 'fox' is not in the graph; it must be in the"),
+    "unknown split": (MEMBERS.replace("val", "valid"), ": row 3: unknown split 'valid'; accepted: train, val, test"),
+    "no label": (MEMBERS.replace("cow,y", "cow,"), ": row 3: the label is missing"),
+    "no subgraph": (MEMBERS.replace("t,cow", ",cow"), ": row 3: no subgraph"),
+    "two labels": (MEMBERS.replace("bee,x", "bee,y"), ": row 2: subgraph 's' has two labels or splits; one of each"),
+    "two splits": (MEMBERS.replace("ant,x,test", "ant,x,val"), ": row 5: subgraph 'u' has two labels or splits"),
+    "split without subgraph": (MEMBERS.replace("val", "test"), ": no subgraph in split 'val'"),
+    "no rows": (MEMBERS.split("\n")[0] + "\n", ": "),
+    "column twice": (MEMBERS.replace("split", "split,split", 1).replace(",t", ",1,t").replace(",val", ",1,val"), ": "),
+    "missing file": (None, ": no such file; check the path"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), BAD_MEMBERS.values(), ids=BAD_MEMBERS)
+def test_bad_memberships(tmp_path, content, message):
+    edges = table(tmp_path, "e.csv", EDGES)
+    members = table(tmp_path, "m.csv", content)
+    called = call("data", "convert", edges, "--subgraphs", members, "--out", tmp_path / "out")
+    assert (called.code, called.out) == (2, "")
+    assert called.error.startswith(f"{members}{message}")
+    assert not (tmp_path / "out").exists()
+
+
+def test_convert_to_a_folder(tmp_path):
+    edges, members = table(tmp_path, "e.csv", EDGES), table(tmp_path, "m.csv", MEMBERS)
+    called = call(
+        "data", "convert", edges, "--subgraphs", members, "--weight", "w", "--out", tmp_path / "out", "--json"
+    )
+    assert (called.code, called.err) == (0, "")
+    assert called.json["num_edges"] == 3
+    files = tree(tmp_path / "out")
+    assert files["nodes.tsv"] == b"id\tname\n0\tant\n1\tbee\n2\tcow\n3\tdog\n"
+    assert files["subgraphs.tsv"] == b"0-1\tx\ttrain\n2\ty\tval\n0-3\tx\ttest\n"
+    assert files["subgraph_names.tsv"] == b"s\nt\nu\n"
+    assert files["edge_list.txt"] == b"0 1 2\n0 3 -1\n1 2 0.5\n"
+    assert call("data", "check", tmp_path / "out").code == 0
+
+
+def test_convert_to_a_bundle(tmp_path):
+    edges, members = table(tmp_path, "e.csv", EDGES), table(tmp_path, "m.csv", MEMBERS)
+    called = call("data", "convert", edges, "--subgraphs", members, "--out", tmp_path / "x.subgnn", "--directed")
+    assert called.code == 0
+    dataset = read_dataset(tmp_path / "x.subgnn")
+    assert dataset.graph.directed
+    assert list(dataset.subgraphs.names) == ["s", "t", "u"]
+
+
+def test_edges_of_a_table_and_subgraphs_as_text(tmp_path):
+    """``--subgraphs`` takes a table of memberships or a subgraphs.tsv, whatever the graph comes from."""
+    edges = table(tmp_path, "e.csv", EDGES)
+    text = table(tmp_path, "subgraphs.tsv", "ant-bee\tx\ttrain\ncow\ty\tval\nant-dog\tx\ttest\n")
+    called = call("data", "convert", edges, "--subgraphs", text, "--out", tmp_path / "out")
+    assert (called.code, called.err) == (0, "")
+    assert tree(tmp_path / "out")["subgraphs.tsv"] == b"0-1\tx\ttrain\n2\ty\tval\n0-3\tx\ttest\n"
+
+
+def test_a_file_of_subgraphs_is_no_table_of_edges(tmp_path):
+    """What ``data describe`` reads as subgraphs alone, ``data convert`` must not read as edges."""
+    text = "0-1\tx\ttrain\n1\ty\tval\n2\tx\ttest\n"
+    path = table(tmp_path, "ppi.subgraphs.tsv", text)
+    assert call("data", "describe", path, "--json").json["num_subgraphs"] == 3
+    called = call("data", "convert", path, "--to", "folder", "--out", tmp_path / "out")
+    assert called.code == 2 or tree(tmp_path / "out")["subgraphs.tsv"].decode() == text
+
+
+@pytest.mark.parametrize("value", ["a\tb", "a\nb"], ids=["tab", "newline"])
+def test_ids_a_folder_cannot_hold_are_refused_or_come_back(tmp_path, value):
+    edges = table(tmp_path, "e.csv", EDGES.replace("cow", f'"{value}"'))
+    members = table(tmp_path, "m.csv", MEMBERS.replace("cow", f'"{value}"'))
+    called = call("data", "convert", edges, "--subgraphs", members, "--out", tmp_path / "out")
+    if called.code == 0:
+        assert value in list(read_dataset(tmp_path / "out").graph.names.primary)
+    else:
+        assert called.code == 2
+
+
+def test_is_table(tmp_path):
+    assert all(is_table(tmp_path / f"x{suffix}") for suffix in (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet"))
+    assert not is_table(tmp_path / "x.gz")
+    with pytest.raises(DataError, match=r"x\.csv: no such file; check the path"):
+        read_edge_table(tmp_path / "x.csv")

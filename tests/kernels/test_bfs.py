@@ -1,0 +1,99 @@
+"""Hop distances against networkx, one source at a time."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from subgnn.kernels import hop_distances, pair_distances
+from tests.kernels.graphs import SmallGraph, graphs, lists, make_graph, many, ragged
+
+
+def distances(graph: SmallGraph, sources: list[int], cutoff: int | None = None) -> list[list[int]]:
+    """Row ``s`` is the distance from source ``s`` to every node."""
+    nodes = range(graph.num_nodes)
+    found = {s: nx.single_source_shortest_path_length(graph.networkx, s, cutoff=cutoff) for s in set(sources)}
+    return [[found[s].get(v, -1) for v in nodes] for s in sources]
+
+
+def reverse_of(graph: SmallGraph) -> tuple[np.ndarray, np.ndarray] | None:
+    return graph.reverse if graph.directed else None
+
+
+any_graph = st.one_of(graphs(), graphs(directed=True))
+
+
+@many
+@given(graph=any_graph)
+def test_every_distance_is_the_oracle_s(graph: SmallGraph) -> None:
+    everyone = list(range(graph.num_nodes))
+    found = hop_distances(*graph.csr, np.array(everyone), reverse=reverse_of(graph))
+    assert found.dtype == np.int32
+    assert found.tolist() == distances(graph, everyone)
+
+
+@many
+@given(graph=any_graph, data=st.data())
+def test_chosen_sources_and_targets_with_repeats_and_a_depth(graph: SmallGraph, data: st.DataObject) -> None:
+    node = st.integers(0, graph.num_nodes - 1)
+    sources = data.draw(st.lists(node, max_size=150))
+    targets = data.draw(st.lists(node, max_size=12))
+    max_depth = data.draw(st.one_of(st.none(), st.integers(0, 6)))
+    found = hop_distances(
+        *graph.csr, np.array(sources, int), np.array(targets, int), max_depth=max_depth, reverse=reverse_of(graph)
+    )
+    wanted = [[row[t] for t in targets] for row in distances(graph, sources, max_depth)]
+    assert found.shape == (len(sources), len(targets))
+    assert found.tolist() == wanted
+
+
+@many
+@given(graph=any_graph, data=st.data())
+def test_pairs_with_targets_of_their_own(graph: SmallGraph, data: st.DataObject) -> None:
+    node = st.integers(0, graph.num_nodes - 1)
+    wanted = data.draw(st.lists(st.tuples(node, st.lists(node, max_size=5)), max_size=80))
+    max_depth = data.draw(st.one_of(st.none(), st.integers(0, 6)))
+    sources = [source for source, _ in wanted]
+    found = pair_distances(
+        *graph.csr,
+        np.array(sources, int),
+        ragged([targets for _, targets in wanted]),
+        max_depth=max_depth,
+        reverse=reverse_of(graph),
+    )
+    rows = distances(graph, sources, max_depth)
+    assert found.values.dtype == np.int32
+    assert lists(found) == [[row[t] for t in targets] for row, (_, targets) in zip(rows, wanted, strict=True)]
+
+
+@pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 127, 128, 129, 191, 192, 193, 260])
+def test_any_number_of_sources_fits_its_words(count: int) -> None:
+    graph = make_graph("sparse", 40, seed=5)
+    sources = np.random.default_rng(count).integers(0, 40, count)
+    wanted = distances(graph, sources.tolist())
+    assert hop_distances(*graph.csr, sources).tolist() == wanted
+    everything = pair_distances(*graph.csr, sources, ragged([range(40)] * count))
+    assert lists(everything) == wanted
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("degree", [1.5, 4.0, 30.0])
+def test_levels_that_are_pushed_and_levels_that_are_pulled(degree: float, directed: bool) -> None:
+    n = 600
+    random = nx.gnp_random_graph(n, degree / n, seed=2, directed=directed)
+    graph = SmallGraph(n, tuple(random.edges), directed)
+    sources = np.random.default_rng(0).integers(0, n, 70)
+    found = hop_distances(*graph.csr, sources, reverse=reverse_of(graph))
+    assert found.tolist() == distances(graph, sources.tolist())
+
+
+def test_a_long_path_is_searched_to_its_end() -> None:
+    n = 3000
+    offsets = np.concatenate([[0], np.cumsum([1, *[2] * (n - 2), 1])])
+    neighbors = np.concatenate([[1], *([v - 1, v + 1] for v in range(1, n - 1)), [n - 2]])
+    found = hop_distances(offsets, neighbors, np.array([0, n - 1, 1000]))
+    places = np.arange(n)
+    assert (found == np.stack([places, n - 1 - places, abs(places - 1000)])).all()

@@ -1,0 +1,43 @@
+"""Searching sorted rows, and induced subgraphs, against Python's sets."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from subgnn.kernels.arrays import csr, frozen
+from subgnn.kernels.induced import contains, induced_csr, inside_row, lower_bound
+from tests.kernels.graphs import SmallGraph, graphs_with_sets, many
+
+sorted_rows = st.lists(st.integers(0, 60), unique=True, max_size=30).map(sorted)
+
+
+@many
+@given(row=sorted_rows, wanted=st.integers(-1, 61), data=st.data())
+def test_a_stretch_of_a_sorted_row_is_searched(row: list[int], wanted: int, data: st.DataObject) -> None:
+    lo = data.draw(st.integers(0, len(row)))
+    hi = data.draw(st.integers(lo, len(row)))
+    array = frozen(row, np.int32)
+    assert lower_bound(array, lo, hi, wanted) == bisect_left(row, wanted, lo, hi)
+    assert contains(array, lo, hi, wanted) == (wanted in row[lo:hi])
+
+
+@many
+@given(case=graphs_with_sets())
+def test_induced_subgraphs_are_numbered_by_place(case: tuple[SmallGraph, list[list[int]]]) -> None:
+    graph, sets = case
+    offsets, neighbors = csr(*graph.csr)
+    near = graph.networkx.adj
+    for nodes in sets:
+        wanted = [[place for place, u in enumerate(nodes) if u in near[v]] for v in nodes]
+        members = frozen(nodes, np.int32)
+        local_offsets, local_neighbors = induced_csr(offsets, neighbors, members)
+        assert np.diff(local_offsets).tolist() == [len(row) for row in wanted]
+        assert local_neighbors.tolist() == [place for row in wanted for place in row]
+        scratch = np.empty(len(nodes), np.int32)
+        for v in range(graph.num_nodes):
+            found = inside_row(offsets, neighbors, members, v, scratch)
+            assert scratch[:found].tolist() == [place for place, u in enumerate(nodes) if u in near[v]]

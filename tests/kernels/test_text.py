@@ -1,0 +1,218 @@
+"""Edge lists as text against Python's own splitting and float()."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from subgnn.kernels.text import (
+    ID_TOO_LARGE,
+    MAX_FAULTS,
+    NOT_A_WEIGHT,
+    NOT_AN_ID,
+    ONE_COLUMN,
+    OTHER_COLUMNS,
+    TOO_MANY_COLUMNS,
+    WEIGHT_NOT_FINITE,
+    ParsedEdges,
+    parse_edges,
+)
+from tests.kernels.graphs import many
+
+LARGEST_ID = 2**31 - 2
+
+
+def parse(text: bytes) -> ParsedEdges:
+    return parse_edges(np.frombuffer(text, np.uint8))
+
+
+def fault_of_id(token: bytes) -> int:
+    if not re.fullmatch(rb"[0-9]+", token):
+        return NOT_AN_ID
+    return ID_TOO_LARGE if int(token) > LARGEST_ID else 0
+
+
+def fault_of_weight(token: bytes) -> int:
+    try:
+        return 0 if math.isfinite(float(token)) else WEIGHT_NOT_FINITE
+    except ValueError:
+        return NOT_A_WEIGHT
+
+
+def fault_of_line(tokens: list[re.Match[bytes]], file_columns: int) -> tuple[int, int] | None:
+    """The byte and kind of the first thing wrong with a line."""
+    for token in tokens[:2]:
+        if kind := fault_of_id(token[0]):
+            return token.start(), kind
+    if len(tokens) == 1:
+        return tokens[0].start(), ONE_COLUMN
+    if len(tokens) > 3:
+        return tokens[3].start(), TOO_MANY_COLUMNS
+    if file_columns not in (0, len(tokens)):
+        return tokens[0].start(), OTHER_COLUMNS
+    if len(tokens) == 3 and (kind := fault_of_weight(tokens[2][0])):
+        return tokens[2].start(), kind
+    return None
+
+
+def oracle(text: bytes) -> tuple[list[tuple[int, int]], list[float], list[tuple[int, int, int]]]:
+    """Edges, weights and faults, a line at a time."""
+    edges, weights, faults = [], [], []
+    file_columns = begin = 0
+    for number, line in enumerate(text.split(b"\n"), 1):
+        tokens = list(re.finditer(rb"[^ \t\r]+", line))
+        if tokens and tokens[0][0][:1] not in (b"#", b"%"):
+            fault = fault_of_line(tokens, file_columns)
+            if fault:
+                faults.append((number, begin + fault[0], fault[1]))
+            else:
+                file_columns = len(tokens)
+                edges.append((int(tokens[0][0]), int(tokens[1][0])))
+                weights.extend(float(token[0]) for token in tokens[2:])
+        begin += len(line) + 1
+    return edges, weights, faults
+
+
+def agrees(text: bytes) -> None:
+    found, (edges, weights, faults) = parse(text), oracle(text)
+    assert list(zip(found.tails.tolist(), found.heads.tolist(), strict=True)) == edges
+    assert found.weights.tolist() == weights
+    assert [tuple(fault) for fault in found.faults.tolist()] == faults[:MAX_FAULTS]
+    assert found.num_faults == len(faults)
+
+
+ids = st.one_of(st.integers(0, 50), st.integers(LARGEST_ID - 2, LARGEST_ID)).map(lambda i: b"%d" % i)
+bad_ids = st.sampled_from(
+    [b"-1", b"+1", b"1.0", b"x", b"1x", b"\xc3\xa9", b"0x1", b"2147483647", b"9" * 30, b"9" * 30 + b"a"]
+)
+plain_weights = st.sampled_from(
+    [b"1", b"0.5", b"-2.25", b"+3", b".5", b"7.", b"1e3", b"2.5E-4", b"-1e+2", b"0", b"00.10"]
+)
+bad_weights = st.sampled_from(
+    [b"x", b"1e", b"1e+", b"1.2.3", b".", b"-", b"1,5", b"--1", b"1e2.5", b"0x1", b"nan", b"-inf", b"1e999"]
+)
+blanks = st.sampled_from([b" ", b"\t", b"  ", b" \t ", b"\t\t"])
+line_ends = st.sampled_from([b"\n", b"\n", b"\r\n", b" \n", b"\n\n"])
+
+
+@st.composite
+def edge_texts(draw: st.DrawFn, *, faults: bool) -> bytes:
+    """Lines of two or of three columns, with comments and blank lines, and faults where they are wanted."""
+    weighted = draw(st.booleans())
+    id_tokens = st.one_of(*[ids] * 9, bad_ids) if faults else ids
+    weights = st.one_of(*[plain_weights] * 3, bad_weights) if faults else plain_weights
+    text = b""
+    for _ in range(draw(st.integers(0, 12))):
+        columns = draw(st.sampled_from([1, 2, 2, 3, 3, 4])) if faults else 2 + weighted
+        tokens = [draw(weights if i == 2 else id_tokens) for i in range(columns)]
+        line = draw(st.sampled_from([b"", b"", b" ", b"\t"])) + tokens[0]
+        for token in tokens[1:]:
+            line += draw(blanks) + token
+        comment = draw(st.sampled_from([b"", b"", b"", b"# 1 2", b"%x y", b"  # late"]))
+        text += (comment and comment + draw(line_ends)) + line + draw(line_ends)
+    return text if draw(st.booleans()) else text.rstrip(b"\r\n")
+
+
+@many
+@given(text=edge_texts(faults=False))
+def test_well_formed_text(text: bytes) -> None:
+    assert parse(text).num_faults == 0
+    agrees(text)
+
+
+@many
+@given(text=edge_texts(faults=True))
+def test_text_with_faults_of_every_kind(text: bytes) -> None:
+    agrees(text)
+
+
+@many
+@given(text=st.lists(st.sampled_from(list(b"0123 \t\r\n\n#%.e+-x\x00\xff")), max_size=60).map(bytes))
+def test_any_bytes(text: bytes) -> None:
+    agrees(text)
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"\n", b"#", b"%\n", b" \t\r\n", b"0 1", b"0 1\r\n", b"0 1\r", b"\n\n0\t1\n\n", b"0 1 #\n", b"#\n0 1"]
+)
+def test_small_texts_known_by_hand(text: bytes) -> None:
+    agrees(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (b"0 1\n7\n", (2, 4, ONE_COLUMN)),
+        (b"0 1 1 4\n", (1, 6, TOO_MANY_COLUMNS)),
+        (b"# c\n0 1\n\n1 2 0.5\n", (4, 9, OTHER_COLUMNS)),
+        (b"0 1 2\n1 2\n", (2, 6, OTHER_COLUMNS)),
+        (b"0 a\n", (1, 2, NOT_AN_ID)),
+        (b"-1 0\n", (1, 0, NOT_AN_ID)),
+        (b"0 2147483647\n", (1, 2, ID_TOO_LARGE)),
+        (b"0 1 1e\n", (1, 4, NOT_A_WEIGHT)),
+        (b"0 1 NaN\n", (1, 4, WEIGHT_NOT_FINITE)),
+        (b"0 1 -Infinity\n", (1, 4, WEIGHT_NOT_FINITE)),
+        (b"0 1 1e309\n", (1, 4, WEIGHT_NOT_FINITE)),
+    ],
+)
+def test_a_fault_has_its_line_place_and_kind(text: bytes, fault: tuple[int, int, int]) -> None:
+    found = parse(text)
+    assert (found.num_faults, found.faults.tolist()) == (1, [list(fault)])
+
+
+def test_the_place_of_too_many_columns_is_the_first_too_many() -> None:
+    assert parse(b"0 1 2 44 5 6\n").faults.tolist() == [[1, 6, TOO_MANY_COLUMNS]]
+
+
+@pytest.mark.parametrize("word", [b"node", b"i", b"-name", b"nano", b"infer"])
+def test_a_word_that_is_no_number_is_not_called_infinite(word: bytes) -> None:
+    assert parse(b"0 1 " + word).faults.tolist() == [[1, 4, NOT_A_WEIGHT]]
+
+
+@pytest.mark.parametrize("zero", [b"0e400", b"0.0E+999", b"-0e310"])
+def test_zero_is_finite_whatever_its_exponent(zero: bytes) -> None:
+    assert parse(b"0 1 " + zero).weights.tolist() == [0.0]
+
+
+def test_every_fault_is_counted_and_the_first_are_kept() -> None:
+    text = b"".join(b"%d %d\nx %d\n" % (i, i + 1, i) for i in range(MAX_FAULTS + 50))
+    found = parse(text)
+    assert found.num_faults == MAX_FAULTS + 50
+    assert found.faults[:, 0].tolist() == [2 * i + 2 for i in range(MAX_FAULTS)]
+    assert found.tails.tolist() == list(range(MAX_FAULTS + 50))
+
+
+@many
+@given(digits=st.integers(-(10**15) + 1, 10**15 - 1), exponent=st.integers(-22, 22), upper=st.booleans())
+def test_a_weight_of_fifteen_digits_is_rounded_as_float_does(digits: int, exponent: int, upper: bool) -> None:
+    token = f"{digits}{'E' if upper else 'e'}{exponent:+d}"
+    assert parse(f"0 1 {token}".encode()).weights.tolist() == [float(token)]
+
+
+@many
+@given(digits=st.integers(-(10**15) + 1, 10**15 - 1), places=st.integers(0, 22))
+def test_a_weight_in_decimal_notation_is_rounded_as_float_does(digits: int, places: int) -> None:
+    token = f"{Decimal(digits).scaleb(-places):f}"
+    assert parse(f"0 1 {token}".encode()).weights.tolist() == [float(token)]
+
+
+@many
+@given(weight=st.floats(allow_nan=False, allow_infinity=False), digits=st.integers(0, 30))
+def test_any_weight_is_within_a_hair_of_float(weight: float, digits: int) -> None:
+    for token in (repr(weight), f"{weight:.{digits}e}", f"{weight:.{digits}f}"):
+        if abs(float(token)) < 1.79e308:
+            found = parse(f"0 1 {token}".encode()).weights.tolist()
+            assert found == pytest.approx([float(token)], rel=1e-14, abs=1e-322), token
+
+
+@many
+@given(weight=st.floats(width=32, allow_nan=False, allow_infinity=False))
+def test_weights_of_single_precision_come_back_as_they_were(weight: float) -> None:
+    for token in (str(np.float32(weight)), repr(weight)):
+        assert parse(f"0 1 {token}".encode()).weights.astype(np.float32).tolist() == [weight]

@@ -1,0 +1,89 @@
+"""The number of threads changes no bit of any result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import networkx as nx
+import numba
+import numpy as np
+import pytest
+
+from subgnn import kernels
+from subgnn.kernels.members import sample_members
+from subgnn.kernels.reduce import reduce_table
+from tests.kernels.graphs import SmallGraph, ragged
+
+N = 500
+KEY = 77
+
+
+def _case() -> tuple[tuple[np.ndarray, np.ndarray], list[list[int]]]:
+    rng = np.random.default_rng(0)
+    random = nx.gnp_random_graph(N, 8 / N, seed=1)
+    random.remove_edges_from([(u, v) for u, v in random.edges if u % 50 == 0])
+    sets = [sorted(rng.choice(N, size, replace=False).tolist()) for size in rng.integers(1, 60, 150)]
+    return SmallGraph(N, tuple(random.edges)).csr, [*sets, list(range(N))]
+
+
+CSR, SETS = _case()
+ROWS = ragged(SETS)
+SOURCES = np.random.default_rng(1).integers(0, N, 300)
+KEYS = kernels.node_set_keys(KEY, ROWS)
+
+CALLS: dict[str, Callable[[], Any]] = {
+    "hop_distances": lambda: kernels.hop_distances(*CSR, SOURCES),
+    "pair_distances": lambda: kernels.pair_distances(*CSR, SOURCES, ragged([SETS[i % 151] for i in range(300)])),
+    "induced_components": lambda: kernels.induced_components(*CSR, ROWS),
+    "border_sets": lambda: kernels.border_sets(*CSR, ROWS, hops=2),
+    "sample_borders": lambda: kernels.sample_borders(*CSR, ROWS, hops=2, draws=40, key=KEY),
+    "sample_borders, own keys": lambda: kernels.sample_borders(*CSR, ROWS, hops=1, draws=40, key=KEYS),
+    "sample_members": lambda: sample_members(ROWS, draws=40, key=KEY),
+    "reduce_table": lambda: reduce_table(
+        kernels.hop_distances(*CSR, SOURCES).T, ROWS.values, ROWS.offsets, nearest=False
+    ),
+    "induced_core_numbers": lambda: kernels.induced_core_numbers(*CSR, ROWS),
+    "inside_degrees": lambda: kernels.inside_degrees(*CSR, ROWS),
+    "shapes": lambda: kernels.shapes(*CSR, ROWS),
+    "clustering": lambda: kernels.clustering(*CSR),
+    "induced_clustering": lambda: kernels.induced_clustering(*CSR, ROWS),
+    "dtw": lambda: kernels.dtw(ROWS.take(range(40)), ROWS, cost="ratio", normalize=True),
+    "graph_walks": lambda: kernels.graph_walks(*CSR, walks=2000, length=10, beta=0.65, key=KEY),
+    "inside_walks": lambda: kernels.inside_walks(*CSR, ROWS, walks=20, length=10, beta=0.65, key=KEY),
+    "inside_walks, own keys": lambda: kernels.inside_walks(*CSR, ROWS, walks=20, length=10, beta=0.65, key=KEYS),
+    "border_walks": lambda: kernels.border_walks(*CSR, ROWS, hops=2, walks=20, length=10, beta=0.65, key=KEY),
+    "border_walks, own keys": lambda: kernels.border_walks(
+        *CSR, ROWS, hops=1, walks=20, length=10, beta=0.65, key=KEYS
+    ),
+}
+
+
+def arrays(result: Any) -> list[np.ndarray]:
+    """All arrays of a result, in order."""
+    if isinstance(result, np.ndarray):
+        return [result]
+    parts = result if isinstance(result, tuple) else [getattr(result, name) for name in result.__slots__]
+    return [array for part in parts for array in arrays(part)]
+
+
+@pytest.fixture
+def all_threads() -> Iterator[list[int]]:
+    """The numbers of threads to try; the one in use is put back."""
+    before = numba.get_num_threads()
+    yield list(range(1, min(4, numba.config.NUMBA_NUM_THREADS) + 1))
+    numba.set_num_threads(before)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_results_do_not_depend_on_the_number_of_threads(name: str, all_threads: list[int]) -> None:
+    results = []
+    for count in [*all_threads, 1]:
+        numba.set_num_threads(count)
+        results.append([(a.dtype, a.shape, a.tobytes()) for a in arrays(CALLS[name]())])
+    assert all(result == results[0] for result in results)
+
+
+def test_another_key_gives_another_result() -> None:
+    first, second = (kernels.graph_walks(*CSR, walks=2000, length=10, beta=0.65, key=key) for key in (KEY, KEY + 1))
+    assert not np.array_equal(first.values, second.values)

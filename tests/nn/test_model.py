@@ -1,0 +1,178 @@
+"""The factored network against the naive one, and the invariances of SPEC."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from subgnn.anchors import NodeAnchors
+from subgnn.config import ChannelSettings, PrepareSettings
+from subgnn.data.graph import Graph
+from subgnn.nn import Inputs
+from subgnn.prepare import prepare
+from subgnn.ragged import Ragged
+
+from . import naive
+from .examples import ALL_CHANNELS, SMALL, build_model, prepare_example, random_graph, random_subgraphs
+
+
+def double(batch):
+    """The batch with its distances in double precision."""
+    channels = [
+        [replace(c, distance=c.distance.double(), reached=c.reached.double()) for c in layer]
+        for layer in batch.channels
+    ]
+    return replace(batch, channels=channels)
+
+
+def compare(prepared, **options) -> None:
+    model, nodes = build_model(prepared, **options)
+    logits = model(double(Inputs(prepared, nodes).whole))
+    expected = naive.forward(model, prepared, nodes)
+    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-10)
+    weights = torch.randn(logits.shape, dtype=logits.dtype, generator=torch.Generator().manual_seed(1))
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    ours = torch.autograd.grad((logits * weights).sum(), parameters, allow_unused=True, materialize_grads=True)
+    theirs = torch.autograd.grad((expected * weights).sum(), parameters, allow_unused=True, materialize_grads=True)
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-10)
+
+
+OPTIONS = [
+    {},
+    {"aggregation": "mean", "component_init": "mean", "readout": "mean", "output": "both"},
+    {"aggregation": "max", "component_init": "max", "readout": "max", "output": "both"},
+    {"aggregation": "max", "output": "hidden", "layer_aggregation": "last"},
+    {"readout": "attention", "size_aware": True, "lstm_layers": 2},
+    {"norm": "layer"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "-".join(map(str, o.values())) or "paper")
+def test_logits_and_gradients_equal_the_naive_network(options):
+    compare(prepare_example(3)[1], **options)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 10_000),
+    channels=st.sets(st.integers(0, 5), min_size=1),
+    layers=st.integers(1, 3),
+    hops=st.integers(1, 2),
+    reduce=st.sampled_from(["mean", "min"]),
+)
+def test_any_channels_on_any_graph_equal_the_naive_network(seed, channels, layers, hops, reduce):
+    chosen = tuple(ALL_CHANNELS[i] for i in sorted(channels))
+    small = replace(SMALL, hops=hops, reduce=reduce)
+    compare(prepare_example(seed, layers=layers, channels=chosen, settings=small)[1], seed=seed)
+
+
+def test_one_component_by_hand():
+    # Path 0 - 1 - 2 - 3 - 4, component {0, 1}, anchors 2 and 4: mean distances 1.5 and 3.5.
+    graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4])
+    channel = ChannelSettings("position", "border", 2)
+    prepared = prepare(
+        graph, Ragged.from_rows([[0, 1]]), channels=(channel,), layers=1, settings=PrepareSettings(), seed=0
+    )
+    shared = [[NodeAnchors(np.array([2, 4], np.int32))]]
+    prepared = replace(prepared, shared=shared).extend(graph, Ragged.from_rows([[0, 1]]))
+    np.testing.assert_allclose(prepared.inputs[0][0].nearness.similarity, [[1 / 2.5, 1 / 4.5]])
+    model, nodes = build_model(prepared, dim=2, output="both", outputs=2)
+    with torch.no_grad():
+        model.table[:] = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0], [4.0, -1.0]])  # nodes 0, 1, 2, 4
+        subchannel = model.layers[0][0]
+        subchannel.score.weight[:] = torch.tensor([[1.0, 2.0]])
+        subchannel.score.bias[:] = -0.5
+        subchannel.update.weight[:] = torch.tensor([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, -2.0]])
+    assert nodes.tolist() == [0, 1, 2, 4]
+    z_s = model.embed(double(Inputs(prepared, nodes).whole))[0].tolist()
+    # z0 = (1, 1); g = (2, 1) / 2.5 + (4, -1) / 4.5; h = relu(g_1 + 1, g_2 - 2); z = relu(4 / 2.5 - .5, 2 / 4.5 - .5).
+    assert z_s == pytest.approx([1, 1, 2 / 2.5 + 4 / 4.5 + 1, 0, 4 / 2.5 - 0.5, 0])
+
+
+def test_logits_do_not_depend_on_the_batch():
+    _, prepared = prepare_example(5)
+    model, nodes = build_model(prepared, norm="batch")
+    model.eval()
+    inputs = Inputs(prepared, nodes)
+    whole = model(double(inputs.whole))
+    for rows in ([2], [4, 0], [3, 3, 1], [0, 1, 2, 3, 4]):
+        torch.testing.assert_close(model(double(inputs.batch(torch.tensor(rows)))), whole[rows], rtol=0, atol=1e-12)
+
+
+def test_new_subgraphs_get_the_numbers_they_would_have_had_in_training():
+    graph, prepared = prepare_example(6)
+    subgraphs = random_subgraphs(6)
+    for order in ([4, 2, 0], [1], [3, 3]):
+        extended = prepared.extend(graph, subgraphs.take(order))
+        for layer in range(prepared.layers):
+            for before, after in zip(prepared.inputs[layer], extended.inputs[layer], strict=True):
+                rows = [c for s in order for c in np.flatnonzero(prepared.components.subgraph == s)]
+                np.testing.assert_array_equal(before.nearness.similarity[rows], after.nearness.similarity)
+                if before.own is not None:
+                    np.testing.assert_array_equal(before.own.nodes[rows], after.own.nodes)
+
+
+def test_relabelling_nodes_with_their_anchors_leaves_logits_unchanged():
+    graph, prepared = prepare_example(7, channels=(ALL_CHANNELS[1], ALL_CHANNELS[4], ALL_CHANNELS[5]))
+    model, nodes = build_model(prepared)
+    expected = model(double(Inputs(prepared, nodes).whole))
+    new = np.random.default_rng(0).permutation(graph.num_nodes).astype(np.int32)
+    tails, heads, _ = graph.edges()
+    renamed_graph = Graph.from_edges(new[tails], new[heads], num_nodes=graph.num_nodes)
+    shared = []
+    for layer in prepared.shared:
+        row = []
+        for anchors in layer:
+            if isinstance(anchors, NodeAnchors):
+                row.append(NodeAnchors(new[anchors.nodes]))
+            else:
+                patches = Ragged.from_rows([np.sort(new[p]) for p in anchors.patches])
+                row.append(
+                    replace(anchors, patches=patches, walks=Ragged(new[anchors.walks.values], anchors.walks.offsets))
+                )
+        shared.append(row)
+    subgraphs = Ragged.from_rows([np.sort(new[row]) for row in random_subgraphs(7)])
+    renamed = replace(prepared, shared=shared).extend(renamed_graph, subgraphs)
+    other, other_nodes = build_model(renamed)
+    with torch.no_grad():
+        state = {
+            k: v for k, v in model.state_dict().items() if k != "table" and "anchor_nodes" not in k and "walks" not in k
+        }
+        other.load_state_dict(state, strict=False)
+        place = {int(new[node]): i for i, node in enumerate(nodes)}
+        other.table[:] = model.table[[place[int(node)] for node in other_nodes]]
+    torch.testing.assert_close(other(double(Inputs(renamed, other_nodes).whole)), expected, rtol=0, atol=1e-10)
+
+
+def test_no_tensor_of_components_by_anchors_by_width_is_built():
+    _, prepared = prepare_example(8)
+    model, nodes = build_model(prepared, dim=7)
+    components = len(prepared.components.nodes)
+    seen = []
+
+    class Watch(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, kinds, arguments=(), keywords=None):
+            out = function(*arguments, **(keywords or {}))
+            if isinstance(out, torch.Tensor) and out.ndim == 3 and out.shape[-1] == 7 and len(out) == components:
+                seen.append(tuple(out.shape))
+            return out
+
+    with Watch():
+        model(double(Inputs(prepared, nodes).whole))
+    assert seen == []
+
+
+def test_a_component_without_border_sends_nothing():
+    graph = random_graph(1)
+    whole = Ragged.from_rows([np.arange(graph.num_nodes)])
+    channel = ChannelSettings("neighborhood", "border", 3)
+    prepared = prepare(graph, whole, channels=(channel,), layers=1, settings=SMALL, seed=0)
+    assert not prepared.inputs[0][0].own.present.any()
+    assert (prepared.inputs[0][0].nearness.similarity == 0).all()
+    compare(prepared)

@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from subgnn.errors import DataError
+from subgnn.ragged import Ragged
+
+ROWS = st.lists(st.lists(st.integers(-5, 5), max_size=4), max_size=6)
+
+
+def lists(ragged):
+    return [row.tolist() for row in ragged]
+
+
+@given(ROWS)
+def test_rows_come_back(rows):
+    ragged = Ragged.from_rows(rows)
+    assert lists(ragged) == rows
+    assert len(ragged) == len(rows)
+    assert ragged.lengths.tolist() == [len(row) for row in rows]
+    assert ragged.row_ids.tolist() == [i for i, row in enumerate(rows) for _ in row]
+    ragged.validate("here")
+
+
+def test_types():
+    assert Ragged.from_rows([[1]]).values.dtype == np.int32
+    assert Ragged.from_rows([[1]], np.float64).values.dtype == np.float64
+    empty = Ragged.from_rows([], np.uint8)
+    assert empty.values.dtype == np.uint8
+    assert empty.offsets.tolist() == [0]
+    assert empty.offsets.dtype == np.int64
+
+
+def test_from_lengths_cuts_without_copying():
+    values = np.arange(5)
+    ragged = Ragged.from_lengths(values, [2, 0, 3])
+    assert lists(ragged) == [[0, 1], [], [2, 3, 4]]
+    assert ragged.values is values
+
+
+@given(ROWS.filter(bool), st.data())
+def test_take(rows, data):
+    index = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=8))
+    taken = Ragged.from_rows(rows).take(index)
+    assert lists(taken) == [rows[i] for i in index]
+    assert taken.values.dtype == np.int32
+
+
+def test_take_counts_from_the_end_as_indexing_does():
+    ragged = Ragged.from_rows([[1, 2], [3], [4, 5, 6]])
+    assert lists(ragged.take([-2, -1])) == [[3], [4, 5, 6]]
+
+
+def test_take_of_a_row_that_is_not_there():
+    with pytest.raises(IndexError):
+        Ragged.from_rows([[1], [2]]).take([2])
+
+
+def test_indexing():
+    ragged = Ragged.from_rows([[1, 2], [], [7]])
+    assert ragged[-1].tolist() == [7]
+    assert ragged[-3].tolist() == [1, 2]
+    for row in (3, -4):
+        with pytest.raises(IndexError, match=f"row {row} of 3"):
+            ragged[row]
+
+
+@pytest.mark.parametrize("offsets", [[], [0], [0, 2], [1, 3], [0, 2, 1, 3], [0, 4]])
+def test_validate_refuses_offsets_that_do_not_fit(offsets):
+    ragged = Ragged(np.arange(3), np.array(offsets, np.int64))
+    with pytest.raises(DataError, match=r"^here: offsets do not describe the values; they must rise"):
+        ragged.validate("here")
