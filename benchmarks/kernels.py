@@ -1,6 +1,6 @@
 """Times every kernel beside what one would use instead, on the same graphs, and checks that the answers agree.
 
-    python benchmarks/kernels.py                 both graphs, about seven minutes and 8 GB of memory
+    python benchmarks/kernels.py                 both graphs, some six minutes on two idle cores and 4 GB of memory
     python benchmarks/kernels.py --quick         the small graph alone, about a minute
 
 Prints a table of ratios and the targets, and writes both to a JSON file. The best of several calls counts, ours and

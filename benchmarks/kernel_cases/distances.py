@@ -37,7 +37,7 @@ def distance_cases(load: Workload) -> Iterator[Case]:
 def _rivals(load: Workload, targets: Nodes, *, whole: bool) -> list[Rival]:
     forms, sources = load.rivals, load.sources
     goals = None if whole else targets.tolist()
-    slow, medium, fast = load.part(40, 2), load.part(200, 4), load.part(200, 16)
+    slow, medium, fast = load.part(40, 2 if whole else 1), load.part(200, 4), load.part(200, 16)
 
     def igraph_call() -> Any:
         return forms.igraph().distances(sources[:medium].tolist(), goals)

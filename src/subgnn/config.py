@@ -84,13 +84,18 @@ class EmbeddingSettings:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """The network (SPEC sections 3 to 5)."""
+    """The network (SPEC sections 3 to 5).
+
+    initial says whether z^(0) takes part in the result, as in the paper; without it, a network on random embeddings has
+    less to learn by heart.
+    """
 
     layers: int = 1
     component_init: Literal["sum", "mean", "max"] = "sum"
     aggregation: Literal["sum", "mean", "max"] = "sum"
     output: Literal["property", "hidden", "both"] = "property"
     layer_aggregation: Literal["concat", "last"] = "concat"
+    initial: bool = True
     readout: Literal["sum", "mean", "max", "attention"] = "sum"
     norm: Literal["none", "batch", "layer"] = "none"
     learned_similarity: bool = False

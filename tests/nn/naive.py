@@ -85,7 +85,7 @@ def component_output(model: SubGNN, prepared: Prepared, c: int, vector) -> tuple
                 trace.setdefault(key, {})["z"] = z
                 layer_outputs.append(z)
         outputs = (outputs[:1] if settings.layer_aggregation == "last" else outputs) + layer_outputs
-    return torch.cat(outputs), trace
+    return torch.cat(outputs if settings.initial else outputs[1:]), trace
 
 
 def forward(model: SubGNN, prepared: Prepared, table_nodes) -> Tensor:

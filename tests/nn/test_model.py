@@ -49,7 +49,7 @@ OPTIONS = [
     {"aggregation": "max", "component_init": "max", "readout": "max", "output": "both"},
     {"aggregation": "max", "output": "hidden", "layer_aggregation": "last"},
     {"readout": "attention", "size_aware": True, "lstm_layers": 2},
-    {"norm": "layer"},
+    {"norm": "layer", "initial": False},
 ]
 
 

@@ -16,6 +16,8 @@ from subgnn import __version__
 from subgnn.cli.data import data
 from subgnn.cli.info import info
 from subgnn.cli.output import print_error, print_line, warnings_as_lines
+from subgnn.cli.predict import embed_subgraphs, predict_subgraphs
+from subgnn.cli.train import evaluate_run, train_run
 from subgnn.errors import UserError
 
 app = typer.Typer(
@@ -26,6 +28,10 @@ app = typer.Typer(
     help="Learn to predict what a subgraph is: its position, neighbourhood and structure in one large graph.",
 )
 app.command()(info)
+app.command("train")(train_run)
+app.command("evaluate")(evaluate_run)
+app.command("predict")(predict_subgraphs)
+app.command("embed")(embed_subgraphs)
 app.add_typer(data, name="data")
 
 

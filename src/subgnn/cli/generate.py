@@ -85,6 +85,9 @@ def generate_dataset(
         print_json({**found, "out": str(out), "seed": seed, "settings": asdict(resolved), "paper": paper})
         return
     _print_tables(name, found)
+    if name in PAPER and resolved == find_recipe(name).settings():
+        for miss in misses(name, found):
+            print_line(f"note: unlike the paper's table: {miss}")
     print_line(f"labels: {', '.join(f'{label} {count:,}' for label, count in found['label_counts'].items())}")
     print_line(f"next: subgnn data describe {out}")
 
@@ -117,8 +120,6 @@ def _print_tables(name: str, found: dict[str, Any]) -> None:
     print_table(
         "Subgraphs, mean ± standard deviation", ("", "nodes", "density", "cut ratio", "components"), subgraph_rows
     )
-    for miss in misses(name, found) if name in PAPER else []:
-        print_line(f"note: beside the paper's table: {miss}")
 
 
 def _sizes(nodes: int, edges: int, density: float, subgraphs: int, labels: int) -> tuple[str, ...]:

@@ -128,6 +128,8 @@ def _hop_distances(
     out: Array,
 ) -> None:
     n = len(out_offsets) - 1
+    for t in prange(len(targets)):
+        out[t] = UNREACHED
     for w in prange(len(bounds) - 1):
         lo, hi = bounds[w], bounds[w + 1]
         seen, front, reached = np.zeros(n, np.uint64), np.zeros(n, np.uint64), np.zeros(n, np.uint64)
@@ -238,7 +240,7 @@ def hop_distances(
     """
     sources = frozen(sources, np.int32)
     wanted = frozen(np.arange(len(offsets) - 1) if targets is None else targets, np.int32)
-    out = np.full((len(wanted), len(sources)), UNREACHED, np.int32)
+    out = np.empty((len(wanted), len(sources)), np.int32)
     limit = _NO_LIMIT if max_depth is None else max_depth
     if out.size:
         _hop_distances(

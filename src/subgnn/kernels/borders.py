@@ -61,7 +61,7 @@ def explore(offsets: Array, neighbors: Array, members: Array, hops: int, mark: A
 def _sorted_border(members: Array, mark: Array, stamp: int, queue: Array, end: int) -> Array:
     """The explored nodes that are not members, in rising order: a few are sorted, many swept up from the marks."""
     size = end - len(members)
-    if size * 16 < len(mark):
+    if size * 48 < len(mark):
         return np.sort(queue[len(members) : end])
     border = np.empty(size, np.int32)
     found, member = 0, 0

@@ -1,8 +1,8 @@
-"""Exact dynamic time warping between many short sequences, eight at a time.
+"""Exact dynamic time warping between many short sequences, many at a time.
 
 DTW(a, b) is the smallest total cost of a warping path: a monotone chain of pairs (i, j) from the two beginnings to the
-two ends, each step advancing i, j or both. Sequences of ``b`` are laid side by side in eight lanes, so that one
-vector instruction advances eight tables; a lane shorter than its neighbours is read off at its own end.
+two ends, each step advancing i, j or both. Sequences of ``b`` are laid side by side in lanes, so that one vector
+instruction advances several tables; a lane shorter than its neighbours is read off at its own end.
 """
 
 from __future__ import annotations
@@ -17,59 +17,72 @@ from subgnn.kernels.compile import compiled, compiled_parallel
 from subgnn.ragged import Ragged
 
 Cost = Literal["absolute", "ratio"]
-_LANES = 8
+_LANES = 16
 _FAR = np.inf
 
 
 @compiled
-def _warp(a: Array, b: Array, columns: int, ratio: bool, table: Array) -> None:
-    """table: (columns, lanes), the last row of the cost table when done."""
-    left, corner = np.empty(_LANES), np.empty(_LANES)
+def _costs(x: float, column: Array, ratio: bool, out: Array) -> None:
+    """Cost of pairing ``x`` with the value of each lane."""
+    if ratio:
+        for k in range(len(column)):
+            high = max(x, column[k])
+            low = min(x, column[k])
+            out[k] = (high + 1.0) / (low + 1.0) - 1.0
+    else:
+        for k in range(len(column)):
+            out[k] = abs(x - column[k])
+
+
+@compiled
+def _warp(a: Array, b: Array, ratio: bool, table: Array) -> None:
+    """table: (columns, lanes), the last row of the cost table when done.
+
+    Loops over lanes have a length that the compiler does not know: it then makes vectors of them, where it would unroll
+    a known one into single steps.
+    """
+    columns, lanes = b.shape
+    left, corner, cost = np.empty(lanes), np.empty(lanes), np.empty(lanes)
     table[:columns] = _FAR
     for i in range(len(a)):
-        for k in range(_LANES):
-            left[k] = _FAR
-            corner[k] = 0.0 if i == 0 else _FAR
-        x = a[i]
+        left[:] = _FAR
+        corner[:] = 0.0 if i == 0 else _FAR
         for j in range(columns):
-            for k in range(_LANES):
-                y = b[j, k]
-                cost = (max(x, y) + 1.0) / (min(x, y) + 1.0) - 1.0 if ratio else abs(x - y)
+            _costs(a[i], b[j], ratio, cost)
+            for k in range(lanes):
                 up = table[j, k]
                 best = up if up < left[k] else left[k]
                 best = best if best < corner[k] else corner[k]
                 corner[k] = up
-                left[k] = best + cost
+                left[k] = best + cost[k]
                 table[j, k] = left[k]
 
 
 @compiled
-def _warp_with_length(a: Array, b: Array, columns: int, ratio: bool, table: Array, steps: Array) -> None:
+def _warp_with_length(a: Array, b: Array, ratio: bool, table: Array, steps: Array) -> None:
     """As :func:`_warp`, and the length of the cheapest path, the shortest where several are cheapest."""
-    left, corner = np.empty(_LANES), np.empty(_LANES)
-    left_steps, corner_steps = np.zeros(_LANES), np.zeros(_LANES)
+    columns, lanes = b.shape
+    left, corner, cost = np.empty(lanes), np.empty(lanes), np.empty(lanes)
+    left_steps, corner_steps = np.empty(lanes), np.empty(lanes)
     table[:columns] = _FAR
     steps[:columns] = 0.0
     for i in range(len(a)):
-        for k in range(_LANES):
-            left[k] = _FAR
-            left_steps[k] = 0.0
-            corner[k] = 0.0 if i == 0 else _FAR
-            corner_steps[k] = 0.0
-        x = a[i]
+        left[:] = _FAR
+        left_steps[:] = 0.0
+        corner[:] = 0.0 if i == 0 else _FAR
+        corner_steps[:] = 0.0
         for j in range(columns):
-            for k in range(_LANES):
-                y = b[j, k]
-                cost = (max(x, y) + 1.0) / (min(x, y) + 1.0) - 1.0 if ratio else abs(x - y)
+            _costs(a[i], b[j], ratio, cost)
+            for k in range(lanes):
                 up, up_steps = table[j, k], steps[j, k]
-                beside = left[k] < up or (left[k] == up and left_steps[k] < up_steps)
+                beside = (left[k] < up) | ((left[k] == up) & (left_steps[k] < up_steps))
                 best = left[k] if beside else up
                 best_steps = left_steps[k] if beside else up_steps
-                across = corner[k] < best or (corner[k] == best and corner_steps[k] < best_steps)
-                corner_best = corner[k] if across else best
-                corner_best_steps = corner_steps[k] if across else best_steps
+                across = (corner[k] < best) | ((corner[k] == best) & (corner_steps[k] < best_steps))
+                best = corner[k] if across else best
+                best_steps = corner_steps[k] if across else best_steps
                 corner[k], corner_steps[k] = up, up_steps
-                left[k], left_steps[k] = corner_best + cost, corner_best_steps + 1.0
+                left[k], left_steps[k] = best + cost[k], best_steps + 1.0
                 table[j, k], steps[j, k] = left[k], left_steps[k]
 
 
@@ -93,12 +106,11 @@ def _dtw(
             widest = max(widest, starts[g + 1] - starts[g])
         table, steps = np.empty((widest, _LANES)), np.empty((widest, _LANES))
         for g in range(groups):
-            columns = starts[g + 1] - starts[g]
             lanes = packed[starts[g] : starts[g + 1]]
             if normalize:
-                _warp_with_length(row, lanes, columns, ratio, table, steps)
+                _warp_with_length(row, lanes, ratio, table, steps)
             else:
-                _warp(row, lanes, columns, ratio, table)
+                _warp(row, lanes, ratio, table)
             for k in range(_LANES):
                 place = g * _LANES + k
                 if place < len(order):
@@ -108,7 +120,7 @@ def _dtw(
 
 
 def _pack(b: Ragged) -> tuple[Array, Array, Array, Array]:
-    """Lay the rows of ``b`` out in groups of eight lanes, rows of like length together."""
+    """Lay the rows of ``b`` out in groups of lanes, rows of like length together."""
     order = np.argsort(b.lengths, kind="stable")
     ends = b.lengths[order]
     groups = -(-len(order) // _LANES)

@@ -21,8 +21,8 @@ ONE_COLUMN, TOO_MANY_COLUMNS, OTHER_COLUMNS, NOT_AN_ID, ID_TOO_LARGE, NOT_A_WEIG
 _NEWLINE, _SPACE, _TAB, _RETURN = np.uint8(10), np.uint8(32), np.uint8(9), np.uint8(13)
 _HASH, _PERCENT, _ZERO, _NINE = np.uint8(35), np.uint8(37), np.uint8(48), np.uint8(57)
 _PLUS, _MINUS, _POINT, _E, _e = np.uint8(43), np.uint8(45), np.uint8(46), np.uint8(69), np.uint8(101)
+_NAN, _INF, _INFINITY = (np.frombuffer(word, np.uint8) for word in (b"nan", b"inf", b"infinity"))
 _LARGEST_ID = 2**31 - 2
-_BAD = -1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,13 +72,24 @@ def _parse_id(text: Array, begin: int, end: int) -> int:
 
 
 @compiled
+def _is_word(text: Array, begin: int, end: int, word: Array) -> bool:
+    """Whether the token is that word, in capitals or not."""
+    if end - begin != len(word):
+        return False
+    for i in range(len(word)):
+        if text[begin + i] | 32 != word[i]:
+            return False
+    return True
+
+
+@compiled
 def _parse_weight(text: Array, begin: int, end: int) -> float:
     """A decimal number, or NaN for what is none; the words nan and inf are infinite here."""
     i = begin
     negative = text[i] == _MINUS
     if text[i] == _MINUS or text[i] == _PLUS:
         i += 1
-    if i < end and (text[i] | 32) in (105, 110):  # i(nf), n(an)
+    if _is_word(text, i, end, _NAN) or _is_word(text, i, end, _INF) or _is_word(text, i, end, _INFINITY):
         return np.inf
     mantissa: Any = 0
     digits, exponent = 0, 0
@@ -113,6 +124,8 @@ def _parse_weight(text: Array, begin: int, end: int) -> float:
         exponent += sign * power
     if i < end:
         return np.nan
+    if mantissa == 0:
+        return -0.0 if negative else 0.0
     value = np.float64(mantissa)
     # Powers of ten up to 22 are exact, so the usual weight is rounded once.
     if exponent < 0:
@@ -144,11 +157,11 @@ def _parse(text: Array, tails: Array, heads: Array, weights: Array, faults: Arra
                 while i < size and text[i] != _NEWLINE:
                     i += 1
                 break
-            at = min(columns, 3)
-            begin[at] = i
+            start = i
             while i < size and text[i] != _NEWLINE and not _blank(text[i]):
                 i += 1
-            end[at] = i
+            if columns < len(begin):
+                begin[columns], end[columns] = start, i
             columns += 1
         i += 1
         if comment or columns == 0:

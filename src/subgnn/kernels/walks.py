@@ -17,10 +17,10 @@ from subgnn.kernels.arrays import Array, csr, frozen, num_chunks, sets
 from subgnn.kernels.borders import explore
 from subgnn.kernels.compile import compiled, compiled_parallel
 from subgnn.kernels.draws import item_keys, open_stream, uniform_below, uniform_unit
-from subgnn.kernels.induced import contains, induced_csr
+from subgnn.kernels.induced import contains, induced_csr, lower_bound
 from subgnn.ragged import Ragged
 
-_TRIES = 16
+_TRIES = 8
 _END = -1
 
 
@@ -55,6 +55,24 @@ def _first_step(offsets: Array, neighbors: Array, allowed: Array, x: int, state:
 
 
 @compiled
+def _common(offsets: Array, neighbors: Array, allowed: Array, x: int, y: int, rank: int) -> tuple[int, int]:
+    """How many allowed common neighbours x and y have, and the one of that rank; the shorter row is looked up."""
+    if offsets[x + 1] - offsets[x] > offsets[y + 1] - offsets[y]:
+        x, y = y, x
+    count, found = 0, _END
+    place, end = offsets[y], offsets[y + 1]
+    for e in range(offsets[x], offsets[x + 1]):
+        place = lower_bound(neighbors, place, end, neighbors[e])
+        if place == end:
+            break
+        if neighbors[place] == neighbors[e] and _may_visit(allowed, neighbors[e]):
+            if count == rank:
+                found = neighbors[e]
+            count += 1
+    return count, found
+
+
+@compiled
 def _next_step(offsets: Array, neighbors: Array, allowed: Array, x: int, y: int, beta: float, state: Array) -> int:
     """A node after (x, y), or the end.
 
@@ -71,13 +89,10 @@ def _next_step(offsets: Array, neighbors: Array, allowed: Array, x: int, y: int,
         z = neighbors[lo + uniform_below(state, hi - lo)]
         if _may_visit(allowed, z) and contains(neighbors, x_lo, x_hi, z) == triangle:
             return z
-    closed, opened = 0, 0
+    closed, _ = _common(offsets, neighbors, allowed, x, y, _END)
+    opened = -closed
     for e in range(lo, hi):
-        if _may_visit(allowed, neighbors[e]):
-            if contains(neighbors, x_lo, x_hi, neighbors[e]):
-                closed += 1
-            else:
-                opened += 1
+        opened += _may_visit(allowed, neighbors[e])
     if closed + opened == 0:
         return _END
     if closed == 0:
@@ -85,9 +100,12 @@ def _next_step(offsets: Array, neighbors: Array, allowed: Array, x: int, y: int,
     elif opened == 0:
         triangle = True
     rank = uniform_below(state, closed if triangle else opened)
+    if triangle:
+        _, z = _common(offsets, neighbors, allowed, x, y, rank)
+        return z
     for e in range(lo, hi):
         z = neighbors[e]
-        if _may_visit(allowed, z) and contains(neighbors, x_lo, x_hi, z) == triangle:
+        if _may_visit(allowed, z) and not contains(neighbors, x_lo, x_hi, z):
             if rank == 0:
                 return z
             rank -= 1

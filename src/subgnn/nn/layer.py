@@ -39,6 +39,9 @@ class SubchannelLayer(nn.Module):
         self.aggregation = aggregation
         self.update = nn.Linear(2 * dim, dim, bias=False) if hidden else None
         self.score = nn.Linear(dim, 1) if property_aware else None
+        if self.score is not None:
+            # From 1, no anchor starts silent: at 0, relu would cut off every anchor with q . a_i < 0.
+            nn.init.ones_(self.score.bias)
 
     def aggregate(self, gamma: Tensor, anchors: Tensor, own: Tensor | None) -> Tensor:
         """G.

@@ -72,7 +72,7 @@ class SubGNN(nn.Module):
             LearnedSimilarity() if settings.learned_similarity else ClosedSimilarity() for _ in self.channels
         )
         self.layers = nn.ModuleList(nn.ModuleList(self._layer(c, dim) for c in self.channels) for _ in shared)
-        width = dim + num_component_stats
+        width = (dim if settings.initial else 0) + num_component_stats
         per_layer = sum(self._width(channel, dim) for channel in self.channels)
         width += per_layer * (len(shared) if settings.layer_aggregation == "concat" else 1)
         self.readout = Readout(settings.readout, width)
@@ -142,6 +142,8 @@ class SubGNN(nn.Module):
             if self.settings.layer_aggregation == "last":
                 z = z[:1]
             z += outputs
+        if not self.settings.initial:
+            z = z[1:]
         if batch.component_stats is not None:
             z.append(batch.component_stats)
         vectors = [self.readout(torch.cat(z, dim=1), batch.subgraph, batch.num_subgraphs)]

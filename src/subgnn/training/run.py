@@ -13,7 +13,7 @@ import json
 import resource
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,16 +24,18 @@ from lightning.fabric import Fabric
 
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
+from subgnn.data.formats import read_dataset
 from subgnn.data.formats.text import appearing
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings import node_vectors
 from subgnn.errors import DataError
-from subgnn.predict import build_inputs, build_model
+from subgnn.predict import Predictor, build_inputs, build_model
 from subgnn.prepare import prepare
 from subgnn.rng import stream_key
 from subgnn.topology import Standard, node_set_statistics
-from subgnn.training.checkpoint import Checkpoint, load, load_checkpoint, save, save_checkpoint
+from subgnn.training.checkpoint import Checkpoint, load, save, save_checkpoint
 from subgnn.training.loop import Examples, Progress, evaluate, fit
+from subgnn.training.metrics import metrics
 
 RESULTS, RECIPE, METRICS, CHECKPOINT, LAST = "run.json", "recipe.json", "metrics.jsonl", "checkpoint.pt", "last.pt"
 
@@ -129,7 +131,7 @@ def train(
     progress = _fit(model, examples, recipe, out, seed=seed, fabric=fabric, resume=resume, on_epoch=on_epoch)
     trained_at = time.perf_counter()
     model.load_state_dict(progress.best_state)
-    save_checkpoint(_with_weights(checkpoint, progress.best_state), out / CHECKPOINT)
+    save_checkpoint(replace(checkpoint, weights=progress.best_state), out / CHECKPOINT)
     _, test = evaluate(model, examples, subgraphs.indices("test"), recipe.training.batch_size)
     results = {
         "run": str(out),
@@ -201,12 +203,6 @@ def _fit(
     return fit(model, examples, recipe.training, seed=seed, fabric=fabric, resume=before, after_epoch=after_epoch)
 
 
-def _with_weights(checkpoint: Checkpoint, weights: dict[str, torch.Tensor]) -> Checkpoint:
-    from dataclasses import replace
-
-    return replace(checkpoint, weights=weights)
-
-
 def read_results(out: Path) -> dict[str, Any]:
     """run.json of a finished run."""
     try:
@@ -218,6 +214,19 @@ def read_results(out: Path) -> dict[str, Any]:
     return found
 
 
-def read_checkpoint(out: Path) -> Checkpoint:
-    """The selected network of a run."""
-    return load_checkpoint(out / CHECKPOINT)
+def evaluate_split(out: Path, split: str, data: Path | None = None) -> dict[str, Any]:
+    """Score a finished run on a split of its dataset.
+
+    Args:
+        data: the dataset; by default where the run read it.
+    """
+    results = read_results(out)
+    dataset = read_dataset(data if data is not None else Path(results["source"]))
+    predictor = Predictor(out / CHECKPOINT, dataset.graph.undirected())
+    subgraphs = dataset.subgraphs
+    if subgraphs.classes != predictor.checkpoint.classes:
+        raise DataError("the dataset has other labels than the run", where=dataset.name, hint="give the run's dataset")
+    rows = subgraphs.indices(split)
+    targets = _targets(subgraphs, predictor.checkpoint.standards)[torch.from_numpy(rows)]
+    outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
+    return {**results, split: metrics(outputs, targets, subgraphs.task)}

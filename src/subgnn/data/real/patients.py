@@ -70,7 +70,7 @@ def simulate_patients(
 ) -> list[Patient]:
     """Draw the patients, disease by disease in the given order; all patients of a disease are in its split.
 
-    The draws for a disease follow from the seed and its id, so other diseases do not move them.
+    Each disease has a stream of its own, by its id; other diseases are only what distractors and noise are drawn from.
     """
     taken: Sequence[int] = range(len(diseases))
     if settings.balanced:

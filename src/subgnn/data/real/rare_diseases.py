@@ -80,6 +80,8 @@ def build_rare_diseases(
         stream(seed, f"build/{kind}/split"),
     )
     subgraphs, titles = _subgraphs(diseases, splits, graph, settings, seed, note)
+    if settings.patients is not None:
+        dropped["diseases left out to balance labels"] = len(diseases) - len(subgraphs) // settings.patients.per_disease
     return assemble(
         kind,
         graph.graph,

@@ -34,7 +34,7 @@ _PAPER_NODES, _PAPER_RETENTION, _PAPER_BASE_EDGES = 5_000, 0.7, 111_000
 
 @dataclass(frozen=True, slots=True)
 class CorenessSettings:
-    """Sizes and targets of CORENESS; the defaults are the paper's.
+    """Sizes and targets of CORENESS; the defaults give the paper's tables.
 
     Args:
         num_nodes: nodes of the base graph.

@@ -35,7 +35,7 @@ _HUB_SHARE = 5  # a node with more than a fifth of the edges that may leave a su
 
 @dataclass(frozen=True, slots=True)
 class CutRatioSettings:
-    """Sizes and targets of CUT RATIO; the defaults are the paper's.
+    """Sizes and targets of CUT RATIO; the defaults give the paper's tables.
 
     Args:
         num_nodes: nodes of the base graph.

@@ -24,7 +24,7 @@ from subgnn.rng import stream
 
 @dataclass(frozen=True, slots=True)
 class DensitySettings:
-    """Sizes and targets of DENSITY; the defaults are the paper's.
+    """Sizes and targets of DENSITY; the defaults give the paper's tables.
 
     Args:
         num_nodes: nodes of the base graph.

@@ -1,0 +1,99 @@
+"""Files of subgraphs through a run: read in chunks, answered, written; so that a file may be of any length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.data.formats import read_dataset
+from subgnn.data.formats.subgraph_text import NodeField
+from subgnn.data.formats.text import appearing, stream_lines
+from subgnn.data.graph import Graph
+from subgnn.errors import DataError
+from subgnn.predict import Predictor
+from subgnn.ragged import Ragged
+from subgnn.training.run import CHECKPOINT, read_results
+
+_CHUNK = 4096
+
+
+def open_run(run: Path, data: Path | None = None) -> Predictor:
+    """A finished run with its graph, read from where the run read it unless ``data`` says otherwise."""
+    results = read_results(run)
+    source = data if data is not None else Path(results["source"])
+    if not source.exists():
+        raise DataError("the run's dataset is not there", where=str(source), hint="say where it is with --data")
+    return Predictor(run / CHECKPOINT, read_dataset(source).graph.undirected())
+
+
+def _chunks(path: Path, graph: Graph) -> Iterator[tuple[list[str], Ragged]]:
+    field = NodeField(graph.num_nodes, graph.names)
+    texts: list[str] = []
+    rows: list[NDArray[np.int64]] = []
+    for number, line in stream_lines(path):
+        text = line.split("\t")[0].strip()
+        try:
+            nodes, _ = field.parse(text)
+        except DataError as error:
+            raise DataError(error.what, where=f"{path}:{number}", hint=error.hint) from None
+        texts.append(text)
+        rows.append(nodes)
+        if len(rows) == _CHUNK:
+            yield texts, Ragged.from_rows(rows)
+            texts, rows = [], []
+    if rows:
+        yield texts, Ragged.from_rows(rows)
+
+
+def write_predictions(
+    run: Path, subgraphs: Path, out: Path, *, data: Path | None = None, overwrite: bool = False
+) -> int:
+    """Write a TSV with a header line and a row per input line: subgraph, label or labels, a probability per class."""
+    predictor = open_run(run, data)
+    task, classes = predictor.checkpoint.task, predictor.checkpoint.classes
+    columns = ["value"] if task == "regression" else list(classes)
+    count = 0
+    with appearing(out, overwrite=overwrite) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+        file.write("\t".join(["subgraph", "label", *columns]) + "\n")
+        for texts, rows in _chunks(subgraphs, predictor.graph):
+            for text, scores in zip(texts, predictor.probabilities(rows), strict=True):
+                if task == "regression":
+                    label = f"{scores[0]:.6g}"
+                elif task == "multi-label":
+                    label = "-".join(c for c, p in zip(classes, scores, strict=True) if p > 0.5)
+                else:
+                    label = classes[int(np.argmax(scores))]
+                file.write("\t".join([text, label, *(f"{p:.6g}" for p in scores)]) + "\n")
+            count += len(texts)
+    return count
+
+
+def write_embeddings(
+    run: Path, subgraphs: Path, out: Path, *, data: Path | None = None, overwrite: bool = False
+) -> tuple[int, int]:
+    """Write the vectors of subgraphs as .npy, or as .parquet with the subgraphs beside them; returns their shape."""
+    if out.suffix not in (".npy", ".parquet"):
+        raise DataError(f"unknown kind of file '{out.suffix}'", where=str(out), hint="accepted: .npy, .parquet")
+    predictor = open_run(run, data)
+    texts: list[str] = []
+    parts = []
+    for some, rows in _chunks(subgraphs, predictor.graph):
+        texts += some
+        parts.append(predictor.embeddings(rows))
+    if not parts:
+        raise DataError("no subgraphs", where=str(subgraphs), hint="a subgraph a line is needed")
+    vectors = np.concatenate(parts)
+    with appearing(out, overwrite=overwrite) as temporary:
+        if out.suffix == ".npy":
+            with temporary.open("wb") as file:
+                np.save(file, vectors, allow_pickle=False)
+        else:
+            import pyarrow as pa
+            from pyarrow import parquet
+
+            flat = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
+            parquet.write_table(pa.table({"subgraph": texts, "vector": flat}), temporary)
+    return vectors.shape[0], vectors.shape[1]

@@ -1,0 +1,66 @@
+"""``subgnn predict`` and ``subgnn embed``: ask a run about subgraphs, seen before or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from subgnn.cli.output import JsonFlag, print_json, print_line
+
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")]
+Subgraphs = Annotated[
+    Path,
+    typer.Option(
+        "--subgraphs",
+        metavar="FILE",
+        help="A subgraph a line: nodes joined by '-', by id or name; further columns are ignored.",
+    ),
+]
+Data = Annotated[
+    Path | None, typer.Option("--data", metavar="DIR", help="The dataset; by default where the run read it.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is at FILE.")]
+
+
+def predict_subgraphs(
+    run: Run,
+    subgraphs: Subgraphs,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The TSV to write.")],
+    data: Data = None,
+    force: Force = False,
+    json: JsonFlag = False,
+) -> None:
+    """Predict labels of subgraphs of the graph a run was trained on.
+
+    Example: subgnn predict runs/first --subgraphs new.tsv --out predictions.tsv
+    """
+    from subgnn.ask import write_predictions
+
+    count = write_predictions(run, subgraphs, out, data=data, overwrite=force)
+    if json:
+        print_json({"run": str(run), "out": str(out), "num_subgraphs": count})
+    else:
+        print_line(f"{out}: predictions for {count:,} subgraphs")
+
+
+def embed_subgraphs(
+    run: Run,
+    subgraphs: Subgraphs,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The .npy or .parquet to write.")],
+    data: Data = None,
+    force: Force = False,
+    json: JsonFlag = False,
+) -> None:
+    """Write the vector of each subgraph: .npy, or .parquet with the subgraphs beside it.
+
+    Example: subgnn embed runs/first --subgraphs new.tsv --out vectors.npy
+    """
+    from subgnn.ask import write_embeddings
+
+    shape = write_embeddings(run, subgraphs, out, data=data, overwrite=force)
+    if json:
+        print_json({"run": str(run), "out": str(out), "num_subgraphs": shape[0], "width": shape[1]})
+    else:
+        print_line(f"{out}: vectors of {shape[1]} numbers for {shape[0]:,} subgraphs")

@@ -1,0 +1,137 @@
+"""``subgnn train`` and ``subgnn evaluate``."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from subgnn.cli.output import IdBase, JsonFlag, print_json, print_line, print_table
+from subgnn.data.formats import read_dataset
+from subgnn.recipes import find_recipe
+
+
+class Device(StrEnum):
+    """Where to compute."""
+
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+class Split(StrEnum):
+    """Which part of the dataset."""
+
+    train = "train"
+    val = "val"
+    test = "test"
+
+
+@contextmanager
+def _progress(epochs: int) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A bar on stderr, where that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[state]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("training", total=epochs, state="")
+
+        def advance(record: dict[str, Any]) -> None:
+            state = f"loss {record['train_loss']:.3f}, val {record.get('val_micro_f1', record['val_loss']):.3f}"
+            bar.update(task, completed=record["epoch"] + 1, state=state)
+
+        yield advance
+
+
+def train_run(
+    path: Annotated[Path, typer.Argument(metavar="DIR", help="A dataset folder or bundle.")],
+    out: Annotated[Path, typer.Option("--out", metavar="RUN", help="The run's folder.")],
+    recipe: Annotated[str, typer.Option("--recipe", help="A recipe by name, or a .toml file.")] = "default",
+    seed: Annotated[int, typer.Option("--seed", help="Of anchors, weights, batches and dropout.")] = 0,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Override a setting; repeat.")
+    ] = None,
+    device: Annotated[Device, typer.Option("--device", help="Where to compute.")] = Device.auto,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was interrupted.")] = False,
+    id_base: IdBase = None,
+    json: JsonFlag = False,
+) -> None:
+    """Train a recipe on a dataset, select on validation, score once on test.
+
+    Example: subgnn train my_folder --recipe default --out runs/first --seed 0
+    """
+    logging.getLogger("lightning").setLevel(logging.ERROR)
+    from subgnn.training.run import train
+
+    chosen = find_recipe(recipe, settings or ())
+    dataset = read_dataset(path, id_base=id_base)
+    with _progress(chosen.training.epochs) as advance:
+        results = train(
+            dataset,
+            chosen,
+            out,
+            seed=seed,
+            device=device.value,
+            resume=resume,
+            source=str(path.resolve()),
+            on_epoch=advance,
+        )
+    if json:
+        print_json(_finite(results))
+        return
+    _print_results(results)
+    print_line(f"next: subgnn predict {out} --subgraphs FILE --out predictions.tsv")
+
+
+def evaluate_run(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
+    split: Annotated[Split, typer.Option("--split", help="What to score.")] = Split.test,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="DIR", help="The dataset; by default where the run read it.")
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Score a run on a split of its dataset.
+
+    Example: subgnn evaluate runs/first --split test
+    """
+    from subgnn.training.run import evaluate_split
+
+    results = evaluate_split(run, split.value, data)
+    if json:
+        print_json(_finite(results))
+        return
+    _print_results(results)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN: an undefined metric is null."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _print_results(results: dict[str, Any]) -> None:
+    shown = {name: results[name] for name in ("train", "val", "test") if name in results}
+    metrics = list(next(iter(shown.values()))) if "test" not in shown else list(shown["test"])
+    rows = [(split, *(f"{values.get(m, math.nan):.3f}" for m in metrics)) for split, values in shown.items()]
+    title = f"{results['run']}: {results['recipe']} on {results['dataset']}, seed {results['seed']}"
+    print_table(title, ("split", *(m.replace("_", "-") for m in metrics)), rows)
+    if results.get("published", {}).get("micro_f1") is not None:
+        published = results["published"]
+        print_line(f"published: micro-f1 {published['micro_f1']} ({published.get('source', '')})")
+    print_line(f"selected epoch {results['selected_epoch']} of {results['epochs']}")
