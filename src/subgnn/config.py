@@ -66,7 +66,7 @@ class PrepareSettings:
     walk_length: int = 10
     beta: float = 0.65
     dtw_cost: Literal["absolute", "ratio"] = "ratio"
-    dtw_normalize: bool = True
+    dtw_normalize: bool = False
 
 
 @dataclass(frozen=True, slots=True)

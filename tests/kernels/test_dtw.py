@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import product
 
 import numpy as np
 import pytest
@@ -102,9 +103,14 @@ def test_sequences_of_real_numbers(cost: str, normalize: bool) -> None:
     assert found.tolist() == every_pair(table_dtw, a, b, cost, normalize)
 
 
-def test_of_two_cheapest_paths_the_shorter_counts() -> None:
-    """1 1 1 and 1 1 2 2 warp at cost 2 along paths of 4 to 6 pairs."""
-    assert dtw(ragged([[1, 1, 1]]), ragged([[1, 1, 2, 2]]), normalize=True).tolist() == [[0.5]]
+@settings_of_dtw
+@pytest.mark.parametrize(("values", "shorter", "longer"), [(3, 3, 4), (2, 4, 5)])
+def test_sequences_of_few_values_tie_in_every_way(
+    cost: str, normalize: bool, values: int, shorter: int, longer: int
+) -> None:
+    a, b = ([list(row) for row in product(range(values), repeat=length)] for length in (shorter, longer))
+    found = dtw(ragged(a), ragged(b), cost=cost, normalize=normalize)
+    assert found.tolist() == every_pair(table_dtw, a, b, cost, normalize)
 
 
 @settings_of_dtw

