@@ -1,17 +1,12 @@
 """Bad input gets one clear line and exit 2, and leaves nothing behind."""
 
 import gzip
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from subgnn.rng import stream
 from tests.cli.command import call
-from tests.data.samples import CARD, EDGES, FEATURES, NODES, SUBGRAPHS, npy, tree, write_sample
+from tests.data.samples import EDGES, FEATURES, NODES, SUBGRAPHS, npy, tree, write_sample
 
 COLUMNS = "accepted: 'u v' or 'u v weight', separated by spaces or tabs"
 THREE = "three columns, separated by tabs: nodes joined by '-', label, train|val|test"
@@ -289,45 +284,6 @@ def test_bad_input(tmp_path, changed, where, message):
     assert [p.name for p in tmp_path.iterdir()] == ["bad"]
 
 
-RANDOM = ["edge_list.txt", "edge_list.txt.gz", "subgraphs.tsv", "subgraphs.pth", "nodes.tsv", "features.npy"]
-
-
-@pytest.fixture(scope="module")
-def ten_megabytes():
-    return stream(0, "tests/ten megabytes").bytes(10_000_000)
-
-
-@pytest.mark.parametrize("name", [*RANDOM, "dataset.json", "subgraph_names.tsv"])
-def test_ten_megabytes_of_random_bytes(tmp_path, ten_megabytes, name):
-    replaced = {"edge_list.txt.gz": "edge_list.txt", "subgraphs.pth": "subgraphs.tsv"}.get(name, name)
-    folder = write_sample(tmp_path / "bad", {replaced: None, name: ten_megabytes})
-    for verb in ("describe", "check"):
-        called = call("data", verb, folder)
-        assert called.code == 2
-        assert len(called.error) < 1000
-    assert call("data", "describe", folder).error.startswith(str(folder / name))
-    assert str(folder / name) in call("data", "check", folder).out
-    assert call("data", "convert", folder, "--out", tmp_path / "out").code == 2
-    assert [p.name for p in tmp_path.iterdir()] == ["bad"]
-
-
-@pytest.mark.parametrize("name", ["x.subgnn", "x", "x.subgraphs.tsv", "x.csv", "x.parquet", "x.csv.gz", "x.tsv"])
-def test_ten_megabytes_of_random_bytes_as_one_file(tmp_path, ten_megabytes, name):
-    path = tmp_path / name
-    path.write_bytes(ten_megabytes)
-    for arguments in (("describe", path), ("check", path), ("convert", path, "--out", tmp_path / "out")):
-        called = call("data", *arguments)
-        assert called.code == 2
-        assert called.error.startswith(f"{path}")
-        assert len(called.error) < 1000
-    assert [p.name for p in tmp_path.iterdir()] == [name]
-
-
-def test_random_bytes_in_a_message_are_escaped(tmp_path, ten_megabytes):
-    (tmp_path / "x.csv").write_bytes(ten_megabytes[:1000])
-    assert call("data", "convert", tmp_path / "x.csv", "--out", tmp_path / "out").error.isascii()
-
-
 def test_repeated_nodes_are_counted_and_dropped_with_a_warning(tmp_path):
     folder = write_sample(tmp_path / "x", first("1-0-1-1\ta\ttrain"))
     warning = f"warning: {folder / 'subgraphs.tsv'}:1: 2 repeated nodes in subgraphs; each counts once"
@@ -364,70 +320,3 @@ def test_every_truncation_of_a_gzip_file(tmp_path):
         where, what = called.error.split(": ", 1)
         assert where == str(folder / "edge_list.txt.gz")
         assert what.startswith("the gzip file ends too early" if length > 1 else "this is no gzip file"), length
-
-
-@pytest.mark.parametrize("verb", ["describe", "check"])
-@pytest.mark.parametrize(
-    "name",
-    ["x" * 300, "y/" * 3000, os.fsdecode(b"\xff\xfe"), "", "a\nb"],
-    ids=["long", "deep", "not UTF-8", "empty", "newline"],
-)
-def test_paths_that_cannot_be(tmp_path, monkeypatch, verb, name):
-    monkeypatch.chdir(tmp_path)
-    called = call("data", verb, name)
-    assert called.code == 2
-    assert len(called.err.splitlines()) == 1
-
-
-@pytest.mark.parametrize("name", ["x" * 300, "file/out", "x" * 240], ids=["long", "below a file", "long with .part"])
-@pytest.mark.parametrize("layout", ["folder", "bundle"])
-def test_destinations_that_cannot_be(tmp_path, name, layout):
-    folder = write_sample(tmp_path / "x")
-    (tmp_path / "file").write_text("mine")
-    before = tree(tmp_path)
-    called = call("data", "convert", folder, "--to", layout, "--out", tmp_path / name)
-    assert called.code == 2
-    assert called.error.startswith(str(tmp_path / name))
-    assert tree(tmp_path) == before
-
-
-@pytest.mark.parametrize("flag", ["", "--json"])
-def test_a_name_that_is_no_text_is_refused_or_printed(tmp_path, flag):
-    """JSON may escape half of a surrogate pair, which no encoding can write."""
-    folder = write_sample(tmp_path / "x", {"dataset.json": CARD.replace("five", r"\ud800")})
-    assert call("data", "describe", folder, *[flag] * bool(flag)).code in (0, 2)
-    assert call("data", "convert", folder, "--to", "folder", "--out", tmp_path / "out").code in (0, 2)
-
-
-BOUNDED_IN_A_CHILD = """
-import resource, sys
-from subgnn.cli.app import main
-
-good, *bad = sys.argv[1:]
-assert main(["data", "describe", good, "--json"]) == 0
-now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (now + 2**31, now + 2**31))
-codes = {main(["data", verb, path]) for path in bad for verb in ("describe", "check")}
-sys.exit(0 if codes == {2} else f"exit codes {codes}")
-"""
-
-NO_COLUMNS = "{'descr': '<f4', 'fortran_order': False, 'shape': (2000000000, 0), }"
-GREEDY = {
-    "ids": [
-        edges("0 2000000000\n"),
-        {**edges(""), **first("0-2000000000\ta\ttrain")},
-        {"nodes.tsv": "0\ta\n2000000000\tb\n"},
-    ],
-    "features without columns": [raw_features(NO_COLUMNS, b"")],
-}
-
-
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
-@pytest.mark.parametrize("files", GREEDY.values(), ids=GREEDY)
-def test_a_short_file_cannot_ask_for_gigabytes(tmp_path, files):
-    """In a process of its own, given two gigabytes more than it has."""
-    folders = [write_sample(tmp_path / str(i), changed) for i, changed in enumerate([{}, *files])]
-    done = subprocess.run(
-        [sys.executable, "-c", BOUNDED_IN_A_CHILD, *folders], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr[-500:]

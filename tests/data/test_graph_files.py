@@ -3,6 +3,8 @@
 import io
 import json
 import pickle
+import subprocess
+import sys
 import zipfile
 
 import networkx as nx
@@ -180,6 +182,21 @@ def test_a_matrix_that_is_not_square(tmp_path):
     called = call("data", "convert", tmp_path / "x.npz", "--out", tmp_path / "out")
     assert called.code == 2
     assert "a matrix of shape (2, 3); a square one is needed" in called.error
+
+
+@pytest.mark.parametrize("end", [b"0.5x", b"0.5\0\n", b"0.5[f"], ids=["no newline", "NUL", "bracket"])
+def test_a_matrix_with_junk_at_its_end(tmp_path, end):
+    """In a process of its own: what reads beyond the text may end the process."""
+    path = tmp_path / "x.mtx"
+    path.write_bytes(b"%%MatrixMarket matrix coordinate real general\n3 3 2\n1 2 1.0\n2 3 " + end)
+    done = subprocess.run(
+        [sys.executable, "-m", "subgnn", "data", "convert", path, "--out", tmp_path / "out"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr[-500:]
+    assert done.stderr.startswith(f"{path}: this cannot be read as .mtx")
 
 
 def test_another_object_in_a_pt_file(tmp_path):

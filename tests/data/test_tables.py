@@ -172,7 +172,10 @@ def test_bad_edges(tmp_path, content, options, message):
     assert [p.name for p in tmp_path.iterdir()] == ["e.csv"]
 
 
+NO_TEXT = pa.array([b"\xff", b"a"], pa.binary()).view(pa.string())
+
 BAD_PARQUET = {
+    "not UTF-8": ({"u": NO_TEXT, "v": ["b", "c"]}, ""),
     "real ids": ({"u": [1.5], "v": [2.0]}, "the source column has type double; text or integers are accepted"),
     "list of weights": ({"u": ["a"], "v": ["b"], "w": [[1.0]]}, "column 'w' is not all numbers"),
     "missing weight": ({"u": ["a", "b"], "v": ["b", "c"], "w": [1.0, None]}, ""),

@@ -36,9 +36,9 @@ def test_borders_are_the_oracle_s(case: tuple[SmallGraph, list[list[int]]], hops
 @pytest.mark.parametrize("hops", [1, 2, 3, 4])
 @pytest.mark.parametrize("degree", [1.5, 3.0, 40.0])
 def test_small_and_large_borders_of_a_larger_graph(degree: float, hops: int) -> None:
-    n, rng = 400, np.random.default_rng(int(degree))
+    n, rng = 1200, np.random.default_rng(int(degree))
     graph = SmallGraph(n, tuple(nx.gnp_random_graph(n, degree / n, seed=6).edges))
-    sizes = [1, 2, 3, 5, 8, 100, 300, 390, 398]
+    sizes = [1, 2, 3, 5, 8, 300, 900, 1180, 1198]
     sets = [sorted(rng.choice(n, size, replace=False).tolist()) for size in sizes]
     wanted = [border(graph, nodes, hops) for nodes in sets]
     assert lists(border_sets(*graph.csr, ragged(sets), hops=hops)) == wanted

@@ -66,7 +66,7 @@ degrees = st.lists(st.integers(0, 9), min_size=1, max_size=9)
 
 @settings_of_dtw
 @many
-@given(a=st.lists(degrees, max_size=3), b=st.lists(degrees, max_size=19))
+@given(a=st.lists(degrees, max_size=3), b=st.lists(degrees, max_size=35))
 def test_the_table_is_the_oracle_s(cost: str, normalize: bool, a: list[Sequence], b: list[Sequence]) -> None:
     found = dtw(ragged(a), ragged(b), cost=cost, normalize=normalize)
     assert found.shape == (len(a), len(b))
@@ -85,10 +85,10 @@ def test_no_warping_path_is_cheaper(cost: str, normalize: bool, data: st.DataObj
 
 
 @settings_of_dtw
-@pytest.mark.parametrize("rows", [1, 7, 8, 9, 16, 17])
+@pytest.mark.parametrize("rows", [1, 7, 8, 9, 15, 16, 17, 33])
 def test_lanes_of_very_unequal_lengths(cost: str, normalize: bool, rows: int) -> None:
     rng = np.random.default_rng(rows)
-    lengths = rng.choice([1, 2, 5, 40, 150], rows)
+    lengths = rng.choice([1, 2, 5, 40, 120], rows)
     b = [sorted(rng.integers(0, 30, length).tolist(), reverse=True) for length in lengths]
     a = [sorted(rng.integers(0, 30, length).tolist(), reverse=True) for length in (1, 33)]
     found = dtw(ragged(a), ragged(b), cost=cost, normalize=normalize)

@@ -12,6 +12,7 @@ import pytest
 
 from subgnn import kernels
 from subgnn.kernels.members import sample_members
+from subgnn.kernels.normal import normal_rows
 from subgnn.kernels.reduce import reduce_table
 from tests.kernels.graphs import SmallGraph, ragged
 
@@ -39,6 +40,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "border_sets": lambda: kernels.border_sets(*CSR, ROWS, hops=2),
     "sample_borders": lambda: kernels.sample_borders(*CSR, ROWS, hops=2, draws=40, key=KEY),
     "sample_borders, own keys": lambda: kernels.sample_borders(*CSR, ROWS, hops=1, draws=40, key=KEYS),
+    "normal_rows": lambda: normal_rows(KEY, SOURCES, 7),
     "sample_members": lambda: sample_members(ROWS, draws=40, key=KEY),
     "reduce_table": lambda: reduce_table(
         kernels.hop_distances(*CSR, SOURCES).T, ROWS.values, ROWS.offsets, nearest=False
