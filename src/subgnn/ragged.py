@@ -63,6 +63,7 @@ class Ragged:
     def take(self, rows: NDArray[Any] | Sequence[int]) -> Ragged:
         """The chosen rows, in the given order."""
         index = np.asarray(rows, np.int64)
+        index = np.where(index < 0, index + len(self), index)
         lengths = self.lengths[index]
         out = Ragged.from_lengths(np.empty(int(lengths.sum()), self.values.dtype), lengths)
         within = np.arange(len(out.values), dtype=np.int64) - np.repeat(out.offsets[:-1], lengths)

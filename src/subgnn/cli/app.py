@@ -35,6 +35,9 @@ app.command("embed")(embed_subgraphs)
 app.add_typer(data, name="data")
 
 
+_INTERRUPTED = 130
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         print_line(f"subgnn {__version__}")
@@ -62,13 +65,15 @@ def main(arguments: list[str] | None = None) -> int:
         with warnings_as_lines():
             code = app(args=[a for a in given if a != "--debug"], prog_name="subgnn", standalone_mode=False)
         sys.stdout.flush()
+        if code == _INTERRUPTED:
+            print_error("interrupted")
         return code if isinstance(code, int) else 0
     except KeyboardInterrupt:
         print_error("interrupted")
-        return 130
-    except BrokenPipeError:
-        # The reader of our output has left; what it wanted it has.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _INTERRUPTED
+    except (BrokenPipeError, SystemExit):
+        # The reader of our output has left, of which typer makes an exit; what it wanted it has.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except Exception as error:
         if debug:
@@ -79,6 +84,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _explain(error: Exception) -> int:
     if isinstance(error, UserError):
         print_error(str(error))
+        return 2
+    if isinstance(error, OSError) and error.filename is not None:
+        print_error(f"{error.filename}: {error.strerror or error}; check the path and what may be written there")
         return 2
     if type(error).__name__ == "NoArgsIsHelpError":
         return 2

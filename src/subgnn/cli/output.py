@@ -28,14 +28,21 @@ IdBase = Annotated[
 ]
 
 
+def _printable(text: str) -> str:
+    """Text that any terminal takes: halves of characters, as file names may have them, are escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def print_json(value: Any) -> None:
     """One JSON object."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    sys.stdout.write(_printable(json.dumps(value, ensure_ascii=False)) + "\n")
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A short table; columns of numbers are aligned to the right."""
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=box.SIMPLE_HEAD)
+    table = Table(
+        title=_printable(title), title_justify="left", title_style="bold", header_style="bold", box=box.SIMPLE_HEAD
+    )
     for i, name in enumerate(header):
         numeric = bool(rows) and all(row[i][:1].isdigit() or row[i] == "" for row in rows)
         table.add_column(
@@ -45,18 +52,18 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
             no_wrap=all(" " not in row[i] for row in rows),
         )
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(_printable, row))
     Console(highlight=False, markup=False).print(table)
 
 
 def print_line(text: str) -> None:
     """A line of plain text."""
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(_printable(text) + "\n")
 
 
 def print_error(text: str) -> None:
     """One line on stderr."""
-    sys.stderr.write(" ".join(text.split()) + "\n")
+    sys.stderr.write(_printable(" ".join(text.split())) + "\n")
 
 
 @contextmanager

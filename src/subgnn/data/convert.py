@@ -11,9 +11,10 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.bundle import SUFFIX, is_bundle, write_bundle
 from subgnn.data.formats.folder import write_folder
-from subgnn.data.formats.graph_files import READERS, read_graph_file
+from subgnn.data.formats.graph_files import READERS, GraphOptions, read_graph_file
 from subgnn.data.formats.subgraph_text import read_subgraphs
 from subgnn.data.formats.tables import SUFFIXES, is_table, read_edge_table, read_membership_table
+from subgnn.data.formats.text import stream_lines
 from subgnn.data.graph import Graph
 from subgnn.data.problems import Problems
 from subgnn.data.splits import split_subgraphs
@@ -77,19 +78,20 @@ def _read(source: Path, subgraphs: Path | None, columns: TableColumns, directed:
                 "a dataset has subgraphs of its own", where=str(subgraphs), hint="--subgraphs goes with a graph alone"
             )
         return read_dataset(source, id_base=id_base)
+    if _is_subgraph_text(source):
+        raise DataError("this is a file of subgraphs, not of edges", where=str(source), hint="give it with --subgraphs")
     if is_table(source):
         graph = read_edge_table(
             source, source=columns.source, target=columns.target, weight=columns.weight, directed=directed
         )
-        members = None if subgraphs is None else read_membership_table(subgraphs, graph)
     elif source.suffix in READERS:
-        graph = read_graph_file(source)
-        members = None if subgraphs is None else _read_members(subgraphs, graph, id_base)
+        graph = read_graph_file(source, GraphOptions(weight=columns.weight, directed=directed))
     else:
         accepted = ", ".join((*SUFFIXES, *READERS, SUFFIX))
         raise DataError(
             f"unknown kind of file '{source.suffix}'", where=str(source), hint=f"accepted: a dataset folder, {accepted}"
         )
+    members = None if subgraphs is None else _read_members(subgraphs, graph, id_base)
     if members is not None and members.splits is None:
         members = split_subgraphs(members, method="stratified", fractions=(0.8, 0.1, 0.1), seed=0)
         what = "no column 'split': drew one, stratified 80/10/10, seed 0; subgnn data split draws another"
@@ -98,8 +100,21 @@ def _read(source: Path, subgraphs: Path | None, columns: TableColumns, directed:
     return Dataset(name=source.name.split(".")[0], graph=graph, subgraphs=members or none)
 
 
+def _is_subgraph_text(path: Path) -> bool:
+    """Whether a file is called as subgraphs in text are."""
+    return path.name.endswith(("subgraphs.tsv", "subgraphs.tsv.gz", "subgraphs.pth"))
+
+
+def _is_membership_table(path: Path) -> bool:
+    """CSV and Parquet are tables; a TSV is one where its first line names the columns."""
+    if not is_table(path) or ".tsv" not in path.suffixes:
+        return is_table(path)
+    first = next(stream_lines(path), (0, ""))[1]
+    return {"subgraph", "node"} <= set(first.split("\t"))
+
+
 def _read_members(path: Path, graph: Graph, id_base: int | None) -> SubgraphSet:
-    if path.name.endswith((".csv", ".csv.gz", ".parquet")):
+    if _is_membership_table(path):
         return read_membership_table(path, graph)
     if graph.names is not None and any(name.isdigit() for name in graph.names.primary):
         hint = "write the subgraphs as a CSV with columns subgraph,node,label,split"

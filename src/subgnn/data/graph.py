@@ -61,9 +61,13 @@ class Graph:
     known_hash: str = ""
 
     def __post_init__(self) -> None:
-        for array in (self.offsets, self.neighbors, self.weights, self.features):
-            if array is not None:
-                array.flags.writeable = False
+        for name in ("offsets", "neighbors", "weights", "features"):
+            array = getattr(self, name)
+            if array is not None and array.flags.writeable:
+                # A view: whoever made the array may go on writing to it.
+                view = array.view()
+                view.flags.writeable = False
+                object.__setattr__(self, name, view)
 
     @classmethod
     def from_edges(

@@ -40,12 +40,12 @@ class Strings:
         return len(self.rows)
 
     def __getitem__(self, row: int) -> str:
-        return bytes(self.rows[row]).decode()
+        return bytes(self.rows[row]).decode("utf-8", "replace")
 
     def __iter__(self) -> Iterator[str]:
         whole = self.rows.values.tobytes()
         ends = self.rows.offsets.tolist()
-        return (whole[a:b].decode() for a, b in pairwise(ends))
+        return (whole[a:b].decode("utf-8", "replace") for a, b in pairwise(ends))
 
 
 class NodeNames:

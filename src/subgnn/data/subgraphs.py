@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from subgnn.ragged import Ragged
 Task = Literal["multi-class", "binary", "multi-label", "regression", "unlabelled"]
 TASKS: tuple[Task, ...] = ("multi-class", "binary", "multi-label", "regression", "unlabelled")
 SPLITS = ("train", "val", "test")
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 Label = str | int | float | Sequence[str | int]
 
 
@@ -171,6 +173,9 @@ def encode_labels(
     """
     if labels is None or task == "unlabelled":
         return "unlabelled", None, ()
+    for i, label in enumerate(labels):
+        if label is None:
+            raise DataError("the label is missing", where=where(i), hint="give every subgraph one, or none at all")
     if task == "multi-label" or (task is None and any(isinstance(x, (list, tuple, set, frozenset)) for x in labels)):
         lists = [list(x) if isinstance(x, (list, tuple, set, frozenset)) else [x] for x in labels]
         classes = _class_order({str(c) for row in lists for c in row})
@@ -234,6 +239,6 @@ def _real_targets(texts: list[str], where: Callable[[int], str]) -> NDArray[np.f
 
 
 def _class_order(classes: set[str]) -> tuple[str, ...]:
-    if all(c.isascii() and c.isdigit() for c in classes):
-        return tuple(sorted(classes, key=lambda c: (int(c) if len(c) <= 18 else 10**18, c)))
+    if all(_WHOLE.fullmatch(c) for c in classes):
+        return tuple(sorted(classes, key=lambda c: (int(c), c)))
     return tuple(sorted(classes))

@@ -2,8 +2,9 @@
 
 The file is in the safetensors layout, so other tools can read its arrays: eight bytes with the length of a JSON header,
 the header (name, type, shape and place of each array, and our metadata), then the arrays, widest types first so that
-each is aligned. Opening checks the header against the length of the file and the arrays against each other;
-:func:`verify_bundle` reads all of it and compares checksums, as ``subgnn data check`` does.
+each is aligned. Opening checks the header against the length of the file and the ends of the arrays against each other,
+and in a file of at most 64 MiB also every row and node id; :func:`verify_bundle` reads all of any file and compares
+checksums, as ``subgnn data check`` does.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats.text import appearing
 from subgnn.data.graph import Dropped, Graph
 from subgnn.data.strings import NodeNames, Strings
-from subgnn.data.subgraphs import SubgraphSet, Task
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task
 from subgnn.errors import DataError
 from subgnn.ragged import Ragged
 
 SUFFIX = ".subgnn"
 _FORMAT, _VERSION = "subgnn-bundle", 1
 _ALIGN = 64
+_LOOKED_THROUGH = 64 * 2**20
 _MAX_HEADER = 100_000_000
 _TYPES = {"I64": "<i8", "F64": "<f8", "I32": "<i4", "F32": "<f4", "F16": "<f2", "I8": "|i1", "U8": "|u1"}
 _TYPE_NAMES = {np.dtype(numpy_name): name for name, numpy_name in _TYPES.items()}
@@ -95,23 +97,24 @@ def _arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
 def _metadata(dataset: Dataset, arrays: dict[str, NDArray[Any]]) -> dict[str, str]:
     """Safetensors metadata: text to text."""
     graph, names = dataset.graph, dataset.graph.names
-    content = {
-        "name": dataset.name,
-        "card": dataset.card,
-        "directed": graph.directed,
-        "dropped": [graph.dropped.self_loops, graph.dropped.duplicates],
-        "graph_hash": graph.content_hash,
-        "columns": list(names.columns) if names else [],
-        "primary": names.primary_column if names else "",
-        "task": dataset.subgraphs.task,
-        "classes": list(dataset.subgraphs.classes),
-        "checksum": _checksum(arrays),
-    }
-    return {"format": _FORMAT, "version": str(_VERSION), "content": json.dumps(content)}
+    content = json.dumps(
+        {
+            "name": dataset.name,
+            "card": dataset.card,
+            "directed": graph.directed,
+            "dropped": [graph.dropped.self_loops, graph.dropped.duplicates],
+            "graph_hash": graph.content_hash,
+            "columns": list(names.columns) if names else [],
+            "primary": names.primary_column if names else "",
+            "task": dataset.subgraphs.task,
+            "classes": list(dataset.subgraphs.classes),
+        }
+    )
+    return {"format": _FORMAT, "version": str(_VERSION), "content": content, "checksum": _checksum(content, arrays)}
 
 
-def _checksum(arrays: dict[str, NDArray[Any]]) -> str:
-    digest = hashlib.sha256()
+def _checksum(content: str, arrays: dict[str, NDArray[Any]]) -> str:
+    digest = hashlib.sha256(content.encode())
     for name in sorted(arrays):
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(arrays[name]).data)
@@ -119,22 +122,40 @@ def _checksum(arrays: dict[str, NDArray[Any]]) -> str:
 
 
 def read_bundle(path: Path) -> Dataset:
-    """Open a bundle; nothing but its header is read until an array is used."""
-    return _open(path)[0]
+    """Open a bundle; of a large one nothing but its header is read until an array is used."""
+    dataset, _, _ = _open(path)
+    if path.stat().st_size <= _LOOKED_THROUGH:
+        _look_through(dataset, path)
+    return dataset
 
 
 def verify_bundle(path: Path) -> None:
     """Read all of a bundle and raise :class:`DataError` unless it is as it was written."""
-    dataset, arrays, content = _open(path)
-    if _checksum(arrays) != content["checksum"]:
+    dataset, arrays, metadata = _open(path)
+    if _checksum(metadata["content"], arrays) != metadata.get("checksum"):
         raise DataError(
             "the content does not match its checksum", where=str(path), hint=f"the file is damaged; {_AGAIN}"
         )
-    graph = dataset.graph
-    Ragged(graph.neighbors, graph.offsets).validate(str(path))
-    for what, values in (("graph.neighbors", graph.neighbors), ("subgraphs.nodes", dataset.subgraphs.nodes.values)):
-        if len(values) and (int(values.min()) < 0 or int(values.max()) >= graph.num_nodes):
-            raise DataError(f"{what} names a node that is not in the graph", where=str(path), hint=_AGAIN)
+    _look_through(dataset, path)
+
+
+def _look_through(dataset: Dataset, path: Path) -> None:
+    """Check what compiled code trusts: rows, node ids, classes and splits."""
+    graph, subgraphs = dataset.graph, dataset.subgraphs
+    n = graph.num_nodes
+    for rows in _ragged_parts(dataset):
+        if bool((np.diff(rows.offsets) < 0).any()):
+            raise DataError("the rows of the bundle overlap", where=str(path), hint=f"the file is damaged; {_AGAIN}")
+    limits: list[tuple[str, NDArray[Any] | None, int]] = [
+        ("a node that is not in the graph", graph.neighbors, n),
+        ("a node that is not in the graph", subgraphs.nodes.values, n),
+        ("a split that is none", subgraphs.splits, len(SPLITS)),
+    ]
+    if subgraphs.task in ("binary", "multi-class"):
+        limits.append(("a class that has no name", subgraphs.targets, subgraphs.num_classes))
+    for what, values, limit in limits:
+        if values is not None and len(values) and not 0 <= int(values.min()) <= int(values.max()) < limit:
+            raise DataError(f"the bundle holds {what}", where=str(path), hint=f"the file is damaged; {_AGAIN}")
 
 
 def _open(path: Path) -> tuple[Dataset, dict[str, NDArray[Any]], dict[str, Any]]:
@@ -142,14 +163,13 @@ def _open(path: Path) -> tuple[Dataset, dict[str, NDArray[Any]], dict[str, Any]]
     metadata = header.pop("__metadata__")
     arrays = {name: _array(path, name, entry, data) for name, entry in header.items()}
     try:
-        content = json.loads(metadata["content"])
-        dataset = _dataset(arrays, content)
+        dataset = _dataset(arrays, json.loads(metadata["content"]))
         fits = _fits(dataset)
-    except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError):
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError, OverflowError, DataError):
         raise DataError("the bundle lacks a part, or has one of a wrong kind", where=str(path), hint=_AGAIN) from None
     if not fits:
         raise DataError("the parts of the bundle do not fit together", where=str(path), hint=_AGAIN)
-    return dataset, arrays, content
+    return dataset, arrays, metadata
 
 
 def _read_header(path: Path) -> tuple[dict[str, Any], NDArray[np.uint8]]:
@@ -227,12 +247,19 @@ def _dataset(arrays: dict[str, NDArray[Any]], content: dict[str, Any]) -> Datase
 def _fits(dataset: Dataset) -> bool:
     """Whether types and lengths agree, as far as the ends of the arrays tell."""
     graph, subgraphs = dataset.graph, dataset.subgraphs
-    n, count = graph.num_nodes, len(subgraphs)
-    ragged = [Ragged(graph.neighbors, graph.offsets), subgraphs.nodes]
-    ragged += [column.rows for column in graph.names.columns.values()] if graph.names else []
-    ragged += [subgraphs.names.rows] if subgraphs.names else []
+    n, count, classes = graph.num_nodes, len(subgraphs), subgraphs.num_classes
+    ragged = _ragged_parts(dataset)
+    kinds = {
+        "unlabelled": subgraphs.targets is None,
+        "regression": _is_array(subgraphs.targets, np.float64, 1) and classes == 0,
+        "multi-label": _is_array(subgraphs.targets, np.uint8, 2) and _width(subgraphs.targets) == classes,
+        "binary": _is_array(subgraphs.targets, np.int32, 1) and classes == 2,
+        "multi-class": _is_array(subgraphs.targets, np.int32, 1) and classes != 2,
+    }
     return (
-        all(r.offsets.dtype == np.int64 and r.offsets.ndim == r.values.ndim == 1 for r in ragged)
+        kinds[subgraphs.task]
+        and (subgraphs.splits is None or _is_array(subgraphs.splits, np.int8, 1))
+        and all(r.offsets.dtype == np.int64 and r.offsets.ndim == r.values.ndim == 1 for r in ragged)
         and all(len(r.offsets) > 0 and r.offsets[0] == 0 and r.offsets[-1] == len(r.values) for r in ragged)
         and graph.neighbors.dtype == subgraphs.nodes.values.dtype == np.int32
         and (graph.weights is None or len(graph.weights) == len(graph.neighbors))
@@ -240,3 +267,18 @@ def _fits(dataset: Dataset) -> bool:
         and (graph.names is None or len(graph.names) == n)
         and all(a is None or len(a) == count for a in (subgraphs.targets, subgraphs.splits, subgraphs.names))
     )
+
+
+def _is_array(array: NDArray[Any] | None, dtype: Any, ndim: int) -> bool:
+    return array is not None and array.dtype == dtype and array.ndim == ndim
+
+
+def _width(array: NDArray[Any] | None) -> int:
+    return 0 if array is None else int(array.shape[-1])
+
+
+def _ragged_parts(dataset: Dataset) -> list[Ragged]:
+    graph, subgraphs = dataset.graph, dataset.subgraphs
+    parts = [Ragged(graph.neighbors, graph.offsets), subgraphs.nodes]
+    parts += [column.rows for column in graph.names.columns.values()] if graph.names else []
+    return parts + ([subgraphs.names.rows] if subgraphs.names else [])

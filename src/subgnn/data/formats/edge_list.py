@@ -46,6 +46,10 @@ def read_edge_list(path: Path, problems: Problems, *, names: NodeNames | None = 
         problems.error(f"{path}:{line}", what, hint)
     problems.num_errors += parsed.num_faults - len(parsed.faults)
     edges = EdgeList(parsed.tails, parsed.heads, parsed.weights if len(parsed.weights) else None)
+    largest = np.abs(parsed.weights).max(initial=0.0)
+    if largest > np.finfo(np.float32).max:
+        line = line_of_edge(data.tobytes(), int(np.abs(parsed.weights).argmax()))
+        problems.error(f"{path}:{line}", f"weight {largest:g} is too large", "weights are kept as 32-bit numbers")
     return _rebase(path, data.tobytes, edges, id_base, problems)
 
 
@@ -99,12 +103,17 @@ def line_of_edge(text: bytes, index: int) -> int:
 def _read_named(path: Path, text: bytes, problems: Problems, names: NodeNames, id_base: int) -> EdgeList:
     ends: list[list[int]] = []
     weights: list[float] = []
+    width = 0
     for number, line in enumerate(text.decode("utf-8", "replace").split("\n"), 1):
         tokens = line.split()
         if not tokens or tokens[0][0] in "#%":
             continue
         if len(tokens) not in (2, 3):
             problems.error(f"{path}:{number}", f"{len(tokens)} columns", _COLUMNS)
+            continue
+        width = width or len(tokens)
+        if len(tokens) != width:
+            problems.error(f"{path}:{number}", *_fault(parser.OTHER_COLUMNS, b"", has_names=True))
             continue
         nodes = [int(t) - id_base if is_id(t) else names.find(t) for t in tokens[:2]]
         for token, node in zip(tokens, nodes, strict=False):
@@ -123,5 +132,4 @@ def _read_named(path: Path, text: bytes, problems: Problems, names: NodeNames, i
             ends.append([node for node in nodes if node is not None])
             weights.append(weight)
     array = np.array(ends, np.int64).reshape(-1, 2)
-    weighted = any(weight != 1.0 for weight in weights)
-    return EdgeList(array[:, 0], array[:, 1], np.array(weights) if weighted else None)
+    return EdgeList(array[:, 0], array[:, 1], np.array(weights) if width == 3 else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +37,8 @@ def read_folder(folder: Path, problems: Problems, *, id_base: int | None = None)
     """
     card = _gather(problems, lambda: _read_card(folder / CARD)) or {}
     base = _card_int(card, "id_base", problems, folder) or 0 if id_base is None else id_base
+    if not isinstance(card.get("directed", False), bool):
+        problems.error(str(folder / CARD), f"directed is {excerpt(str(card['directed']))}", "accepted: true or false")
     names = _read_names(folder, problems, base)
     declared = _card_int(card, "num_nodes", problems, folder)
     if declared is None and names is not None:
@@ -132,7 +134,8 @@ def _read_features(path: Path) -> NDArray[Any] | None:
         return None
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError, SyntaxError):
+    except Exception:
+        # numpy's reader of headers raises a dozen kinds for a damaged file.
         raise DataError(
             "this is no .npy array of numbers, or a damaged one", where=str(path), hint="write it with numpy.save"
         ) from None
@@ -140,6 +143,8 @@ def _read_features(path: Path) -> NDArray[Any] | None:
         raise DataError(
             "this is an archive of arrays", where=str(path), hint="one array, written with numpy.save, is accepted"
         )
+    if array.ndim == 2 and array.shape[1] == 0:
+        raise DataError(f"features of shape {array.shape}", where=str(path), hint="accepted: a row a node, F columns")
     return array
 
 
@@ -199,7 +204,7 @@ def _build(
             num_nodes=num_nodes,
             weights=edges.weights,
             names=names,
-            directed=bool(card.get("directed", False)),
+            directed=card.get("directed", False),
         )
     if graph.dropped.self_loops or graph.dropped.duplicates:
         problems.warn(
@@ -209,20 +214,62 @@ def _build(
     return replace(graph, features=features)
 
 
-def write_folder(dataset: Dataset, folder: Path, *, compress: bool = False, overwrite: bool = False) -> None:
-    """Write a dataset as a folder of text files; it appears whole or not at all."""
+def write_folder(
+    dataset: Dataset,
+    folder: Path,
+    *,
+    compress: bool = False,
+    overwrite: bool = False,
+    subgraph_titles: Sequence[tuple[str, ...]] | None = None,
+) -> None:
+    """Write a dataset as a folder of text files; it appears whole or not at all.
+
+    Args:
+        compress: gzip the edge list.
+        subgraph_titles: for each subgraph, further columns of subgraph_names.tsv, for people.
+
+    Raises:
+        DataError: for what text files cannot hold: no labels or splits, tabs and line ends in names, ``-`` in one of
+            several labels.
+    """
+    _check_writable(dataset)
     with appearing(folder, overwrite=overwrite) as temporary:
         temporary.mkdir()
         _write_edges(temporary / (EDGES + ".gz" if compress else EDGES), dataset.graph)
         _write_subgraphs(temporary / SUBGRAPHS, dataset.subgraphs)
         if dataset.subgraphs.names is not None:
-            text = "".join(f"{name}\n" for name in dataset.subgraphs.names)
+            titles = subgraph_titles if subgraph_titles is not None else [()] * len(dataset.subgraphs)
+            rows = zip(dataset.subgraphs.names, titles, strict=True)
+            text = "".join("\t".join((name, *title)) + "\n" for name, title in rows)
             (temporary / SUBGRAPH_NAMES).write_text(text, encoding="utf-8", newline="\n")
         if dataset.graph.names is not None:
             write_node_table(temporary / NODES, dataset.graph.names)
         if dataset.graph.features is not None:
             np.save(temporary / FEATURES, np.asarray(dataset.graph.features), allow_pickle=False)
-        (temporary / CARD).write_text(json.dumps(_card(dataset), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        card = json.dumps(_card(dataset), indent=2, ensure_ascii=False) + "\n"
+        (temporary / CARD).write_text(card, encoding="utf-8", errors="backslashreplace")
+
+
+def _check_writable(dataset: Dataset) -> None:
+    subgraphs, names = dataset.subgraphs, dataset.graph.names
+    if len(subgraphs) and (subgraphs.targets is None or subgraphs.splits is None):
+        raise DataError("the subgraphs have no labels or no splits", where=SUBGRAPHS, hint="a folder needs both")
+    several = subgraphs.task == "multi-label"
+    if several and subgraphs.targets is not None and not subgraphs.targets.any(axis=1).all():
+        row = int(np.argmin(subgraphs.targets.any(axis=1)))
+        raise DataError(f"subgraph {row} has no label", where=SUBGRAPHS, hint="a folder needs at least one each")
+    for what, texts in (("label", subgraphs.classes), ("subgraph name", subgraphs.names or ())):
+        for text in texts:
+            if not text.strip() or not _fits_a_field(text) or (several and what == "label" and "-" in text):
+                raise DataError(f"{what} {excerpt(text)}", where=SUBGRAPHS, hint="text files cannot hold it; rename it")
+    for title, column in names.columns.items() if names is not None else ():
+        for text in (title, *column):
+            if not _fits_a_field(text):
+                raise DataError(f"node name {excerpt(text)}", where=NODES, hint="tabs and line ends cannot be written")
+
+
+def _fits_a_field(text: str) -> bool:
+    return not any(end in text for end in "\t\n\r")
 
 
 def _card(dataset: Dataset) -> dict[str, Any]:

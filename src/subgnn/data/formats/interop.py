@@ -99,8 +99,8 @@ def from_pyg(data: Data, *, directed: bool = False) -> Graph:
         edges[0],
         edges[1],
         num_nodes=data.num_nodes,
-        weights=None if weights is None else weights.detach().cpu().numpy(),
-        features=None if x is None else x.detach().cpu().numpy(),
+        weights=None if weights is None else weights.detach().cpu().numpy().copy(),
+        features=None if x is None else x.detach().cpu().numpy().copy(),
         directed=directed,
     )
 

@@ -132,7 +132,7 @@ def read_subgraphs(
             split_labels(rows.labels, task), task, lambda i: f"{path}:{rows.lines[i]}"
         )
     except DataError as error:
-        problems.add(error)
+        problems.error(str(path) if error.where == "labels" else error.where, error.what, error.hint)
     if problems.num_errors:
         return None
     return SubgraphSet(
@@ -148,7 +148,7 @@ def read_subgraphs(
 def _read_line(line: str, number: int, field_reader: NodeField, rows: _Rows) -> None:
     columns = line.split("\t")
     nodes, repeated = field_reader.parse(columns[0])
-    if len(columns) < 2 or not columns[1].strip():
+    if len(columns) < 2 or not columns[1].replace("-", "").strip():
         raise DataError("the label is missing", hint=_COLUMNS)
     if len(columns) < 3 or not columns[2].strip():
         raise DataError("the split is missing", hint=_COLUMNS)

@@ -21,6 +21,7 @@ from subgnn.errors import DataError, choices, excerpt
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_FILL = "fill or drop empty cells"
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
 
@@ -38,20 +39,34 @@ def read_table(path: Path) -> pa.Table:
         raise DataError("no such file", where=str(path), hint="check the path")
     try:
         if path.suffix == ".parquet":
-            return parquet.read_table(path)
+            return _distinct(parquet.read_table(path), path)
         tabs = path.name.endswith((".tsv", ".tsv.gz"))
         parse = csv.ParseOptions(delimiter="\t" if tabs else ",")
         header = csv.open_csv(path, parse_options=parse).schema.names
         # Ids are text: 007 and 7 are two nodes, and an id as large as it likes.
         convert = csv.ConvertOptions(column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False)
-        return csv.read_csv(path, parse_options=parse, convert_options=convert)
+        return _distinct(csv.read_csv(path, parse_options=parse, convert_options=convert), path)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())[:120]
+        reason = _reason(error)
         raise DataError(
             f"this cannot be read as a table ({reason})",
             where=str(path),
             hint="accepted: CSV with a header, or Parquet",
         ) from None
+
+
+def _distinct(table: pa.Table, path: Path) -> pa.Table:
+    twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
+    if twice:
+        raise DataError(
+            f"two columns are called {excerpt(twice[0])}", where=str(path), hint="name each one differently"
+        )
+    return table
+
+
+def _reason(error: Exception) -> str:
+    """What a library says of a file, on one line and without raw bytes."""
+    return ascii(" ".join(str(error).split())[:100])[1:-1]
 
 
 def _column(table: pa.Table, path: Path, wanted: str | None, default: int, what: str) -> pa.ChunkedArray:
@@ -65,14 +80,26 @@ def _column(table: pa.Table, path: Path, wanted: str | None, default: int, what:
     column = table.column(wanted if wanted is not None else default)
     if column.null_count:
         row = int(np.argmax(np.asarray(compute.is_null(column))))
-        raise DataError(f"no {what}", where=f"{path}: row {row + 1}", hint="fill or drop empty cells")
+        raise DataError(f"no {what}", where=f"{path}: row {row + 1}", hint=_FILL)
     if not (
         pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_integer(column.type)
     ):
         raise DataError(
             f"the {what} column has type {column.type}", where=str(path), hint="text or integers are accepted"
         )
-    return compute.cast(column, pa.string())
+    try:
+        text = compute.cast(column, pa.string())
+        text.validate(full=True)
+    except pa.ArrowException as error:
+        raise DataError(f"the {what} column is not text ({_reason(error)})", where=str(path)) from None
+    empty = np.asarray(compute.equal(text, ""))
+    if empty.any():
+        raise DataError(
+            "the label is missing" if what == "label" else f"no {what}",
+            where=f"{path}: row {int(np.argmax(empty)) + 1}",
+            hint=_FILL,
+        )
+    return text
 
 
 def read_edge_table(
@@ -124,10 +151,16 @@ def _numbers(table: pa.Table, path: Path, name: str) -> NDArray[np.float64]:
     if name not in table.column_names:
         raise DataError(f"no column '{name}'", where=str(path), hint=choices(name, table.column_names))
     try:
-        return np.asarray(compute.cast(table.column(name), pa.float64()), np.float64)
-    except pa.ArrowInvalid as error:
-        reason = " ".join(str(error).split())[:80]
+        values = np.asarray(compute.cast(table.column(name), pa.float64()), np.float64)
+    except pa.ArrowException as error:
+        reason = _reason(error)
         raise DataError(f"column '{name}' is not all numbers ({reason})", where=str(path)) from None
+    with np.errstate(over="ignore"):
+        bad = ~np.isfinite(values.astype(np.float32))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(f"weight {values[row]}", where=f"{path}: row {row + 1}", hint="weights must be finite numbers")
+    return values
 
 
 def _id_order(ids: list[str]) -> list[str]:
@@ -146,9 +179,12 @@ def read_membership_table(path: Path, graph: Graph) -> SubgraphSet:
     columns["split"] = (
         _column(table, path, "split", 0, "split").to_pylist() if split_given else [SPLITS[0]] * len(table)
     )
+    if len(table) == 0:
+        raise DataError("no memberships", where=str(path), hint="a row for each node of each subgraph is needed")
     if graph.names is None:
-        raise DataError("the graph has no node names", where=str(path), hint="read the edges from a table too")
-    place = {name: node for node, name in enumerate(graph.names.primary)}
+        place = {str(node): node for node in range(graph.num_nodes)}
+    else:
+        place = {name: node for node, name in enumerate(graph.names.primary)}
     rows: dict[str, dict[str, Any]] = {}
     for number, (key, node, label, split) in enumerate(zip(*columns.values(), strict=True), 1):
         where = f"{path}: row {number}"
@@ -166,6 +202,10 @@ def read_membership_table(path: Path, graph: Graph) -> SubgraphSet:
                 f"subgraph {excerpt(key)} has two labels or splits", where=where, hint="one of each for all its rows"
             )
         row["nodes"].append(place[node])
+    for split in SPLITS if split_given else ():
+        if not any(r["split"] == split for r in rows.values()):
+            hint = "train, val and test each need at least one; without the column, a split is drawn"
+            raise DataError(f"no subgraph in split '{split}'", where=str(path), hint=hint)
     return SubgraphSet.from_lists(
         [r["nodes"] for r in rows.values()],
         num_nodes=graph.num_nodes,

@@ -34,6 +34,10 @@ def read_bytes(path: Path) -> bytes:
         raise DataError(f"cannot be read ({error.strerror})", where=str(path)) from None
     if path.suffix != ".gz":
         return data
+    if not data:
+        raise DataError(
+            "the gzip file ends too early", where=str(path), hint="was the download complete? fetch it again"
+        )
     try:
         return gzip.decompress(data)
     except EOFError:
@@ -86,7 +90,7 @@ def appearing(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     taken = path.exists() and not (path.is_dir() and not any(path.iterdir()))
     if taken and not overwrite:
         raise DataError("exists already", where=str(path), hint="choose another place, or pass --force to replace it")
-    temporary = path.parent / f".{path.name}.{uuid.uuid4().hex[:8]}.part"
+    temporary = path.parent / f".{path.name[:100]}.{uuid.uuid4().hex[:8]}.part"
     aside = temporary.with_suffix(".old")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

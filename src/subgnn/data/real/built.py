@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.graph import Graph
 from subgnn.data.real.sources import SourceFile
-from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
 
@@ -36,11 +35,7 @@ class Built:
 
     def write(self, folder: Path, *, compress: bool = False, overwrite: bool = False) -> None:
         """Write the dataset as a folder."""
-        subgraphs = self.dataset.subgraphs
-        rows = zip(subgraphs.names or (), self.titles, strict=True)
-        names = Strings.of("\t".join((name, *title)) for name, title in rows)
-        shown = replace(self.dataset, subgraphs=replace(subgraphs, names=names))
-        write_folder(shown, folder, compress=compress, overwrite=overwrite)
+        write_folder(self.dataset, folder, compress=compress, overwrite=overwrite, subgraph_titles=self.titles)
 
 
 def assemble(
