@@ -37,6 +37,7 @@ from subgnn.training.checkpoint import Checkpoint, load, save, save_checkpoint
 from subgnn.training.loop import Examples, Progress, evaluate, fit
 from subgnn.training.metrics import metrics
 
+SECONDS_BETWEEN_SAVES = 10.0
 RESULTS, RECIPE, METRICS, CHECKPOINT, LAST = "run.json", "recipe.json", "metrics.jsonl", "checkpoint.pt", "last.pt"
 
 
@@ -91,6 +92,8 @@ def train(
         The results, as in run.json.
     """
     _claim(out, recipe, seed, resume)
+    if resume and (out / RESULTS).is_file():
+        return read_results(out)
     fabric = Fabric(accelerator=device, devices=1, precision=recipe.training.precision)
     begin = time.perf_counter()
     graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
@@ -194,7 +197,7 @@ def _fit(
         nonlocal saved_at
         with (out / METRICS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
-        if time.monotonic() - saved_at > 10:
+        if time.monotonic() - saved_at >= SECONDS_BETWEEN_SAVES:
             save(state(), out / LAST)
             saved_at = time.monotonic()
         if on_epoch is not None:

@@ -1,0 +1,100 @@
+"""train, evaluate, predict and embed, as they are typed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from subgnn.data.formats.folder import write_folder
+from tests.cli.command import call
+from tests.training.examples import dataset
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("train")
+    write_folder(dataset(), folder / "data")
+    called = call(
+        "train",
+        folder / "data",
+        "--recipe",
+        "structure",
+        "--set",
+        "training.epochs=2",
+        "--out",
+        folder / "run",
+        "--json",
+    )
+    assert called.code == 0
+    return folder, called.json
+
+
+def test_train_prints_the_keys_that_scripts_rely_on(run):
+    _, results = run
+    assert {
+        "run",
+        "recipe",
+        "seed",
+        "task",
+        "selected_epoch",
+        "epochs",
+        "val",
+        "test",
+        "seconds",
+        "peak_memory_mb",
+    } <= set(results)
+    assert {"micro_f1", "macro_f1", "accuracy", "auroc"} <= set(results["test"])
+    assert {"prepare", "train", "epoch_median"} <= set(results["seconds"])
+
+
+def test_evaluate(run):
+    folder, results = run
+    called = call("evaluate", folder / "run", "--json")
+    assert called.json["test"]["micro_f1"] == pytest.approx(results["test"]["micro_f1"])
+
+
+def test_predict_answers_line_by_line(run):
+    folder, _ = run
+    (folder / "new.tsv").write_text("0-1-2\tignored\n9-8\n17\n")
+    called = call("predict", folder / "run", "--subgraphs", folder / "new.tsv", "--out", folder / "p.tsv")
+    assert called.code == 0
+    lines = [line.split("\t") for line in (folder / "p.tsv").read_text().splitlines()]
+    assert lines[0] == ["subgraph", "label", "clique0", "clique1", "clique2"]
+    assert [line[0] for line in lines[1:]] == ["0-1-2", "9-8", "17"]
+    for line in lines[1:]:
+        scores = np.array(line[2:], float)
+        assert scores.sum() == pytest.approx(1, abs=1e-4)
+        assert line[1] == f"clique{scores.argmax()}"
+
+
+def test_predict_names_the_line_that_is_wrong_and_leaves_nothing(run):
+    folder, _ = run
+    (folder / "bad.tsv").write_text("0-1\n99\n")
+    called = call("predict", folder / "run", "--subgraphs", folder / "bad.tsv", "--out", folder / "q.tsv")
+    assert called.code == 2
+    assert called.error.startswith(f"{folder / 'bad.tsv'}:2: node 99 is not in the graph")
+    assert not (folder / "q.tsv").exists()
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
+def test_embed(run, suffix):
+    folder, _ = run
+    (folder / "new.tsv").write_text("0-1-2\n9-8\n")
+    called = call("embed", folder / "run", "--subgraphs", folder / "new.tsv", "--out", folder / f"e{suffix}", "--json")
+    assert called.json["num_subgraphs"] == 2
+    if suffix == ".npy":
+        assert np.load(folder / "e.npy").shape == (2, called.json["width"])
+
+
+def test_an_unknown_recipe_lists_the_choices(run):
+    folder, _ = run
+    called = call("train", folder / "data", "--recipe", "structur", "--out", folder / "x")
+    assert called.code == 2
+    assert "did you mean 'structure'?" in called.error
+    assert not (folder / "x").exists()
+
+
+def test_a_folder_that_holds_no_run(tmp_path):
+    called = call("evaluate", tmp_path)
+    assert called.code == 2
+    assert "no finished run" in called.error

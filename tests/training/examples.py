@@ -1,0 +1,53 @@
+"""A small dataset whose labels a network can learn, and a recipe that trains in a second."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from subgnn import Dataset, Graph, SubgraphSet
+from subgnn.config import ChannelSettings, EmbeddingSettings, ModelSettings, PrepareSettings, Recipe, TrainingSettings
+
+CHANNELS = (
+    ChannelSettings("position", "internal", 3),
+    ChannelSettings("position", "border", 4),
+    ChannelSettings("neighborhood", "internal", 3),
+    ChannelSettings("neighborhood", "border", 3),
+    ChannelSettings("structure", "internal", 3),
+    ChannelSettings("structure", "border", 3),
+)
+
+
+def dataset(task: str = "multi-class", count: int = 30) -> Dataset:
+    """Node sets of a ring of cliques; the label is the clique most of their nodes come from."""
+    rng = np.random.default_rng(0)
+    cliques, size = 3, 8
+    edges = [(c * size + i, c * size + j) for c in range(cliques) for i in range(size) for j in range(i)]
+    edges += [(c * size, ((c + 1) % cliques) * size + 1) for c in range(cliques)]
+    nodes, owner = [], []
+    for i in range(count):
+        home = i % cliques
+        inside = home * size + rng.choice(size, 4, replace=False)
+        nodes.append(np.append(inside, rng.integers(0, cliques * size)))
+        owner.append(home)
+    labels = {
+        "multi-class": [f"clique{c}" for c in owner],
+        "binary": ["first" if c == 0 else "other" for c in owner],
+        "multi-label": [[f"clique{c}", "late"] if c else [f"clique{c}"] for c in owner],
+        "regression": [c * 2.5 - 1 for c in owner],
+    }[task]
+    subgraphs = SubgraphSet.from_lists(
+        nodes, num_nodes=cliques * size, labels=labels, splits=(["train"] * 20 + ["val"] * 5 + ["test"] * 5)
+    )
+    return Dataset("cliques", Graph.from_edges(*zip(*edges, strict=True)), subgraphs)
+
+
+def recipe(epochs: int = 5, *, channels=CHANNELS, trainable: bool = True, **model: object) -> Recipe:
+    """All channels, small."""
+    return Recipe(
+        name="small",
+        channels=channels,
+        prepare=PrepareSettings(patch_length=5, walks=2, walk_length=4),
+        embeddings=EmbeddingSettings(dim=8, trainable=trainable),
+        model=ModelSettings(**{"layers": 1, "norm": "batch", "head": (16, 8), "dropout": 0.1} | model),
+        training=TrainingSettings(epochs=epochs, batch_size=8, lr=1e-2, clip=1.0),
+    )

@@ -1,0 +1,147 @@
+"""Runs: they learn, repeat, go on after an interruption, and answer for new subgraphs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from subgnn.config import parse_recipe
+from subgnn.data.formats.folder import write_folder
+from subgnn.errors import DataError, UserError
+from subgnn.predict import Predictor
+from subgnn.recipes import find_recipe, recipe_names
+from subgnn.training import run as runs
+from subgnn.training.checkpoint import load_checkpoint
+from subgnn.training.run import CHECKPOINT, METRICS, evaluate_split, train
+
+from .examples import dataset, recipe
+
+
+def weights(folder):
+    return load_checkpoint(folder / CHECKPOINT).weights
+
+
+def assert_equal_weights(a, b):
+    assert a.keys() == b.keys()
+    for name in a:
+        assert torch.equal(a[name], b[name]), name
+
+
+def test_it_overfits_twenty_subgraphs(tmp_path):
+    train(dataset(), recipe(60, dropout=0.0), tmp_path / "run", source="")
+    lines = [json.loads(line) for line in (tmp_path / "run" / METRICS).read_text().splitlines()]
+    assert lines[-1]["train_loss"] < 0.05 < lines[0]["train_loss"]
+
+
+@pytest.mark.parametrize("task", ["multi-class", "binary", "multi-label", "regression"])
+def test_every_task_trains_and_is_scored(tmp_path, task):
+    results = train(dataset(task), recipe(3, topology=True, size_aware=True), tmp_path / "run")
+    expected = {"mae", "rmse", "r2"} if task == "regression" else {"micro_f1", "macro_f1", "accuracy", "auroc"}
+    assert set(results["test"]) == expected
+    assert results["task"] == task
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_gives_others(tmp_path):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        train(dataset(), recipe(3), tmp_path / name, seed=seed)
+    assert_equal_weights(weights(tmp_path / "a"), weights(tmp_path / "b"))
+    assert not torch.equal(
+        weights(tmp_path / "a")["head.layers.0.weight"], weights(tmp_path / "c")["head.layers.0.weight"]
+    )
+
+
+@pytest.mark.parametrize("stop", [0, 2, 4])
+def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, stop):
+    monkeypatch.setattr(runs, "SECONDS_BETWEEN_SAVES", 0.0)
+    train(dataset(), recipe(6), tmp_path / "whole", seed=3)
+
+    def interrupt(record):
+        if record["epoch"] == stop:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(dataset(), recipe(6), tmp_path / "cut", seed=3, on_epoch=interrupt)
+    with pytest.raises(DataError, match="exists already"):
+        train(dataset(), recipe(6), tmp_path / "cut", seed=3)
+    with pytest.raises(DataError, match="other settings"):
+        train(dataset(), recipe(7), tmp_path / "cut", seed=3, resume=True)
+    train(dataset(), recipe(6), tmp_path / "cut", seed=3, resume=True)
+    assert_equal_weights(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
+    assert (tmp_path / "whole" / METRICS).read_text() == (tmp_path / "cut" / METRICS).read_text()
+
+
+def test_prediction_depends_on_the_subgraph_alone(tmp_path):
+    data = dataset()
+    train(data, recipe(4), tmp_path / "run")
+    predictor = Predictor(tmp_path / "run" / CHECKPOINT, data.graph)
+    whole = predictor.outputs(data.subgraphs.nodes)
+    for rows in ([3], [7, 2, 2], [29, 0]):
+        np.testing.assert_allclose(predictor.outputs(data.subgraphs.nodes.take(rows)), whole[rows], atol=1e-5)
+    assert predictor.embeddings(data.subgraphs.nodes).shape[0] == 30
+
+
+def test_another_graph_is_refused(tmp_path):
+    data = dataset()
+    train(data, recipe(1), tmp_path / "run")
+    other = replace(data.graph, known_hash="0" * 64)
+    with pytest.raises(DataError, match="the graph is another one"):
+        Predictor(tmp_path / "run" / CHECKPOINT, other)
+
+
+def test_evaluate_repeats_what_training_said(tmp_path):
+    data = dataset()
+    write_folder(data, tmp_path / "data")
+    results = train(data, recipe(3), tmp_path / "run", source=str(tmp_path / "data"))
+    again = evaluate_split(tmp_path / "run", "test")
+    assert again["test"] == pytest.approx(results["test"], abs=1e-6, nan_ok=True)
+
+
+def test_a_loss_that_is_no_number_is_said(tmp_path):
+    wild = recipe(30, norm="none")
+    wild = replace(wild, training=replace(wild.training, lr=1e30, clip=0.0))
+    with pytest.raises(UserError, match=r"the loss became .* lower training.lr"):
+        train(dataset(), wild, tmp_path / "run")
+
+
+def test_a_damaged_checkpoint_is_said(tmp_path):
+    train(dataset(), recipe(1), tmp_path / "run")
+    path = tmp_path / "run" / CHECKPOINT
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(DataError, match="no checkpoint, or a damaged one"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_recipes_parse_and_carry_the_published_number(name):
+    found = find_recipe(name, ["training.epochs=5"])
+    assert found.training.epochs == 5
+    assert found.channels
+    if name.startswith("alsentzer2020_"):
+        assert 0 < found.published["micro_f1"] < 1
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["training.epoch=5"], "unknown setting 'training.epoch'; accepted: epochs"),
+        (["training.epochs=many"], "training.epochs is 'many'; accepted: a whole number"),
+        (["model.readout=median"], "model.readout is 'median'; accepted: sum, mean, max, attention"),
+        (["training.lr=-1"], "training.lr is -1"),
+        (["epochs=5"], "accepted: section.key=value"),
+    ],
+)
+def test_a_wrong_setting_is_one_line(overrides, message):
+    with pytest.raises(UserError) as caught:
+        find_recipe("default", overrides)
+    assert message in str(caught.value)
+
+
+def test_settings_come_back_from_what_a_run_wrote():
+    first = find_recipe("alsentzer2020_coreness")
+    from dataclasses import asdict
+
+    assert parse_recipe(json.loads(json.dumps(asdict(first))), "run") == first
