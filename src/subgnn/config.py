@@ -209,11 +209,11 @@ def _value(kind: Any, value: Any, where: str, path: str) -> Any:
         if not isinstance(value, Mapping):
             raise wrong
         return dict(value)
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+    if kind is float and type(value) is int:
+        value = float(value)
     if type(value) is not kind:
         raise wrong
-    if (kind is int and value < 0) or (kind is float and not value >= 0):
+    if kind in (int, float) and not value >= 0:
         raise UserError(f"{path} is {value}", where=where, hint="accepted: a number from 0")
     return value
 
