@@ -54,7 +54,8 @@ class ChannelSettings:
 class PrepareSettings:
     """Anchors and similarities.
 
-    hops is k of the border; reduce how the distances of a component's nodes become one. Patches are the nodes of
+    hops is k of the border; reduce how the distances of a component's nodes become one; sort_anchors puts the internal
+    position anchors of each component in the order of their nearness. Patches are the nodes of
     triangular walks of patch_length nodes; walks x walk_length are walked over each. beta is the walks' parameter.
     """
 

@@ -148,5 +148,16 @@ def _measure_own(
         shape = own[0].nodes.shape
         ones = Nearness(np.zeros(shape, np.float32), np.ones(shape, np.float32))
         return [SubchannelInputs(ones, anchors) for anchors in own]
-    nearness = own_hops(graph, components.nodes, own, settings)
-    return [SubchannelInputs(n, anchors) for n, anchors in zip(nearness, own, strict=True)]
+    measured = zip(own_hops(graph, components.nodes, own, settings), own, strict=True)
+    if channel.kind == "position" and settings.sort_anchors:
+        return [_nearest_first(nearness, anchors) for nearness, anchors in measured]
+    return [SubchannelInputs(nearness, anchors) for nearness, anchors in measured]
+
+
+def _nearest_first(nearness: Nearness, anchors: OwnAnchors) -> SubchannelInputs:
+    """Order each component's own anchors by similarity, so that output slot i means the i-th nearest everywhere."""
+    order = np.argsort(-nearness.similarity, axis=1, kind="stable")
+    distance = np.take_along_axis(nearness.distance, order, axis=1)
+    reached = np.take_along_axis(nearness.reached, order, axis=1)
+    nodes = np.take_along_axis(anchors.nodes, order, axis=1)
+    return SubchannelInputs(Nearness(distance, reached), OwnAnchors(nodes, anchors.present))

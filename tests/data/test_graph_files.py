@@ -69,7 +69,7 @@ def test_graphs_with_names(tmp_path, suffix, directed):
     assert (called.code, called.err) == (0, "")
     assert called.json["layout"] == "folder"
     dataset = read_dataset(tmp_path / "out")
-    assert dataset.name == "zoo"
+    assert dataset.name == "out"
     assert dataset.graph.directed == directed
     names = list(dataset.graph.names.primary)
     assert sorted(names) == ["ant-2", "bee", "cow", "dog"]

@@ -168,6 +168,17 @@ def test_no_tensor_of_components_by_anchors_by_width_is_built():
     assert seen == []
 
 
+def test_sorted_anchors_are_the_same_anchors_nearest_first():
+    plain = prepare_example(4, channels=ALL_CHANNELS[:1])[1]
+    ordered = prepare_example(4, channels=ALL_CHANNELS[:1], settings=replace(SMALL, sort_anchors=True))[1]
+    for before, after in zip(plain.inputs, ordered.inputs, strict=True):
+        similarity = after[0].nearness.similarity
+        assert (np.diff(similarity, axis=1) <= 0).all()
+        np.testing.assert_array_equal(np.sort(before[0].own.nodes, axis=1), np.sort(after[0].own.nodes, axis=1))
+        np.testing.assert_array_equal(np.sort(before[0].nearness.similarity, axis=1)[:, ::-1], similarity)
+    compare(ordered)
+
+
 def test_a_component_without_border_sends_nothing():
     graph = random_graph(1)
     whole = Ragged.from_rows([np.arange(graph.num_nodes)])

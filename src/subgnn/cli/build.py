@@ -11,9 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from subgnn.cli.output import JsonFlag, print_json, print_line, print_table
+from subgnn.cli.settings import read_pairs
 from subgnn.data.real.builders import BUILDERS, Request, build
 from subgnn.data.real.built import Built, Note, silent
-from subgnn.errors import DataError, excerpt
+from subgnn.errors import DataError
 
 
 def _source(flag: str, text: str) -> Any:
@@ -83,7 +84,7 @@ def build_dataset(
         "records": records,
     }
     flags = {"min_shared_genes": min_shared_genes, "patients": patients, "fractions": fractions}
-    options = {key: str(value) for key, value in flags.items() if value is not None} | _read_pairs(settings or [])
+    options = {key: str(value) for key, value in flags.items() if value is not None} | read_pairs(settings or [])
     if not force and (out.is_file() or (out.is_dir() and any(out.iterdir()))):
         raise DataError("exists already", where=str(out), hint="choose another place, or pass --force to replace it")
     with _steps(name) as note:
@@ -92,17 +93,6 @@ def build_dataset(
         note("writing")
         built.write(out, compress=gzip, overwrite=force)
     _print(built, out, as_json=json)
-
-
-def _read_pairs(pairs: list[str]) -> dict[str, str]:
-    """KEY=VALUE texts as a mapping."""
-    out = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not (key and equals and value):
-            raise DataError(f"{excerpt(pair)} is no setting", where="--set", hint="KEY=VALUE is accepted")
-        out[key.strip().replace("-", "_")] = value.strip()
-    return out
 
 
 @contextmanager

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from subgnn.cli.output import JsonFlag, print_json, print_line, print_table
+from subgnn.cli.settings import read_pairs
 from subgnn.data.describe import describe
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.synthetic import RECIPES, find_recipe, generate, read_settings
 from subgnn.data.synthetic.paper import COLUMNS, PAPER, misses
-from subgnn.errors import DataError, excerpt
+from subgnn.errors import DataError
 
 _FORMATS = {"nodes": ".1f", "density": ".3f", "cut_ratio": ".3g", "components": ".1f"}
 _TARGETS = "Targets"
@@ -73,7 +74,7 @@ def generate_dataset(
         "max_components": max_components,
     }
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    options |= _read_pairs(settings or [])
+    options |= read_pairs(settings or [])
     resolved = read_settings(find_recipe(name), options)
     if not force and (out.is_file() or (out.is_dir() and any(out.iterdir()))):
         raise DataError("exists already", where=str(out), hint="choose another place, or pass --force to replace it")
@@ -90,17 +91,6 @@ def generate_dataset(
             print_line(f"note: unlike the paper's table: {miss}")
     print_line(f"labels: {', '.join(f'{label} {count:,}' for label, count in found['label_counts'].items())}")
     print_line(f"next: subgnn data describe {out}")
-
-
-def _read_pairs(pairs: list[str]) -> dict[str, str]:
-    """KEY=VALUE texts as a mapping."""
-    out = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not (key and equals and value):
-            raise DataError(f"{excerpt(pair)} is no setting", where="--set", hint="KEY=VALUE is accepted")
-        out[key.strip().replace("-", "_")] = value.strip()
-    return out
 
 
 def _print_tables(name: str, found: dict[str, Any]) -> None:

@@ -63,7 +63,8 @@ def convert(
     layout: Layout = to if to is not None else "bundle" if source.is_dir() else "folder"
     if not source.exists():
         raise DataError("no such file or folder", where=str(source), hint="check the path")
-    dataset = _read(source, subgraphs, columns or TableColumns(), directed, id_base)
+    name = destination.name.removesuffix(SUFFIX)
+    dataset = _read(source, name, subgraphs, columns or TableColumns(), directed, id_base)
     if layout == "bundle":
         write_bundle(dataset, destination, overwrite=overwrite)
     else:
@@ -71,7 +72,9 @@ def convert(
     return dataset, layout
 
 
-def _read(source: Path, subgraphs: Path | None, columns: TableColumns, directed: bool, id_base: int | None) -> Dataset:
+def _read(
+    source: Path, name: str, subgraphs: Path | None, columns: TableColumns, directed: bool, id_base: int | None
+) -> Dataset:
     if source.is_dir() or is_bundle(source):
         if subgraphs is not None:
             raise DataError(
@@ -97,7 +100,7 @@ def _read(source: Path, subgraphs: Path | None, columns: TableColumns, directed:
         what = "no column 'split': drew one, stratified 80/10/10, seed 0; subgnn data split draws another"
         warnings.warn(f"{subgraphs}: {what}", DataWarning, stacklevel=2)
     none = SubgraphSet(nodes=Ragged.from_rows([]))
-    return Dataset(name=source.name.split(".")[0], graph=graph, subgraphs=members or none)
+    return Dataset(name=name, graph=graph, subgraphs=members or none)
 
 
 def _is_subgraph_text(path: Path) -> bool:

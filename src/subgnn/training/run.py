@@ -26,9 +26,12 @@ from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.text import appearing
+from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings import node_vectors
 from subgnn.errors import DataError
+from subgnn.kernels import Components
+from subgnn.nn import SubGNN
 from subgnn.predict import Predictor, build_inputs, build_model
 from subgnn.prepare import prepare
 from subgnn.rng import stream_key
@@ -47,9 +50,8 @@ def write_json(value: Any, path: Path) -> None:
         temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _standards(dataset: Dataset, recipe: Recipe, components: Any) -> dict[str, Standard]:
+def _standards(graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, components: Components) -> dict[str, Standard]:
     """Means and deviations of the training split, for statistics and for real-valued targets."""
-    subgraphs, graph = dataset.subgraphs, dataset.graph
     train = subgraphs.indices("train")
     found = {}
     if recipe.model.topology:
@@ -96,53 +98,20 @@ def train(
         return read_results(out)
     fabric = Fabric(accelerator=device, devices=1, precision=recipe.training.precision)
     begin = time.perf_counter()
-    graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
-    prepared = prepare(
-        graph,
-        subgraphs.nodes,
-        channels=recipe.channels,
-        layers=recipe.model.layers,
-        settings=recipe.prepare,
-        seed=seed,
-    )
-    standards = _standards(dataset, recipe, prepared.components)
-    table = prepared.touched()
-    checkpoint = Checkpoint(
-        recipe=recipe,
-        seed=seed,
-        task=subgraphs.task,
-        classes=subgraphs.classes,
-        graph_hash=graph.content_hash,
-        table_nodes=table,
-        shared=prepared.shared,
-        weights={},
-        standards=standards,
-    )
-    rows = torch.from_numpy(node_vectors(recipe.embeddings, table, num_nodes=graph.num_nodes, seed=seed))
-    with torch.random.fork_rng():
-        torch.manual_seed(stream_key(seed, "initialisation"))
-        model = build_model(recipe, rows, table, checkpoint)
-    inputs = build_inputs(graph, prepared, subgraphs.nodes, table, standards).to(fabric.device)
-    examples = Examples(
-        inputs=inputs,
-        targets=_targets(subgraphs, standards).to(fabric.device),
-        task=subgraphs.task,
-        train=subgraphs.indices("train"),
-        val=subgraphs.indices("val"),
-    )
+    model, examples, checkpoint = _set_up(dataset, recipe, seed, fabric.device)
     prepared_at = time.perf_counter()
     progress = _fit(model, examples, recipe, out, seed=seed, fabric=fabric, resume=resume, on_epoch=on_epoch)
     trained_at = time.perf_counter()
     model.load_state_dict(progress.best_state)
     save_checkpoint(replace(checkpoint, weights=progress.best_state), out / CHECKPOINT)
-    _, test = evaluate(model, examples, subgraphs.indices("test"), recipe.training.batch_size)
+    _, test = evaluate(model, examples, dataset.subgraphs.indices("test"), recipe.training.batch_size)
     results = {
         "run": str(out),
         "dataset": dataset.name,
         "source": source,
         "recipe": recipe.name,
         "seed": seed,
-        "task": subgraphs.task,
+        "task": dataset.subgraphs.task,
         "selected_epoch": progress.best_epoch,
         "epochs": progress.epoch,
         "val": progress.best_metrics,
@@ -159,6 +128,43 @@ def train(
     write_json(results, out / RESULTS)
     (out / LAST).unlink(missing_ok=True)
     return results
+
+
+def _set_up(dataset: Dataset, recipe: Recipe, seed: int, device: torch.device) -> tuple[SubGNN, Examples, Checkpoint]:
+    """Prepare the subgraphs and make the network; the checkpoint has everything but weights."""
+    graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
+    prepared = prepare(
+        graph,
+        subgraphs.nodes,
+        channels=recipe.channels,
+        layers=recipe.model.layers,
+        settings=recipe.prepare,
+        seed=seed,
+    )
+    table = prepared.touched()
+    checkpoint = Checkpoint(
+        recipe=recipe,
+        seed=seed,
+        task=subgraphs.task,
+        classes=subgraphs.classes,
+        graph_hash=graph.content_hash,
+        table_nodes=table,
+        shared=prepared.shared,
+        weights={},
+        standards=_standards(graph, subgraphs, recipe, prepared.components),
+    )
+    rows = torch.from_numpy(node_vectors(recipe.embeddings, table, num_nodes=graph.num_nodes, seed=seed))
+    with torch.random.fork_rng():
+        torch.manual_seed(stream_key(seed, "initialisation"))
+        model = build_model(recipe, rows, table, checkpoint)
+    examples = Examples(
+        inputs=build_inputs(graph, prepared, subgraphs.nodes, table, checkpoint.standards).to(device),
+        targets=_targets(subgraphs, checkpoint.standards).to(device),
+        task=subgraphs.task,
+        train=subgraphs.indices("train"),
+        val=subgraphs.indices("val"),
+    )
+    return model, examples, checkpoint
 
 
 def _claim(out: Path, recipe: Recipe, seed: int, resume: bool) -> None:
