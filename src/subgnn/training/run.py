@@ -104,7 +104,8 @@ def train(
     trained_at = time.perf_counter()
     model.load_state_dict(progress.best_state)
     save_checkpoint(replace(checkpoint, weights=progress.best_state), out / CHECKPOINT)
-    _, test = evaluate(model, examples, dataset.subgraphs.indices("test"), recipe.training.batch_size)
+    held_out = dataset.subgraphs.indices("test")
+    test = evaluate(model, examples, held_out, recipe.training.batch_size)[1] if len(held_out) else {}
     results = {
         "run": str(out),
         "dataset": dataset.name,
@@ -133,6 +134,9 @@ def train(
 def _set_up(dataset: Dataset, recipe: Recipe, seed: int, device: torch.device) -> tuple[SubGNN, Examples, Checkpoint]:
     """Prepare the subgraphs and make the network; the checkpoint has everything but weights."""
     graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
+    for split in ("train", "val"):
+        if not len(subgraphs.indices(split)):
+            raise DataError(f"no subgraph in split '{split}'", where="train", hint="learning and selection need both")
     prepared = prepare(
         graph,
         subgraphs.nodes,

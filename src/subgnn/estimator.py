@@ -1,0 +1,123 @@
+"""SubGNN with scikit-learn's conventions, for notebooks."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from subgnn.data.dataset import Dataset
+from subgnn.data.graph import Graph
+from subgnn.data.splits import split_subgraphs
+from subgnn.data.subgraphs import SPLITS, SubgraphSet
+from subgnn.errors import DataError
+from subgnn.predict import Predictor
+from subgnn.ragged import Ragged
+from subgnn.recipes import find_recipe
+from subgnn.training.run import CHECKPOINT, train
+
+Subgraphs = SubgraphSet | Ragged | Sequence[Sequence[int]]
+
+
+class SubgraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Predicts the labels of subgraphs of one graph.
+
+    Args:
+        recipe: a recipe by name, or a .toml file.
+        settings: overrides, ``section.key=value`` each.
+        seed: of anchors, weights, batches and dropout.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        run: a folder to keep the run in; by default nothing is kept on disk.
+
+    After :meth:`fit`: ``classes_``, ``results_`` (as in run.json) and ``predictor_``.
+    """
+
+    def __init__(
+        self,
+        recipe: str = "default",
+        *,
+        settings: Sequence[str] = (),
+        seed: int = 0,
+        device: str = "auto",
+        run: str | Path | None = None,
+    ) -> None:
+        self.recipe = recipe
+        self.settings = settings
+        self.seed = seed
+        self.device = device
+        self.run = run
+
+    def fit(self, graph: Graph, subgraphs: SubgraphSet) -> Self:
+        """Train on the training split and select on validation; without splits, a fifth is set aside to select on."""
+        if subgraphs.task in ("regression", "unlabelled"):
+            raise DataError(f"the task is {subgraphs.task}", where="SubgraphClassifier", hint="classes are needed")
+        dataset = Dataset("subgraphs", graph, self._with_splits(subgraphs))
+        recipe = find_recipe(self.recipe, self.settings)
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary) / "run" if self.run is None else Path(self.run)
+            self.results_ = train(dataset, recipe, folder, seed=self.seed, device=self.device)
+            self.predictor_ = Predictor(folder / CHECKPOINT, graph.undirected())
+        self.classes_ = np.array(subgraphs.classes)
+        return self
+
+    def _with_splits(self, subgraphs: SubgraphSet) -> SubgraphSet:
+        if subgraphs.splits is not None:
+            return subgraphs
+        drawn = split_subgraphs(subgraphs, method="stratified", fractions=(0.8, 0.1, 0.1), seed=self.seed)
+        assigned = np.minimum(np.array(drawn.splits), SPLITS.index("val")).astype(np.int8)
+        return replace(subgraphs, splits=assigned)
+
+    def predict_proba(self, subgraphs: Subgraphs) -> NDArray[np.float32]:
+        """Class probabilities.
+
+        Shapes:
+            returns: (n, classes).
+        """
+        check_is_fitted(self)
+        return self.predictor_.probabilities(self._rows(subgraphs))
+
+    def predict(self, subgraphs: Subgraphs) -> NDArray[Any]:
+        """Class names (n,); for multi-label, 0 and 1 for each class (n, classes)."""
+        scores = self.predict_proba(subgraphs)
+        if self.predictor_.checkpoint.task == "multi-label":
+            return (scores > 0.5).astype(np.uint8)
+        names: NDArray[Any] = self.classes_[scores.argmax(axis=1)]
+        return names
+
+    def transform(self, subgraphs: Subgraphs) -> NDArray[np.float32]:
+        """The vector of each subgraph, as the head receives it.
+
+        Shapes:
+            returns: (n, width).
+        """
+        check_is_fitted(self)
+        return self.predictor_.embeddings(self._rows(subgraphs))
+
+    def score(self, subgraphs: SubgraphSet, y: Any = None) -> float:
+        """Accuracy on labelled subgraphs; for multi-label, all labels of a subgraph must be right.
+
+        Args:
+            y: the labels, in place of those the subgraphs carry.
+        """
+        truth = y
+        if truth is None:
+            if subgraphs.targets is None:
+                raise DataError("the subgraphs have no labels", where="score", hint="give them labels, or pass y")
+            several = subgraphs.task == "multi-label"
+            truth = subgraphs.targets if several else np.array(subgraphs.classes)[subgraphs.targets]
+        right = self.predict(subgraphs) == np.asarray(truth)
+        return float(np.mean(right.all(axis=1) if right.ndim == 2 else right))
+
+    def _rows(self, subgraphs: Subgraphs) -> Ragged:
+        if isinstance(subgraphs, SubgraphSet):
+            return subgraphs.nodes
+        if isinstance(subgraphs, Ragged):
+            return subgraphs
+        return SubgraphSet.from_lists(subgraphs, num_nodes=self.predictor_.graph.num_nodes).nodes

@@ -1,0 +1,9 @@
+"""Set-up of all tests."""
+
+from __future__ import annotations
+
+import os
+
+# Before torch and numba are imported: tests run side by side, and waiting threads would spin against each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
