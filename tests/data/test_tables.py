@@ -153,7 +153,7 @@ BAD_EDGES = {
     "row too short": (
         "u,v\na,b\nc\n",
         (),
-        ": this cannot be read as a table (CSV parse error: Expected 2 columns, got 1",
+        ": this cannot be read as a table (CSV parse error: Row #3: Expected 2 columns, got 1",
     ),
     "missing cell": ("u,v\na,b\n,c\n", (), ": row 2: no source; fill or drop empty cells"),
     "missing last cell": ("u,v\na,b\nc,\n", (), ": row 2: no target; fill or drop empty cells"),

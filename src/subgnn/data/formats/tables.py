@@ -7,6 +7,9 @@ numbers where all of them are.
 
 from __future__ import annotations
 
+import csv as plain_csv
+import gzip
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,19 +43,31 @@ def read_table(path: Path) -> pa.Table:
     try:
         if path.suffix == ".parquet":
             return _distinct(parquet.read_table(path), path)
-        tabs = path.name.endswith((".tsv", ".tsv.gz"))
-        parse = csv.ParseOptions(delimiter="\t" if tabs else ",")
-        header = csv.open_csv(path, parse_options=parse).schema.names
+        delimiter = "\t" if path.name.endswith((".tsv", ".tsv.gz")) else ","
+        parse = csv.ParseOptions(delimiter=delimiter)
         # Ids are text: 007 and 7 are two nodes, and an id as large as it likes.
-        convert = csv.ConvertOptions(column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False)
-        return _distinct(csv.read_csv(path, parse_options=parse, convert_options=convert), path)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        types = dict.fromkeys(_header(path, delimiter), pa.string())
+        convert = csv.ConvertOptions(column_types=types, strings_can_be_null=False)
+        try:
+            table = csv.read_csv(path, parse_options=parse, convert_options=convert)
+        except pa.ArrowInvalid:
+            # One thread knows which row is wrong.
+            alone = csv.ReadOptions(use_threads=False)
+            table = csv.read_csv(path, read_options=alone, parse_options=parse, convert_options=convert)
+        return _distinct(table, path)
+    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, zlib.error, plain_csv.Error) as error:
         reason = _reason(error)
         raise DataError(
             f"this cannot be read as a table ({reason})",
             where=str(path),
             hint="accepted: CSV with a header, or Parquet",
         ) from None
+
+
+def _header(path: Path, delimiter: str) -> list[str]:
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
+        return next(plain_csv.reader(file, delimiter=delimiter), [])
 
 
 def _distinct(table: pa.Table, path: Path) -> pa.Table:
