@@ -1,4 +1,4 @@
-"""phi: the six samplers of anchor patches (paper, section 4.2; SPEC section 2).
+"""phi: the six samplers of anchor patches (paper, section 4.2).
 
 Shared anchors (position border, structure) belong to the model: they are a function of the graph and the seed. Own
 anchors (position internal, neighborhood) are a function of the seed and of the node set they are drawn for, so they do

@@ -46,7 +46,7 @@ class ChannelSettings:
 
     @property
     def shared(self) -> bool:
-        """Whether all subgraphs share the anchors (SPEC section 2)."""
+        """Whether all subgraphs share the anchors (paper, section 4.2)."""
         return self.kind == "structure" or (self.kind, self.side) == ("position", "border")
 
 
@@ -85,7 +85,7 @@ class EmbeddingSettings:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """The network (SPEC sections 3 to 5).
+    """The network (paper, section 4).
 
     initial says whether z^(0) takes part in the result, as in the paper; without it, a network on random embeddings has
     less to learn by heart.

@@ -1,4 +1,4 @@
-"""gamma: how near a component is to an anchor (paper, section 4.2; SPEC section 4).
+"""gamma: how near a component is to an anchor (paper, section 4.2).
 
 Position and neighborhood: with d the hop distance in G, gamma = 1 / (1 + mean of d(u, a) over u in c). A node that
 cannot reach the anchor contributes nothing: the mean is over those that do, and gamma is multiplied by their fraction;

@@ -1,4 +1,4 @@
-"""The factored network against the naive one, and the invariances of SPEC."""
+"""The factored network against the naive one, and what must not change its answers."""
 
 from __future__ import annotations
 

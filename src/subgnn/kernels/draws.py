@@ -78,7 +78,7 @@ def node_set_keys(key: int, rows: Ragged) -> Array:
     """One 64-bit key per node set, a function of ``key`` and of the set alone (rows are sorted).
 
     A subgraph's own anchors are drawn under such a key, so a prediction depends neither on the batch nor on the order
-    of lines (SPEC section 2).
+    of lines.
 
     Shapes:
         returns: (rows,) uint64.

@@ -1,4 +1,4 @@
-"""One layer of one subchannel (paper, section 4.1; SPEC section 5), without ever building its messages.
+"""One layer of one subchannel (paper, section 4.1), without ever building its messages.
 
 For component c and anchors i = 1..n_A with vectors a_i and similarities gamma_ci:
 

@@ -1,4 +1,4 @@
-"""Loss and metrics, by task (SPEC section 8)."""
+"""Loss and metrics, by task."""
 
 from __future__ import annotations
 
