@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -84,7 +83,7 @@ class Predictor:
         checkpoint = self.checkpoint
         rows = node_vectors(checkpoint.recipe.embeddings, table, num_nodes=self.graph.num_nodes, seed=checkpoint.seed)
         rows[np.searchsorted(table, checkpoint.table_nodes)] = checkpoint.weights["table"].numpy()
-        model = build_model(checkpoint.recipe, torch.from_numpy(rows), table, checkpoint)
+        model = build_model(checkpoint, torch.from_numpy(rows), table)
         own = {k: v for k, v in model.state_dict().items() if k == "table" or _is_place(k)}
         model.load_state_dict(own | {k: v for k, v in checkpoint.weights.items() if k != "table" and not _is_place(k)})
         return model.to(self.device).eval()
@@ -95,9 +94,9 @@ def _is_place(name: str) -> bool:
     return name.startswith(("anchor_nodes.", "walks."))
 
 
-def build_model(recipe: Any, rows: torch.Tensor, table: NDArray[np.int32], checkpoint: Any) -> SubGNN:
-    """The network of a recipe; ``checkpoint`` has its task, classes, anchors and standards."""
-    standards: dict[str, Standard] = checkpoint.standards
+def build_model(checkpoint: Checkpoint, rows: torch.Tensor, table: NDArray[np.int32]) -> SubGNN:
+    """A fresh network of a checkpoint's recipe, task, classes and anchors, over a table of node vectors."""
+    recipe, standards = checkpoint.recipe, checkpoint.standards
     return SubGNN(
         rows,
         table,

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 Reduction = Literal["sum", "mean", "max", "attention"]
 
 
-def segment_reduce(values: Tensor, owner: Tensor, count: int, how: Literal["sum", "mean", "max"]) -> Tensor:
-    """Reduce rows that belong to the same owner; every owner has at least one.
+def segment_reduce(values: Tensor, owner: Tensor, count: int, how: str) -> Tensor:
+    """The sum, mean or max of the rows that belong to the same owner; every owner has at least one.
 
     Shapes:
         values: (rows, d). owner: (rows,). returns: (count, d).
@@ -37,8 +37,7 @@ class Readout(nn.Module):
     def forward(self, z: Tensor, subgraph: Tensor, count: int) -> Tensor:
         """Shapes: z: (C, d). subgraph: (C,). returns: (count, d)."""
         if self.attend is None:
-            how = self.how
-            return segment_reduce(z, subgraph, count, how)  # type: ignore[arg-type]
+            return segment_reduce(z, subgraph, count, self.how)
         logits = self.attend(z)
         highest = segment_reduce(logits, subgraph, count, "max")[subgraph]
         weights = torch.exp(logits - highest.detach())

@@ -160,7 +160,7 @@ def _set_up(dataset: Dataset, recipe: Recipe, seed: int, device: torch.device) -
     rows = torch.from_numpy(node_vectors(recipe.embeddings, table, num_nodes=graph.num_nodes, seed=seed))
     with torch.random.fork_rng():
         torch.manual_seed(stream_key(seed, "initialisation"))
-        model = build_model(recipe, rows, table, checkpoint)
+        model = build_model(checkpoint, rows, table)
     examples = Examples(
         inputs=build_inputs(graph, prepared, subgraphs.nodes, table, checkpoint.standards).to(device),
         targets=_targets(subgraphs, checkpoint.standards).to(device),
