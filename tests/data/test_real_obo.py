@@ -94,6 +94,7 @@ def test_lines_are_numbered_and_blank_ones_pass(tmp_path: Path) -> None:
         (gzip.compress(b"a line\n" * 1000)[:-12], "the gzip file ends too early"),
         (b"\x1f\x8b\x08\x00 no gzip at all", "a damaged gzip file"),
     ],
+    ids=["no text", "long line", "cut gzip", "no gzip"],
 )
 def test_what_cannot_be_read_says_where(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "x.txt"
