@@ -1,0 +1,183 @@
+"""A bidirectional LSTM over walks of unequal length, in packed form: no step is padding.
+
+Walks lie in order of falling length; the nodes at step t of all walks that have one stand together, so that the steps
+of a batch are consecutive blocks of falling size (:class:`torch.nn.utils.rnn.PackedSequence`).
+
+On a CPU in single precision the steps are computed by compiled loops, with two savings that change no number beyond
+rounding: inputs are projected once for each distinct node, not for each step, and everything between two matrix
+products is one pass over the data. Directions and blocks of walks are shared out among threads that sleep while they
+wait. Elsewhere :class:`torch.nn.LSTM` computes them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from subgnn.kernels.lstm import step_backward, step_forward, sum_rows
+
+_Task = Callable[[int, tuple[int, int]], None]
+_MOST_THREADS = 8  # beyond these, handing out the work costs more than it saves
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Picking:
+    """Which row each step stands on, and the steps of each row.
+
+    Shapes:
+        rows: (steps,) int64. order: (steps,) int64. offsets: (R + 1,) int64.
+    """
+
+    rows: NDArray[np.int64]
+    order: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: NDArray[np.int64], count: int) -> Picking:
+        """For steps on ``count`` rows."""
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))])
+        return cls(rows, np.argsort(rows, kind="stable"), offsets.astype(np.int64))
+
+
+def lstm_states(lstm: nn.LSTM, inputs: Tensor, picking: Picking, places: Tensor, sizes: Tensor) -> Tensor:
+    """Hidden states of both directions at every step.
+
+    Args:
+        lstm: bidirectional; its dropout acts between its layers, in training.
+        inputs: vectors of the distinct nodes.
+        picking: which of them each step stands on.
+        places: the same as a tensor, on the device of the inputs.
+        sizes: how many walks have a step t, on the CPU.
+
+    Shapes:
+        inputs: (R, d). places: (steps,). sizes: (longest,). returns: (steps, 2 d).
+    """
+    if inputs.device.type != "cpu" or inputs.dtype != torch.float32 or torch.is_autocast_enabled("cpu"):
+        states: Tensor = lstm(PackedSequence(inputs[places], sizes))[0].data
+        return states
+    lengths = sizes.tolist()
+    for layer in range(lstm.num_layers):
+        projected, w_state = [], []
+        for suffix in (f"_l{layer}", f"_l{layer}_reverse"):
+            bias = getattr(lstm, "bias_ih" + suffix) + getattr(lstm, "bias_hh" + suffix)
+            projected.append(torch.addmm(bias, inputs, getattr(lstm, "weight_ih" + suffix).T))
+            w_state.append(getattr(lstm, "weight_hh" + suffix))
+        inputs = _Layer.apply(*projected, *w_state, picking, lengths)  # type: ignore[no-untyped-call]
+        if layer + 1 < lstm.num_layers:
+            inputs = nn.functional.dropout(inputs, lstm.dropout, lstm.training)
+            picking = Picking.of(np.arange(len(inputs)), len(inputs))
+    return inputs
+
+
+class _Layer(torch.autograd.Function):
+    """All steps of both directions of one layer."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, ahead: Tensor, back: Tensor, w_ahead: Tensor, w_back: Tensor, picking: Picking, lengths: list[int]
+    ) -> Tensor:
+        d, steps = w_ahead.shape[1], sum(lengths)
+        # Of each direction: h, c, tanh(c) and the gates, for every step.
+        kept = [[ahead.new_empty(steps, width * d) for width in (1, 1, 1, 4)] for _ in range(2)]
+        blocks = _blocks(lengths)
+
+        def run(reverse: int, block: tuple[int, int]) -> None:
+            projected, w_state = (back, w_back) if reverse else (ahead, w_ahead)
+            h, c, tanh_c, gates = kept[reverse]
+            p = projected.detach().numpy()
+            for now, before in _order(lengths, block, bool(reverse)):
+                recurrent = h[before] @ w_state.T
+                written = (gates[now].numpy(), c[now].numpy(), tanh_c[now].numpy(), h[now].numpy())
+                step_forward(p, picking.rows[now], recurrent.numpy(), c[before].numpy(), *written)
+
+        _in_threads([(run, reverse, block) for reverse in (0, 1) for block in blocks])
+        ctx.save_for_backward(w_ahead, w_back, *kept[0], *kept[1])
+        ctx.layout = (picking, lengths, blocks, len(ahead))
+        return torch.cat([kept[0][0], kept[1][0]], dim=1)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        w_ahead, w_back, *kept = ctx.saved_tensors
+        picking, lengths, blocks, count = ctx.layout
+        d = w_ahead.shape[1]
+        grad_gates = [torch.empty_like(kept[3]) for _ in range(2)]
+        grad_w = {(reverse, block): torch.zeros_like(w_ahead) for reverse in (0, 1) for block in blocks}
+
+        def run(reverse: int, block: tuple[int, int]) -> None:
+            w_state = w_back if reverse else w_ahead
+            h, c, tanh_c, gates = kept[4 * reverse : 4 * reverse + 4]
+            grad_h = grads[0][:, reverse * d : reverse * d + d].contiguous()
+            after_h, after_c = grad_h[:0], grad_h[:0]
+            for now, before in reversed(_order(lengths, block, bool(reverse))):
+                grad_c, out = torch.empty_like(h[now]), grad_gates[reverse][now]
+                arrays = (grad_h[now], after_h, after_c, gates[now], c[before], tanh_c[now], out, grad_c)
+                step_backward(*(array.numpy() for array in arrays))
+                continued = before.stop - before.start
+                grad_w[reverse, block].addmm_(out[:continued].T, h[before])
+                after_h, after_c = out[:continued] @ w_state, grad_c[:continued]
+
+        _in_threads([(run, reverse, block) for reverse in (0, 1) for block in blocks])
+        grad_projected = [grad_gates[0].new_empty(count, 4 * d) for _ in range(2)]
+
+        def gather(reverse: int, block: tuple[int, int]) -> None:
+            values, out = grad_gates[reverse].numpy(), grad_projected[reverse].numpy()
+            sum_rows(values, picking.order, picking.offsets, *block, out)
+
+        _in_threads([(gather, reverse, block) for reverse in (0, 1) for block in _even(count, len(blocks))])
+        of_w = [torch.stack([grad_w[reverse, block] for block in blocks]).sum(dim=0) for reverse in (0, 1)]
+        return (*grad_projected, *of_w, None, None)
+
+
+def _even(items: int, parts: int) -> list[tuple[int, int]]:
+    return list(pairwise(items * i // parts for i in range(parts + 1)))
+
+
+def _blocks(lengths: list[int]) -> list[tuple[int, int]]:
+    """Ranges of walks: with both directions, one for each thread."""
+    return _even(lengths[0] if lengths else 0, max(1, min(torch.get_num_threads(), _MOST_THREADS) // 2))
+
+
+def _order(lengths: list[int], block: tuple[int, int], reverse: bool) -> list[tuple[slice, slice]]:
+    """For each step in the order of computation, the rows of the block's walks, and of the states they continue."""
+    first = 0
+    rows = []
+    for length in lengths:
+        rows.append((first + min(block[0], length), first + min(block[1], length)))
+        first += length
+    found, before = [], (0, 0)
+    for begin, end in reversed(rows) if reverse else rows:
+        continued = min(end - begin, before[1] - before[0])
+        found.append((slice(begin, end), slice(before[0], before[0] + continued)))
+        before = (begin, end)
+    return found
+
+
+@torch.no_grad()
+def _in_threads(tasks: list[tuple[_Task, int, tuple[int, int]]]) -> None:
+    if torch.get_num_threads() == 1:
+        for run, reverse, block in tasks:
+            run(reverse, block)
+        return
+    for done in [_pool().submit(torch.no_grad()(run), reverse, block) for run, reverse, block in tasks]:
+        done.result()
+
+
+@lru_cache(maxsize=1)
+def _pool() -> ThreadPoolExecutor:
+    """Threads whose own matrix products use one thread each."""
+    return ThreadPoolExecutor(_MOST_THREADS, "subgnn-lstm", initializer=torch.set_num_threads, initargs=(1,))
+
+
+# A forked child has none of its parent's threads.
+os.register_at_fork(after_in_child=_pool.cache_clear)
