@@ -110,7 +110,10 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """How the network is fitted."""
+    """How the network is fitted.
+
+    cuda_graph says whether steps on a GPU are captured once and replayed; it changes no number beyond rounding.
+    """
 
     epochs: int = 200
     batch_size: int = 64
@@ -121,6 +124,7 @@ class TrainingSettings:
     schedule: Literal["constant", "cosine"] = "constant"
     class_weights: bool = False
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
+    cuda_graph: bool = True
 
 
 @dataclass(frozen=True, slots=True)

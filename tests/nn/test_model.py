@@ -102,7 +102,21 @@ def test_logits_do_not_depend_on_the_batch():
     inputs = Inputs(prepared, nodes)
     whole = model(double(inputs.whole))
     for rows in ([2], [4, 0], [3, 3, 1], [0, 1, 2, 3, 4]):
-        torch.testing.assert_close(model(double(inputs.batch(torch.tensor(rows)))), whole[rows], rtol=0, atol=1e-12)
+        torch.testing.assert_close(model(double(inputs.batch(np.array(rows)))), whole[rows], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("readout", ["sum", "mean", "max", "attention"])
+def test_filling_a_batch_up_to_fixed_shapes_changes_nothing(readout):
+    _, prepared = prepare_example(5)
+    model, nodes = build_model(prepared, norm="batch", readout=readout, size_aware=True)
+    inputs = Inputs(prepared, nodes)
+    room = inputs.room(3)
+    for rows in ([2, 4, 0], [3, 3, 1]):
+        plain = model(double(inputs.batch(np.array(rows))))
+        choice = inputs.choose(np.array(rows), room)
+        assert [len(t) for t in choice.tensors] == [3, room.components, room.components, room.nodes, room.components]
+        filled = model(double(inputs.pick(choice)))
+        torch.testing.assert_close(filled, plain, rtol=0, atol=1e-12)
 
 
 def test_new_subgraphs_get_the_numbers_they_would_have_had_in_training():

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from torch.nn.utils.rnn import PackedSequence
 
 from subgnn import Ragged
-from subgnn.nn.patch_encoder import PatchEncoder, Walks
-from subgnn.nn.walk_lstm import lstm_states
+from subgnn.nn import walk_lstm
+from subgnn.nn.patch_encoder import PatchEncoder
+from subgnn.nn.walk_lstm import Walks, lstm_states
 
 DIM = 5
 
@@ -28,13 +29,13 @@ def states_and_gradients(lstm: torch.nn.LSTM, walks: Walks, dtype: torch.dtype) 
     lstm = lstm.to(dtype)
     lstm.zero_grad()
     table = torch.linspace(-2, 2, 9 * DIM).sin().reshape(9, DIM).to(dtype).requires_grad_()
-    states = lstm_states(lstm, table[walks.nodes], walks.picking, walks.places, walks.sizes)
+    states = lstm_states(lstm, table, walks)
     weights = torch.linspace(0, 3, states.numel()).cos().reshape(states.shape).to(dtype)
     (states * weights).sum().backward()
     return [states.detach(), table.grad, *(p.grad.clone() for p in lstm.parameters())]
 
 
-@settings(deadline=None)
+@settings(deadline=None, derandomize=True)
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=9).filter(any), st.integers(1, 2), st.sampled_from([1, 2, 5]))
 def test_states_and_gradients_equal_torch(lengths: list[int], layers: int, threads: int) -> None:
     before = torch.get_num_threads()
@@ -51,13 +52,32 @@ def test_states_and_gradients_equal_torch(lengths: list[int], layers: int, threa
         torch.testing.assert_close(a.double(), b, rtol=1e-5, atol=2e-6)
 
 
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=9).filter(any), st.integers(1, 2))
+@settings(deadline=None, derandomize=True, max_examples=30)
+def test_the_way_of_a_gpu_equals_torch(lengths: list[int], layers: int) -> None:
+    """The loop for GPUs, with its fused cell in plain operations here."""
+    torch.manual_seed(0)
+    lstm = torch.nn.LSTM(DIM, DIM, num_layers=layers, bidirectional=True).double()
+    walks, table = walks_of(lengths), torch.randn(9, DIM, dtype=torch.float64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(walk_lstm, "_fused_cell", plain_cell)
+        ours = walk_lstm._fused(lstm, table[walks.nodes], walks)
+    torch.testing.assert_close(ours, lstm_states(lstm, table, walks), rtol=1e-12, atol=1e-12)
+
+
+def plain_cell(arrived: torch.Tensor, recurrent: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    i, f, g, o = (arrived + recurrent).chunk(4, dim=1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
 def test_large_inputs_saturate_and_stay_finite() -> None:
     torch.manual_seed(0)
     lstm = torch.nn.LSTM(DIM, DIM, bidirectional=True)
     walks = walks_of([4, 3])
     table = 1e4 * torch.randn(9, DIM)
-    ours = lstm_states(lstm, table[walks.nodes], walks.picking, walks.places, walks.sizes)
-    theirs = lstm.double()(PackedSequence(table[walks.nodes].double()[walks.places], walks.sizes))[0].data
+    ours = lstm_states(lstm, table, walks)
+    theirs = lstm.double()(PackedSequence(table[walks.nodes].double()[walks.places], torch.tensor(walks.sizes)))[0].data
     torch.testing.assert_close(ours.double(), theirs, rtol=1e-5, atol=1e-6)
 
 
@@ -100,7 +120,7 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
         child = os.fork()
         if child == 0:
             with torch.no_grad():
-                lstm_states(lstm, torch.randn(len(walks.nodes), DIM), walks.picking, walks.places, walks.sizes)
+                lstm_states(lstm, torch.randn(9, DIM), walks)
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
     finally:

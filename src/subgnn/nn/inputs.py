@@ -41,6 +41,7 @@ class Batch:
         nodes: (component nodes,) int64 places in the table. node_starts: (C,) int64, where each component begins.
         sizes: (C,) nodes of each component. subgraph: (C,) int64. num_subgraphs: n.
         channels: [layer][channel]. component_stats: (C, F) or None. subgraph_stats: (n, F') or None.
+        spare: 1 where components beyond the subgraphs' own were added to fill fixed shapes; they belong to subgraph n.
     """
 
     nodes: Tensor
@@ -51,6 +52,7 @@ class Batch:
     channels: list[list[ChannelBatch]]
     component_stats: Tensor | None = None
     subgraph_stats: Tensor | None = None
+    spare: int = 0
 
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on a device."""
@@ -87,11 +89,11 @@ class Inputs:
     ) -> None:
         components = prepared.components
         places = _places(components.nodes.values, table)
-        self.first = torch.from_numpy(np.concatenate([[0], np.cumsum(components.counts)]))
-        self.node_first = torch.from_numpy(np.array(components.nodes.offsets))
+        self.first = np.concatenate([[0], np.cumsum(components.counts)])
+        self.node_first = np.array(components.nodes.offsets)
         self.whole = Batch(
             nodes=places,
-            node_starts=self.node_first[:-1],
+            node_starts=torch.from_numpy(self.node_first[:-1]),
             sizes=torch.from_numpy(components.nodes.lengths),
             subgraph=torch.from_numpy(components.subgraph),
             num_subgraphs=len(components.counts),
@@ -106,25 +108,77 @@ class Inputs:
     def to(self, device: torch.device | str) -> Inputs:
         """Move all tensors to a device, in place."""
         self.whole = self.whole.to(device)
-        self.first, self.node_first = self.first.to(device), self.node_first.to(device)
         return self
 
-    def batch(self, rows: Tensor) -> Batch:
+    def batch(self, rows: NDArray[np.int64]) -> Batch:
         """The chosen subgraphs, in the given order."""
-        whole = self.whole
+        return self.pick(self.choose(rows).to(self.whole.nodes.device))
+
+    def choose(self, rows: NDArray[np.int64], room: Room | None = None) -> Choice:
+        """Where the chosen subgraphs lie; with ``room``, filled up to fixed shapes."""
         components, owner = _spans(self.first, rows)
-        node_places, _ = _spans(self.node_first, components)
-        sizes = whole.sizes[components]
+        places, _ = _spans(self.node_first, components)
+        starts = np.concatenate([[0], np.cumsum(np.diff(self.node_first)[components])])[:-1]
+        if room is not None:
+            # The first added component holds all added nodes.
+            filler = room.components - len(components)
+            owner = np.concatenate([owner, np.full(filler, len(rows))])
+            components = np.concatenate([components, np.zeros(filler, np.int64)])
+            starts = np.concatenate([starts, [len(places)], np.full(filler - 1, room.nodes)])
+            places = np.concatenate([places, np.zeros(room.nodes - len(places), np.int64)])
+        tensors = (torch.from_numpy(np.asarray(a, np.int64)) for a in (rows, components, owner, places, starts))
+        return Choice(tuple(tensors), spare=int(room is not None))
+
+    def pick(self, choice: Choice) -> Batch:
+        """The chosen subgraphs as tensors; shapes follow the choice's alone, and nothing waits for the device."""
+        whole, (rows, components, owner, places, starts) = self.whole, choice.tensors
         return Batch(
-            nodes=whole.nodes[node_places],
-            node_starts=torch.cumsum(sizes, 0) - sizes,
-            sizes=sizes,
+            nodes=whole.nodes[places],
+            node_starts=starts,
+            sizes=whole.sizes[components],
             subgraph=owner,
             num_subgraphs=len(rows),
             channels=[[channel.take(components) for channel in layer] for layer in whole.channels],
             component_stats=None if whole.component_stats is None else whole.component_stats[components],
             subgraph_stats=None if whole.subgraph_stats is None else whole.subgraph_stats[rows],
+            spare=choice.spare,
         )
+
+    def room(self, count: int) -> Room:
+        """What any ``count`` subgraphs fit into, with one component to spare."""
+        components = np.diff(self.first)
+        nodes = np.diff(self.node_first[self.first])
+        largest = (int(np.sort(sizes)[-count:].sum()) for sizes in (components, nodes))
+        return Room(next(largest) + 1, next(largest))
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Fixed shapes: how many components and component nodes there is room for."""
+
+    components: int
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """Where the subgraphs of a batch lie in all of them.
+
+    Shapes:
+        tensors: rows (n,), components (C,), owner (C,), places (component nodes,), starts (C,).
+    """
+
+    tensors: tuple[Tensor, ...]
+    spare: int
+
+    @property
+    def rows(self) -> Tensor:
+        """(n,): which subgraphs."""
+        return self.tensors[0]
+
+    def to(self, device: torch.device | str) -> Choice:
+        """The same choice on a device."""
+        return Choice(tuple(tensor.to(device, non_blocking=True) for tensor in self.tensors), self.spare)
 
 
 def _places(nodes: NDArray[Any], table: NDArray[np.int32]) -> Tensor:
@@ -139,10 +193,9 @@ def _channel(inputs: Any, table: NDArray[np.int32]) -> ChannelBatch:
     return ChannelBatch(torch.from_numpy(inputs.nearness.distance), torch.from_numpy(inputs.nearness.reached), own)
 
 
-def _spans(first: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+def _spans(first: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """All items of the chosen rows of a ragged layout, and for each the place of its row in ``rows``."""
-    begin, lengths = first[rows], first[rows + 1] - first[rows]
-    owner = torch.repeat_interleave(torch.arange(len(rows), device=rows.device), lengths)
-    ends = torch.cumsum(lengths, 0)
-    within = torch.arange(len(owner), device=rows.device) - (ends - lengths)[owner]
-    return begin[owner] + within, owner
+    lengths = first[rows + 1] - first[rows]
+    owner = np.repeat(np.arange(len(rows)), lengths)
+    within = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return first[rows][owner] + within, owner

@@ -19,9 +19,10 @@ from subgnn.config import ChannelSettings, ModelSettings
 from subgnn.nn.head import Head
 from subgnn.nn.inputs import Batch
 from subgnn.nn.layer import SubchannelLayer
-from subgnn.nn.patch_encoder import PatchEncoder, Walks
+from subgnn.nn.patch_encoder import PatchEncoder
 from subgnn.nn.readout import Readout
 from subgnn.nn.similarity import ClosedSimilarity, LearnedSimilarity
+from subgnn.nn.walk_lstm import Walks
 from subgnn.ragged import Ragged
 
 
@@ -127,6 +128,7 @@ class SubGNN(nn.Module):
         Shapes:
             returns: (n, width).
         """
+        n = batch.num_subgraphs
         z = [self.component_vectors(batch)]  # (C, d)
         states = [z[0] for _ in self.channels]
         for layer, inputs, anchors in zip(self.layers, batch.channels, self.anchor_vectors(), strict=True):
@@ -146,7 +148,7 @@ class SubGNN(nn.Module):
             z = z[1:]
         if batch.component_stats is not None:
             z.append(batch.component_stats)
-        vectors = [self.readout(torch.cat(z, dim=1), batch.subgraph, batch.num_subgraphs)]
+        vectors = [self.readout(torch.cat(z, dim=1), batch.subgraph, n + batch.spare)[:n]]
         if self.settings.size_aware:
             vectors.append(self._sizes(batch))
         if batch.subgraph_stats is not None:
@@ -165,8 +167,8 @@ class SubGNN(nn.Module):
 
     def _sizes(self, batch: Batch) -> Tensor:
         counts = torch.stack([torch.ones_like(batch.sizes), batch.sizes], dim=1).to(self.table.dtype)
-        totals = counts.new_zeros(batch.num_subgraphs, 2).index_add(0, batch.subgraph, counts)
-        return torch.log(totals)
+        totals = counts.new_zeros(batch.num_subgraphs + batch.spare, 2).index_add(0, batch.subgraph, counts)
+        return torch.log(totals[: batch.num_subgraphs])
 
 
 class AnchorNodes(nn.Module):

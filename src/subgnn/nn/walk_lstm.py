@@ -6,7 +6,8 @@ of a batch are consecutive blocks of falling size (:class:`torch.nn.utils.rnn.Pa
 On a CPU in single precision the steps are computed by compiled loops, with two savings that change no number beyond
 rounding: inputs are projected once for each distinct node, not for each step, and everything between two matrix
 products is one pass over the data. Directions and blocks of walks are shared out among threads that sleep while they
-wait. Elsewhere :class:`torch.nn.LSTM` computes them.
+wait. On a GPU both directions advance together: the second reads each walk from its end, so that equally many walks
+are left in both. Elsewhere, and in mixed precision, :class:`torch.nn.LSTM` computes them.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from subgnn.kernels.lstm import step_backward, step_forward, sum_rows
+from subgnn.ragged import Ragged
 
 _Task = Callable[[int, tuple[int, int]], None]
 _MOST_THREADS = 8  # beyond these, handing out the work costs more than it saves
@@ -50,30 +52,116 @@ class Picking:
         return cls(rows, np.argsort(rows, kind="stable"), offsets.astype(np.int64))
 
 
-def lstm_states(lstm: nn.LSTM, inputs: Tensor, picking: Picking, places: Tensor, sizes: Tensor) -> Tensor:
+class Walks(nn.Module):
+    """Walks as buffers, packed: all first steps, then all second steps, and so on; longer walks first.
+
+    Args:
+        rows: the walks of all patches, as places in the node table; empty ones are left out.
+        per_patch: how many walks a patch has.
+
+    Shapes:
+        nodes: (R,) places in the table of the distinct nodes of all walks. places: (steps,) which of them each step
+        stands on. back: (steps,) the step of the same walk that is as far from its end. owner: (steps,) the patch of
+        each step. sizes: how many walks have a step t.
+    """
+
+    nodes: Tensor
+    places: Tensor
+    back: Tensor
+    owner: Tensor
+
+    def __init__(self, rows: Ragged, per_patch: int) -> None:
+        super().__init__()
+        self.num_patches = len(rows) // per_patch
+        longest_first = np.argsort(-rows.lengths, kind="stable")
+        lengths = rows.lengths[longest_first]
+        self.sizes = [int((lengths > t).sum()) for t in range(int(lengths.max(initial=0)))]
+        walks = [longest_first[:size] for size in self.sizes]
+        steps = [rows.values[rows.offsets[walk] + t] for t, walk in enumerate(walks)]
+        nodes, places = np.unique(_joined(steps), return_inverse=True)
+        first = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+        # Step t of the w-th longest walk lies at first[t] + w.
+        back = [first[lengths[:size] - 1 - t] + np.arange(size) for t, size in enumerate(self.sizes)]
+        self.picking = Picking.of(places.astype(np.int64), len(nodes))
+        self.register_buffer("nodes", torch.from_numpy(nodes.astype(np.int64)))
+        self.register_buffer("places", torch.from_numpy(self.picking.rows))
+        self.register_buffer("back", torch.from_numpy(_joined(back)))
+        self.register_buffer("owner", torch.from_numpy(_joined(walks) // per_patch))
+
+
+def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate([np.empty(0, np.int64), *parts]).astype(np.int64)
+
+
+def lstm_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
     """Hidden states of both directions at every step.
 
     Args:
         lstm: bidirectional; its dropout acts between its layers, in training.
-        inputs: vectors of the distinct nodes.
-        picking: which of them each step stands on.
-        places: the same as a tensor, on the device of the inputs.
-        sizes: how many walks have a step t, on the CPU.
+        table: node vectors.
 
     Shapes:
-        inputs: (R, d). places: (steps,). sizes: (longest,). returns: (steps, 2 d).
+        table: (T, d). returns: (steps, 2 d).
     """
-    if inputs.device.type != "cpu" or inputs.dtype != torch.float32 or torch.is_autocast_enabled("cpu"):
-        states: Tensor = lstm(PackedSequence(inputs[places], sizes))[0].data
-        return states
-    lengths = sizes.tolist()
+    inputs = table[walks.nodes]
+    plain = not torch.is_autocast_enabled(inputs.device.type)
+    if plain and inputs.device.type == "cpu" and inputs.dtype == torch.float32:
+        return _compiled(lstm, inputs, walks)
+    if plain and inputs.device.type == "cuda":
+        return _fused(lstm, inputs, walks)
+    packed = PackedSequence(inputs[walks.places], torch.tensor(walks.sizes))
+    states: Tensor = lstm(packed)[0].data
+    return states
+
+
+def _weights(lstm: nn.LSTM, layer: int) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """For each direction, the weights of the input and of the state, and the bias."""
+    found = []
+    for suffix in (f"_l{layer}", f"_l{layer}_reverse"):
+        bias = getattr(lstm, "bias_ih" + suffix) + getattr(lstm, "bias_hh" + suffix)
+        found.append((getattr(lstm, "weight_ih" + suffix), getattr(lstm, "weight_hh" + suffix), bias))
+    return found
+
+
+def _fused(lstm: nn.LSTM, inputs: Tensor, walks: Walks) -> Tensor:
+    """On a GPU: both directions of a step are one product and one kernel."""
+    places = walks.places
     for layer in range(lstm.num_layers):
-        projected, w_state = [], []
-        for suffix in (f"_l{layer}", f"_l{layer}_reverse"):
-            bias = getattr(lstm, "bias_ih" + suffix) + getattr(lstm, "bias_hh" + suffix)
-            projected.append(torch.addmm(bias, inputs, getattr(lstm, "weight_ih" + suffix).T))
-            w_state.append(getattr(lstm, "weight_hh" + suffix))
-        inputs = _Layer.apply(*projected, *w_state, picking, lengths)  # type: ignore[no-untyped-call]
+        (w_ahead, u_ahead, b_ahead), (w_back, u_back, b_back) = _weights(lstm, layer)
+        ahead = torch.addmm(b_ahead, inputs, w_ahead.T)[places]  # (steps, 4 d)
+        back = torch.addmm(b_back, inputs, w_back.T)[places[walks.back]]
+        u = torch.stack([u_ahead.T, u_back.T])  # (2, d, 4 d)
+        h, c, states, first = u.new_zeros(2, 0, u.shape[1]), u.new_zeros(2, 0, u.shape[1]), [], 0
+        for size in walks.sizes:
+            arrived = torch.stack([ahead[first : first + size], back[first : first + size]])
+            if first == 0:
+                recurrent, c = torch.zeros_like(arrived), u.new_zeros(2, size, u.shape[1])
+            else:
+                recurrent = torch.bmm(h[:, :size], u)
+            cell = _fused_cell(arrived.flatten(0, 1), recurrent.flatten(0, 1), c[:, :size].flatten(0, 1))
+            h, c = cell[0].view(2, size, -1), cell[1].view(2, size, -1)
+            states.append(h)
+            first += size
+        both = torch.cat(states, dim=1)  # (2, steps, d)
+        inputs = torch.cat([both[0], both[1][walks.back]], dim=1)
+        if layer + 1 < lstm.num_layers:
+            inputs = nn.functional.dropout(inputs, lstm.dropout, lstm.training)
+            places = torch.arange(len(inputs), device=inputs.device)
+    return inputs
+
+
+def _fused_cell(arrived: Tensor, recurrent: Tensor, c: Tensor) -> Any:
+    """State and cell after one step: the kernel that :class:`torch.nn.LSTMCell` uses on a GPU."""
+    return torch.ops.aten._thnn_fused_lstm_cell(arrived, recurrent, c)
+
+
+def _compiled(lstm: nn.LSTM, inputs: Tensor, walks: Walks) -> Tensor:
+    picking = walks.picking
+    for layer in range(lstm.num_layers):
+        both = _weights(lstm, layer)
+        projected = [torch.addmm(bias, inputs, w.T) for w, _, bias in both]
+        states = [u for _, u, _ in both]
+        inputs = _Layer.apply(*projected, *states, picking, walks.sizes)  # type: ignore[no-untyped-call]
         if layer + 1 < lstm.num_layers:
             inputs = nn.functional.dropout(inputs, lstm.dropout, lstm.training)
             picking = Picking.of(np.arange(len(inputs)), len(inputs))

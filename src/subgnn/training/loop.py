@@ -25,6 +25,7 @@ from subgnn.errors import UserError
 from subgnn.nn import Inputs, SubGNN
 from subgnn.rng import stream, stream_key
 from subgnn.training.metrics import loss, metrics
+from subgnn.training.steps import GraphedSteps, Steps
 
 State = dict[str, Any]
 
@@ -68,12 +69,13 @@ def fit(
         resume: what ``state()`` gave ``after_epoch`` in an earlier run.
         after_epoch: called with the epoch's record, the progress, and a function that gives all state.
     """
-    optimizer = torch.optim.Adam(
-        [p for p in model.parameters() if p.requires_grad], lr=settings.lr, weight_decay=settings.weight_decay
-    )
+    graphed = settings.cuda_graph and fabric.device.type == "cuda" and settings.precision != "16-mixed"
+    optimizer = _optimizer(model, settings, fabric.device, graphed)
     wrapped, optimizer = fabric.setup(model, optimizer)
     wrapped.mark_forward_method("embed")
     weights = _class_weights(examples, settings).to(fabric.device) if settings.class_weights else None
+    plain = Steps(wrapped, optimizer, examples.inputs, examples.targets, examples.task, settings, weights, fabric)
+    step = GraphedSteps(plain) if graphed else plain
     progress = Progress()
     if resume is not None:
         model.load_state_dict(resume["model"])
@@ -87,9 +89,8 @@ def fit(
     with torch.random.fork_rng(devices=[fabric.device] if fabric.device.type == "cuda" else []):
         for epoch in range(progress.epoch, settings.epochs):
             begin = time.perf_counter()
-            for group in optimizer.param_groups:
-                group["lr"] = _rate(settings, epoch)
-            train_loss = _train_epoch(wrapped, optimizer, examples, settings, weights, seed, epoch, fabric)
+            _set_rate(optimizer, _rate(settings, epoch))
+            train_loss = _train_epoch(wrapped, step, examples, settings.batch_size, seed, epoch)
             if not math.isfinite(train_loss):
                 hint = "lower training.lr, or clip gradients with training.clip"
                 raise UserError(f"the loss became {train_loss} in epoch {epoch}", where="train", hint=hint)
@@ -124,29 +125,33 @@ def _class_weights(examples: Examples, settings: TrainingSettings) -> Tensor:
     return len(targets) / (len(counts) * counts)
 
 
+def _optimizer(model: SubGNN, settings: TrainingSettings, device: torch.device, graphed: bool) -> torch.optim.Adam:
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    if not graphed:
+        return torch.optim.Adam(parameters, lr=settings.lr, weight_decay=settings.weight_decay)
+    # A captured step reads the rate from the device, where it can still be changed.
+    rate = torch.tensor(settings.lr, device=device)
+    return torch.optim.Adam(parameters, lr=rate, weight_decay=settings.weight_decay, capturable=True, fused=True)
+
+
+def _set_rate(optimizer: Any, rate: float) -> None:
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
+
+
 def _train_epoch(
-    model: Any,
-    optimizer: Any,
-    examples: Examples,
-    settings: TrainingSettings,
-    weights: Tensor | None,
-    seed: int,
-    epoch: int,
-    fabric: Fabric,
+    model: Any, step: Steps | GraphedSteps, examples: Examples, batch_size: int, seed: int, epoch: int
 ) -> float:
     torch.manual_seed(stream_key(seed, f"dropout/{epoch}"))
     order = stream(seed, f"batches/{epoch}").permutation(examples.train)
     model.train()
-    total = torch.zeros((), device=fabric.device)
-    for begin in range(0, len(order), settings.batch_size):
-        rows = torch.from_numpy(order[begin : begin + settings.batch_size]).to(fabric.device)
-        optimizer.zero_grad()
-        value = loss(model(examples.inputs.batch(rows)), examples.targets[rows], examples.task, weights)
-        fabric.backward(value)
-        if settings.clip:
-            fabric.clip_gradients(model, optimizer, max_norm=settings.clip, error_if_nonfinite=False)
-        optimizer.step()
-        total += value.detach() * len(rows)
+    total = torch.zeros((), device=examples.targets.device)
+    for begin in range(0, len(order), batch_size):
+        rows = order[begin : begin + batch_size]
+        total += step(rows) * len(rows)
     return float(total) / len(order)
 
 
@@ -154,11 +159,7 @@ def _train_epoch(
 def outputs_of(model: Any, inputs: Inputs, rows: NDArray[np.int64], batch_size: int) -> Tensor:
     """The network's outputs for the chosen subgraphs, in evaluation mode."""
     model.eval()
-    device = inputs.whole.nodes.device
-    parts = [
-        model(inputs.batch(torch.from_numpy(rows[i : i + batch_size]).to(device)))
-        for i in range(0, len(rows), batch_size)
-    ]
+    parts = [model(inputs.batch(rows[i : i + batch_size])) for i in range(0, len(rows), batch_size)]
     return torch.cat(parts).float()
 
 
