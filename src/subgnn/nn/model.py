@@ -118,7 +118,9 @@ class SubGNN(nn.Module):
                     row.append(patches[begin : begin + channel.num_anchors])
                     begin += channel.num_anchors
                 else:
-                    row.append(self.table[cast(AnchorNodes, places).nodes] if channel.shared else self.table)
+                    row.append(
+                        self.table.index_select(0, cast(AnchorNodes, places).nodes) if channel.shared else self.table
+                    )
             vectors.append(row)
         return vectors
 

@@ -103,7 +103,7 @@ def lstm_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
     Shapes:
         table: (T, d). returns: (steps, 2 d).
     """
-    inputs = table[walks.nodes]
+    inputs = table.index_select(0, walks.nodes)
     plain = not torch.is_autocast_enabled(inputs.device.type)
     if plain and inputs.device.type == "cpu" and inputs.dtype == torch.float32:
         return _compiled(lstm, inputs, walks)

@@ -128,7 +128,7 @@ def _class_weights(examples: Examples, settings: TrainingSettings) -> Tensor:
 def _optimizer(model: SubGNN, settings: TrainingSettings, device: torch.device, graphed: bool) -> torch.optim.Adam:
     parameters = [p for p in model.parameters() if p.requires_grad]
     if not graphed:
-        return torch.optim.Adam(parameters, lr=settings.lr, weight_decay=settings.weight_decay)
+        return torch.optim.Adam(parameters, lr=settings.lr, weight_decay=settings.weight_decay, fused=True)
     # A captured step reads the rate from the device, where it can still be changed.
     rate = torch.tensor(settings.lr, device=device)
     return torch.optim.Adam(parameters, lr=rate, weight_decay=settings.weight_decay, capturable=True, fused=True)
