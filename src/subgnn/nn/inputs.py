@@ -126,8 +126,9 @@ class Inputs:
             components = np.concatenate([components, np.zeros(filler, np.int64)])
             starts = np.concatenate([starts, [len(places)], np.full(filler - 1, room.nodes)])
             places = np.concatenate([places, np.zeros(room.nodes - len(places), np.int64)])
-        tensors = (torch.from_numpy(np.asarray(a, np.int64)) for a in (rows, components, owner, places, starts))
-        return Choice(tuple(tensors), spare=int(room is not None))
+        parts = [np.asarray(part, np.int64) for part in (rows, components, owner, places, starts)]
+        lengths = tuple(len(part) for part in parts)
+        return Choice(torch.from_numpy(np.concatenate(parts)), lengths, spare=int(room is not None))
 
     def pick(self, choice: Choice) -> Batch:
         """The chosen subgraphs as tensors; shapes follow the choice's alone, and nothing waits for the device."""
@@ -164,21 +165,37 @@ class Room:
 class Choice:
     """Where the subgraphs of a batch lie in all of them.
 
+    All in one tensor, so that one copy moves them.
+
     Shapes:
         tensors: rows (n,), components (C,), owner (C,), places (component nodes,), starts (C,).
     """
 
-    tensors: tuple[Tensor, ...]
+    joined: Tensor
+    lengths: tuple[int, ...]
     spare: int
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Rows, components, owner, places, starts."""
+        return tuple(torch.split(self.joined, list(self.lengths)))
 
     @property
     def rows(self) -> Tensor:
         """(n,): which subgraphs."""
-        return self.tensors[0]
+        return self.joined[: self.lengths[0]]
 
-    def to(self, device: torch.device | str) -> Choice:
+    def to(self, device: torch.device) -> Choice:
         """The same choice on a device."""
-        return Choice(tuple(tensor.to(device, non_blocking=True) for tensor in self.tensors), self.spare)
+        return self if device.type == "cpu" else Choice(self._pinned().to(device), self.lengths, self.spare)
+
+    def overwrite(self, other: Choice) -> None:
+        """Put a choice of the same shapes, on the host, in place of this one."""
+        self.joined.copy_(other._pinned(), non_blocking=True)
+
+    def _pinned(self) -> Tensor:
+        # A copy from pinned memory need not wait for what the device is doing.
+        return self.joined.pin_memory() if torch.cuda.is_available() else self.joined
 
 
 def _places(nodes: NDArray[Any], table: NDArray[np.int32]) -> Tensor:

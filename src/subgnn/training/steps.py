@@ -75,7 +75,7 @@ class GraphedSteps:
                 return self._as_it_is(rows)
             self.captured[size] = self._capture(rows)
         captured = self.captured[size]
-        captured.fill(self.steps.inputs.choose(rows, captured.room))
+        captured.choice.overwrite(self.steps.inputs.choose(rows, captured.room))
         captured.graph.replay()
         return captured.loss.clone()
 
@@ -103,8 +103,3 @@ class _Captured:
     room: Room
     choice: Choice
     loss: Tensor
-
-    def fill(self, choice: Choice) -> None:
-        """Put another batch where the captured step reads its own."""
-        for there, here in zip(self.choice.tensors, choice.tensors, strict=True):
-            there.copy_(here, non_blocking=True)
