@@ -10,12 +10,12 @@ import numpy as np
 from subgnn.report.agreement import calibration, class_scores, confusion
 from subgnn.report.contribution import contributions
 from subgnn.report.findings import Findings
-from subgnn.report.markup import Markup, cut, join, paragraph, section, table, tag
+from subgnn.report.markup import Markup, breakable, cut, join, paragraph, section, table, tag
 from subgnn.report.overview import SPLIT_WORDS, figure_text
 from subgnn.report.svg import MAX_POINTS, Axes, around, bar, chart, key, thin
 
 _MAX_MATRIX, _MAX_CLASSES, _LABEL = 12, 40, 40
-_PART_NAMES = {"z0": "the nodes themselves, z⁽⁰⁾", "topology": "topology statistics", "size": "size"}
+_PART_NAMES = {"z0": "node vectors, z⁽⁰⁾", "topology": "topology statistics", "size": "size"}
 
 
 def agreement(found: Findings) -> Markup:
@@ -30,13 +30,13 @@ def agreement(found: Findings) -> Markup:
 
 def _matrix(found: Findings) -> Markup:
     counts = confusion(found.targets.numpy(), found.predicted(), len(found.classes))
-    names, notes = [cut(name, _LABEL) for name in found.classes], []
+    names, notes = [breakable(cut(name, _LABEL)) for name in found.classes], []
     if len(names) > _MAX_MATRIX:
         order = np.argsort(-counts.sum(axis=1), kind="stable")
         kept, rest = order[: _MAX_MATRIX - 1], order[_MAX_MATRIX - 1 :]
         groups = [np.array([k]) for k in kept] + [rest]
         counts = np.array([[counts[np.ix_(a, b)].sum() for b in groups] for a in groups])
-        names = [names[k] for k in kept] + [f"{len(rest)} others"]
+        names = [names[k] for k in kept] + [breakable(f"{len(rest)} others")]
         notes = [paragraph(f"The {len(kept)} most frequent classes are shown; the others are one.", class_="note")]
     rows = []
     for i, name in enumerate(names):
@@ -50,7 +50,7 @@ def _matrix(found: Findings) -> Markup:
         rows.append([name, *cells, tag("td", f"{total:,}", style="--share:0")])
     words = "A row is a true class, a column the class that was predicted: subgraphs, and their share of the row. "
     words += "The framed diagonal is right."
-    header = ["true ↓  predicted →", *names, "all"]
+    header = [join(["true ↓", tag("br"), "predicted →"]), *names, "all"]
     return join(
         [paragraph(words), table("Subgraphs by true and predicted class", header, rows, class_="matrix"), *notes]
     )
@@ -60,7 +60,11 @@ def _class_table(found: Findings) -> Markup:
     every = class_scores(found.targets.numpy(), found.predicted())
     scores = every[:_MAX_CLASSES]
     rows = [
-        [cut(found.classes[s.place], _LABEL), f"{s.support:,}", *map(figure_text, (s.precision, s.recall, s.f1))]
+        [
+            breakable(cut(found.classes[s.place], _LABEL)),
+            f"{s.support:,}",
+            *map(figure_text, (s.precision, s.recall, s.f1)),
+        ]
         for s in scores
     ]
     words = "A label is given where its probability is above one half. Precision: of the subgraphs that were given the "
@@ -105,14 +109,17 @@ def parts(found: Findings) -> Markup:
         targets=found.targets,
         task=found.task,
     )
-    first, second = ("micro-F1", "mean log-probability of the truth")
+    first, second = "micro-F1", "log-probability"
     if found.task == "regression":
         first, second = "R²", "root mean square error"
     ranges = [_reach([c.score for c in every]), _reach([c.fit for c in every])]
     rows = [
         [
-            f"{_PART_NAMES.get(c.part, c.part)} ({c.columns} columns)",
-            *(tag("td", f"{v:+.3f}", bar(v, *reach)) for v, reach in zip((c.score, c.fit), ranges, strict=True)),
+            join([breakable(_PART_NAMES.get(c.part, c.part)), " ", tag("small", f"{c.columns} columns")]),
+            *(
+                tag("td", f"{round(v, 3) + 0.0:+.3f}", bar(v, *reach))
+                for v, reach in zip((c.score, c.fit), ranges, strict=True)
+            ),
         ]
         for c in every
     ]
@@ -122,7 +129,10 @@ def parts(found: Findings) -> Markup:
         "replaced by its mean over the training split: a bar to the right means that the network relies on the part, "
     )
     words += "none that it does without, one to the left that it would do better without."
-    note = "Parts that say the same stand in for each other, so that each alone may seem to matter little."
+    note = (
+        "" if found.task == "regression" else "The log-probability is that of the true label, a mean over subgraphs. "
+    )
+    note += "Parts that say the same stand in for each other, so that each alone may seem to matter little."
     rises = "rises by" if found.task == "regression" else "falls by"
     header = ["part", f"{first} falls by", f"{second} {rises}"]
     shown = table("Fall of the scores without each part", header, rows, class_="parts")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 # Elements that stay empty: they are closed where they open.
-_EMPTY = {"meta", "line", "rect", "circle", "path", "polyline", "br"}
+_EMPTY = {"meta", "line", "rect", "circle", "path", "polyline", "br", "wbr"}
 # What neither HTML nor XML takes, not even escaped.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
@@ -63,6 +63,16 @@ def cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
+def breakable(text: str) -> Markup:
+    """Text that may be broken behind ``_``, ``/`` and ``:``, as long names of classes are written.
+
+    Example:
+        >>> breakable("a_b")
+        'a_<wbr/>b'
+    """
+    return join(re.split("(?<=[_/:])", text), tag("wbr"))
+
+
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], *, class_: str = "") -> Markup:
     """A table with a caption; the first cell of each row heads it. Wide ones scroll by themselves."""
     head = tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in header)))
@@ -78,9 +88,9 @@ def _is_cell(cell: str) -> bool:
     return isinstance(cell, Markup) and cell.startswith(("<td", "<th"))
 
 
-def facts(pairs: Iterable[tuple[str, str]]) -> Markup:
+def facts(pairs: Iterable[tuple[str, str]], *, class_: str = "facts") -> Markup:
     """Names and what they stand for."""
-    return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs), class_="facts")
+    return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs), class_=class_)
 
 
 def section(name: str, title: str, *children: str) -> Markup:

@@ -21,7 +21,7 @@ NAMES = {
     "r2": "R²",
     "loss": "loss",
 }
-SPLIT_WORDS = {"test": "test", "val": "validation", "train": "training"}
+SPLIT_WORDS = {"train": "training", "val": "validation", "test": "test"}
 
 
 def figure_text(value: Any) -> str:
@@ -32,10 +32,12 @@ def figure_text(value: Any) -> str:
 def _headline(found: Findings) -> Markup:
     name = "r2" if found.task == "regression" else "micro_f1"
     ours, constant = found.results[found.split].get(name), found.constant()[name]
-    guess = "always the mean" if found.task == "regression" else "always the most frequent class"
+    guess = {"regression": "always the mean", "multi-label": "always the most frequent label"}.get(
+        found.task, "always the most frequent class"
+    )
     tiles = [
         (f"{SPLIT_WORDS[found.split]} {NAMES[name]}", figure_text(ours), f"on {len(found.rows):,} subgraphs"),
-        ("guess", figure_text(constant), guess),
+        ("for comparison", figure_text(constant), guess),
     ]
     published = found.results.get("published", {})
     if isinstance(published.get(name), (int, float)):
@@ -55,7 +57,7 @@ def _published(published: dict[str, Any], name: str) -> str:
 def _metrics(found: Findings) -> Markup:
     results, published = found.results, found.results.get("published", {})
     constant = found.constant()
-    guess = "mean" if found.task == "regression" else "majority class"
+    guess = {"regression": "mean", "multi-label": "majority label"}.get(found.task, "majority class")
     header = ["metric", "validation", *(["test"] if found.split == "test" else []), guess]
     rows = []
     for name in constant:
@@ -65,7 +67,7 @@ def _metrics(found: Findings) -> Markup:
     caption = f"Scores at the selected epoch; the {guess} is scored on the {SPLIT_WORDS[found.split]} split"
     if found.task == "regression":
         caption += "; errors are in standard deviations of the training targets"
-    parts = [table(caption, [*header, *(["published"] if published else [])], rows)]
+    parts = [table(caption, [*header, *(["published"] if published else [])], rows, class_="scores")]
     if published:
         parts.append(paragraph(f"Published: {published.get('source', 'no source given')}.", class_="note"))
     return join(parts)
@@ -122,11 +124,11 @@ def curves(found: Findings) -> Markup:
     """Losses and the validation score, epoch by epoch."""
     records, chosen = found.records, int(found.results["selected_epoch"])
     name = next((n for n in ("val_micro_f1", "val_r2") if n in records[0]), "val_loss")
-    word = f"validation {NAMES.get(name.removeprefix('val_'), name)}"
+    word = NAMES[name.removeprefix("val_")]
     losses = _line_chart(
         records, chosen, "Loss", [("train_loss", "training loss", "second"), ("val_loss", "validation loss", "first")]
     )
-    score = _line_chart(records, chosen, word.capitalize().replace("-f1", "-F1"), [(name, word, "first")])
+    score = _line_chart(records, chosen, f"Validation {word}", [(name, f"validation {word}", "first")])
     how = "the highest validation micro-F1, then the lowest validation loss"
     words = f"The upright line marks epoch {chosen}, the one that was selected: "
     words += "the lowest validation loss." if found.task == "regression" else f"{how}."

@@ -95,7 +95,7 @@ def _reproduce(found: Findings) -> Markup:
     ]
     settings = tag("details", tag("summary", "All settings"), tag("pre", tag("code", recipe_toml(recipe))))
     shown = tag("pre", tag("code", line), class_="command")
-    return section("reproduce", "How to have it again", *words, shown, facts(pairs), settings)
+    return section("reproduce", "How to have it again", *words, shown, facts(pairs, class_="facts long"), settings)
 
 
 def write_page(page: str, out: Path, *, overwrite: bool = True) -> None:

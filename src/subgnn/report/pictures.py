@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +27,7 @@ class Choice:
 
 
 def choose(found: Findings) -> tuple[list[Choice], list[Choice]]:
-    """The surest right and the surest wrong answers; for real values the nearest and the farthest.
+    """The surest right answers, of each class in turn, and the surest wrong ones; of real values, nearest and farthest.
 
     With several labels an answer is right where all are; its probability is the product over labels.
     """
@@ -46,10 +47,18 @@ def choose(found: Findings) -> tuple[list[Choice], list[Choice]]:
     else:
         right, sure = predicted == truth, scores.max(axis=1)
         said_texts = [found.classes[int(c)] for c in predicted]
-    order = np.argsort(-sure, kind="stable")
-    chosen = [[int(i) for i in order if right[i] == wanted][:_EACH] for wanted in (True, False)]
-    made = [[Choice(i, said_texts[i], f"probability {sure[i]:.3f}") for i in some] for some in chosen]
-    return made[0], made[1]
+    surest = [int(i) for i in np.argsort(-sure, kind="stable")]
+    turn: dict[int, int] = {}
+    seen: Counter[str] = Counter()
+    for i in surest:
+        if right[i]:
+            turn[i] = seen[said_texts[i]]
+            seen[said_texts[i]] += 1
+
+    def made(places: list[int]) -> list[Choice]:
+        return [Choice(i, said_texts[i], f"probability {sure[i]:.3f}") for i in places[:_EACH]]
+
+    return made(sorted(turn, key=turn.__getitem__)), made([i for i in surest if not right[i]])
 
 
 def _labels(found: Findings, places: NDArray[np.int64]) -> str:
@@ -90,7 +99,9 @@ def pictures(found: Findings) -> Markup:
         shown = tag("div", *map(draw, choices), class_="subgraphs") if choices else paragraph("None.")
         groups.append(join([tag("h3", title), shown]))
     words = (
-        "The subgraphs that were predicted best and worst. " if real else "The surest of the right and wrong answers. "
+        "The subgraphs that were predicted best and worst. "
+        if real
+        else "The surest right answers, of each class in turn, and the surest wrong ones. "
     )
     words += (
         "Coloured: nodes of the subgraph, a colour for each component. Small and grey: nodes at its border, one hop "

@@ -49,15 +49,18 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--faint); font-size: .85rem; padding-bottom: .35rem; }
 th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid var(--line); vertical-align: top; }
 thead th { font-size: .85rem; font-weight: 600; vertical-align: bottom; }
-th:first-child { text-align: left; padding-left: 0; font-weight: 500; overflow-wrap: anywhere; }
-.matrix th:first-child { max-width: 12rem; }
+th:first-child { text-align: left; padding-left: 0; font-weight: 500; overflow-wrap: break-word;
+  max-width: 15rem; }
+.scores th, .matrix thead th:first-child { white-space: nowrap; }
 .matrix td { text-align: center; border: 1px solid var(--line); min-width: 4rem;
   background: rgb(var(--blue-rgb) / calc(var(--share) * .45)); }
 .matrix td.same { outline: 2px solid var(--text); outline-offset: -3px; }
 .matrix td small { display: block; color: var(--text); opacity: .85; }
-.matrix thead th { text-align: center; max-width: 9rem; overflow-wrap: anywhere; }
-.parts td { min-width: 6.5rem; width: 34%; }
+.matrix thead th { text-align: center; max-width: 9rem; overflow-wrap: break-word; }
+.matrix thead th:first-child { text-align: left; }
+.parts td { min-width: 5.5rem; width: 34%; }
 .parts { width: 100%; }
+.parts small { color: var(--faint); white-space: nowrap; }
 figure { margin: 0; }
 figcaption { font-weight: 600; font-size: .95rem; margin-bottom: .3rem; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 21rem), 1fr)); gap: 1.2rem 1.8rem;
@@ -88,7 +91,7 @@ svg.bar { display: block; width: 100%; height: .9rem; }
 svg .bar { fill: var(--blue); }
 svg .minus { fill: var(--orange); }
 svg .edge { stroke: var(--faint); stroke-width: 1; }
-svg .cut { stroke: var(--border-node); stroke-width: .5; opacity: .6; }
+svg .cut { stroke: var(--border-node); stroke-width: .6; opacity: .8; }
 svg .border { fill: var(--border-node); }
 svg .node { stroke: var(--panel); stroke-width: .8; }
 .c0 { fill: var(--c0); } .c1 { fill: var(--c1); } .c2 { fill: var(--c2); } .c3 { fill: var(--c3); }
@@ -99,6 +102,16 @@ pre { overflow-x: auto; background: var(--back); border: 1px solid var(--line); 
   font-size: .85rem; }
 pre.command { white-space: pre-wrap; overflow-wrap: anywhere; }
 summary { cursor: pointer; color: var(--blue); }
-@media (max-width: 30rem) { section { padding: .9rem .8rem; } th, td { padding: .3rem .45rem; } }
+@media (max-width: 30rem) {
+  section { padding: .9rem .8rem; }
+  table { font-size: .9rem; }
+  th, td { padding: .3rem .3rem; }
+  tbody th:first-child { max-width: 8rem; }
+  .facts div { display: grid; grid-template-columns: 7.5rem 1fr; gap: .5rem; }
+  .facts.long div { display: block; }
+  .subgraphs { grid-template-columns: 1fr 1fr; gap: .6rem; }
+  .scores th { white-space: normal; }
+  .scores tbody th { white-space: nowrap; }
+}
 @media print { section { break-inside: avoid; } }
 """

@@ -31,7 +31,8 @@ def draw_subgraph(graph: Graph, nodes: NDArray[np.int64], rng: np.random.Generat
     picture = tag(
         "svg",
         tag("path", d=_lines(at, drawn.cut_edges, _MAX_CUT_EDGES), class_="cut"),
-        tag("path", d=_lines(at, drawn.edges, _MAX_EDGES), class_="edge"),
+        # A dense subgraph would be a blot: the more edges, the lighter each.
+        tag("path", d=_lines(at, drawn.edges, _MAX_EDGES), style=f"opacity:{_opacity(drawn.edges):.2f}", class_="edge"),
         tag("g", *border, class_="border"),
         *groups,
         viewBox=f"0 0 {2 * _HALF} {2 * _HALF}",
@@ -43,8 +44,12 @@ def draw_subgraph(graph: Graph, nodes: NDArray[np.int64], rng: np.random.Generat
     if n < drawn.size:
         shown.append(f"{n} of the nodes are drawn")
     if len(drawn.border) < drawn.border_size:
-        shown.append(f"{len(drawn.border)} of the border")
+        shown.append(f"{len(drawn.border)} of the border nodes are drawn")
     return join([picture, tag("p", "; ".join(shown), class_="note")])
+
+
+def _opacity(edges: NDArray[np.int64]) -> float:
+    return min(1.0, max(0.2, 70 / max(1, len(edges))))
 
 
 def _count(drawn: Drawing) -> str:
