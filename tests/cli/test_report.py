@@ -29,7 +29,7 @@ def test_report_replaces_the_page_of_the_run(folder):
     page.write_text("old")
     called = call("report", folder / "run", "--json")
     assert (called.code, called.json) == (0, {"run": str(folder / "run"), "out": str(page)})
-    assert read(page.read_text()).one("h1").text == "structure on data, seed 0"
+    assert read(page.read_text()).one("h1").text == "structure on cliques, seed 0"
 
 
 def test_report_into_a_file(folder):

@@ -37,17 +37,15 @@ def made(tmp_path_factory):
     def make(task):
         if task not in kept:
             folder = tmp_path_factory.mktemp("pages") / "run"
-            data = dataset(task, count=36)
-            data = replace(data, subgraphs=data.subgraphs.take([*range(20), *range(20, 36)]))
+            data = dataset(task)
+            # More to score than to learn from, so that there are mistakes.
+            splits = np.repeat([0, 1, 2], [10, 5, 15]).astype(np.int8)
+            data = replace(data, subgraphs=replace(data.subgraphs, splits=splits))
             train(data, recipe(4, topology=True, size_aware=True), folder)
             kept[task] = folder, data, (folder / "report.html").read_text(encoding="utf-8")
         return kept[task]
 
     return make
-
-
-def dataset_of(task, count):
-    return dataset(task, count)
 
 
 def cells(table: Element) -> list[list[str]]:
@@ -167,10 +165,11 @@ def test_names_from_data_stay_text(tmp_path, task):
     graph = Graph.from_edges(tails, heads, names=names)
     classes = tuple(f"{NASTY}{c}" for c in data.subgraphs.classes)
     named = SubgraphSet.from_lists(
-        list(data.subgraphs.nodes), num_nodes=graph.num_nodes, names=[f"{NASTY}\x00\ud800"[:-1]] * len(data.subgraphs)
+        list(data.subgraphs.nodes), num_nodes=graph.num_nodes, names=[f"{NASTY}\x00"] * len(data.subgraphs)
     )
     subgraphs = replace(data.subgraphs, classes=classes, names=named.names)
     train(Dataset(f"{NASTY}\ud800", graph, subgraphs), replace(recipe(1), name=NASTY), tmp_path / "run")
+    assert runs.read_results(tmp_path / "run")["dataset"] == f"{NASTY}\ud800"
     text = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "<script" not in text
     page = read(text)

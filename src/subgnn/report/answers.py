@@ -11,7 +11,7 @@ from subgnn.report.agreement import calibration, class_scores, confusion
 from subgnn.report.contribution import contributions
 from subgnn.report.findings import Findings
 from subgnn.report.markup import Markup, breakable, cut, join, paragraph, section, table, tag
-from subgnn.report.overview import SPLIT_WORDS, figure_text
+from subgnn.report.overview import SPLIT_WORDS
 from subgnn.report.svg import MAX_POINTS, Axes, around, bar, chart, key, thin
 
 _MAX_MATRIX, _MAX_CLASSES, _LABEL = 12, 40, 40
@@ -63,16 +63,20 @@ def _class_table(found: Findings) -> Markup:
         [
             breakable(cut(found.classes[s.place], _LABEL)),
             f"{s.support:,}",
-            *map(figure_text, (s.precision, s.recall, s.f1)),
+            *map(_share, (s.precision, s.recall, s.f1)),
         ]
         for s in scores
     ]
     words = "A label is given where its probability is above one half. Precision: of the subgraphs that were given the "
     words += "label, the share that have it. Recall: of those that have it, the share that were given it. "
-    words += "Undefined: there is nothing to divide by."
+    words += "A dash: there is nothing to divide by."
     notes = [paragraph(f"The {len(scores)} most frequent of {len(every)} labels.", class_="note")] * (scores != every)
-    header = ["label", "subgraphs", "precision", "recall", "F1"]
+    header = ["label", "with it", "precision", "recall", "F1"]
     return join([paragraph(words), table("Each label, the most frequent first", header, rows), *notes])
+
+
+def _share(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.3f}"
 
 
 def _cloud(found: Findings) -> Markup:
@@ -129,9 +133,7 @@ def parts(found: Findings) -> Markup:
         "replaced by its mean over the training split: a bar to the right means that the network relies on the part, "
     )
     words += "none that it does without, one to the left that it would do better without."
-    note = (
-        "" if found.task == "regression" else "The log-probability is that of the true label, a mean over subgraphs. "
-    )
+    note = "" if found.task == "regression" else "The log-probability is that of the truth, a mean over answers. "
     note += "Parts that say the same stand in for each other, so that each alone may seem to matter little."
     rises = "rises by" if found.task == "regression" else "falls by"
     header = ["part", f"{first} falls by", f"{second} {rises}"]

@@ -54,7 +54,9 @@ PAGE = "report.html"
 def write_json(value: Any, path: Path) -> None:
     """Write JSON; the file appears whole or not at all."""
     with appearing(path, overwrite=True) as temporary:
-        temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+        # Halves of characters, as paths may have them, become what JSON escapes them to.
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def _standards(graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, components: Components) -> dict[str, Standard]:
