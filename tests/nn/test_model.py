@@ -235,3 +235,14 @@ def test_parts_name_topology_and_size():
         "topology": [slice(18, 23), slice(25, 28)],
         "size": [slice(23, 25)],
     }
+    counts = prepared.components.counts
+    inputs = Inputs(
+        prepared,
+        nodes,
+        component_stats=np.full((counts.sum(), 5), 7, np.float32),
+        subgraph_stats=np.full((len(counts), 3), 9, np.float32),
+    )
+    z = model.embed(inputs.whole).detach().numpy()
+    np.testing.assert_array_equal(z[:, 18:23], np.repeat(7 * counts[:, None], 5, axis=1))
+    np.testing.assert_allclose(z[:, 23], np.log(counts), atol=1e-6)
+    assert (z[:, 25:] == 9).all()
