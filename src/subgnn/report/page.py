@@ -31,7 +31,7 @@ _CONTENTS = {
     "parts": "Parts",
     "subgraphs": "Subgraphs",
     "calibration": "Calibration",
-    "reproduce": "Again",
+    "reproduce": "Reproduce",
 }
 
 
@@ -85,7 +85,7 @@ def _reproduce(found: Findings) -> Markup:
     line, needs_file = command(recipe, found.results)
     seen = found.results.get("versions")
     used = ", ".join(f"{name} {version}" for name, version in (seen or versions()).items())
-    words = [paragraph("The same settings, seed, versions and device give the same weights.")]
+    words = [paragraph("On a CPU, the same settings, seed and versions give the same weights.")]
     if needs_file:
         words.append(paragraph(f"Save the settings below as {recipe.name}.toml first."))
     pairs = [
@@ -95,7 +95,7 @@ def _reproduce(found: Findings) -> Markup:
     ]
     settings = tag("details", tag("summary", "All settings"), tag("pre", tag("code", recipe_toml(recipe))))
     shown = tag("pre", tag("code", line), class_="command")
-    return section("reproduce", "How to have it again", *words, shown, facts(pairs, class_="facts long"), settings)
+    return section("reproduce", "How to reproduce it", *words, shown, facts(pairs, class_="facts long"), settings)
 
 
 def write_page(page: str, out: Path, *, overwrite: bool = True) -> None:

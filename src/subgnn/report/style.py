@@ -104,9 +104,9 @@ pre.command { white-space: pre-wrap; overflow-wrap: anywhere; }
 summary { cursor: pointer; color: var(--blue); }
 @media (max-width: 30rem) {
   section { padding: .9rem .8rem; }
-  table { font-size: .9rem; }
-  th, td { padding: .3rem .3rem; }
-  tbody th:first-child { max-width: 8rem; }
+  table { font-size: .83rem; }
+  th, td { padding: .3rem .25rem; }
+  tbody th:first-child { max-width: 7.5rem; }
   .facts div { display: grid; grid-template-columns: 7.5rem 1fr; gap: .5rem; }
   .facts.long div { display: block; }
   .subgraphs { grid-template-columns: 1fr 1fr; gap: .6rem; }
