@@ -1,8 +1,8 @@
-"""What there is, run on DENSITY: generate, describe, check, convert, train, predict.
+"""What there is, run on DENSITY: generate, describe, check, convert, train, predict; the run has a page.
 
     python examples/demo.py [FOLDER]
 
-Not there yet, and so not shown: pretrained node embeddings (they are random here) and a report of the run.
+Not there yet, and so not shown: pretrained node embeddings (they are random here).
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def demo(folder: Path) -> None:
     step("predict", str(run), "--subgraphs", str(new), "--out", str(folder / "predictions.tsv"))
     results = json.loads((run / "run.json").read_text(encoding="utf-8"))
     print(f"\ntest micro-F1: {results['test']['micro_f1']:.3f} (majority class: about .33)")
-    print(f"the run: {run}; node embeddings were random, as they cannot be pretrained yet; there is no report page yet")
+    print(f"the run: {run}; node embeddings were random, as they cannot be pretrained yet")
+    print(f"the page of the run, for a browser: {run / 'report.html'}")
 
 
 if __name__ == "__main__":

@@ -61,6 +61,10 @@ class Predictor:
         """
         return self._ask(subgraphs, "embed")
 
+    def network(self) -> SubGNN:
+        """The trained network, over the nodes it was trained with."""
+        return self._model(self.checkpoint.table_nodes)
+
     @torch.no_grad()
     def _ask(self, subgraphs: Ragged, method: str) -> NDArray[np.float32]:
         recipe = self.checkpoint.recipe

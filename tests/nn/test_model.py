@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from subgnn.anchors import NodeAnchors
-from subgnn.config import ChannelSettings, PrepareSettings
+from subgnn.config import ChannelSettings, ModelSettings, PrepareSettings
 from subgnn.data.graph import Graph
-from subgnn.nn import Inputs
+from subgnn.nn import Inputs, SubGNN
 from subgnn.prepare import prepare
 from subgnn.ragged import Ragged
 
@@ -201,3 +201,62 @@ def test_a_component_without_border_sends_nothing():
     assert not prepared.inputs[0][0].own.present.any()
     assert (prepared.inputs[0][0].nearness.similarity == 0).all()
     compare(prepared)
+
+
+@pytest.mark.parametrize("options", [*OPTIONS, {"output": "both"}], ids=lambda o: "-".join(map(str, o.values())) or "-")
+def test_parts_are_the_columns_they_say(options):
+    """Each column of z_S is in one part; to change what only one part sees changes its columns alone."""
+    _, prepared = prepare_example(2)
+    model, nodes = build_model(prepared, **options | {"norm": "none", "size_aware": True})
+    parts = model.parts()
+    columns = sorted(i for slices in parts.values() for s in slices for i in range(s.start, s.stop))
+    assert columns == list(range(model.head.layers[0].in_features))
+    if model.settings.readout == "attention":
+        return  # where every part has its say in the weights of all
+    batch = double(Inputs(prepared, nodes).whole)
+    before = model.embed(batch)
+    for i, channel in enumerate(prepared.channels):
+        changed = [
+            [replace(c, distance=c.distance + 0.3) if j == i else c for j, c in enumerate(layer)]
+            for layer in batch.channels
+        ]
+        moved = (model.embed(replace(batch, channels=changed)) != before).any(dim=0)
+        mine = torch.zeros_like(moved)
+        for some in parts[channel.name]:
+            mine[some] = True
+        assert not moved[~mine].any(), channel.name
+        assert moved[mine].any(), channel.name
+
+
+def test_parts_name_topology_and_size():
+    _, prepared = prepare_example(2, channels=ALL_CHANNELS[:2], layers=2)
+    torch.manual_seed(0)
+    nodes = prepared.touched()
+    model = SubGNN(
+        torch.randn(len(nodes), 4),
+        nodes,
+        channels=prepared.channels,
+        shared=prepared.shared,
+        settings=ModelSettings(layers=2, size_aware=True),
+        num_outputs=2,
+        num_component_stats=5,
+        num_subgraph_stats=3,
+    )
+    assert model.parts() == {
+        "z0": [slice(0, 4)],
+        "position/internal": [slice(4, 7), slice(11, 14)],
+        "position/border": [slice(7, 11), slice(14, 18)],
+        "topology": [slice(18, 23), slice(25, 28)],
+        "size": [slice(23, 25)],
+    }
+    counts = prepared.components.counts
+    inputs = Inputs(
+        prepared,
+        nodes,
+        component_stats=np.full((counts.sum(), 5), 7, np.float32),
+        subgraph_stats=np.full((len(counts), 3), 9, np.float32),
+    )
+    z = model.embed(inputs.whole).detach().numpy()
+    np.testing.assert_array_equal(z[:, 18:23], np.repeat(7 * counts[:, None], 5, axis=1))
+    np.testing.assert_allclose(z[:, 23], np.log(counts), atol=1e-6)
+    assert (z[:, 25:] == 9).all()

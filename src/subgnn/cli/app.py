@@ -17,6 +17,7 @@ from subgnn.cli.data import data
 from subgnn.cli.info import info
 from subgnn.cli.output import print_error, print_line, warnings_as_lines
 from subgnn.cli.predict import embed_subgraphs, predict_subgraphs
+from subgnn.cli.report import report_run
 from subgnn.cli.train import evaluate_run, train_run
 from subgnn.errors import UserError
 
@@ -32,6 +33,7 @@ app.command("train")(train_run)
 app.command("evaluate")(evaluate_run)
 app.command("predict")(predict_subgraphs)
 app.command("embed")(embed_subgraphs)
+app.command("report")(report_run)
 app.add_typer(data, name="data")
 
 

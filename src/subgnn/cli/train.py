@@ -67,6 +67,7 @@ def train_run(
     ] = None,
     device: Annotated[Device, typer.Option("--device", help="Where to compute.")] = Device.auto,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was interrupted.")] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write event files into RUN/tensorboard.")] = False,
     id_base: IdBase = None,
     json: JsonFlag = False,
 ) -> None:
@@ -75,7 +76,7 @@ def train_run(
     Example: subgnn train my_folder --recipe default --out runs/first --seed 0
     """
     logging.getLogger("lightning").setLevel(logging.ERROR)
-    from subgnn.training.run import train
+    from subgnn.training.run import PAGE, train
 
     chosen = find_recipe(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
@@ -89,11 +90,14 @@ def train_run(
             resume=resume,
             source=str(path.resolve()),
             on_epoch=advance,
+            tensorboard=tensorboard,
         )
     if json:
         print_json(_finite(results))
         return
     _print_results(results)
+    if (out / PAGE).is_file():
+        print_line(f"the page of the run: {out / PAGE}")
     print_line(f"next: subgnn predict {out} --subgraphs FILE --out predictions.tsv")
 
 

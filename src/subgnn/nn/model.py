@@ -59,6 +59,7 @@ class SubGNN(nn.Module):
         super().__init__()
         dim = table.shape[1]
         self.settings, self.channels = settings, tuple(channels)
+        self.num_stats = (num_component_stats, num_subgraph_stats)
         self.table = nn.Parameter(table.clone(), requires_grad=trainable)
         self.anchor_nodes = nn.ModuleList(
             nn.ModuleList(AnchorNodes(anchors, table_nodes) for anchors in layer) for layer in shared
@@ -97,6 +98,20 @@ class SubGNN(nn.Module):
         return {"property": 0, "hidden": dim, "both": dim}[self.settings.output] + (
             0 if self.settings.output == "hidden" else channel.num_anchors
         )
+
+    def parts(self) -> dict[str, list[slice]]:
+        """Which columns of z_S hold z^(0) (``z0``), each subchannel, ``topology`` and ``size``; in the order of z_S."""
+        dim, layers = self.table.shape[1], len(self.layers) if self.settings.layer_aggregation == "concat" else 1
+        widths = [("z0", dim if self.settings.initial else 0)]
+        widths += [(channel.name, self._width(channel, dim)) for channel in self.channels] * layers
+        widths += [("topology", self.num_stats[0]), ("size", 2 if self.settings.size_aware else 0)]
+        found: dict[str, list[slice]] = {}
+        begin = 0
+        for name, width in [*widths, ("topology", self.num_stats[1])]:
+            if width:
+                found.setdefault(name, []).append(slice(begin, begin + width))
+            begin += width
+        return found
 
     def component_vectors(self, batch: Batch) -> Tensor:
         """z^(0): the sum, mean or maximum of a component's node embeddings.

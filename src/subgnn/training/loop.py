@@ -163,6 +163,19 @@ def outputs_of(model: Any, inputs: Inputs, rows: NDArray[np.int64], batch_size: 
     return torch.cat(parts).float()
 
 
+@torch.no_grad()
+def vectors_of(model: SubGNN, inputs: Inputs, batch_size: int = 256) -> NDArray[np.float32]:
+    """z_S of all subgraphs, in evaluation mode.
+
+    Shapes:
+        returns: (n, width).
+    """
+    model.eval()
+    rows = torch.arange(len(inputs), device=inputs.whole.nodes.device)
+    batches = (inputs.batch(rows[i : i + batch_size]) for i in range(0, len(rows), batch_size))
+    return torch.cat([model.embed(batch).float().cpu() for batch in batches]).numpy()
+
+
 def evaluate(
     model: Any, examples: Examples, rows: NDArray[np.int64], batch_size: int, weights: Tensor | None = None
 ) -> tuple[float, dict[str, float]]:

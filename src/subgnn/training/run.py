@@ -4,6 +4,8 @@ RUN/run.json          results: the keys of ``subgnn train --json``
 RUN/recipe.json       all settings, as they were
 RUN/metrics.jsonl     a line an epoch
 RUN/checkpoint.pt     the selected weights, anchors, class names and the graph's hash
+RUN/report.html       the page of the run
+RUN/tensorboard       event files, where they are wanted
 RUN/last.pt           everything ``--resume`` needs; gone when the run is done
 """
 
@@ -12,7 +14,9 @@ from __future__ import annotations
 import json
 import resource
 import time
+import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import median
@@ -29,7 +33,7 @@ from subgnn.data.formats.text import appearing
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings import node_vectors
-from subgnn.errors import DataError
+from subgnn.errors import DataError, DataWarning
 from subgnn.kernels import Components
 from subgnn.nn import SubGNN
 from subgnn.predict import Predictor, build_inputs, build_model
@@ -37,17 +41,22 @@ from subgnn.prepare import prepare
 from subgnn.rng import stream_key
 from subgnn.topology import Standard, node_set_statistics
 from subgnn.training.checkpoint import Checkpoint, load, save, save_checkpoint
-from subgnn.training.loop import Examples, Progress, evaluate, fit
+from subgnn.training.loop import Examples, Progress, evaluate, fit, vectors_of
 from subgnn.training.metrics import metrics
+from subgnn.training.tensorboard import TENSORBOARD, also_events, writer_class
+from subgnn.versions import versions
 
 SECONDS_BETWEEN_SAVES = 10.0
 RESULTS, RECIPE, METRICS, CHECKPOINT, LAST = "run.json", "recipe.json", "metrics.jsonl", "checkpoint.pt", "last.pt"
+PAGE = "report.html"
 
 
 def write_json(value: Any, path: Path) -> None:
     """Write JSON; the file appears whole or not at all."""
     with appearing(path, overwrite=True) as temporary:
-        temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+        # Halves of characters, as paths may have them, become what JSON escapes them to.
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def _standards(graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, components: Components) -> dict[str, Standard]:
@@ -81,6 +90,8 @@ def train(
     resume: bool = False,
     source: str = "",
     on_epoch: Callable[[dict[str, Any]], None] | None = None,
+    tensorboard: bool = False,
+    report: bool = True,
 ) -> dict[str, Any]:
     """Train a recipe on a dataset and write the run's folder.
 
@@ -89,10 +100,14 @@ def train(
         resume: go on with a run that was interrupted; its recipe and seed must be the same.
         source: where the dataset was read from, kept so that ``predict`` finds the graph.
         on_epoch: called with each epoch's record.
+        tensorboard: write event files for TensorBoard.
+        report: write the page of the run.
 
     Returns:
         The results, as in run.json.
     """
+    if tensorboard:
+        writer_class()  # where it is missing, that is said before the work
     _claim(out, recipe, seed, resume)
     if resume and (out / RESULTS).is_file():
         return read_results(out)
@@ -100,7 +115,9 @@ def train(
     begin = time.perf_counter()
     model, examples, checkpoint = _set_up(dataset, recipe, seed, fabric.device)
     prepared_at = time.perf_counter()
-    progress = _fit(model, examples, recipe, out, seed=seed, fabric=fabric, resume=resume, on_epoch=on_epoch)
+    watch = also_events(on_epoch, out / TENSORBOARD, out / METRICS) if tensorboard else nullcontext(on_epoch)
+    with watch as seen:
+        progress = _fit(model, examples, recipe, out, seed=seed, fabric=fabric, resume=resume, on_epoch=seen)
     trained_at = time.perf_counter()
     model.load_state_dict(progress.best_state)
     save_checkpoint(replace(checkpoint, weights=progress.best_state), out / CHECKPOINT)
@@ -125,10 +142,24 @@ def train(
         },
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "device": str(fabric.device),
+        "versions": versions(),
     }
     write_json(results, out / RESULTS)
     (out / LAST).unlink(missing_ok=True)
+    if report:
+        _write_page(model, examples, dataset, out)
     return results
+
+
+def _write_page(model: SubGNN, examples: Examples, dataset: Dataset, out: Path) -> None:
+    """Write the page of the run from what is at hand; the run is done, so a failure is a warning."""
+    from subgnn.report import run_report, write_page  # which reads runs, and so imports this module
+
+    try:
+        write_page(run_report(out, dataset, vectors=vectors_of(model, examples.inputs)), out / PAGE)
+    except Exception as error:
+        what = f"the run is done, but its page could not be written ({type(error).__name__}: {error})"
+        warnings.warn(f"{what}; try again with: subgnn report {out}", DataWarning, stacklevel=3)
 
 
 def _set_up(dataset: Dataset, recipe: Recipe, seed: int, device: torch.device) -> tuple[SubGNN, Examples, Checkpoint]:
@@ -224,6 +255,8 @@ def read_results(out: Path) -> dict[str, Any]:
         raise DataError(
             "no finished run", where=str(out), hint="subgnn train writes one; --resume finishes it"
         ) from None
+    except ValueError:
+        raise DataError("this is no JSON, or damaged", where=str(out / RESULTS), hint="train again") from None
     return found
 
 
