@@ -171,7 +171,7 @@ def vectors_of(model: SubGNN, inputs: Inputs, batch_size: int = 256) -> NDArray[
         returns: (n, width).
     """
     model.eval()
-    rows = torch.arange(len(inputs), device=inputs.whole.nodes.device)
+    rows = np.arange(len(inputs))
     batches = (inputs.batch(rows[i : i + batch_size]) for i in range(0, len(rows), batch_size))
     return torch.cat([model.embed(batch).float().cpu() for batch in batches]).numpy()
 
