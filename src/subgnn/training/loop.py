@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from lightning.fabric import Fabric
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from subgnn.config import TrainingSettings
 from subgnn.data.subgraphs import Task
@@ -31,19 +31,35 @@ State = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Examples:
-    """What the loop learns from and selects on."""
+    """What the loop learns from and selects on.
+
+    ``redrawn`` are the same subgraphs measured against further draws of anchors; with ``ensemble``, outputs are judged
+    by their mean over all draws, and by the first draw alone without.
+    """
 
     inputs: Inputs
     targets: Tensor
     task: Task
     train: NDArray[np.int64]
     val: NDArray[np.int64]
+    redrawn: list[Inputs] = field(default_factory=list)
+    ensemble: bool = False
+
+    def of_epoch(self, epoch: int) -> Inputs:
+        """The draw of anchors an epoch trains on: they take turns."""
+        return [self.inputs, *self.redrawn][epoch % (1 + len(self.redrawn))]
+
+    @property
+    def judged(self) -> list[Inputs]:
+        """The draws that validation and test are the mean of."""
+        return [self.inputs, *(self.redrawn if self.ensemble else [])]
 
 
 @dataclass(slots=True)
 class Progress:
     """How far training has come; all of it is in the checkpoint that ``--resume`` reads."""
 
+    lr: float
     epoch: int = 0
     best_epoch: int = -1
     best: tuple[float, float] = (-math.inf, math.inf)
@@ -68,21 +84,24 @@ def fit(
         resume: what ``state()`` gave ``after_epoch`` in an earlier run.
         after_epoch: called with the epoch's record, the progress, and a function that gives all state.
     """
-    optimizer = torch.optim.Adam(
-        [p for p in model.parameters() if p.requires_grad], lr=settings.lr, weight_decay=settings.weight_decay
-    )
-    wrapped, optimizer = fabric.setup(model, optimizer)
+    wrapped, optimizer = fabric.setup(model, adam(model, settings))
     wrapped.mark_forward_method("embed")
-    weights = _class_weights(examples, settings).to(fabric.device) if settings.class_weights else None
-    progress = Progress()
+    weights = class_weights(examples).to(fabric.device) if settings.class_weights else None
+    progress = Progress(settings.lr)
     if resume is not None:
         model.load_state_dict(resume["model"])
         optimizer.load_state_dict(resume["optimizer"])
+        fabric.strategy.precision.load_state_dict(resume["precision"])
         progress = Progress(**resume["progress"])
 
     def state() -> State:
         fields = {name: getattr(progress, name) for name in Progress.__dataclass_fields__}
-        return {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "progress": fields}
+        return {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "precision": fabric.strategy.precision.state_dict(),
+            "progress": fields,
+        }
 
     with torch.random.fork_rng(devices=[fabric.device] if fabric.device.type == "cuda" else []):
         for epoch in range(progress.epoch, settings.epochs):
@@ -115,7 +134,20 @@ def _rate(settings: TrainingSettings, epoch: int) -> float:
     return settings.lr * 0.5 * (1 + math.cos(math.pi * epoch / max(1, settings.epochs)))
 
 
-def _class_weights(examples: Examples, settings: TrainingSettings) -> Tensor:
+def adam(model: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
+    """The optimizer, over all that is learned."""
+    learned = [p for p in model.parameters() if p.requires_grad]
+    return torch.optim.Adam(learned, lr=settings.lr, weight_decay=settings.weight_decay)
+
+
+def class_weights(examples: Examples) -> Tensor:
+    """Weights that make up for unequal classes of the training split.
+
+    n / (classes * n_c) for class c; for multi-label, the subgraphs without a label over those with it.
+
+    Shapes:
+        returns: (classes,).
+    """
     targets = examples.targets[torch.from_numpy(examples.train)]
     if examples.task == "multi-label":
         positive = targets.float().sum(dim=0).clamp(min=1)
@@ -136,18 +168,25 @@ def _train_epoch(
 ) -> float:
     torch.manual_seed(stream_key(seed, f"dropout/{epoch}"))
     order = stream(seed, f"batches/{epoch}").permutation(examples.train)
+    inputs = examples.of_epoch(epoch)
     model.train()
     total = torch.zeros((), device=fabric.device)
     for begin in range(0, len(order), settings.batch_size):
         rows = torch.from_numpy(order[begin : begin + settings.batch_size]).to(fabric.device)
-        optimizer.zero_grad()
-        value = loss(model(examples.inputs.batch(rows)), examples.targets[rows], examples.task, weights)
-        fabric.backward(value)
-        if settings.clip:
-            fabric.clip_gradients(model, optimizer, max_norm=settings.clip, error_if_nonfinite=False)
-        optimizer.step()
+        outputs = model(inputs.batch(rows))
+        value = loss(outputs, examples.targets[rows], examples.task, weights)
+        descend(value, model, optimizer, settings, fabric)
         total += value.detach() * len(rows)
     return float(total) / len(order)
+
+
+def descend(value: Tensor, model: Any, optimizer: Any, settings: TrainingSettings, fabric: Fabric) -> None:
+    """One step down the gradient of a loss."""
+    optimizer.zero_grad()
+    fabric.backward(value)
+    if settings.clip:
+        fabric.clip_gradients(model, optimizer, max_norm=settings.clip, error_if_nonfinite=False)
+    optimizer.step()
 
 
 @torch.no_grad()
@@ -166,6 +205,7 @@ def evaluate(
     model: Any, examples: Examples, rows: NDArray[np.int64], batch_size: int, weights: Tensor | None = None
 ) -> tuple[float, dict[str, float]]:
     """Loss and metrics on the chosen subgraphs."""
-    outputs = outputs_of(model, examples.inputs, rows, max(batch_size, 256))
+    draws = [outputs_of(model, inputs, rows, max(batch_size, 256)) for inputs in examples.judged]
+    outputs = torch.stack(draws).mean(dim=0)
     targets = examples.targets[torch.from_numpy(rows).to(examples.targets.device)]
     return float(loss(outputs, targets, examples.task, weights)), metrics(outputs, targets, examples.task)
