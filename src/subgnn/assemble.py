@@ -63,9 +63,14 @@ def target_tensor(subgraphs: SubgraphSet, standards: dict[str, Standard]) -> tor
     return torch.from_numpy(np.array(subgraphs.targets))
 
 
-def component_keys(prepared: Prepared, subgraphs: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """One 64-bit key for each distinct node set among the components of the given subgraphs, sorted."""
-    return np.unique(_keys(_components_of(prepared, subgraphs)))
+def component_keys(subgraphs: SubgraphSet, recipe: Recipe, prepared: Prepared) -> NDArray[np.uint64]:
+    """Keys of the components that have a learned offset, sorted: one for each distinct node set of the training split.
+
+    A key is 64 bits, so that two node sets share one with a probability of about 1e-10 among a hundred thousand.
+    """
+    if not recipe.model.trainable_components:
+        return np.empty(0, np.uint64)
+    return np.unique(_keys(_components_of(prepared, subgraphs.indices("train"))))
 
 
 def _components_of(prepared: Prepared, subgraphs: NDArray[np.int64]) -> Ragged:
@@ -161,7 +166,13 @@ def _of_table(name: str) -> bool:
 
 
 def build_inputs(
-    checkpoint: Checkpoint, graph: Graph, subgraphs: Ragged, *, draws: Sequence[Prepared], table: NDArray[np.int32]
+    checkpoint: Checkpoint,
+    graph: Graph,
+    subgraphs: Ragged,
+    *,
+    draws: Sequence[Prepared],
+    table: NDArray[np.int32],
+    device: torch.device | str = "cpu",
 ) -> list[Inputs]:
     """Prepared subgraphs as tensors, for each draw; with statistics where the topology channel is on."""
     standards, prepared = checkpoint.standards, draws[0]
@@ -169,7 +180,7 @@ def build_inputs(
     if "component" in standards:
         stats["component_stats"] = standards["component"](node_set_statistics(graph, prepared.components.nodes))
         stats["subgraph_stats"] = standards["subgraph"](node_set_statistics(graph, subgraphs))
-    first = Inputs(prepared, table, known=_known(checkpoint, prepared.components.nodes), **stats)
+    first = Inputs(prepared, table, known=_known(checkpoint, prepared.components.nodes), **stats).to(device)
     return [first, *(first.redrawn(other, table, draw=i) for i, other in enumerate(draws[1:], start=1))]
 
 

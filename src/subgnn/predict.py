@@ -64,6 +64,6 @@ class Predictor:
         prepared = measure_draws(self.checkpoint, self.graph, subgraphs, draws=draws)
         table = np.union1d(self.checkpoint.table_nodes, touched_nodes(prepared))
         model = build_model(self.checkpoint, self.graph, table).to(self.device).eval()
-        inputs = build_inputs(self.checkpoint, self.graph, subgraphs, draws=prepared, table=table)
-        answers = torch.stack([getattr(model, method)(draw.to(self.device).whole) for draw in inputs])
+        inputs = build_inputs(self.checkpoint, self.graph, subgraphs, draws=prepared, table=table, device=self.device)
+        answers = torch.stack([getattr(model, method)(draw.whole) for draw in inputs])
         return answers.mean(dim=0).float().cpu().numpy()

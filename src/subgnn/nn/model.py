@@ -142,8 +142,10 @@ class SubGNN(nn.Module):
             nodes: (T, d).
         """
         places = cast(AnchorPlaces, self.anchors[draw])
-        # All patches go through the encoder at once, in the order of layers and channels.
-        patches = None if self.encoder is None else self.encoder(nodes, places.walks)
+        # All patches go through the encoder at once, in the order of layers and channels. It adds up the states of many
+        # steps, so it keeps full precision also where the rest is computed in half of it.
+        with torch.autocast(nodes.device.type, enabled=False):
+            patches = None if self.encoder is None else self.encoder(nodes, places.walks)
         vectors, begin = [], 0
         for layer in range(len(self.layers)):
             row = []

@@ -36,7 +36,7 @@ from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.text import appearing
-from subgnn.errors import DataError, UserError
+from subgnn.errors import DataError
 from subgnn.nn import SubGNN
 from subgnn.predict import Predictor
 from subgnn.rng import stream_key
@@ -44,6 +44,7 @@ from subgnn.training.checkpoint import Checkpoint, load, save, save_checkpoint
 from subgnn.training.loop import Examples, Progress, evaluate, fit
 from subgnn.training.lr_finder import find_rate
 from subgnn.training.metrics import metrics
+from subgnn.training.precision import make_fabric
 
 SECONDS_BETWEEN_SAVES = 10.0
 RESULTS, RECIPE, METRICS, CHECKPOINT, LAST = "run.json", "recipe.json", "metrics.jsonl", "checkpoint.pt", "last.pt"
@@ -77,7 +78,7 @@ def train(
     Returns:
         The results, as in run.json.
     """
-    fabric = _fabric(device, recipe.training.precision)
+    fabric = make_fabric(device, recipe.training.precision)
     check_recipe(recipe, dataset.graph)
     _claim(out, recipe, seed, resume)
     if resume and (out / RESULTS).is_file():
@@ -127,7 +128,6 @@ def _set_up(dataset: Dataset, recipe: Recipe, seed: int, device: torch.device) -
             raise DataError(f"no subgraph in split '{split}'", where="train", hint="learning and selection need both")
     draws = prepare_draws(recipe, graph, subgraphs.nodes, seed=seed)
     table = touched_nodes(draws)
-    learned_from = subgraphs.indices("train")
     checkpoint = Checkpoint(
         recipe=recipe,
         seed=seed,
@@ -139,31 +139,22 @@ def _set_up(dataset: Dataset, recipe: Recipe, seed: int, device: torch.device) -
         weights={},
         standards=build_standards(graph, subgraphs, recipe, draws[0], table),
         redrawn=[prepared.shared for prepared in draws[1:]],
-        component_keys=component_keys(
-            draws[0], learned_from if recipe.model.trainable_components else learned_from[:0]
-        ),
+        component_keys=component_keys(subgraphs, recipe, draws[0]),
     )
     with torch.random.fork_rng():
         torch.manual_seed(stream_key(seed, "initialisation"))
         model = build_model(checkpoint, graph, table)
-    first, *redrawn = build_inputs(checkpoint, graph, subgraphs.nodes, draws=draws, table=table)
+    first, *redrawn = build_inputs(checkpoint, graph, subgraphs.nodes, draws=draws, table=table, device=device)
     examples = Examples(
-        inputs=first.to(device),
+        inputs=first,
         targets=target_tensor(subgraphs, checkpoint.standards).to(device),
         task=subgraphs.task,
-        train=learned_from,
+        train=subgraphs.indices("train"),
         val=subgraphs.indices("val"),
-        redrawn=[inputs.to(device) for inputs in redrawn],
+        redrawn=redrawn,
         ensemble=recipe.prepare.ensemble,
     )
     return model, examples, checkpoint
-
-
-def _fabric(device: str, precision: str) -> Fabric:
-    if precision == "16-mixed" and Fabric(accelerator=device, devices=1).device.type == "cpu":
-        hint = "accepted on a CPU: 32-true, bf16-mixed; or give --device cuda"
-        raise UserError("'16-mixed' needs a GPU", where="training.precision", hint=hint)
-    return Fabric(accelerator=device, devices=1, precision=precision)
 
 
 def _claim(out: Path, recipe: Recipe, seed: int, resume: bool) -> None:
