@@ -91,6 +91,33 @@ def test_class_weights_enter_the_loss():
     assert records[1]["val_loss"] == pytest.approx(float((weights * each).sum() / weights.sum()))
 
 
+def test_weight_decay_draws_unused_weights_towards_zero():
+    # Column 2 belongs to a subgraph that is not trained on: only decay moves its weights.
+    examples = example([0, 1, 0], train=np.array([0, 1]))
+    torch.manual_seed(0)
+    start = Linear(3, 2).weight[:, 2].detach()
+    kept = run_fit(examples, epochs=1).best_state["weight"][:, 2]
+    decayed = run_fit(examples, epochs=1, weight_decay=0.5).best_state["weight"][:, 2]
+    assert torch.equal(kept, start)
+    assert (decayed.abs() < start.abs()).all()
+
+
+def test_gradients_are_clipped_to_their_norm(monkeypatch):
+    norms = []
+    step = torch.optim.Adam.step
+
+    def watch(self, *arguments, **options):
+        gradients = [p.grad.flatten() for group in self.param_groups for p in group["params"]]
+        norms.append(float(torch.cat(gradients).norm()))
+        return step(self)
+
+    monkeypatch.setattr(torch.optim.Adam, "step", watch)
+    run_fit(example([0, 1]), epochs=1)
+    run_fit(example([0, 1]), epochs=1, clip=1e-3)
+    assert norms[0] > 0.1
+    assert norms[1] == pytest.approx(1e-3, rel=1e-2)
+
+
 @pytest.mark.parametrize(("patience", "epochs"), [(0, 9), (1, 4), (3, 9), (2, 5)])
 def test_early_stopping_counts_from_the_best_epoch(monkeypatch, patience, epochs):
     # The best of the first five epochs is epoch 2; epoch 5 is better still.
