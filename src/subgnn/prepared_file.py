@@ -11,7 +11,7 @@ import json
 import os
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,7 @@ def encode(prepared: Prepared, key: str) -> list[bytes | memoryview]:
     content = json.dumps({"tree": tree, "frozen": frozen}, separators=(",", ":"))
     metadata = {"checksum": _EMPTY, "format": _PREPARED.name, "version": str(_PREPARED.version)}
     header = header_bytes(arrays, metadata | {"key": key, "content": content})
-    data = [cast(memoryview, np.ascontiguousarray(array).data) for array in arrays.values()]
+    data = [np.ascontiguousarray(array).data for array in arrays.values()]
     digest = hashlib.sha256(header)
     for part in data:
         digest.update(part)

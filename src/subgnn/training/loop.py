@@ -38,6 +38,7 @@ class Examples:
     task: Task
     train: NDArray[np.int64]
     val: NDArray[np.int64]
+    num_classes: int = 0
 
 
 @dataclass(slots=True)
@@ -73,7 +74,7 @@ def fit(
     )
     wrapped, optimizer = fabric.setup(model, optimizer)
     wrapped.mark_forward_method("embed")
-    weights = _class_weights(examples, settings).to(fabric.device) if settings.class_weights else None
+    weights = _class_weights(examples).to(fabric.device) if _weighted(examples, settings) else None
     progress = Progress()
     if resume is not None:
         model.load_state_dict(resume["model"])
@@ -115,12 +116,17 @@ def _rate(settings: TrainingSettings, epoch: int) -> float:
     return settings.lr * 0.5 * (1 + math.cos(math.pi * epoch / max(1, settings.epochs)))
 
 
-def _class_weights(examples: Examples, settings: TrainingSettings) -> Tensor:
+def _weighted(examples: Examples, settings: TrainingSettings) -> bool:
+    return settings.class_weights and examples.task != "regression"
+
+
+def _class_weights(examples: Examples) -> Tensor:
+    """Inverse frequencies in the training split; a class that is not there counts as if it were once."""
     targets = examples.targets[torch.from_numpy(examples.train)]
     if examples.task == "multi-label":
         positive = targets.float().sum(dim=0).clamp(min=1)
         return (len(targets) - positive) / positive
-    counts = torch.bincount(targets.long()).float().clamp(min=1)
+    counts = torch.bincount(targets.long(), minlength=examples.num_classes).float().clamp(min=1)
     return len(targets) / (len(counts) * counts)
 
 
