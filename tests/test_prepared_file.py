@@ -55,9 +55,14 @@ def written(tmp_path_factory):
     return path, path.read_bytes(), prepared
 
 
+def places(whole: bytes) -> list[int]:
+    """Every byte of the beginning, where the header is, and of the end; every seventh between them."""
+    return [i for i in range(len(whole)) if i < 400 or i >= len(whole) - 64 or i % 7 == 0]
+
+
 def test_every_cut_is_noticed(written):
     path, whole, prepared = written
-    for length in range(len(whole)):
+    for length in places(whole):
         path.write_bytes(whole[:length])
         with pytest.raises(DataError):
             read(path, prepared)
@@ -69,9 +74,9 @@ def test_every_cut_is_noticed(written):
 def test_every_flipped_byte_is_noticed(written):
     path, whole, prepared = written
     rng = np.random.default_rng(0)
-    for place, bit in enumerate(rng.integers(0, 8, len(whole))):
+    for place in places(whole):
         damaged = bytearray(whole)
-        damaged[place] ^= 1 << bit
+        damaged[place] ^= 1 << int(rng.integers(0, 8))
         path.write_bytes(damaged)
         with pytest.raises(DataError):
             read(path, prepared)

@@ -101,8 +101,8 @@ def read_prepared(
     """
     try:
         whole = np.fromfile(path, np.uint8)
-    except FileNotFoundError:
-        raise
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(path) from None
     except OSError as error:
         raise DataError(f"it cannot be read ({error.strerror or error})", where=str(path)) from None
     metadata, arrays = read_arrays(whole, _PREPARED, str(path))

@@ -68,7 +68,14 @@ class Checkpoint:
 def save(value: Any, path: Path) -> None:
     """Write tensors and plain values; the file appears whole, and on the disk, or not at all."""
     with appearing(path, overwrite=True) as temporary, temporary.open("wb") as file:
-        torch.save(value, file)
+        try:
+            torch.save(value, file)
+        except RuntimeError as error:
+            # PyTorch's writer hides what the disk said behind a complaint of its own.
+            if isinstance(error.__context__, OSError):
+                raise error.__context__ from None
+            file.flush()
+            raise
         file.flush()
         os.fsync(file.fileno())
 
