@@ -23,7 +23,7 @@ from subgnn.training import loop
 from subgnn.training import run as runs
 from subgnn.training.checkpoint import Damaged, load, load_checkpoint
 from subgnn.training.interrupt import noted_interrupt
-from subgnn.training.run import CHECKPOINT, LAST, METRICS, RECIPE, RESULTS, train
+from subgnn.training.run import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS, train
 from tests.cli.command import call
 from tests.training.examples import CHANNELS, dataset, recipe
 
@@ -50,7 +50,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-FINISHED = sorted([RESULTS, RECIPE, METRICS, CHECKPOINT])
+FINISHED = sorted([RESULTS, RECIPE, METRICS, CHECKPOINT, PAGE])
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ def test_progress_of_another_version_is_said_and_kept(cut, monkeypatch):
 
 def test_a_checkpoint_of_another_version_is_said(whole, monkeypatch):
     monkeypatch.setattr(checkpoints, "_VERSION", 99)
-    with pytest.raises(DataError, match="a checkpoint of version 1; this release reads version 99; train again"):
+    with pytest.raises(DataError, match="a checkpoint of version 2; this release reads version 99; train again"):
         load_checkpoint(whole / CHECKPOINT)
 
 
