@@ -19,7 +19,7 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, DataWarning
 from subgnn.estimator import SubgraphClassifier
 from subgnn.training import checkpoint as checkpoints
-from subgnn.training import loop
+from subgnn.training import steps
 from subgnn.training import run as runs
 from subgnn.training.checkpoint import Damaged, load, load_checkpoint
 from subgnn.training.interrupt import noted_interrupt
@@ -212,7 +212,7 @@ def test_a_disk_that_is_full(tiny_disk, tmp_path, monkeypatch, room):
 
 def interrupt_at(monkeypatch, step: int, presses: int = 1) -> None:
     """Press Ctrl-C in the middle of the ``step``-th batch."""
-    counted, compute = [], loop.loss
+    counted, compute = [], steps.loss
 
     def pressing(*arguments):
         counted.append(1)
@@ -221,7 +221,7 @@ def interrupt_at(monkeypatch, step: int, presses: int = 1) -> None:
                 os.kill(os.getpid(), signal.SIGINT)
         return compute(*arguments)
 
-    monkeypatch.setattr(loop, "loss", pressing)
+    monkeypatch.setattr(steps, "loss", pressing)
 
 
 def test_ctrl_c_saves_and_the_run_goes_on(tmp_path, monkeypatch):
