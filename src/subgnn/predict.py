@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from subgnn.baselines import Answers
 from subgnn.data.graph import Graph
 from subgnn.embeddings import node_vectors
 from subgnn.errors import DataError
@@ -34,6 +35,8 @@ class Predictor:
             what = f"the graph is another one ({graph.content_hash[:12]}, not {self.checkpoint.graph_hash[:12]})"
             raise DataError(what, where="graph", hint="give the graph the run was trained on")
         self.graph, self.device = graph, torch.device(device)
+        baseline = self.checkpoint.recipe.method != "subgnn"
+        self._answers = Answers(self.checkpoint, graph, self.device) if baseline else None
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """Logits; values for regression.
@@ -63,6 +66,8 @@ class Predictor:
 
     @torch.no_grad()
     def _ask(self, subgraphs: Ragged, method: str) -> NDArray[np.float32]:
+        if self._answers is not None:
+            return self._answers.ask(subgraphs, method)
         recipe = self.checkpoint.recipe
         prepared = measure(
             self.graph,

@@ -103,6 +103,11 @@ class Inputs:
     def __len__(self) -> int:
         return self.whole.num_subgraphs
 
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors are."""
+        return self.whole.nodes.device
+
     def to(self, device: torch.device | str) -> Inputs:
         """Move all tensors to a device, in place."""
         self.whole = self.whole.to(device)
@@ -112,8 +117,8 @@ class Inputs:
     def batch(self, rows: Tensor) -> Batch:
         """The chosen subgraphs, in the given order."""
         whole = self.whole
-        components, owner = _spans(self.first, rows)
-        node_places, _ = _spans(self.node_first, components)
+        components, owner = spans(self.first, rows)
+        node_places, _ = spans(self.node_first, components)
         sizes = whole.sizes[components]
         return Batch(
             nodes=whole.nodes[node_places],
@@ -139,7 +144,7 @@ def _channel(inputs: Any, table: NDArray[np.int32]) -> ChannelBatch:
     return ChannelBatch(torch.from_numpy(inputs.nearness.distance), torch.from_numpy(inputs.nearness.reached), own)
 
 
-def _spans(first: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+def spans(first: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
     """All items of the chosen rows of a ragged layout, and for each the place of its row in ``rows``."""
     begin, lengths = first[rows], first[rows + 1] - first[rows]
     owner = torch.repeat_interleave(torch.arange(len(rows), device=rows.device), lengths)

@@ -40,6 +40,11 @@ class Checkpoint:
     weights: dict[str, torch.Tensor]
     standards: dict[str, Standard]
 
+    @property
+    def num_outputs(self) -> int:
+        """Classes, or 1 for regression."""
+        return 1 if self.task == "regression" else len(self.classes)
+
 
 def save(value: Any, path: Path) -> None:
     """Write tensors and plain values; the file appears whole or not at all."""

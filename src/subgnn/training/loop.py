@@ -11,29 +11,44 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
 from lightning.fabric import Fabric
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from subgnn.config import TrainingSettings
 from subgnn.data.subgraphs import Task
 from subgnn.errors import UserError
-from subgnn.nn import Inputs, SubGNN
 from subgnn.rng import stream, stream_key
 from subgnn.training.metrics import loss, metrics
 
 State = dict[str, Any]
 
 
+class Source(Protocol):
+    """Subgraphs as tensors; a model takes what :meth:`batch` gives."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors are."""
+
+    def __len__(self) -> int: ...
+
+    def to(self, device: torch.device | str) -> Self:
+        """Move all tensors to a device, in place."""
+
+    def batch(self, rows: Tensor) -> Any:
+        """The chosen subgraphs, in the given order."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Examples:
     """What the loop learns from and selects on."""
 
-    inputs: Inputs
+    inputs: Source
     targets: Tensor
     task: Task
     train: NDArray[np.int64]
@@ -51,9 +66,13 @@ class Progress:
     best_state: State = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
 
+    def plain(self) -> dict[str, Any]:
+        """The fields by name, as they are saved."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
 
 def fit(
-    model: SubGNN,
+    model: nn.Module,
     examples: Examples,
     settings: TrainingSettings,
     *,
@@ -81,8 +100,7 @@ def fit(
         progress = Progress(**resume["progress"])
 
     def state() -> State:
-        fields = {name: getattr(progress, name) for name in Progress.__dataclass_fields__}
-        return {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "progress": fields}
+        return {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "progress": progress.plain()}
 
     with torch.random.fork_rng(devices=[fabric.device] if fabric.device.type == "cuda" else []):
         for epoch in range(progress.epoch, settings.epochs):
@@ -151,10 +169,10 @@ def _train_epoch(
 
 
 @torch.no_grad()
-def outputs_of(model: Any, inputs: Inputs, rows: NDArray[np.int64], batch_size: int) -> Tensor:
+def outputs_of(model: Any, inputs: Source, rows: NDArray[np.int64], batch_size: int) -> Tensor:
     """The network's outputs for the chosen subgraphs, in evaluation mode."""
     model.eval()
-    device = inputs.whole.nodes.device
+    device = inputs.device
     parts = [
         model(inputs.batch(torch.from_numpy(rows[i : i + batch_size]).to(device)))
         for i in range(0, len(rows), batch_size)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import median
@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from lightning.fabric import Fabric
 
+from subgnn.baselines import set_up
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
@@ -31,13 +32,14 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings import node_vectors
 from subgnn.errors import DataError
 from subgnn.kernels import Components
-from subgnn.nn import SubGNN
+from subgnn.nn import Inputs, SubGNN
 from subgnn.predict import Predictor, build_inputs, build_model
 from subgnn.prepare import prepare
 from subgnn.rng import stream_key
 from subgnn.topology import Standard, node_set_statistics
+from subgnn.training.candidates import Candidate, best_of, comparison, fit_candidate
 from subgnn.training.checkpoint import Checkpoint, load, save, save_checkpoint
-from subgnn.training.loop import Examples, Progress, evaluate, fit
+from subgnn.training.loop import Examples, Progress, Source, evaluate
 from subgnn.training.metrics import metrics
 
 SECONDS_BETWEEN_SAVES = 10.0
@@ -98,11 +100,13 @@ def train(
         return read_results(out)
     fabric = Fabric(accelerator=device, devices=1, precision=recipe.training.precision)
     begin = time.perf_counter()
-    model, examples, checkpoint = _set_up(dataset, recipe, seed, fabric.device)
+    candidates, examples = _set_up(dataset, recipe, seed, fabric.device)
     prepared_at = time.perf_counter()
-    progress = _fit(model, examples, recipe, out, seed=seed, fabric=fabric, resume=resume, on_epoch=on_epoch)
+    fitted = _fit(candidates, examples, recipe, out, seed=seed, fabric=fabric, resume=resume, on_epoch=on_epoch)
     trained_at = time.perf_counter()
-    model.load_state_dict(progress.best_state)
+    chosen = best_of(fitted)
+    progress, model, checkpoint = fitted[chosen], candidates[chosen].model, candidates[chosen].checkpoint
+    model.to(fabric.device).load_state_dict(progress.best_state)
     save_checkpoint(replace(checkpoint, weights=progress.best_state), out / CHECKPOINT)
     held_out = dataset.subgraphs.indices("test")
     test = evaluate(model, examples, held_out, recipe.training.batch_size)[1] if len(held_out) else {}
@@ -111,6 +115,7 @@ def train(
         "dataset": dataset.name,
         "source": source,
         "recipe": recipe.name,
+        "method": recipe.method,
         "seed": seed,
         "task": dataset.subgraphs.task,
         "selected_epoch": progress.best_epoch,
@@ -126,17 +131,40 @@ def train(
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "device": str(fabric.device),
     }
+    if candidates[0].name:
+        results |= comparison(candidates, fitted, chosen)
     write_json(results, out / RESULTS)
     (out / LAST).unlink(missing_ok=True)
     return results
 
 
-def _set_up(dataset: Dataset, recipe: Recipe, seed: int, device: torch.device) -> tuple[SubGNN, Examples, Checkpoint]:
-    """Prepare the subgraphs and make the network; the checkpoint has everything but weights."""
+def _set_up(dataset: Dataset, recipe: Recipe, seed: int, device: torch.device) -> tuple[Sequence[Candidate], Examples]:
+    """Make the models that are to be fitted, and what they learn from."""
     graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
     for split in ("train", "val"):
         if not len(subgraphs.indices(split)):
             raise DataError(f"no subgraph in split '{split}'", where="train", hint="learning and selection need both")
+    candidates: Sequence[Candidate]
+    inputs: Source
+    if recipe.method == "subgnn":
+        model, inputs, checkpoint = _set_up_subgnn(graph, subgraphs, recipe, seed)
+        candidates = [Candidate("", model, checkpoint)]
+    else:
+        candidates, inputs = set_up(graph, subgraphs, recipe, seed=seed, device=device)
+    examples = Examples(
+        inputs=inputs.to(device),
+        targets=_targets(subgraphs, candidates[0].checkpoint.standards).to(device),
+        task=subgraphs.task,
+        train=subgraphs.indices("train"),
+        val=subgraphs.indices("val"),
+    )
+    return candidates, examples
+
+
+def _set_up_subgnn(
+    graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, seed: int
+) -> tuple[SubGNN, Inputs, Checkpoint]:
+    """Prepare the subgraphs and make the network; the checkpoint has everything but weights."""
     prepared = prepare(
         graph,
         subgraphs.nodes,
@@ -161,14 +189,7 @@ def _set_up(dataset: Dataset, recipe: Recipe, seed: int, device: torch.device) -
     with torch.random.fork_rng():
         torch.manual_seed(stream_key(seed, "initialisation"))
         model = build_model(checkpoint, rows, table)
-    examples = Examples(
-        inputs=build_inputs(graph, prepared, subgraphs.nodes, table, checkpoint.standards).to(device),
-        targets=_targets(subgraphs, checkpoint.standards).to(device),
-        task=subgraphs.task,
-        train=subgraphs.indices("train"),
-        val=subgraphs.indices("val"),
-    )
-    return model, examples, checkpoint
+    return model, build_inputs(graph, prepared, subgraphs.nodes, table, checkpoint.standards), checkpoint
 
 
 def _claim(out: Path, recipe: Recipe, seed: int, resume: bool) -> None:
@@ -187,7 +208,7 @@ def _claim(out: Path, recipe: Recipe, seed: int, resume: bool) -> None:
 
 
 def _fit(
-    model: Any,
+    candidates: Sequence[Candidate],
     examples: Examples,
     recipe: Recipe,
     out: Path,
@@ -196,24 +217,40 @@ def _fit(
     fabric: Fabric,
     resume: bool,
     on_epoch: Callable[[dict[str, Any]], None] | None,
-) -> Progress:
+) -> list[Progress]:
+    """Fit the candidates in turn; what was done before an interruption is not done again."""
     before = load(out / LAST) if resume and (out / LAST).is_file() else None
-    done = 0 if before is None else before["progress"]["epoch"]
+    fitted = [] if before is None else [Progress(**progress) for progress in before["fitted"]]
+    done = 0 if before is None else before["progress"]["epoch"] + sum(progress.epoch for progress in fitted)
     lines = (out / METRICS).read_text(encoding="utf-8").splitlines(keepends=True)[:done] if done else []
     (out / METRICS).write_text("".join(lines), encoding="utf-8")
     saved_at = time.monotonic()
 
     def after_epoch(record: dict[str, Any], progress: Progress, state: Callable[[], dict[str, Any]]) -> None:
         nonlocal saved_at
+        record = record | ({"candidate": candidate.name} if candidate.name else {})
         with (out / METRICS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
         if time.monotonic() - saved_at >= SECONDS_BETWEEN_SAVES:
-            save(state(), out / LAST)
+            save(state() | {"fitted": [earlier.plain() for earlier in fitted]}, out / LAST)
             saved_at = time.monotonic()
         if on_epoch is not None:
             on_epoch(record)
 
-    return fit(model, examples, recipe.training, seed=seed, fabric=fabric, resume=before, after_epoch=after_epoch)
+    for candidate in candidates[len(fitted) :]:
+        fitted.append(
+            fit_candidate(
+                candidate,
+                examples,
+                recipe.training,
+                seed=seed,
+                fabric=fabric,
+                resume=before,
+                after_epoch=after_epoch,
+            )
+        )
+        before = None
+    return fitted
 
 
 def read_results(out: Path) -> dict[str, Any]:
