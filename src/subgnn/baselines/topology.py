@@ -51,8 +51,8 @@ def begin(graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, *, seed: int, de
     return {
         "features": torch.from_numpy(table),
         "targets": torch.from_numpy(np.array(targets)),
-        "embed.mean": torch.from_numpy(standard.mean),
-        "embed.deviation": torch.from_numpy(standard.deviation),
+        "standardise.mean": torch.from_numpy(standard.mean),
+        "standardise.deviation": torch.from_numpy(standard.deviation),
     }
 
 
@@ -61,16 +61,16 @@ def inputs(checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
     return Rows(torch.from_numpy(subgraph_statistics(graph, nodes)))
 
 
-class Statistics(nn.Module):
-    """Statistics, standardised; the part that both models share."""
+class Standardise(nn.Module):
+    """Statistics as the training split sees them: less the mean, over the deviation."""
 
     mean: Tensor
     deviation: Tensor
 
     def __init__(self, state: State) -> None:
         super().__init__()
-        self.register_buffer("mean", state["embed.mean"])
-        self.register_buffer("deviation", state["embed.deviation"])
+        self.register_buffer("mean", state["standardise.mean"])
+        self.register_buffer("deviation", state["standardise.deviation"])
 
     def forward(self, statistics: Tensor) -> Tensor:
         """Shapes: statistics, returns: (n, F)."""
@@ -82,8 +82,13 @@ class StatisticsHead(nn.Module):
 
     def __init__(self, state: State, head: Head) -> None:
         super().__init__()
-        self.embed = Statistics(state)
+        self.standardise = Standardise(state)
         self.head = head
+
+    def embed(self, statistics: Tensor) -> Tensor:
+        """Standardised statistics. Shapes: statistics, returns: (n, F)."""
+        out: Tensor = self.standardise(statistics)
+        return out
 
     def forward(self, statistics: Tensor) -> Tensor:
         """Shapes: returns: (n, outputs)."""
@@ -104,7 +109,7 @@ class StatisticsTrees(nn.Module):
     def __init__(self, state: State, *, task: Task, outputs: int, boosting: bool, seed: int) -> None:
         super().__init__()
         self.task, self.outputs, self.boosting, self.seed = task, outputs, boosting, seed
-        self.embed = Statistics(state)
+        self.standardise = Standardise(state)
         self.register_buffer("features", state["features"])
         self.register_buffer("targets", state["targets"])
         self._grown: list[Any] = []
@@ -117,6 +122,11 @@ class StatisticsTrees(nn.Module):
         table, targets = self.features.cpu().numpy(), self.targets.cpu().numpy()
         seed = stream_key(self.seed, "baselines/trees")
         self._grown = trees.grow(table, targets, self.task, boosting=self.boosting, seed=seed)
+
+    def embed(self, statistics: Tensor) -> Tensor:
+        """Standardised statistics. Shapes: statistics, returns: (n, F)."""
+        out: Tensor = self.standardise(statistics)
+        return out
 
     def forward(self, statistics: Tensor) -> Tensor:
         """Shapes: returns: (n, outputs)."""
@@ -131,7 +141,7 @@ def module(checkpoint: Checkpoint) -> nn.Module:
     recipe, weights = checkpoint.recipe, checkpoint.weights
     how, outputs = recipe.baseline.classifier, checkpoint.num_outputs
     if how == "head":
-        width = len(weights["embed.mean"])
+        width = len(weights["standardise.mean"])
         return StatisticsHead(weights, Head(width, outputs, hidden=recipe.model.head, dropout=recipe.model.dropout))
     return StatisticsTrees(
         weights, task=checkpoint.task, outputs=outputs, boosting=how == "boosting", seed=checkpoint.seed
