@@ -29,7 +29,7 @@ def grow(table: NDArray[np.float64], targets: NDArray[Any], task: Task, *, boost
         options: dict[str, Any] = {}
     else:
         # All columns at every split: often one of them alone decides.
-        name, options = f"RandomForest{kind}", {"n_estimators": 300, "max_features": None}
+        name, options = f"RandomForest{kind}", {"n_estimators": 100, "max_features": None}
     grown: list[Any] = []
     for column in targets.T if task == "multi-label" else targets[None]:
         constant = column.min() == column.max()

@@ -134,4 +134,6 @@ def _print_results(results: dict[str, Any]) -> None:
     if results.get("published", {}).get("micro_f1") is not None:
         published = results["published"]
         print_line(f"published: micro-f1 {published['micro_f1']} ({published.get('source', '')})")
+    if "candidate" in results:
+        print_line(f"kept on validation: {results['candidate']}, of {len(results['candidates'])} tried")
     print_line(f"selected epoch {results['selected_epoch']} of {results['epochs']}")
