@@ -8,8 +8,8 @@ import torch
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from subgnn import Ragged
-from subgnn.baselines.bag import Bags, LinearBag, bag_of_nodes, candidates, features, spread_one_hop
+from subgnn import Ragged, SubgraphSet
+from subgnn.baselines.bag import Bags, LinearBag, bag_of_nodes, begin, candidates, features, spread_one_hop
 from subgnn.baselines.linear import fit_linear
 from subgnn.predict import Predictor
 from subgnn.recipes import find_recipe
@@ -110,6 +110,17 @@ def test_a_class_that_training_lacks_gets_next_to_nothing(present):
     assert set(logits.argmax(axis=1)) <= set(present)
     chance = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     assert chance[:, sorted(set(range(4)) - set(present))].max() < 1e-6
+
+
+@pytest.mark.parametrize("name", ["bag", "bag-1hop"])
+def test_columns_are_those_that_training_has_a_value_in(name):
+    data = dataset()
+    few = SubgraphSet.from_lists(
+        [[0, 1], [9], [20, 21]], num_nodes=24, labels=["a", "b", "a"], splits=["train", "train", "val"]
+    )
+    found = begin(data.graph, few, find_recipe(name), seed=0, device=torch.device("cpu"))["columns"]
+    plain, _ = features(data.graph, few.nodes.take([0, 1]), one_hop=name == "bag-1hop")
+    np.testing.assert_array_equal(found, np.unique(plain.indices))
 
 
 def test_open_choices_are_all_tried_and_settled_ones_are_not():

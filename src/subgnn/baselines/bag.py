@@ -173,23 +173,27 @@ class LinearBag(nn.Module):
 
 def begin(graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, *, seed: int, device: torch.device) -> State:
     """``columns``: those of the features that some training subgraph has a value in."""
-    train = subgraphs.nodes.take(subgraphs.indices("train"))
-    values, _ = features(graph, train, one_hop=recipe.method == "bag-1hop")
-    return {"columns": torch.from_numpy(np.unique(values.indices).astype(np.int64))}
+    own = np.unique(subgraphs.nodes.take(subgraphs.indices("train")).values).astype(np.int64)
+    columns = [own]
+    if recipe.method == "bag-1hop":
+        near = np.zeros(graph.num_nodes, bool)
+        for node in own:
+            near[graph.neighbors_of(node)] = True
+        columns.append(graph.num_nodes + np.flatnonzero(near))
+    return {"columns": torch.from_numpy(np.concatenate(columns))}
 
 
 def inputs(checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Bags:
     """The features of each subgraph; a column without a weight is left out once rows are scaled."""
     columns: NDArray[np.int64] = checkpoint.weights["columns"].numpy()
     values, unit = features(graph, nodes, one_hop=checkpoint.recipe.method == "bag-1hop")
-    return Bags(*(_compact(matrix[:, columns]) for matrix in (values, unit)))
-
-
-def _compact(matrix: sparse.csr_array) -> sparse.csr_array:
-    """The same matrix with 32-bit places, the only ones all solvers take."""
-    return sparse.csr_array(
-        (matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)), shape=matrix.shape
-    )
+    # 32-bit places: the only ones all solvers take.
+    place = np.full(values.shape[1], -1, np.int32)
+    place[columns] = np.arange(len(columns), dtype=np.int32)
+    kept = place[values.indices] >= 0
+    starts = np.concatenate([[0], np.cumsum(kept)])[values.indptr].astype(np.int32)
+    size, places = (len(nodes), len(columns)), place[values.indices[kept]]
+    return Bags(*(sparse.csr_array((m.data[kept], places, starts), shape=size) for m in (values, unit)))
 
 
 def module(checkpoint: Checkpoint) -> LinearBag:
