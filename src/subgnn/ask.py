@@ -15,7 +15,7 @@ from subgnn.data.graph import Graph
 from subgnn.errors import DataError
 from subgnn.predict import Predictor
 from subgnn.ragged import Ragged
-from subgnn.training.run import CHECKPOINT, read_results
+from subgnn.training.run_dir import CHECKPOINT, read_results
 
 _CHUNK = 4096
 

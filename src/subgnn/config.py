@@ -29,6 +29,9 @@ from subgnn.errors import UserError, choices, excerpt
 
 Kind = Literal["position", "neighborhood", "structure"]
 Side = Literal["internal", "border"]
+Method = Literal[
+    "subgnn", "avg", "mn-gin", "mn-gat", "s2v-n", "s2v-s", "s2v-ns", "gc", "topology", "bag", "bag-1hop"
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +145,45 @@ class TrainingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class BaselineSettings:
+    """Options of the baselines; each reads those it has a use for, and its recipe names them.
+
+    What is ``auto`` or 0 below is an open choice: every value is fitted and the best on validation is kept.
+
+    tune_embeddings trains with frozen and with trainable embeddings, whatever embeddings.trainable says (avg, mn, s2v,
+    gc). classifier is what sees the statistics (topology). normalize scales the rows of a bag to length one, and
+    inverse_penalty is C of its regression (bag). walks x walk_length are walked in each subgraph, degrees fall into
+    bins, and doc2vec sees them for doc2vec_epochs (s2v). link_steps, link_batch, link_lr and link_edges are how meta
+    nodes are embedded: steps, edges to predict and edges to send messages over in each (mn).
+    """
+
+    tune_embeddings: bool = False
+    classifier: Literal["auto", "boosting", "forest", "head"] = "auto"
+    normalize: Literal["auto", "rows", "none"] = "auto"
+    inverse_penalty: float = 0.0
+    walks: int = 20
+    walk_length: int = 20
+    bins: int = 20
+    doc2vec_epochs: int = 20
+    link_steps: int = 300
+    link_batch: int = 4096
+    link_lr: float = 1e-2
+    link_edges: int = 200_000
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """All settings of a run, and what was published for it."""
 
     name: str = "unnamed"
     note: str = ""
+    method: Method = "subgnn"
     channels: tuple[ChannelSettings, ...] = ()
     prepare: PrepareSettings = field(default_factory=PrepareSettings)
     embeddings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
+    baseline: BaselineSettings = field(default_factory=BaselineSettings)
     published: dict[str, Any] = field(default_factory=dict)
 
 

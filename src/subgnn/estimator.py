@@ -21,7 +21,8 @@ from subgnn.errors import DataError
 from subgnn.predict import Predictor
 from subgnn.ragged import Ragged
 from subgnn.recipes import find_recipe
-from subgnn.training.run import CHECKPOINT, train
+from subgnn.training.run import train
+from subgnn.training.run_dir import CHECKPOINT
 
 Subgraphs = SubgraphSet | Ragged | Sequence[Sequence[int]]
 

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.assemble import build_inputs, build_model, measure_draws, touched_nodes
+from subgnn.baselines import Answers
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
 from subgnn.nn import SubGNN
@@ -32,6 +33,8 @@ class Predictor:
             what = f"the graph is another one ({graph.content_hash[:12]}, not {self.checkpoint.graph_hash[:12]})"
             raise DataError(what, where="graph", hint="give the graph the run was trained on")
         self.graph, self.device = graph, torch.device(device)
+        baseline = self.checkpoint.recipe.method != "subgnn"
+        self._answers = Answers(self.checkpoint, graph, self.device) if baseline else None
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """Logits; values for regression. Where the recipe asks for an ensemble, the mean over all draws of anchors.
@@ -59,9 +62,9 @@ class Predictor:
         """
         return self._ask(subgraphs, "embed", draws=1)
 
-    def network(self) -> SubGNN:
-        """The trained network, over the nodes it was trained with."""
-        return self._model(self.checkpoint.table_nodes)
+    def network(self) -> SubGNN | None:
+        """The trained network, over the nodes it was trained with; None for a baseline."""
+        return None if self._answers is not None else self._model(self.checkpoint.table_nodes)
 
     def _model(self, table: NDArray[np.int32]) -> SubGNN:
         return build_model(self.checkpoint, self.graph, table).to(self.device).eval()
@@ -69,6 +72,8 @@ class Predictor:
     @torch.no_grad()
     def _ask(self, subgraphs: Ragged, method: str, *, draws: int) -> NDArray[np.float32]:
         """The mean of a method's answers over draws of anchors."""
+        if self._answers is not None:
+            return self._answers.ask(subgraphs, method)
         prepared = measure_draws(self.checkpoint, self.graph, subgraphs, draws=draws)
         table = np.union1d(self.checkpoint.table_nodes, touched_nodes(prepared))
         model = self._model(table)

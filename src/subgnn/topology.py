@@ -1,7 +1,9 @@
-"""Statistics of components and subgraphs, for the topology channel; beyond the paper.
+"""Statistics of components and subgraphs, for the topology channel and the topology baseline; beyond the paper.
 
-Of each node set: log size, density, mean internal and border degree, cut ratio, mean core number inside, mean
-clustering inside; in logarithms where they are skewed. Standardised with the mean and deviation of the training split.
+The channel takes eight of each component and subgraph (:func:`node_set_statistics`): log size, density, mean internal
+and border degree, cut ratio, mean core number inside, mean clustering inside; in logarithms where they are skewed. The
+baseline takes these and ten more of each subgraph (:func:`subgraph_statistics`). Standardised with the mean and
+deviation of the training split.
 """
 
 from __future__ import annotations
@@ -12,12 +14,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
-from subgnn.kernels import induced_clustering, induced_core_numbers, inside_degrees, shapes
+from subgnn.kernels import (
+    core_numbers,
+    induced_clustering,
+    induced_components,
+    induced_core_numbers,
+    inside_degrees,
+    shapes,
+)
 from subgnn.ragged import Ragged
 
 
 def _row_means(rows: Ragged) -> NDArray[np.float64]:
     return np.bincount(rows.row_ids, rows.values, minlength=len(rows)) / rows.lengths
+
+
+def _row_deviations(rows: Ragged) -> NDArray[np.float64]:
+    from_mean = rows.values - _row_means(rows)[rows.row_ids]
+    return np.sqrt(_row_means(Ragged(from_mean**2, rows.offsets)))
+
+
+def _row_maxima(rows: Ragged) -> NDArray[np.float64]:
+    return np.maximum.reduceat(rows.values, rows.offsets[:-1]).astype(np.float64)
 
 
 def node_set_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
@@ -41,6 +59,35 @@ def node_set_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
         ],
         axis=1,
     )
+
+
+def subgraph_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
+    """The eight of :func:`node_set_statistics`, and ten more that labels may hang on.
+
+    In order: deviation and maximum of the internal degree, and of the border degree; maximum and deviation of the core
+    number inside; mean and maximum of the core number in G; number of components; share of the largest component.
+
+    Shapes:
+        rows: none empty. returns: (sets, 18) float64.
+    """
+    inside, border = inside_degrees(*graph.csr, rows)
+    own_cores = induced_core_numbers(*graph.csr, rows)
+    cores = Ragged(core_numbers(*graph.csr)[rows.values], rows.offsets)
+    components = induced_components(*graph.csr, rows)
+    sizes = Ragged.from_lengths(components.nodes.lengths, components.counts)
+    more = [
+        _row_deviations(inside),
+        _row_maxima(inside),
+        np.log1p(_row_deviations(border)),
+        np.log1p(_row_maxima(border)),
+        _row_maxima(own_cores),
+        _row_deviations(own_cores),
+        _row_means(cores),
+        _row_maxima(cores),
+        components.counts.astype(np.float64),
+        _row_maxima(sizes) / rows.lengths,
+    ]
+    return np.concatenate([node_set_statistics(graph, rows), np.stack(more, axis=1)], axis=1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

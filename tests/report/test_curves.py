@@ -10,7 +10,8 @@ import pytest
 
 from subgnn.report.overview import _line_chart
 from subgnn.report.svg import HEIGHT, WIDTH, Axes, Scale, around, bar, thin
-from subgnn.training.run import METRICS, train
+from subgnn.training.run import train
+from subgnn.training.run_dir import METRICS
 from tests.training.examples import dataset, recipe
 
 from .reading import read

@@ -20,7 +20,8 @@ from subgnn.errors import DataError, DataWarning
 from subgnn.predict import Predictor
 from subgnn.report import run_report, write_report
 from subgnn.training import run as runs
-from subgnn.training.run import CHECKPOINT, METRICS, RESULTS, train
+from subgnn.training.run import train
+from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS
 from tests.training.examples import dataset, recipe
 
 from .reading import Element, read

@@ -19,11 +19,12 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, DataWarning
 from subgnn.estimator import SubgraphClassifier
 from subgnn.training import checkpoint as checkpoints
-from subgnn.training import steps
 from subgnn.training import run as runs
+from subgnn.training import steps
 from subgnn.training.checkpoint import Damaged, load, load_checkpoint
 from subgnn.training.interrupt import noted_interrupt
-from subgnn.training.run import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS, train
+from subgnn.training.run import train
+from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS
 from tests.cli.command import call
 from tests.training.examples import CHANNELS, dataset, recipe
 

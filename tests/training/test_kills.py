@@ -13,7 +13,7 @@ import torch
 
 from subgnn.data.formats.folder import write_folder
 from subgnn.training.checkpoint import load_checkpoint, load_progress
-from subgnn.training.run import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS
+from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS
 from tests.training.examples import dataset
 
 KILLS_PREPARE, KILLS_TRAIN = 8, 12

@@ -14,7 +14,8 @@ from subgnn.predict import Predictor
 from subgnn.training import loop
 from subgnn.training.loop import Examples, class_weights, evaluate, fit
 from subgnn.training.precision import make_fabric
-from subgnn.training.run import CHECKPOINT, METRICS, train
+from subgnn.training.run import train
+from subgnn.training.run_dir import CHECKPOINT, METRICS
 
 from .examples import CHANNELS, dataset, recipe
 

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 import torch
 
+from subgnn.training import candidates
 from subgnn.training import run as runs
 from subgnn.training.lr_finder import HIGHEST, LOWEST, diverged, find_rate, smooth, steepest_step
 from subgnn.training.precision import make_fabric
-from subgnn.training.run import RESULTS, train
+from subgnn.training.run import train
+from subgnn.training.run_dir import RESULTS
+from subgnn.training.set_up import set_up
 
 from .examples import dataset, recipe
 from .test_run import assert_equal_weights, weights
@@ -48,7 +51,8 @@ def test_divergence(losses, stop):
 
 def test_it_leaves_weights_and_random_state_as_they_were():
     settings = with_finder().training
-    model, examples, _ = runs._set_up(dataset(), with_finder(), 0, torch.device("cpu"))
+    candidates, examples = set_up(dataset(), with_finder(), 0, torch.device("cpu"))
+    model = candidates[0].model
     before, state = copy.deepcopy(model.state_dict()), torch.get_rng_state()
     fabric = make_fabric("cpu", "32-true")
     rate = find_rate(model, examples, settings, seed=0, fabric=fabric)
@@ -74,7 +78,7 @@ def test_the_found_rate_is_used_written_and_kept_on_resume(tmp_path, monkeypatch
 
     with pytest.raises(KeyboardInterrupt):
         train(dataset(), with_finder(), tmp_path / "cut", on_epoch=interrupt)
-    monkeypatch.setattr(runs, "find_rate", None)  # not asked again
+    monkeypatch.setattr(candidates, "find_rate", None)  # not asked again
     again = train(dataset(), with_finder(), tmp_path / "cut", resume=True)
     assert again["lr"] == results["lr"]
     assert_equal_weights(weights(tmp_path / "whole"), weights(tmp_path / "cut"))

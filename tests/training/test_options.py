@@ -18,7 +18,9 @@ from subgnn.ragged import Ragged
 from subgnn.training import run as runs
 from subgnn.training.checkpoint import load_checkpoint
 from subgnn.training.loop import outputs_of
-from subgnn.training.run import CHECKPOINT, METRICS, evaluate_split, train
+from subgnn.training.run import evaluate_split, train
+from subgnn.training.run_dir import CHECKPOINT, METRICS
+from subgnn.training.set_up import set_up as set_up_run
 from tests.cli.command import call
 
 from .examples import CHANNELS, dataset, recipe
@@ -138,7 +140,8 @@ def test_draw_zero_has_the_seed_itself_and_others_have_their_own():
 
 
 def set_up(chosen, data=None):
-    return runs._set_up(data or dataset(), chosen, 3, torch.device("cpu"))
+    candidates, examples = set_up_run(data or dataset(), chosen, 3, torch.device("cpu"))
+    return candidates[0].model, examples, candidates[0].checkpoint
 
 
 def test_the_first_epoch_is_the_same_with_any_number_of_draws(tmp_path):

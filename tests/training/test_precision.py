@@ -12,7 +12,8 @@ from subgnn.errors import UserError
 from subgnn.predict import Predictor
 from subgnn.training import run as runs
 from subgnn.training.precision import make_fabric
-from subgnn.training.run import CHECKPOINT, train
+from subgnn.training.run import train
+from subgnn.training.run_dir import CHECKPOINT
 
 from .examples import dataset, recipe
 from .test_run import assert_equal_weights, weights

@@ -10,7 +10,8 @@ import pytest
 
 from subgnn.errors import MissingExtra
 from subgnn.training import run as runs
-from subgnn.training.run import METRICS, train
+from subgnn.training.run import train
+from subgnn.training.run_dir import METRICS
 
 from .examples import dataset, recipe
 

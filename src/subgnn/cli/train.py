@@ -52,7 +52,8 @@ def train_run(
     Example: subgnn train my_folder --recipe default --out runs/first --seed 0
     """
     logging.getLogger("lightning").setLevel(logging.ERROR)
-    from subgnn.training.run import PAGE, train
+    from subgnn.training.run import train
+    from subgnn.training.run_dir import PAGE
 
     chosen = find_recipe(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
@@ -116,4 +117,6 @@ def _print_results(results: dict[str, Any]) -> None:
     if results.get("published", {}).get("micro_f1") is not None:
         published = results["published"]
         print_line(f"published: micro-f1 {published['micro_f1']} ({published.get('source', '')})")
+    if "candidate" in results:
+        print_line(f"kept on validation: {results['candidate']}, of {len(results['candidates'])} tried")
     print_line(f"selected epoch {results['selected_epoch']} of {results['epochs']}")

@@ -113,6 +113,11 @@ class Inputs:
     def __len__(self) -> int:
         return self.whole.num_subgraphs
 
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors are."""
+        return self.whole.nodes.device
+
     def to(self, device: torch.device | str) -> Inputs:
         """Move all tensors to a device, in place."""
         self.whole = self.whole.to(device)
@@ -127,12 +132,12 @@ class Inputs:
 
     def batch(self, rows: NDArray[np.int64]) -> Batch:
         """The chosen subgraphs, in the given order."""
-        return self.pick(self.choose(rows).to(self.whole.nodes.device))
+        return self.pick(self.choose(rows).to(self.device))
 
     def choose(self, rows: NDArray[np.int64], room: Room | None = None) -> Choice:
         """Where the chosen subgraphs lie; with ``room``, filled up to fixed shapes."""
-        components, owner = _spans(self.first, rows)
-        places, _ = _spans(self.node_first, components)
+        components, owner = spans(self.first, rows)
+        places, _ = spans(self.node_first, components)
         starts = np.concatenate([[0], np.cumsum(np.diff(self.node_first)[components])])[:-1]
         if room is not None:
             # The first added component holds all added nodes.
@@ -231,7 +236,7 @@ def _channel(inputs: Any, table: NDArray[np.int32]) -> ChannelBatch:
     return ChannelBatch(torch.from_numpy(inputs.nearness.distance), torch.from_numpy(inputs.nearness.reached), own)
 
 
-def _spans(first: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def spans(first: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """All items of the chosen rows of a ragged layout, and for each the place of its row in ``rows``."""
     lengths = first[rows + 1] - first[rows]
     owner = np.repeat(np.arange(len(rows)), lengths)

@@ -104,7 +104,9 @@ def _cloud(found: Findings) -> Markup:
 
 
 def parts(found: Findings) -> Markup:
-    """What each part of the subgraphs' vectors contributes."""
+    """What each part of the subgraphs' vectors contributes; nothing for a baseline, which has no parts."""
+    if found.network is None:
+        return Markup("")
     every = contributions(
         found.network.head,
         found.network.parts(),

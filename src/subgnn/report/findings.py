@@ -20,7 +20,7 @@ from subgnn.nn import SubGNN
 from subgnn.predict import Predictor
 from subgnn.training.checkpoint import Checkpoint
 from subgnn.training.metrics import metrics, predictions, probabilities
-from subgnn.training.run import CHECKPOINT, METRICS, RESULTS, read_results
+from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS, read_results
 
 _NEEDED = ("dataset", "recipe", "seed", "task", "selected_epoch", "epochs", "val", "test", "seconds")
 
@@ -30,7 +30,8 @@ class Findings:
     """A run and its answers.
 
     ``split`` is what was scored: test, or val where the dataset has no test part. Real-valued targets and outputs are
-    in standard deviations of the training targets; ``in_unit`` takes them back.
+    in standard deviations of the training targets; ``in_unit`` takes them back. A baseline has neither
+    network nor vectors.
 
     Shapes:
         rows: (n,) subgraphs of the split. vectors: (n, width) z_S. means: (width,) over the training split.
@@ -41,7 +42,7 @@ class Findings:
     records: list[dict[str, Any]]
     dataset: Dataset
     checkpoint: Checkpoint
-    network: SubGNN
+    network: SubGNN | None
     split: str
     rows: NDArray[np.int64]
     vectors: Tensor
@@ -104,13 +105,19 @@ def find(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | None = N
         DataError: where the run is not finished or damaged, or the dataset is another one.
     """
     results, records = _results(run), read_records(run / METRICS)
+    # Of several candidates, the page tells of the one that was kept.
+    records = [r for r in records if r.get("candidate") == results.get("candidate")]
     predictor = Predictor(run / CHECKPOINT, dataset.graph.undirected())
     checkpoint, subgraphs = predictor.checkpoint, dataset.subgraphs
     if (subgraphs.task, subgraphs.classes) != (checkpoint.task, checkpoint.classes) or subgraphs.targets is None:
         raise DataError("the dataset has other labels than the run", where=dataset.name, hint="give the run's dataset")
     split = "test" if len(subgraphs.indices("test")) else "val"
     rows, train = subgraphs.indices(split), subgraphs.indices("train")
-    if vectors is None:
+    network = predictor.network()
+    mine = means = torch.empty(0)
+    if network is None:
+        outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
+    elif vectors is None:
         chosen = np.concatenate([rows, train])
         embedded = torch.from_numpy(predictor.embeddings(subgraphs.nodes.take(chosen)))
         mine, means = embedded[: len(rows)], embedded[len(rows) :].mean(dim=0)
@@ -119,7 +126,8 @@ def find(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | None = N
     targets = np.array(subgraphs.targets)
     if "target" in checkpoint.standards:
         targets = checkpoint.standards["target"](targets[:, None])[:, 0]
-    network = predictor.network()
+    if network is not None:
+        outputs = network.head(mine)
     return Findings(
         results=results,
         records=records,
@@ -130,7 +138,7 @@ def find(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | None = N
         rows=rows,
         vectors=mine,
         means=means,
-        outputs=network.head(mine),
+        outputs=outputs,
         targets=torch.from_numpy(targets[rows]),
         train_targets=torch.from_numpy(targets[train]),
     )

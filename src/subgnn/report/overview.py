@@ -78,11 +78,6 @@ def overview(found: Findings) -> Markup:
     results, recipe, dataset = found.results, found.checkpoint.recipe, found.dataset
     graph, subgraphs = dataset.graph, dataset.subgraphs
     seconds, sizes = results["seconds"], {s: len(subgraphs.indices(s)) for s in SPLIT_WORDS}
-    node_table = found.network.table
-    table_size = 0 if node_table is None else node_table.numel()
-    others = sum(p.numel() for p in found.network.parameters()) - table_size
-    trained = "trained" if recipe.embeddings.trainable else "not trained"
-    channels = "; ".join(f"{c.name} ({c.num_anchors} anchors)" for c in recipe.channels)
     pairs = [
         ("Dataset", dataset.name),
         ("Graph", f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges"),
@@ -90,9 +85,7 @@ def overview(found: Findings) -> Markup:
         ("Task", found.task + (f", {len(found.classes)} classes" if found.classes else "")),
         ("Recipe", recipe.name),
         ("Seed", str(results["seed"])),
-        ("Channels", channels or "none"),
-        ("Layers", str(recipe.model.layers)),
-        ("Weights", f"{others:,}; and {table_size:,} in node vectors, {trained}"),
+        *_model_facts(found),
         ("Selected epoch", f"{results['selected_epoch']} of 0 to {results['epochs'] - 1}, by validation"),
         ("Time", f"{seconds['prepare']:.1f} s to prepare, {seconds['train']:.1f} s to train"),
         ("An epoch", f"{seconds['epoch_median']:.3g} s, the median"),
@@ -108,6 +101,22 @@ def overview(found: Findings) -> Markup:
     else:
         parts += _changed(found)
     return section("run", "What was run", *parts)
+
+
+def _model_facts(found: Findings) -> list[tuple[str, str]]:
+    """Of the network, or of the baseline and what was chosen on validation."""
+    recipe, network = found.checkpoint.recipe, found.network
+    if network is None:
+        kept = found.results.get("candidate")
+        return [("Method", recipe.method), *([("Kept on validation", str(kept))] if kept else [])]
+    table_size = 0 if network.table is None else network.table.numel()
+    others = sum(p.numel() for p in network.parameters()) - table_size
+    trained = "trained" if recipe.embeddings.trainable else "not trained"
+    return [
+        ("Channels", "; ".join(f"{c.name} ({c.num_anchors} anchors)" for c in recipe.channels) or "none"),
+        ("Layers", str(recipe.model.layers)),
+        ("Weights", f"{others:,}; and {table_size:,} in node vectors, {trained}"),
+    ]
 
 
 def _changed(found: Findings) -> list[Markup]:

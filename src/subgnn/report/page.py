@@ -21,9 +21,11 @@ from subgnn.report.overview import curves, overview
 from subgnn.report.pictures import pictures
 from subgnn.report.reproduce import command, recipe_toml
 from subgnn.report.style import STYLE
-from subgnn.training.run import PAGE, read_results
+from subgnn.training.run_dir import PAGE, read_results
 from subgnn.versions import versions
 
+_LEAD = "A subgraph neural network: what it was trained on, and how it does."
+_LEAD_BASELINE = "A baseline for subgraphs: what it was trained on, and how it does."
 _CONTENTS = {
     "run": "What was run",
     "curves": "How it learned",
@@ -55,13 +57,14 @@ def run_report(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | No
             tag("style", Markup(STYLE)),
         ]
     )
-    links = tag("ul", *(tag("li", tag("a", words, href=f"#{name}")) for name, words in _CONTENTS.items()))
+    sections = {name: words for name, words in _CONTENTS.items() if found.network is not None or name != "parts"}
+    links = tag("ul", *(tag("li", tag("a", words, href=f"#{name}")) for name, words in sections.items()))
     body = join(
         [
             tag(
                 "header",
                 tag("h1", title),
-                paragraph("A subgraph neural network: what it was trained on, and how it does.", class_="lead"),
+                paragraph(_LEAD if found.network is not None else _LEAD_BASELINE, class_="lead"),
                 tag("nav", links, aria_label="Contents"),
             ),
             tag(

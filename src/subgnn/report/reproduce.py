@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
 from subgnn.config import Recipe
 from subgnn.recipes import find_recipe, recipe_names
 
-_SECTIONS = ("prepare", "embeddings", "model", "training")
+_SECTIONS = tuple(f.name for f in fields(Recipe) if is_dataclass(f.default_factory))
 
 
 def recipe_toml(recipe: Recipe) -> str:
     """All settings of a recipe as a file that ``--recipe`` takes."""
     content = asdict(recipe)
-    lines = [f"name = {_value(recipe.name)}", f"note = {_value(recipe.note)}"]
+    lines = [f"{key} = {_value(content[key])}" for key in ("name", "note", "method")]
     for channel in content["channels"]:
         lines += ["", "[[channels]]", *_pairs(channel)]
     for section in (*_SECTIONS, "published"):
@@ -47,7 +47,7 @@ def _changes(recipe: Recipe) -> list[str] | None:
     if recipe.name not in recipe_names():
         return None
     packaged = find_recipe(recipe.name)
-    if recipe.channels != packaged.channels:
+    if (recipe.channels, recipe.method) != (packaged.channels, packaged.method):
         return None
     ours, theirs = asdict(recipe), asdict(packaged)
     return [

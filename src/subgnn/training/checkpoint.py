@@ -68,6 +68,11 @@ class Checkpoint:
     redrawn: list[list[list[SharedAnchors | None]]] = field(default_factory=list)
     component_keys: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
 
+    @property
+    def num_outputs(self) -> int:
+        """Classes, or 1 for regression."""
+        return 1 if self.task == "regression" else len(self.classes)
+
 
 def save(value: Any, path: Path) -> None:
     """Write tensors and plain values; the file appears whole, and on the disk, or not at all."""

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -22,12 +22,28 @@ from torch import Tensor, nn
 from subgnn.config import TrainingSettings
 from subgnn.data.subgraphs import Task
 from subgnn.errors import UserError
-from subgnn.nn import Inputs, SubGNN
+from subgnn.nn.inputs import Inputs
 from subgnn.rng import stream, stream_key
 from subgnn.training.metrics import loss, metrics
 from subgnn.training.steps import GraphedSteps, Steps
 
 State = dict[str, Any]
+
+
+class Source(Protocol):
+    """Subgraphs as tensors; a model takes what :meth:`batch` gives."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors are."""
+
+    def __len__(self) -> int: ...
+
+    def to(self, device: torch.device | str) -> Self:
+        """Move all tensors to a device, in place."""
+
+    def batch(self, rows: NDArray[np.int64]) -> Any:
+        """The chosen subgraphs, in the given order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,21 +54,21 @@ class Examples:
     by their mean over all draws, and by the first draw alone without.
     """
 
-    inputs: Inputs
+    inputs: Source
     targets: Tensor
     task: Task
     train: NDArray[np.int64]
     val: NDArray[np.int64]
-    redrawn: list[Inputs] = field(default_factory=list)
+    redrawn: list[Source] = field(default_factory=list)
     ensemble: bool = False
     num_classes: int = 0
 
-    def of_epoch(self, epoch: int) -> Inputs:
+    def of_epoch(self, epoch: int) -> Source:
         """The draw of anchors an epoch trains on: they take turns."""
         return [self.inputs, *self.redrawn][epoch % (1 + len(self.redrawn))]
 
     @property
-    def judged(self) -> list[Inputs]:
+    def judged(self) -> list[Source]:
         """The draws that validation and test are the mean of."""
         return [self.inputs, *(self.redrawn if self.ensemble else [])]
 
@@ -61,7 +77,7 @@ class Examples:
 class Progress:
     """How far training has come; all of it is in the checkpoint that ``--resume`` reads."""
 
-    lr: float
+    lr: float = 0.0
     epoch: int = 0
     best_epoch: int = -1
     best: tuple[float, float] = (-math.inf, math.inf)
@@ -69,9 +85,13 @@ class Progress:
     best_state: State = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
 
+    def plain(self) -> dict[str, Any]:
+        """The fields by name, as they are saved."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
 
 def fit(
-    model: SubGNN,
+    model: nn.Module,
     examples: Examples,
     settings: TrainingSettings,
     *,
@@ -86,7 +106,12 @@ def fit(
         resume: what ``state()`` gave ``after_epoch`` in an earlier run.
         after_epoch: called with the epoch's record, the progress, and a function that gives all state.
     """
-    graphed = settings.cuda_graph and fabric.device.type == "cuda" and settings.precision != "16-mixed"
+    graphed = (
+        settings.cuda_graph
+        and fabric.device.type == "cuda"
+        and settings.precision != "16-mixed"
+        and isinstance(examples.inputs, Inputs)
+    )
     wrapped, optimizer = fabric.setup(model, adam(model, settings, graphed_on=fabric.device if graphed else None))
     wrapped.mark_forward_method("embed")
     weights = class_weights(examples, settings)
@@ -100,12 +125,11 @@ def fit(
         progress = Progress(**resume["progress"])
 
     def state() -> State:
-        fields = {name: getattr(progress, name) for name in Progress.__dataclass_fields__}
         return {
             "model": model.state_dict(),
             "optimizer": optimizer.state_dict(),
             "precision": fabric.strategy.precision.state_dict(),
-            "progress": fields,
+            "progress": progress.plain(),
         }
 
     with torch.random.fork_rng(devices=[fabric.device] if fabric.device.type == "cuda" else []):
@@ -197,7 +221,7 @@ def _train_epoch(
 
 
 @torch.no_grad()
-def outputs_of(model: Any, inputs: Inputs, rows: NDArray[np.int64], batch_size: int) -> Tensor:
+def outputs_of(model: Any, inputs: Source, rows: NDArray[np.int64], batch_size: int) -> Tensor:
     """The network's outputs for the chosen subgraphs, in evaluation mode."""
     model.eval()
     parts = [model(inputs.batch(rows[i : i + batch_size])) for i in range(0, len(rows), batch_size)]
@@ -205,7 +229,7 @@ def outputs_of(model: Any, inputs: Inputs, rows: NDArray[np.int64], batch_size: 
 
 
 @torch.no_grad()
-def vectors_of(model: SubGNN, inputs: Inputs, batch_size: int = 256) -> NDArray[np.float32]:
+def vectors_of(model: Any, inputs: Source, batch_size: int = 256) -> NDArray[np.float32]:
     """z_S of all subgraphs, in evaluation mode.
 
     Shapes:

@@ -1,23 +1,13 @@
-"""One run: prepare, train, select, score once on test, and leave a folder that a person can read.
-
-RUN/run.json          results: the keys of ``subgnn train --json``
-RUN/recipe.json       all settings, as they were
-RUN/metrics.jsonl     a line an epoch
-RUN/checkpoint.pt     the selected weights, anchors, class names and the graph's hash
-RUN/report.html       the page of the run
-RUN/tensorboard       event files, where they are wanted
-RUN/last.pt           everything ``--resume`` needs; gone when the run is done
-"""
+"""One run: prepare, train, select, score once on test, and leave a folder that a person can read."""
 
 from __future__ import annotations
 
-import json
 import resource
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -27,48 +17,26 @@ import torch
 from lightning.fabric import Fabric
 from numpy.typing import NDArray
 
-from subgnn.assemble import (
-    build_inputs,
-    build_model,
-    build_standards,
-    check_recipe,
-    component_keys,
-    kept_weights,
-    prepare_draws,
-    target_tensor,
-    touched_nodes,
-)
+from subgnn.assemble import check_recipe, kept_weights, target_tensor
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
-from subgnn.data.formats.text import appearing
 from subgnn.errors import DataError, DataWarning
-from subgnn.nn import SubGNN
 from subgnn.pacing import OnProgress
 from subgnn.predict import Predictor
-from subgnn.rng import stream_key
-from subgnn.training.checkpoint import Checkpoint, Damaged, load_progress, save_checkpoint, save_progress
+from subgnn.training.candidates import Candidate, best_of, comparison, fit_candidate
+from subgnn.training.checkpoint import Damaged, load_progress, save_checkpoint, save_progress
 from subgnn.training.interrupt import noted_interrupt
-from subgnn.training.labels import warn_of_unseen
-from subgnn.training.loop import Examples, Progress, evaluate, fit, vectors_of
-from subgnn.training.lr_finder import find_rate
+from subgnn.training.loop import Examples, Progress, evaluate, vectors_of
 from subgnn.training.metrics import metrics
 from subgnn.training.metrics_log import MetricsLog
 from subgnn.training.precision import make_fabric
+from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RESULTS, claim, read_results, write_json
+from subgnn.training.set_up import set_up
 from subgnn.training.tensorboard import TENSORBOARD, also_events, writer_class
 from subgnn.versions import versions
 
 SECONDS_BETWEEN_SAVES = 10.0
-RESULTS, RECIPE, METRICS, CHECKPOINT, LAST = "run.json", "recipe.json", "metrics.jsonl", "checkpoint.pt", "last.pt"
-PAGE = "report.html"
-
-
-def write_json(value: Any, path: Path) -> None:
-    """Write JSON; the file appears whole or not at all."""
-    with appearing(path, overwrite=True) as temporary:
-        text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-        # Halves of characters, as paths may have them, become what JSON escapes them to.
-        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def train(
@@ -105,20 +73,22 @@ def train(
         writer_class()  # where it is missing, that is said before the work
     fabric = make_fabric(device, recipe.training.precision)
     check_recipe(recipe, dataset.graph)
-    _claim(out, recipe, seed, resume)
+    claim(out, recipe, seed, resume)
     if resume and (out / RESULTS).is_file():
         (out / LAST).unlink(missing_ok=True)
         if report and not (out / PAGE).is_file():
             _write_page(dataset, out)
         return read_results(out)
     begin = time.perf_counter()
-    model, examples, checkpoint = _set_up(dataset, recipe, seed, fabric.device, cache=cache, on_prepare=on_prepare)
+    candidates, examples = set_up(dataset, recipe, seed, fabric.device, cache=cache, on_prepare=on_prepare)
     prepared_at = time.perf_counter()
     watch = also_events(on_epoch, out / TENSORBOARD, out / METRICS) if tensorboard else nullcontext(on_epoch)
     with watch as seen:
-        progress = _fit(model, examples, recipe, out, seed=seed, fabric=fabric, resume=resume, on_epoch=seen)
+        fitted = _fit(candidates, examples, recipe, out, seed=seed, fabric=fabric, resume=resume, on_epoch=seen)
     trained_at = time.perf_counter()
-    model.load_state_dict(progress.best_state)
+    chosen = best_of(fitted)
+    progress, model, checkpoint = fitted[chosen], candidates[chosen].model, candidates[chosen].checkpoint
+    model.to(fabric.device).load_state_dict(progress.best_state)
     redrawn = checkpoint.redrawn if recipe.prepare.ensemble else []
     kept = replace(checkpoint, weights=kept_weights(progress.best_state), redrawn=redrawn)
     save_checkpoint(kept, out / CHECKPOINT)
@@ -129,6 +99,7 @@ def train(
         "dataset": dataset.name,
         "source": source,
         "recipe": recipe.name,
+        "method": recipe.method,
         "seed": seed,
         "task": dataset.subgraphs.task,
         "selected_epoch": progress.best_epoch,
@@ -146,16 +117,18 @@ def train(
         "device": str(fabric.device),
         "versions": versions(),
     }
+    if candidates[0].name:
+        results |= comparison(candidates, fitted, chosen)
     write_json(results, out / RESULTS)
     (out / LAST).unlink(missing_ok=True)
     if report:
-        _write_page(dataset, out, vectors_of(model, examples.inputs))
+        _write_page(dataset, out, vectors_of(model, examples.inputs) if recipe.method == "subgnn" else None)
     return results
 
 
 def _write_page(dataset: Dataset, out: Path, vectors: NDArray[np.float32] | None = None) -> None:
     """Write the page of the run, from its vectors where they are at hand; the run is done: a failure is a warning."""
-    from subgnn.report import run_report, write_page  # which reads runs, and so imports this module
+    from subgnn.report import run_report, write_page  # which asks runs, and so imports much of what is here
 
     try:
         write_page(run_report(out, dataset, vectors=vectors), out / PAGE)
@@ -164,78 +137,8 @@ def _write_page(dataset: Dataset, out: Path, vectors: NDArray[np.float32] | None
         warnings.warn(f"{what}; try again with: subgnn report {out}", DataWarning, stacklevel=3)
 
 
-def _set_up(
-    dataset: Dataset,
-    recipe: Recipe,
-    seed: int,
-    device: torch.device,
-    *,
-    cache: bool = True,
-    on_prepare: OnProgress | None = None,
-) -> tuple[SubGNN, Examples, Checkpoint]:
-    """Prepare the subgraphs and make the network; the checkpoint has everything but weights."""
-    graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
-    for split in ("train", "val"):
-        if not len(subgraphs.indices(split)):
-            raise DataError(f"no subgraph in split '{split}'", where="train", hint="learning and selection need both")
-    warn_of_unseen(subgraphs)
-    draws = prepare_draws(recipe, graph, subgraphs.nodes, seed=seed, cache=cache, on_progress=on_prepare)
-    table = touched_nodes(draws)
-    checkpoint = Checkpoint(
-        recipe=recipe,
-        seed=seed,
-        task=subgraphs.task,
-        classes=subgraphs.classes,
-        graph_hash=graph.content_hash,
-        table_nodes=table,
-        shared=draws[0].shared,
-        weights={},
-        standards=build_standards(graph, subgraphs, recipe, draws[0], table),
-        redrawn=[prepared.shared for prepared in draws[1:]],
-        component_keys=component_keys(subgraphs, recipe, draws[0]),
-    )
-    with torch.random.fork_rng():
-        torch.manual_seed(stream_key(seed, "initialisation"))
-        model = build_model(checkpoint, graph, table)
-    first, *redrawn = build_inputs(checkpoint, graph, subgraphs.nodes, draws=draws, table=table, device=device)
-    examples = Examples(
-        inputs=first,
-        targets=target_tensor(subgraphs, checkpoint.standards).to(device),
-        task=subgraphs.task,
-        train=subgraphs.indices("train"),
-        val=subgraphs.indices("val"),
-        redrawn=redrawn,
-        ensemble=recipe.prepare.ensemble,
-        num_classes=subgraphs.num_classes,
-    )
-    return model, examples, checkpoint
-
-
-def _claim(out: Path, recipe: Recipe, seed: int, resume: bool) -> None:
-    """Make the run's folder, or check that it holds the run that is to go on."""
-    settings = asdict(recipe) | {"seed": seed}
-    _remove_leftovers(out)
-    if resume and (out / RECIPE).is_file():
-        before = read_json(out / RECIPE, "give another --out")
-        if before != json.loads(json.dumps(settings)):
-            hint = "give the same recipe, settings and seed, or another --out"
-            raise DataError("the run there has other settings", where=str(out), hint=hint)
-        return
-    if out.exists() and any(out.iterdir()):
-        raise DataError("exists already", where=str(out), hint="choose another --out, or go on with --resume")
-    out.mkdir(parents=True, exist_ok=True)
-    write_json(settings, out / RECIPE)
-
-
-def _remove_leftovers(out: Path) -> None:
-    """Remove what a process left that was killed while it wrote."""
-    for name in (RESULTS, RECIPE, METRICS, CHECKPOINT, LAST, PAGE):
-        for leftover in out.glob(f".{name}.*.part"):
-            leftover.unlink(missing_ok=True)
-
-
 def _fit(
-    model: Any,
+    candidates: Sequence[Candidate],
     examples: Examples,
     recipe: Recipe,
     out: Path,
@@ -244,14 +147,17 @@ def _fit(
     fabric: Fabric,
     resume: bool,
     on_epoch: Callable[[dict[str, Any]], None] | None,
-) -> Progress:
+) -> list[Progress]:
+    """Fit the candidates in turn; what was done before an interruption is not done again."""
     before = _before(out) if resume else None
+    fitted = [] if before is None else [Progress(**progress) for progress in before["fitted"]]
     log = MetricsLog(out / METRICS, "" if before is None else before["metrics"])
     saved_at = time.monotonic()
     with noted_interrupt() as interrupt:
 
         def after_epoch(record: dict[str, Any], progress: Progress, state: Callable[[], dict[str, Any]]) -> None:
             nonlocal saved_at
+            record = record | ({"candidate": candidate.name} if candidate.name else {})
             log.append(record)
             due = time.monotonic() - saved_at >= SECONDS_BETWEEN_SAVES
             try:
@@ -260,17 +166,26 @@ def _fit(
             except KeyboardInterrupt:
                 interrupt.pressed = True
             if due or interrupt.pressed:
-                save_progress(state() | {"metrics": log.text}, out / LAST)
+                earlier = [progress.plain() for progress in fitted]
+                save_progress(state() | {"metrics": log.text, "fitted": earlier}, out / LAST)
                 saved_at = time.monotonic()
             if interrupt.pressed:
                 raise KeyboardInterrupt
 
-        settings = recipe.training
-        if before is not None:
-            settings = replace(settings, lr=before["progress"]["lr"])
-        elif settings.lr_finder:
-            settings = replace(settings, lr=find_rate(model, examples, settings, seed=seed, fabric=fabric))
-        return fit(model, examples, settings, seed=seed, fabric=fabric, resume=before, after_epoch=after_epoch)
+        for candidate in candidates[len(fitted) :]:
+            fitted.append(
+                fit_candidate(
+                    candidate,
+                    examples,
+                    recipe.training,
+                    seed=seed,
+                    fabric=fabric,
+                    resume=before,
+                    after_epoch=after_epoch,
+                )
+            )
+            before = None
+    return fitted
 
 
 def _before(out: Path) -> dict[str, Any] | None:
@@ -282,27 +197,6 @@ def _before(out: Path) -> dict[str, Any] | None:
     except Damaged as error:
         warnings.warn(f"{error.where}: {error.what}; the run starts from the beginning", DataWarning, stacklevel=4)
         return None
-
-
-def read_json(path: Path, hint: str) -> Any:
-    """Read what :func:`write_json` wrote."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        raise DataError("this is no JSON, or damaged", where=str(path), hint=hint) from None
-
-
-def read_results(out: Path) -> dict[str, Any]:
-    """run.json of a finished run."""
-    try:
-        found: dict[str, Any] = read_json(out / RESULTS, "remove it, and finish the run with subgnn train --resume")
-    except FileNotFoundError:
-        raise DataError(
-            "no finished run", where=str(out), hint="subgnn train writes one; --resume finishes it"
-        ) from None
-    except ValueError:
-        raise DataError("this is no JSON, or damaged", where=str(out / RESULTS), hint="train again") from None
-    return found
 
 
 def evaluate_split(out: Path, split: str, data: Path | None = None) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class Steps:
     weights: Tensor | None
     fabric: Fabric
 
-    def __call__(self, inputs: Inputs, rows: NDArray[np.int64]) -> Tensor:
+    def __call__(self, inputs: Any, rows: NDArray[np.int64]) -> Tensor:
         """Train on the chosen subgraphs."""
         targets = self.targets[torch.from_numpy(rows).to(self.fabric.device)]
         return self.advance(inputs.batch(rows), targets)
@@ -66,7 +66,7 @@ class GraphedSteps:
         self.seen: dict[tuple[int, int], int] = {}
         self.captured: dict[tuple[int, int], _Captured] = {}
 
-    def __call__(self, inputs: Inputs, rows: NDArray[np.int64]) -> Tensor:
+    def __call__(self, inputs: Any, rows: NDArray[np.int64]) -> Tensor:
         """Train on the chosen subgraphs."""
         key = (inputs.whole.draw, len(rows))
         if key not in self.captured:

@@ -1,0 +1,66 @@
+"""The induced subgraphs of node sets, side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.data.graph import Graph
+from subgnn.kernels.arrays import csr, sets
+from subgnn.kernels.induced import induced_csr
+from subgnn.ragged import Ragged
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InducedGraphs:
+    """All induced subgraphs as one graph without edges between them.
+
+    Node ``i`` of it is ``nodes.values[i]`` as a member of the subgraph it stands in.
+
+    Shapes:
+        nodes: n rows, total values. offsets: (total + 1,) int64. neighbors: (entries,) int64, numbers below total.
+    """
+
+    nodes: Ragged
+    offsets: NDArray[np.int64]
+    neighbors: NDArray[np.int64]
+
+    @property
+    def degrees(self) -> NDArray[np.int64]:
+        """Internal degree of each member.
+
+        Shapes:
+            returns: (total,).
+        """
+        return np.diff(self.offsets)
+
+    def edges(self) -> Ragged:
+        """For each subgraph its directed edges, tail and head in turn, numbered by their place in the subgraph."""
+        owner = self.nodes.row_ids
+        tails = np.repeat(np.arange(len(owner)), self.degrees)
+        ends = np.stack([tails, self.neighbors], axis=1) - self.nodes.offsets[owner[tails]][:, None]
+        counts = np.bincount(owner[tails], minlength=len(self.nodes))
+        return Ragged.from_lengths(ends.reshape(-1), 2 * counts)
+
+
+def induced_graphs(graph: Graph, nodes: Ragged) -> InducedGraphs:
+    """The edges of the graph among the nodes of each set.
+
+    Example:
+        In the path 0 - 1 - 2 - 3, {0, 1, 3} has one edge.
+
+        >>> found = induced_graphs(Graph.from_edges([0, 1, 2], [1, 2, 3]), Ragged.from_rows([[0, 1, 3]]))
+        >>> found.degrees.tolist(), found.edges()[0].tolist()
+        ([1, 1, 0], [0, 1, 1, 0])
+    """
+    base, (values, rows) = csr(*graph.csr), sets(nodes)
+    degrees, neighbors = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for begin, end in pairwise(rows):
+        own_offsets, own_neighbors = induced_csr(*base, values[begin:end])
+        degrees.append(np.diff(own_offsets))
+        neighbors.append(own_neighbors + begin)
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(degrees))]).astype(np.int64)
+    return InducedGraphs(nodes, offsets, np.concatenate(neighbors).astype(np.int64))

@@ -1,0 +1,42 @@
+"""A table of node embeddings, of the nodes that subgraphs have; it grows when prediction meets others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from subgnn.config import Recipe
+from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.embeddings import node_vectors
+from subgnn.ragged import Ragged
+from subgnn.training.checkpoint import Checkpoint
+from subgnn.training.loop import State
+
+
+def begin(graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, *, seed: int, device: torch.device) -> State:
+    """``nodes``, sorted, and ``table``, their embeddings."""
+    nodes = np.unique(subgraphs.nodes.values)
+    table = node_vectors(recipe.embeddings, nodes, num_nodes=graph.num_nodes, seed=seed)
+    return {"nodes": torch.from_numpy(nodes), "table": torch.from_numpy(table)}
+
+
+def cover(checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Checkpoint:
+    """The checkpoint with rows for nodes it has not met: the embeddings they had before training."""
+    known = checkpoint.weights["nodes"].numpy()
+    wanted = np.union1d(known, nodes.values).astype(np.int32)
+    if len(wanted) == len(known):
+        return checkpoint
+    settings = checkpoint.recipe.embeddings
+    table = node_vectors(settings, wanted, num_nodes=graph.num_nodes, seed=checkpoint.seed)
+    table[np.searchsorted(wanted, known)] = checkpoint.weights["table"].numpy()
+    added = {"nodes": torch.from_numpy(wanted), "table": torch.from_numpy(table)}
+    return replace(checkpoint, weights=checkpoint.weights | added)
+
+
+def places(checkpoint: Checkpoint, nodes: Ragged) -> Ragged:
+    """Node sets as places in the table, which covers them."""
+    found = np.searchsorted(checkpoint.weights["nodes"].numpy(), nodes.values)
+    return Ragged(found.astype(np.int64), nodes.offsets)

@@ -1,0 +1,98 @@
+"""Several models for one recipe, fitted in turn; the best on validation is kept.
+
+A recipe may leave a choice open, as whether embeddings are frozen or fine-tuned. Each way to make it is a candidate.
+The rule between candidates is the rule between epochs: higher validation micro-F1, then lower validation loss, then the
+earlier one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
+
+from lightning.fabric import Fabric
+from torch import nn
+
+from subgnn.config import TrainingSettings
+from subgnn.training.checkpoint import Checkpoint
+from subgnn.training.loop import Examples, Progress, State, evaluate, fit
+from subgnn.training.lr_finder import find_rate
+
+AfterEpoch = Callable[[dict[str, Any], Progress, Callable[[], State]], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A model to be fitted and the checkpoint it goes into; the name is empty where there is no choice to make."""
+
+    name: str
+    model: nn.Module
+    checkpoint: Checkpoint
+
+
+@runtime_checkable
+class Solvable(Protocol):
+    """A model that is fitted in one go, not by gradient steps."""
+
+    def solve(self, examples: Examples) -> None:
+        """Learn from the training split."""
+
+
+def fit_candidate(
+    candidate: Candidate,
+    examples: Examples,
+    settings: TrainingSettings,
+    *,
+    seed: int,
+    fabric: Fabric,
+    resume: State | None,
+    after_epoch: AfterEpoch,
+) -> Progress:
+    """Fit by gradient, or in one go, which counts as one epoch; see :func:`~subgnn.training.loop.fit`."""
+    model = candidate.model
+    if not isinstance(model, Solvable):
+        if resume is not None:
+            settings = replace(settings, lr=resume["progress"]["lr"])
+        elif settings.lr_finder:
+            settings = replace(settings, lr=find_rate(model, examples, settings, seed=seed, fabric=fabric))
+        return fit(model, examples, settings, seed=seed, fabric=fabric, resume=resume, after_epoch=after_epoch)
+    if resume is not None:
+        return Progress(**resume["progress"])
+    begin = time.perf_counter()
+    model.to(fabric.device)
+    model.solve(examples)
+    train_loss, _ = evaluate(model, examples, examples.train, settings.batch_size)
+    val_loss, val = evaluate(model, examples, examples.val, settings.batch_size)
+    progress = Progress(
+        epoch=1,
+        best_epoch=0,
+        best=(val.get("micro_f1", -val_loss), val_loss),
+        best_metrics={"loss": val_loss, **val},
+        best_state={k: v.detach().cpu().clone() for k, v in model.state_dict().items()},
+        seconds=[time.perf_counter() - begin],
+    )
+    record = {"epoch": 0, "train_loss": train_loss, "val_loss": val_loss} | {f"val_{k}": v for k, v in val.items()}
+    after_epoch(record, progress, lambda: {"progress": progress.plain()})
+    return progress
+
+
+def best_of(fitted: Sequence[Progress]) -> int:
+    """Which candidate is kept.
+
+    Example:
+        >>> best_of([Progress(best=(0.5, 1.0)), Progress(best=(0.5, 0.9)), Progress(best=(0.5, 0.9))])
+        1
+    """
+    return max(range(len(fitted)), key=lambda i: (fitted[i].best[0], -fitted[i].best[1], -i))
+
+
+def comparison(candidates: Sequence[Candidate], fitted: Sequence[Progress], chosen: int) -> dict[str, Any]:
+    """What run.json says of the choice: what was tried, how each did on validation, and what was kept."""
+    names = [candidate.name for candidate in candidates]
+    found: dict[str, Any] = {
+        "candidate": names[chosen],
+        "candidates": {name: progress.best_metrics for name, progress in zip(names, fitted, strict=True)},
+    }
+    return found | ({"embeddings": names[chosen]} if names[chosen] in ("frozen", "trainable") else {})

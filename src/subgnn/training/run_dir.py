@@ -1,0 +1,71 @@
+"""The folder of a run, which a person can read.
+
+RUN/run.json          results: the keys of ``subgnn train --json``
+RUN/recipe.json       all settings, as they were
+RUN/metrics.jsonl     a line an epoch
+RUN/checkpoint.pt     the selected weights, anchors, class names and the graph's hash
+RUN/report.html       the page of the run
+RUN/tensorboard/      event files, where they were asked for
+RUN/last.pt           everything ``--resume`` needs; gone when the run is done
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from subgnn.config import Recipe
+from subgnn.data.formats.text import appearing
+from subgnn.errors import DataError
+
+RESULTS, RECIPE, METRICS, CHECKPOINT, LAST = "run.json", "recipe.json", "metrics.jsonl", "checkpoint.pt", "last.pt"
+PAGE = "report.html"
+
+
+def write_json(value: Any, path: Path) -> None:
+    """Write JSON; the file appears whole or not at all."""
+    with appearing(path, overwrite=True) as temporary:
+        text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+        # Halves of characters, as paths may have them, become what JSON escapes them to.
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def read_json(path: Path, hint: str) -> Any:
+    """Read what :func:`write_json` wrote."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        raise DataError("this is no JSON, or damaged", where=str(path), hint=hint) from None
+
+
+def claim(out: Path, recipe: Recipe, seed: int, resume: bool) -> None:
+    """Make the run's folder, or check that it holds the run that is to go on."""
+    settings = asdict(recipe) | {"seed": seed}
+    _remove_leftovers(out)
+    if resume and (out / RECIPE).is_file():
+        before = read_json(out / RECIPE, "give another --out")
+        if before != json.loads(json.dumps(settings)):
+            hint = "give the same recipe, settings and seed, or another --out"
+            raise DataError("the run there has other settings", where=str(out), hint=hint)
+        return
+    if out.exists() and any(out.iterdir()):
+        raise DataError("exists already", where=str(out), hint="choose another --out, or go on with --resume")
+    out.mkdir(parents=True, exist_ok=True)
+    write_json(settings, out / RECIPE)
+
+
+def _remove_leftovers(out: Path) -> None:
+    """Remove what a process left that was killed while it wrote."""
+    for name in (RESULTS, RECIPE, METRICS, CHECKPOINT, LAST, PAGE):
+        for leftover in out.glob(f".{name}.*.part"):
+            leftover.unlink(missing_ok=True)
+
+
+def read_results(out: Path) -> dict[str, Any]:
+    """run.json of a finished run."""
+    if not (out / RESULTS).is_file():
+        raise DataError("no finished run", where=str(out), hint="subgnn train writes one; --resume finishes it")
+    found: dict[str, Any] = read_json(out / RESULTS, "remove it, and finish the run with subgnn train --resume")
+    return found

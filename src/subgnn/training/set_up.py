@@ -1,0 +1,105 @@
+"""What a run fits, and what it learns from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from subgnn.assemble import (
+    build_inputs,
+    build_model,
+    build_standards,
+    component_keys,
+    prepare_draws,
+    target_tensor,
+    touched_nodes,
+)
+from subgnn.baselines import set_up as set_up_baseline
+from subgnn.config import Recipe
+from subgnn.data.dataset import Dataset
+from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.errors import DataError
+from subgnn.nn import Inputs, SubGNN
+from subgnn.pacing import OnProgress
+from subgnn.rng import stream_key
+from subgnn.training.candidates import Candidate
+from subgnn.training.checkpoint import Checkpoint
+from subgnn.training.labels import warn_of_unseen
+from subgnn.training.loop import Examples, Source
+
+
+def set_up(
+    dataset: Dataset,
+    recipe: Recipe,
+    seed: int,
+    device: torch.device,
+    *,
+    cache: bool = True,
+    on_prepare: OnProgress | None = None,
+) -> tuple[Sequence[Candidate], Examples]:
+    """Make the models that are to be fitted, and what they learn from.
+
+    Args:
+        cache, on_prepare: as for :func:`~subgnn.training.run.train`.
+    """
+    graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
+    for split in ("train", "val"):
+        if not len(subgraphs.indices(split)):
+            raise DataError(f"no subgraph in split '{split}'", where="train", hint="learning and selection need both")
+    warn_of_unseen(subgraphs)
+    candidates: Sequence[Candidate]
+    first: Source
+    redrawn: Sequence[Source] = ()
+    if recipe.method == "subgnn":
+        model, checkpoint, (first, *redrawn) = set_up_subgnn(
+            graph, subgraphs, recipe, seed, device, cache=cache, on_prepare=on_prepare
+        )
+        candidates = [Candidate("", model, checkpoint)]
+    else:
+        candidates, first = set_up_baseline(graph, subgraphs, recipe, seed=seed, device=device)
+    examples = Examples(
+        inputs=first.to(device),
+        targets=target_tensor(subgraphs, candidates[0].checkpoint.standards).to(device),
+        task=subgraphs.task,
+        train=subgraphs.indices("train"),
+        val=subgraphs.indices("val"),
+        redrawn=list(redrawn),
+        ensemble=recipe.prepare.ensemble,
+        num_classes=subgraphs.num_classes,
+    )
+    return candidates, examples
+
+
+def set_up_subgnn(
+    graph: Graph,
+    subgraphs: SubgraphSet,
+    recipe: Recipe,
+    seed: int,
+    device: torch.device,
+    *,
+    cache: bool = True,
+    on_prepare: OnProgress | None = None,
+) -> tuple[SubGNN, Checkpoint, list[Inputs]]:
+    """Prepare the subgraphs and make the network; the checkpoint has everything but weights."""
+    draws = prepare_draws(recipe, graph, subgraphs.nodes, seed=seed, cache=cache, on_progress=on_prepare)
+    table = touched_nodes(draws)
+    checkpoint = Checkpoint(
+        recipe=recipe,
+        seed=seed,
+        task=subgraphs.task,
+        classes=subgraphs.classes,
+        graph_hash=graph.content_hash,
+        table_nodes=table,
+        shared=draws[0].shared,
+        weights={},
+        standards=build_standards(graph, subgraphs, recipe, draws[0], table),
+        redrawn=[prepared.shared for prepared in draws[1:]],
+        component_keys=component_keys(subgraphs, recipe, draws[0]),
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(stream_key(seed, "initialisation"))
+        model = build_model(checkpoint, graph, table)
+    inputs = build_inputs(checkpoint, graph, subgraphs.nodes, draws=draws, table=table, device=device)
+    return model, checkpoint, inputs
