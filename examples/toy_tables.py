@@ -17,7 +17,7 @@ from pathlib import Path
 
 _PROCESSES = {
     "apoptosis": "TP53 BAX BAK1 BCL2 CASP3 CASP8 CASP9 FAS CYCS APAF1 BID XIAP",
-    "dna-repair": "BRCA1 BRCA2 RAD51 ATM ATR CHEK1 CHEK2 XRCC5 XRCC6 MLH1 MSH2 PARP1",
+    "dna_repair": "BRCA1 BRCA2 RAD51 ATM ATR CHEK1 CHEK2 XRCC5 XRCC6 MLH1 MSH2 PARP1",
     "glycolysis": "HK1 HK2 GPI PFKL PFKM ALDOA TPI1 GAPDH PGK1 PGAM1 ENO1 PKM",
     "antigen": "HLA-A HLA-B HLA-C B2M TAP1 TAP2 TAPBP CALR CANX PDIA3 ERAP1 PSMB8",
 }
@@ -44,7 +44,7 @@ def gene_tables(rng: random.Random) -> tuple[list[tuple[str, ...]], list[tuple[s
             others = [gene for gene in process_of if gene not in genes]
             chosen = _pick(rng, genes, 3 + i % 2) + _pick(rng, others, 1)
             split = "train" if i < 8 else "val" if i < 10 else "test"
-            members += [(f"{process}_{i + 1}", gene, process.replace("-", "_"), split) for gene in chosen]
+            members += [(f"{process}_{i + 1}", gene, process, split) for gene in chosen]
     return edges, members
 
 
