@@ -13,7 +13,7 @@ import pytest
 from tests.pages import ROOT, Block, Session, blocks
 
 DOCS = ROOT / "docs"
-RUN = ("concepts.md",)
+RUN = ("settings.md",)
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 README_BLOCKS = [block for block in blocks(ROOT / "README.md") if block.language == "python"]
 
