@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import importlib.util
 import re
 import runpy
 import shutil
@@ -10,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+import subgnn
 from tests.pages import ROOT, Block, Session, blocks
 
 DOCS = ROOT / "docs"
-RUN = ("settings.md",)
+RUN = ("python.md",)
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 README_BLOCKS = [block for block in blocks(ROOT / "README.md") if block.language == "python"]
 
@@ -88,3 +90,10 @@ def test_every_page_is_in_the_index():
     index = (DOCS / "README.md").read_text(encoding="utf-8")
     for page in DOCS.glob("*.md"):
         assert page.name == "README.md" or f"({page.name})" in index, page.name
+
+
+def test_every_public_name_is_on_the_page():
+    shown = re.findall(r"`subgnn\.([A-Za-z_]+)`", (DOCS / "python.md").read_text(encoding="utf-8"))
+    assert set(subgnn.__all__) <= set(shown)
+    for name in shown:
+        assert name in subgnn.__all__ or importlib.util.find_spec(f"subgnn.{name}"), name
