@@ -58,3 +58,12 @@ def test_what_it_cannot_learn_is_said():
     data = dataset("regression")
     with pytest.raises(DataError, match="the task is regression"):
         SubgraphClassifier("structure", settings=FAST).fit(data.graph, data.subgraphs)
+
+
+def test_node_features_stand_in_for_embeddings():
+    data = dataset()
+    graph = replace(data.graph, features=np.random.default_rng(0).normal(size=(24, 3)), known_hash="")
+    model = SubgraphClassifier("structure", settings=(*FAST, "embeddings.features=instead"))
+    model.fit(graph, data.subgraphs)
+    assert model.predictor_.checkpoint.weights["feature_map.weight"].shape == (4, 3)
+    assert np.isfinite(model.predict_proba([[0, 1], [23]])).all()

@@ -60,6 +60,11 @@ class OwnAnchors:
 SharedAnchors = NodeAnchors | PatchAnchors
 
 
+def draw_seed(seed: int, draw: int) -> int:
+    """The seed of an independent draw of all anchors; draw 0 has the seed itself."""
+    return stream_key(seed, f"draw/{draw}") if draw else seed
+
+
 def sample_shared(
     graph: Graph, channel: ChannelSettings, settings: PrepareSettings, *, layer: int, seed: int
 ) -> SharedAnchors:

@@ -57,6 +57,10 @@ class PrepareSettings:
     hops is k of the border; reduce how the distances of a component's nodes become one; sort_anchors puts the internal
     position anchors of each component in the order of their nearness. Patches are the nodes of
     triangular walks of patch_length nodes; walks x walk_length are walked over each. beta is the walks' parameter.
+
+    draws is the number of independent draws of all anchors: epoch e trains on draw e mod draws, so that as many draws
+    as epochs are anchors drawn anew every epoch. Each is prepared before training and kept in memory. Validation, test
+    and prediction use draw 0, or with ensemble the mean of the outputs over all draws.
     """
 
     hops: int = 1
@@ -68,6 +72,8 @@ class PrepareSettings:
     beta: float = 0.65
     dtw_cost: Literal["absolute", "ratio"] = "ratio"
     dtw_normalize: bool = False
+    draws: int = 1
+    ensemble: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +81,15 @@ class EmbeddingSettings:
     """Where node embeddings come from.
 
     source is ``random``, vectors of standard deviation scale, or a file (.npy); trainable ones are fine-tuned.
+    features says whether the graph's node features, standardised and through a learned linear map to dim numbers, are
+    added to the embeddings (beside) or stand in their place (instead).
     """
 
     source: str = "random"
     dim: int = 64
     scale: float = 0.1
     trainable: bool = True
+    features: Literal["none", "beside", "instead"] = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +97,17 @@ class ModelSettings:
     """The network (paper, section 4).
 
     initial says whether z^(0) takes part in the result, as in the paper; without it, a network on random embeddings has
-    less to learn by heart.
+    less to learn by heart. channel_aggregation is AGG_C, layer_aggregation AGG_L. trainable_components gives every
+    component of the training split a learned offset to z^(0); a component with other nodes has none.
     """
 
     layers: int = 1
     component_init: Literal["sum", "mean", "max"] = "sum"
     aggregation: Literal["sum", "mean", "max"] = "sum"
     output: Literal["property", "hidden", "both"] = "property"
-    layer_aggregation: Literal["concat", "last"] = "concat"
+    channel_aggregation: Literal["concat", "sum", "mean"] = "concat"
+    layer_aggregation: Literal["concat", "last", "sum", "mean"] = "concat"
+    trainable_components: bool = False
     initial: bool = True
     readout: Literal["sum", "mean", "max", "attention"] = "sum"
     norm: Literal["none", "batch", "layer"] = "none"
@@ -113,11 +125,13 @@ class TrainingSettings:
     """How the network is fitted.
 
     cuda_graph says whether steps on a GPU are captured once and replayed; it changes no number beyond rounding.
+    lr_finder replaces lr by what a range test finds before training.
     """
 
     epochs: int = 200
     batch_size: int = 64
     lr: float = 1e-3
+    lr_finder: bool = False
     weight_decay: float = 0.0
     clip: float = 0.0
     patience: int = 0

@@ -8,13 +8,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from subgnn.assemble import build_inputs, build_model, measure_draws, touched_nodes
 from subgnn.data.graph import Graph
-from subgnn.embeddings import node_vectors
 from subgnn.errors import DataError
-from subgnn.nn import Inputs, SubGNN
-from subgnn.prepare import Prepared, measure
+from subgnn.nn import SubGNN
 from subgnn.ragged import Ragged
-from subgnn.topology import Standard, node_set_statistics
 from subgnn.training.checkpoint import Checkpoint, load_checkpoint
 from subgnn.training.metrics import probabilities
 
@@ -36,12 +34,12 @@ class Predictor:
         self.graph, self.device = graph, torch.device(device)
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
-        """Logits; values for regression.
+        """Logits; values for regression. Where the recipe asks for an ensemble, the mean over all draws of anchors.
 
         Shapes:
             returns: (n, outputs).
         """
-        return self._ask(subgraphs, "forward")
+        return self._ask(subgraphs, "forward", draws=1 + len(self.checkpoint.redrawn))
 
     def probabilities(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """Class probabilities; for regression the value, in its own unit.
@@ -54,75 +52,26 @@ class Predictor:
         return scores if target is None else (scores * target.deviation + target.mean).astype(np.float32)
 
     def embeddings(self, subgraphs: Ragged) -> NDArray[np.float32]:
-        """z_S, the vector of each subgraph, as the head receives it.
+        """z_S, the vector of each subgraph, as the head receives it, by the first draw of anchors.
 
         Shapes:
             returns: (n, width).
         """
-        return self._ask(subgraphs, "embed")
+        return self._ask(subgraphs, "embed", draws=1)
 
     def network(self) -> SubGNN:
         """The trained network, over the nodes it was trained with."""
         return self._model(self.checkpoint.table_nodes)
 
-    @torch.no_grad()
-    def _ask(self, subgraphs: Ragged, method: str) -> NDArray[np.float32]:
-        recipe = self.checkpoint.recipe
-        prepared = measure(
-            self.graph,
-            subgraphs,
-            channels=recipe.channels,
-            settings=recipe.prepare,
-            shared=self.checkpoint.shared,
-            seed=self.checkpoint.seed,
-        )
-        table = np.union1d(self.checkpoint.table_nodes, prepared.touched())
-        model = self._model(table)
-        inputs = build_inputs(self.graph, prepared, subgraphs, table, self.checkpoint.standards).to(self.device)
-        answer: torch.Tensor = getattr(model, method)(inputs.whole)
-        return answer.float().cpu().numpy()
-
     def _model(self, table: NDArray[np.int32]) -> SubGNN:
-        """The network over a table that has rows for newly met nodes as well."""
-        checkpoint = self.checkpoint
-        rows = node_vectors(checkpoint.recipe.embeddings, table, num_nodes=self.graph.num_nodes, seed=checkpoint.seed)
-        rows[np.searchsorted(table, checkpoint.table_nodes)] = checkpoint.weights["table"].numpy()
-        model = build_model(checkpoint, torch.from_numpy(rows), table)
-        own = {k: v for k, v in model.state_dict().items() if k == "table" or _is_place(k)}
-        model.load_state_dict(own | {k: v for k, v in checkpoint.weights.items() if k != "table" and not _is_place(k)})
-        return model.to(self.device).eval()
+        return build_model(self.checkpoint, self.graph, table).to(self.device).eval()
 
-
-def _is_place(name: str) -> bool:
-    """Buffers that hold places in the node table."""
-    return name.startswith(("anchor_nodes.", "walks."))
-
-
-def build_model(checkpoint: Checkpoint, rows: torch.Tensor, table: NDArray[np.int32]) -> SubGNN:
-    """A fresh network of a checkpoint's recipe, task, classes and anchors, over a table of node vectors."""
-    recipe, standards = checkpoint.recipe, checkpoint.standards
-    return SubGNN(
-        rows,
-        table,
-        channels=recipe.channels,
-        shared=checkpoint.shared,
-        settings=recipe.model,
-        num_outputs=1 if checkpoint.task == "regression" else len(checkpoint.classes),
-        trainable=recipe.embeddings.trainable,
-        num_component_stats=len(standards["component"].mean) if "component" in standards else 0,
-        num_subgraph_stats=len(standards["subgraph"].mean) if "subgraph" in standards else 0,
-    )
-
-
-def build_inputs(
-    graph: Graph, prepared: Prepared, subgraphs: Ragged, table: NDArray[np.int32], standards: dict[str, Standard]
-) -> Inputs:
-    """Prepared subgraphs as tensors, with statistics where the topology channel is on."""
-    if "component" not in standards:
-        return Inputs(prepared, table)
-    return Inputs(
-        prepared,
-        table,
-        component_stats=standards["component"](node_set_statistics(graph, prepared.components.nodes)),
-        subgraph_stats=standards["subgraph"](node_set_statistics(graph, subgraphs)),
-    )
+    @torch.no_grad()
+    def _ask(self, subgraphs: Ragged, method: str, *, draws: int) -> NDArray[np.float32]:
+        """The mean of a method's answers over draws of anchors."""
+        prepared = measure_draws(self.checkpoint, self.graph, subgraphs, draws=draws)
+        table = np.union1d(self.checkpoint.table_nodes, touched_nodes(prepared))
+        model = self._model(table)
+        inputs = build_inputs(self.checkpoint, self.graph, subgraphs, draws=prepared, table=table, device=self.device)
+        answers = torch.stack([getattr(model, method)(draw.whole) for draw in inputs])
+        return answers.mean(dim=0).float().cpu().numpy()

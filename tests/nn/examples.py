@@ -37,19 +37,38 @@ def random_subgraphs(seed: int, nodes: int = 12, count: int = 5) -> Ragged:
 
 
 def build_model(
-    prepared: Prepared, *, dim: int = 4, outputs: int = 3, seed: int = 0, **settings: object
+    prepared: Prepared,
+    *,
+    dim: int = 4,
+    outputs: int = 3,
+    seed: int = 0,
+    features: str = "none",
+    redrawn: list[Prepared] | None = None,
+    num_known: int = 0,
+    stats: int = 0,
+    **settings: object,
 ) -> tuple[SubGNN, np.ndarray]:
-    """A model in double precision, without dropout, over the touched nodes."""
+    """A model in double precision, without dropout, over the touched nodes; offsets start at random numbers."""
     torch.manual_seed(seed)
-    nodes = prepared.touched()
+    draws = [prepared, *(redrawn or [])]
+    nodes = np.unique(np.concatenate([draw.touched() for draw in draws]))
+    table = torch.randn(len(nodes), dim)
     model = SubGNN(
-        torch.randn(len(nodes), dim),
+        None if features == "instead" else table,
         nodes,
         channels=prepared.channels,
         shared=prepared.shared,
         settings=ModelSettings(**{"layers": prepared.layers, "head": (6, 5), "dropout": 0.0} | settings),
         num_outputs=outputs,
+        features=None if features == "none" else torch.randn(len(nodes), 5),
+        dim=dim,
+        redrawn=[draw.shared for draw in draws[1:]],
+        num_known=num_known,
+        num_component_stats=stats,
+        num_subgraph_stats=stats,
     )
+    if model.component_offsets is not None:
+        torch.nn.init.normal_(model.component_offsets[1:])
     return model.double(), nodes
 
 

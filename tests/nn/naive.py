@@ -33,7 +33,7 @@ def lstm_states(lstm: torch.nn.LSTM, sequence: Tensor) -> Tensor:
 
 def encode_patch(model: SubGNN, prepared: Prepared, anchors: PatchAnchors, patch: int, vector) -> Tensor:
     walks = len(anchors.walks) // len(anchors.patches)
-    total = model.table.new_zeros(2 * model.table.shape[1])
+    total = model.encoder.project.weight.new_zeros(model.encoder.project.in_features)
     for w in range(walks):
         walk = anchors.walks[patch * walks + w]
         if len(walk):
@@ -48,11 +48,29 @@ def reduce(vectors: list[Tensor], how: str) -> Tensor:
     return {"sum": stacked.sum(0), "mean": stacked.mean(0), "max": stacked.max(0).values}[how]
 
 
-def component_output(model: SubGNN, prepared: Prepared, c: int, vector) -> tuple[Tensor, dict]:
+def combine(parts: list[Tensor], how: str) -> Tensor:
+    if how == "last":
+        return parts[-1]
+    return torch.cat(parts) if how == "concat" else reduce(parts, how)
+
+
+def similarity(model: SubGNN, channel: int, distance: Tensor, reached: Tensor) -> Tensor:
+    """gamma of one component and one anchor."""
+    if not model.settings.learned_similarity:
+        return reached / (1 + distance)
+    first, _, second = model.similarity[channel].mlp
+    hidden = torch.relu(first.weight @ torch.stack([torch.log1p(distance), 1 / (1 + distance)]) + first.bias)
+    return reached * torch.sigmoid(second.weight[0] @ hidden + second.bias[0])
+
+
+def component_output(model: SubGNN, prepared: Prepared, c: int, vector, known: dict | None) -> tuple[Tensor, dict]:
     """z_c of one component, and every g, h and z on the way."""
     settings = model.settings
     z0 = reduce([vector(u) for u in prepared.components.nodes[c]], settings.component_init)
-    outputs, trace = [z0], {}
+    row = (known or {}).get(frozenset(prepared.components.nodes[c].tolist()))
+    if row is not None:
+        z0 = z0 + model.component_offsets[row]
+    by_layer, trace = [], {}
     h = {channel.name: z0 for channel in model.channels}
     for layer in range(prepared.layers):
         layer_outputs = []
@@ -72,33 +90,45 @@ def component_output(model: SubGNN, prepared: Prepared, c: int, vector) -> tuple
                     torch.tensor(float(x[c, a]), dtype=z0.dtype)
                     for x in (seen.nearness.distance, seen.nearness.reached)
                 )
-                messages.append(reached / (1 + distance) * anchor)
+                messages.append(similarity(model, i, distance, reached) * anchor)
+            channel_outputs = []
             g = reduce(messages, settings.aggregation)
             key = (layer, channel.name)
             if subchannel.update is not None:
                 h[channel.name] = torch.relu(subchannel.update.weight @ torch.cat([g, h[channel.name]]))
                 trace[key] = {"g": g, "h": h[channel.name]}
-                layer_outputs.append(h[channel.name])
+                channel_outputs.append(h[channel.name])
             if subchannel.score is not None:
                 q, b = subchannel.score.weight[0], subchannel.score.bias[0]
                 z = torch.stack([torch.relu(q @ m + b) for m in messages])
                 trace.setdefault(key, {})["z"] = z
-                layer_outputs.append(z)
-        outputs = (outputs[:1] if settings.layer_aggregation == "last" else outputs) + layer_outputs
-    return torch.cat(outputs if settings.initial else outputs[1:]), trace
+                channel_outputs.append(z)
+            layer_outputs.append(torch.cat(channel_outputs))
+        by_layer.append(combine(layer_outputs, settings.channel_aggregation))
+    z = combine(by_layer, settings.layer_aggregation)
+    return torch.cat([z0, z]) if settings.initial else z, trace
 
 
-def forward(model: SubGNN, prepared: Prepared, table_nodes) -> Tensor:
-    """Logits of all subgraphs."""
+def forward(model: SubGNN, prepared: Prepared, table_nodes, *, known: dict | None = None, stats=None) -> Tensor:
+    """Logits of all subgraphs.
+
+    known: for node sets that have a learned offset, its row. stats: of components and of subgraphs.
+    """
     place = {int(node): i for i, node in enumerate(table_nodes)}
 
     def vector(node) -> Tensor:
-        return model.table[place[int(node)]]
+        i = place[int(node)]
+        if model.features is None:
+            return model.table[i]
+        mapped = model.feature_map.weight @ model.features[i]
+        return model.table[i] + mapped if model.table is not None else mapped + model.feature_map.bias
 
     rows = []
     for s in range(len(prepared.components.counts)):
         members = [c for c in range(len(prepared.components.nodes)) if prepared.components.subgraph[c] == s]
-        z = [component_output(model, prepared, c, vector)[0] for c in members]
+        z = [component_output(model, prepared, c, vector, known)[0] for c in members]
+        if stats is not None:
+            z = [torch.cat([v, torch.from_numpy(stats[0][c])]) for c, v in zip(members, z, strict=True)]
         if model.settings.readout == "attention":
             scores = torch.cat([model.readout.attend(v) for v in z])
             rows.append(sum(w * v for w, v in zip(torch.softmax(scores, 0), z, strict=True)))
@@ -108,4 +138,6 @@ def forward(model: SubGNN, prepared: Prepared, table_nodes) -> Tensor:
             nodes = sum(len(prepared.components.nodes[c]) for c in members)
             sizes = torch.log(torch.tensor([len(members), nodes], dtype=rows[-1].dtype))
             rows[-1] = torch.cat([rows[-1], sizes])
+        if stats is not None:
+            rows[-1] = torch.cat([rows[-1], torch.from_numpy(stats[1][s])])
     return torch.stack([model.head(model.norm(row)) for row in rows])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from subgnn.anchors import NodeAnchors
 from subgnn.config import ChannelSettings, ModelSettings, PrepareSettings
 from subgnn.data.graph import Graph
+from subgnn.errors import UserError
 from subgnn.nn import Inputs, SubGNN
 from subgnn.prepare import prepare
 from subgnn.ragged import Ragged
@@ -30,10 +31,31 @@ def double(batch):
     return replace(batch, channels=channels)
 
 
-def compare(prepared, **options) -> None:
-    model, nodes = build_model(prepared, **options)
-    logits = model(double(Inputs(prepared, nodes).whole))
-    expected = naive.forward(model, prepared, nodes)
+def offsets_of_some(prepared):
+    """Every other distinct node set has an offset: rows by node set, and by component with 0 for none."""
+    sets = [frozenset(row.tolist()) for row in prepared.components.nodes]
+    known = {nodes: i + 1 for i, nodes in enumerate(list(dict.fromkeys(sets))[::2])}
+    return known, np.array([known.get(nodes, 0) for nodes in sets], np.int64)
+
+
+def compare(prepared, *, offsets=False, stats=0, **options) -> None:
+    known, rows = offsets_of_some(prepared) if offsets else ({}, None)
+    model, nodes = build_model(prepared, num_known=len(known), stats=stats, **options)
+    rng = np.random.default_rng(0)
+    counts = (len(prepared.components.nodes), len(prepared.components.counts))
+    drawn = [rng.normal(size=(count, stats)) for count in counts] if stats else None
+    inputs = Inputs(
+        prepared,
+        nodes,
+        known=rows,
+        component_stats=None if drawn is None else drawn[0],
+        subgraph_stats=None if drawn is None else drawn[1],
+    )
+    compare_with_naive(model, inputs.whole, naive.forward(model, prepared, nodes, known=known, stats=drawn))
+
+
+def compare_with_naive(model, batch, expected) -> None:
+    logits = model(batch)
     torch.testing.assert_close(logits, expected, rtol=0, atol=1e-10)
     weights = torch.randn(logits.shape, dtype=logits.dtype, generator=torch.Generator().manual_seed(1))
     parameters = [p for p in model.parameters() if p.requires_grad]
@@ -50,6 +72,14 @@ OPTIONS = [
     {"aggregation": "max", "output": "hidden", "layer_aggregation": "last"},
     {"readout": "attention", "size_aware": True, "lstm_layers": 2},
     {"norm": "layer", "initial": False},
+    {"layer_aggregation": "sum", "output": "both"},
+    {"layer_aggregation": "mean", "features": "beside"},
+    {"channel_aggregation": "sum", "output": "hidden", "layer_aggregation": "mean"},
+    {"channel_aggregation": "mean", "output": "hidden", "initial": False},
+    {"features": "instead", "component_init": "max", "offsets": True},
+    {"features": "beside", "readout": "attention", "offsets": True},
+    {"offsets": True, "output": "both", "stats": 3, "size_aware": True},
+    {"learned_similarity": True, "aggregation": "max", "output": "both", "features": "instead"},
 ]
 
 
@@ -70,6 +100,58 @@ def test_any_channels_on_any_graph_equal_the_naive_network(seed, channels, layer
     chosen = tuple(ALL_CHANNELS[i] for i in sorted(channels))
     small = replace(SMALL, hops=hops, reduce=reduce)
     compare(prepare_example(seed, layers=layers, channels=chosen, settings=small)[1], seed=seed)
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 10_000),
+    channels=st.sets(st.integers(0, 5), min_size=1),
+    layers=st.integers(1, 2),
+    options=st.fixed_dictionaries(
+        {
+            "features": st.sampled_from(["none", "beside", "instead"]),
+            "offsets": st.booleans(),
+            "component_init": st.sampled_from(["sum", "mean", "max"]),
+            "aggregation": st.sampled_from(["sum", "mean", "max"]),
+            "channel_aggregation": st.sampled_from(["sum", "mean"]),
+            "layer_aggregation": st.sampled_from(["concat", "last", "sum", "mean"]),
+            "learned_similarity": st.booleans(),
+            "initial": st.booleans(),
+        }
+    ),
+)
+def test_any_options_equal_the_naive_network(seed, channels, layers, options):
+    chosen = tuple(ALL_CHANNELS[i] for i in sorted(channels))
+    prepared = prepare_example(seed, layers=layers, channels=chosen)[1]
+    compare(prepared, seed=seed, output="hidden", **options)
+
+
+def test_a_batch_meets_the_anchors_of_its_own_draw():
+    graph, first = prepare_example(2)
+    second = prepare(graph, random_subgraphs(2), channels=ALL_CHANNELS, layers=2, settings=SMALL, seed=99)
+    model, nodes = build_model(first, redrawn=[second], output="both")
+    inputs = Inputs(first, nodes)
+    again = inputs.redrawn(second, nodes, draw=1)
+    expected = [naive.forward(model, draw, nodes) for draw in (first, second)]
+    assert not torch.allclose(*expected)
+    compare_with_naive(model, inputs.whole, expected[0])
+    compare_with_naive(model, again.whole, expected[1])
+    rows = torch.tensor([3, 0])
+    torch.testing.assert_close(model(again.batch(rows)), expected[1][rows], rtol=0, atol=1e-10)
+
+
+def test_widths_that_cannot_be_added_are_named():
+    _, prepared = prepare_example(2, channels=ALL_CHANNELS[:3])
+    with pytest.raises(UserError) as caught:
+        build_model(prepared, channel_aggregation="sum")
+    message = str(caught.value)
+    assert message.startswith("model.channel_aggregation: 'sum' of subchannels whose outputs differ in width")
+    assert "(position/internal 3, position/border 4, neighborhood/internal 4); set model.output" in message
+
+
+def test_property_outputs_of_equal_width_can_be_added():
+    # position/border has 4 anchors, neighborhood the width 4: h and z are added number by number.
+    compare(prepare_example(2, channels=ALL_CHANNELS[1:4])[1], channel_aggregation="sum")
 
 
 def test_one_component_by_hand():
@@ -155,9 +237,7 @@ def test_relabelling_nodes_with_their_anchors_leaves_logits_unchanged():
     renamed = replace(prepared, shared=shared).extend(renamed_graph, subgraphs)
     other, other_nodes = build_model(renamed)
     with torch.no_grad():
-        state = {
-            k: v for k, v in model.state_dict().items() if k != "table" and "anchor_nodes" not in k and "walks" not in k
-        }
+        state = {k: v for k, v in model.state_dict().items() if k != "table" and not k.startswith("anchors.")}
         other.load_state_dict(state, strict=False)
         place = {int(new[node]): i for i, node in enumerate(nodes)}
         other.table[:] = model.table[[place[int(node)] for node in other_nodes]]
@@ -207,6 +287,8 @@ def test_a_component_without_border_sends_nothing():
 def test_parts_are_the_columns_they_say(options):
     """Each column of z_S is in one part; to change what only one part sees changes its columns alone."""
     _, prepared = prepare_example(2)
+    # Offsets and statistics of the inputs are left out: they change no column's part.
+    options = {key: value for key, value in options.items() if key not in ("offsets", "stats")}
     model, nodes = build_model(prepared, **options | {"norm": "none", "size_aware": True})
     parts = model.parts()
     columns = sorted(i for slices in parts.values() for s in slices for i in range(s.start, s.stop))
@@ -222,7 +304,7 @@ def test_parts_are_the_columns_they_say(options):
         ]
         moved = (model.embed(replace(batch, channels=changed)) != before).any(dim=0)
         mine = torch.zeros_like(moved)
-        for some in parts[channel.name]:
+        for some in parts[channel.name if model.settings.channel_aggregation == "concat" else "channels"]:
             mine[some] = True
         assert not moved[~mine].any(), channel.name
         assert moved[mine].any(), channel.name

@@ -16,6 +16,7 @@ from subgnn.predict import Predictor
 from subgnn.recipes import find_recipe, recipe_names
 from subgnn.training import run as runs
 from subgnn.training.checkpoint import load_checkpoint
+from subgnn.training.loop import outputs_of
 from subgnn.training.run import CHECKPOINT, METRICS, evaluate_split, train
 
 from .examples import dataset, recipe
@@ -122,6 +123,12 @@ def test_recipes_parse_and_carry_the_published_number(name):
     assert found.channels
     if name.startswith("alsentzer2020_"):
         assert 0 < found.published["micro_f1"] < 1
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_recipes_build_a_network_that_answers(name):
+    model, examples, _ = runs._set_up(dataset(), find_recipe(name), 0, torch.device("cpu"))
+    assert outputs_of(model, examples.inputs, np.arange(4), 2).shape == (4, 3)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ Nodes are numbered by their place in a compact table of touched nodes, so nothin
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import copy
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,8 @@ class Batch:
         nodes: (component nodes,) int64 places in the table. node_starts: (C,) int64, where each component begins.
         sizes: (C,) nodes of each component. subgraph: (C,) int64. num_subgraphs: n.
         channels: [layer][channel]. component_stats: (C, F) or None. subgraph_stats: (n, F') or None.
+        known: (C,) int64 rows of the components' learned offsets, 0 for those that have none, or None.
+        draw: which draw of anchors the channels were measured against.
         spare: 1 where components beyond the subgraphs' own were added to fill fixed shapes; they belong to subgraph n.
     """
 
@@ -52,6 +55,8 @@ class Batch:
     channels: list[list[ChannelBatch]]
     component_stats: Tensor | None = None
     subgraph_stats: Tensor | None = None
+    known: Tensor | None = None
+    draw: int = 0
     spare: int = 0
 
     def to(self, device: torch.device | str) -> Batch:
@@ -77,6 +82,7 @@ class Inputs:
         prepared: what :func:`~subgnn.prepare.prepare` or ``extend`` gave.
         table: the nodes that have an embedding, sorted; all that are touched must be among them.
         component_stats, subgraph_stats: statistics for the topology channel.
+        known: rows of the components' learned offsets, 0 for those that have none.
     """
 
     def __init__(
@@ -86,6 +92,7 @@ class Inputs:
         *,
         component_stats: NDArray[np.float32] | None = None,
         subgraph_stats: NDArray[np.float32] | None = None,
+        known: NDArray[np.int64] | None = None,
     ) -> None:
         components = prepared.components
         places = _places(components.nodes.values, table)
@@ -97,9 +104,10 @@ class Inputs:
             sizes=torch.from_numpy(components.nodes.lengths),
             subgraph=torch.from_numpy(components.subgraph),
             num_subgraphs=len(components.counts),
-            channels=[[_channel(inputs, table) for inputs in layer] for layer in prepared.inputs],
+            channels=_channels(prepared, table),
             component_stats=None if component_stats is None else torch.from_numpy(component_stats),
             subgraph_stats=None if subgraph_stats is None else torch.from_numpy(subgraph_stats),
+            known=None if known is None else torch.from_numpy(known),
         )
 
     def __len__(self) -> int:
@@ -109,6 +117,13 @@ class Inputs:
         """Move all tensors to a device, in place."""
         self.whole = self.whole.to(device)
         return self
+
+    def redrawn(self, prepared: Prepared, table: NDArray[np.int32], *, draw: int) -> Inputs:
+        """The same subgraphs, measured against another draw of anchors; all that does not depend on it is shared."""
+        other = copy.copy(self)
+        whole = replace(self.whole, channels=_channels(prepared, table), draw=draw)
+        other.whole = whole.to(self.whole.nodes.device)
+        return other
 
     def batch(self, rows: NDArray[np.int64]) -> Batch:
         """The chosen subgraphs, in the given order."""
@@ -142,6 +157,8 @@ class Inputs:
             channels=[[channel.take(components) for channel in layer] for layer in whole.channels],
             component_stats=None if whole.component_stats is None else whole.component_stats[components],
             subgraph_stats=None if whole.subgraph_stats is None else whole.subgraph_stats[rows],
+            known=None if whole.known is None else whole.known[components],
+            draw=whole.draw,
             spare=choice.spare,
         )
 
@@ -200,6 +217,10 @@ class Choice:
 
 def _places(nodes: NDArray[Any], table: NDArray[np.int32]) -> Tensor:
     return torch.from_numpy(np.searchsorted(table, nodes).astype(np.int64))
+
+
+def _channels(prepared: Prepared, table: NDArray[np.int32]) -> list[list[ChannelBatch]]:
+    return [[_channel(inputs, table) for inputs in layer] for layer in prepared.inputs]
 
 
 def _channel(inputs: Any, table: NDArray[np.int32]) -> ChannelBatch:

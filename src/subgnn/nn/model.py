@@ -14,69 +14,90 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from subgnn.anchors import NodeAnchors, PatchAnchors, SharedAnchors
+from subgnn.anchors import SharedAnchors
 from subgnn.config import ChannelSettings, ModelSettings
+from subgnn.nn.aggregate import combine, layers_width, subchannel_width
 from subgnn.nn.head import Head
 from subgnn.nn.inputs import Batch
 from subgnn.nn.layer import SubchannelLayer
 from subgnn.nn.patch_encoder import PatchEncoder
+from subgnn.nn.places import AnchorPlaces
 from subgnn.nn.readout import Readout
 from subgnn.nn.similarity import ClosedSimilarity, LearnedSimilarity
-from subgnn.nn.walk_lstm import Walks
-from subgnn.ragged import Ragged
+
+Anchors = Sequence[Sequence[SharedAnchors | None]]
 
 
 class SubGNN(nn.Module):
     """The network, over a compact table of touched nodes.
 
+    A node's vector is its embedding e_v, or e_v + W f_v, or W f_v + b where it has no embedding; f_v are its features
+    and W, b are learned. z^(0) of a component is the sum, mean or maximum over its nodes, plus the component's own
+    learned offset where it has one.
+
+    *Differs from the paper:* its authors' option of trainable component embeddings puts a free vector in the place of
+    z^(0). An offset that starts at 0 leaves z^(0) as it is for components that were not met in training, so that new
+    subgraphs have a prediction.
+
     Args:
-        table: embeddings of the touched nodes.
+        table: embeddings of the touched nodes; None where features stand in their place.
         table_nodes: which nodes those are, sorted.
         channels: the subchannels.
         shared: for each layer and channel, its shared anchors, or None where anchors are a subgraph's own.
         settings: the network's options.
         num_outputs: classes, or 1 for regression.
         trainable: whether the table is fine-tuned.
+        features: of the touched nodes, or None.
+        dim: d, where there is no table to tell it.
+        redrawn: the shared anchors of further draws; a batch says which draw it was measured against.
+        num_known: how many components have a learned offset.
         num_component_stats, num_subgraph_stats: widths of the topology channel's inputs; 0 without it.
 
     Shapes:
-        table: (T, d).
+        table: (T, d). features: (T, F).
     """
+
+    features: Tensor | None
 
     def __init__(
         self,
-        table: Tensor,
+        table: Tensor | None,
         table_nodes: NDArray[np.int32],
         *,
         channels: Sequence[ChannelSettings],
-        shared: Sequence[Sequence[SharedAnchors | None]],
+        shared: Anchors,
         settings: ModelSettings,
         num_outputs: int,
         trainable: bool = True,
+        features: Tensor | None = None,
+        dim: int = 0,
+        redrawn: Sequence[Anchors] = (),
+        num_known: int = 0,
         num_component_stats: int = 0,
         num_subgraph_stats: int = 0,
     ) -> None:
         super().__init__()
-        dim = table.shape[1]
+        dim = dim if table is None else table.shape[1]
         self.settings, self.channels = settings, tuple(channels)
-        self.num_stats = (num_component_stats, num_subgraph_stats)
-        self.table = nn.Parameter(table.clone(), requires_grad=trainable)
-        self.anchor_nodes = nn.ModuleList(
-            nn.ModuleList(AnchorNodes(anchors, table_nodes) for anchors in layer) for layer in shared
-        )
-        self.walks = _all_walks(shared, table_nodes)
+        self.dim, self.num_stats = dim, (num_component_stats, num_subgraph_stats)
+        self.table = None if table is None else nn.Parameter(table.clone(), requires_grad=trainable)
+        # The graph has the features; a checkpoint need not.
+        self.register_buffer("features", features, persistent=False)
+        self.feature_map = None if features is None else nn.Linear(features.shape[1], dim, bias=table is None)
+        # Row 0 stays 0: it is that of all components without an offset.
+        self.component_offsets = nn.Parameter(torch.zeros(num_known + 1, dim)) if num_known else None
+        self.anchors = nn.ModuleList(AnchorPlaces(draw, table_nodes) for draw in (shared, *redrawn))
         self.encoder = (
-            None
-            if self.walks is None
-            else PatchEncoder(dim, lstm_layers=settings.lstm_layers, dropout=settings.lstm_dropout)
+            PatchEncoder(dim, lstm_layers=settings.lstm_layers, dropout=settings.lstm_dropout)
+            if any(channel.kind == "structure" for channel in self.channels) and shared
+            else None
         )
         self.similarity = nn.ModuleList(
             LearnedSimilarity() if settings.learned_similarity else ClosedSimilarity() for _ in self.channels
         )
         self.layers = nn.ModuleList(nn.ModuleList(self._layer(c, dim) for c in self.channels) for _ in shared)
         width = (dim if settings.initial else 0) + num_component_stats
-        per_layer = sum(self._width(channel, dim) for channel in self.channels)
-        width += per_layer * (len(shared) if settings.layer_aggregation == "concat" else 1)
+        width += layers_width(self.channels, settings, dim, layers=len(shared))
         self.readout = Readout(settings.readout, width)
         width += num_subgraph_stats + (2 if settings.size_aware else 0)
         self.norm = {"none": nn.Identity, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}[settings.norm](width)
@@ -92,18 +113,17 @@ class SubGNN(nn.Module):
             property_aware=not neighborhood and output != "hidden",
         )
 
-    def _width(self, channel: ChannelSettings, dim: int) -> int:
-        if channel.kind == "neighborhood":
-            return dim
-        return {"property": 0, "hidden": dim, "both": dim}[self.settings.output] + (
-            0 if self.settings.output == "hidden" else channel.num_anchors
-        )
-
     def parts(self) -> dict[str, list[slice]]:
-        """Which columns of z_S hold z^(0) (``z0``), each subchannel, ``topology`` and ``size``; in the order of z_S."""
-        dim, layers = self.table.shape[1], len(self.layers) if self.settings.layer_aggregation == "concat" else 1
-        widths = [("z0", dim if self.settings.initial else 0)]
-        widths += [(channel.name, self._width(channel, dim)) for channel in self.channels] * layers
+        """Which columns of z_S hold z^(0) (``z0``), each subchannel, ``topology`` and ``size``; in the order of z_S.
+
+        Subchannels that are added up share their columns: they are one part, ``channels``.
+        """
+        dim = self.dim
+        layers = len(self.layers) if self.settings.layer_aggregation == "concat" else min(len(self.layers), 1)
+        of_channels = [(c.name, subchannel_width(c, self.settings, dim)) for c in self.channels]
+        if self.settings.channel_aggregation != "concat":
+            of_channels = [("channels", of_channels[0][1])] if of_channels else []
+        widths = [("z0", dim if self.settings.initial else 0), *of_channels * layers]
         widths += [("topology", self.num_stats[0]), ("size", 2 if self.settings.size_aware else 0)]
         found: dict[str, list[slice]] = {}
         begin = 0
@@ -113,31 +133,78 @@ class SubGNN(nn.Module):
             begin += width
         return found
 
-    def component_vectors(self, batch: Batch) -> Tensor:
-        """z^(0): the sum, mean or maximum of a component's node embeddings.
+    def node_vectors(self) -> Tensor:
+        """x: the vectors of the table's nodes, from embeddings, features or both.
 
         Shapes:
-            returns: (C, d).
+            returns: (T, d).
         """
-        return functional.embedding_bag(batch.nodes, self.table, batch.node_starts, mode=self.settings.component_init)
+        if self.feature_map is None:
+            return cast(Tensor, self.table)
+        features = cast(Tensor, self.features)
+        mapped: Tensor = self.feature_map(features).to(features.dtype)
+        return mapped if self.table is None else self.table + mapped
 
-    def anchor_vectors(self) -> list[list[Tensor]]:
-        """a: for each layer and channel, the vectors of its shared anchors, or the whole table for own anchors."""
-        # All patches go through the encoder at once, in the order of layers and channels.
-        patches = None if self.encoder is None else self.encoder(self.table, self.walks)
+    def component_vectors(self, batch: Batch, nodes: Tensor) -> Tensor:
+        """z^(0): the sum, mean or maximum of a component's node vectors, plus its offset where it has one.
+
+        Shapes:
+            nodes: (T, d). returns: (C, d).
+        """
+        z = functional.embedding_bag(batch.nodes, nodes, batch.node_starts, mode=self.settings.component_init)
+        if self.component_offsets is None or batch.known is None:
+            return z
+        return z + functional.embedding(batch.known, self.component_offsets, padding_idx=0)
+
+    def anchor_vectors(self, nodes: Tensor, draw: int = 0) -> list[list[Tensor]]:
+        """a: for each layer and channel, the vectors of its shared anchors, or those of all nodes for own anchors.
+
+        Shapes:
+            nodes: (T, d).
+        """
+        places = cast(AnchorPlaces, self.anchors[draw])
+        # All patches go through the encoder at once, in the order of layers and channels. It adds up the states of many
+        # steps, so it keeps full precision also where the rest is computed in half of it.
+        with torch.autocast(nodes.device.type, enabled=False):
+            patches = None if self.encoder is None else self.encoder(nodes, places.walks)
         vectors, begin = [], 0
-        for layer in self.anchor_nodes:
+        for layer in range(len(self.layers)):
             row = []
-            for channel, places in zip(self.channels, cast(nn.ModuleList, layer), strict=True):
+            for i, channel in enumerate(self.channels):
                 if channel.kind == "structure" and patches is not None:
                     row.append(patches[begin : begin + channel.num_anchors])
                     begin += channel.num_anchors
                 else:
-                    row.append(
-                        self.table.index_select(0, cast(AnchorNodes, places).nodes) if channel.shared else self.table
-                    )
+                    row.append(nodes.index_select(0, places.nodes(layer, i)) if channel.shared else nodes)
             vectors.append(row)
         return vectors
+
+    def component_outputs(self, batch: Batch) -> Tensor:
+        """z_c: z^(0)_c beside AGG_L over layers of AGG_C over subchannels.
+
+        Shapes:
+            returns: (C, width).
+        """
+        nodes = self.node_vectors()
+        initial = self.component_vectors(batch, nodes)  # (C, d)
+        states = [initial for _ in self.channels]
+        by_layer = []
+        anchors = self.anchor_vectors(nodes, batch.draw)
+        for layer, inputs, vectors in zip(self.layers, batch.channels, anchors, strict=True):
+            outputs = []
+            for i, (subchannel, seen) in enumerate(zip(cast(nn.ModuleList, layer), inputs, strict=True)):
+                gamma = self.similarity[i](seen.distance.to(nodes.dtype), seen.reached.to(nodes.dtype))
+                state, output = subchannel(gamma, vectors[i], seen.own, states[i])
+                states[i] = states[i] if state is None else state
+                outputs.append(combine([part for part in (state, output) if part is not None], "concat"))
+            if outputs:
+                by_layer.append(combine(outputs, self.settings.channel_aggregation))
+        z = [initial] if self.settings.initial else []
+        if by_layer:
+            z.append(combine(by_layer, self.settings.layer_aggregation))
+        if batch.component_stats is not None:
+            z.append(batch.component_stats)
+        return torch.cat(z, dim=1)
 
     def embed(self, batch: Batch) -> Tensor:
         """z_S, the vector of each subgraph, as the head receives it.
@@ -146,28 +213,12 @@ class SubGNN(nn.Module):
             returns: (n, width).
         """
         n = batch.num_subgraphs
-        z = [self.component_vectors(batch)]  # (C, d)
-        states = [z[0] for _ in self.channels]
-        for layer, inputs, anchors in zip(self.layers, batch.channels, self.anchor_vectors(), strict=True):
-            outputs = []
-            for i, (subchannel, seen) in enumerate(zip(cast(nn.ModuleList, layer), inputs, strict=True)):
-                gamma = self.similarity[i](seen.distance, seen.reached)
-                state, output = subchannel(gamma, anchors[i], seen.own, states[i])
-                states[i] = states[i] if state is None else state
-                if state is not None:
-                    outputs.append(state)
-                if output is not None:
-                    outputs.append(output)
-            if self.settings.layer_aggregation == "last":
-                z = z[:1]
-            z += outputs
-        if not self.settings.initial:
-            z = z[1:]
-        if batch.component_stats is not None:
-            z.append(batch.component_stats)
-        vectors = [self.readout(torch.cat(z, dim=1), batch.subgraph, n + batch.spare)[:n]]
+        z = self.component_outputs(batch)
+        vectors = [self.readout(z, batch.subgraph, n + batch.spare)[:n]]
         if self.settings.size_aware:
-            vectors.append(self._sizes(batch))
+            counts = torch.stack([torch.ones_like(batch.sizes), batch.sizes], dim=1).to(z.dtype)
+            totals = counts.new_zeros(n + batch.spare, 2).index_add(0, batch.subgraph, counts)
+            vectors.append(torch.log(totals[:n]))
         if batch.subgraph_stats is not None:
             vectors.append(batch.subgraph_stats)
         embedded: Tensor = self.norm(torch.cat(vectors, dim=1))
@@ -181,29 +232,3 @@ class SubGNN(nn.Module):
         """
         logits: Tensor = self.head(self.embed(batch))
         return logits
-
-    def _sizes(self, batch: Batch) -> Tensor:
-        counts = torch.stack([torch.ones_like(batch.sizes), batch.sizes], dim=1).to(self.table.dtype)
-        totals = counts.new_zeros(batch.num_subgraphs + batch.spare, 2).index_add(0, batch.subgraph, counts)
-        return torch.log(totals[: batch.num_subgraphs])
-
-
-class AnchorNodes(nn.Module):
-    """Shared anchor nodes as places in the table; empty for patches, and where anchors are a subgraph's own."""
-
-    nodes: Tensor
-
-    def __init__(self, anchors: SharedAnchors | None, table_nodes: NDArray[np.int32]) -> None:
-        super().__init__()
-        nodes = anchors.nodes if isinstance(anchors, NodeAnchors) else np.empty(0, np.int32)
-        self.register_buffer("nodes", torch.from_numpy(np.searchsorted(table_nodes, nodes).astype(np.int64)))
-
-
-def _all_walks(shared: Sequence[Sequence[SharedAnchors | None]], table_nodes: NDArray[np.int32]) -> Walks | None:
-    patches = [anchors for layer in shared for anchors in layer if isinstance(anchors, PatchAnchors)]
-    if not patches:
-        return None
-    values = np.concatenate([anchors.walks.values for anchors in patches])
-    lengths = np.concatenate([anchors.walks.lengths for anchors in patches])
-    places = np.searchsorted(table_nodes, values).astype(np.int64)
-    return Walks(Ragged.from_lengths(places, lengths), len(patches[0].walks) // len(patches[0].patches))

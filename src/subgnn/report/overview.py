@@ -78,8 +78,8 @@ def overview(found: Findings) -> Markup:
     results, recipe, dataset = found.results, found.checkpoint.recipe, found.dataset
     graph, subgraphs = dataset.graph, dataset.subgraphs
     seconds, sizes = results["seconds"], {s: len(subgraphs.indices(s)) for s in SPLIT_WORDS}
-    weights = found.network.state_dict()
-    table_size = weights["table"].numel()
+    node_table = found.network.table
+    table_size = 0 if node_table is None else node_table.numel()
     others = sum(p.numel() for p in found.network.parameters()) - table_size
     trained = "trained" if recipe.embeddings.trainable else "not trained"
     channels = "; ".join(f"{c.name} ({c.num_anchors} anchors)" for c in recipe.channels)

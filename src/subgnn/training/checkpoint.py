@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,14 +20,16 @@ from subgnn.errors import DataError
 from subgnn.ragged import Ragged
 from subgnn.topology import Standard
 
-_FORMAT, _VERSION = "subgnn-run", 1
+_FORMAT, _VERSION = "subgnn-run", 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
     """A trained network and all that is needed to ask it about new subgraphs.
 
-    ``standards`` holds what statistics were standardised with: component, subgraph and target, where there are any.
+    ``standards`` holds what was standardised with: component, subgraph, target and feature, where there are any.
+    ``redrawn`` holds the shared anchors of further draws where predictions are means over draws. ``component_keys``
+    are the sorted keys of the components that have a learned offset.
     """
 
     recipe: Recipe
@@ -39,6 +41,8 @@ class Checkpoint:
     shared: list[list[SharedAnchors | None]]
     weights: dict[str, torch.Tensor]
     standards: dict[str, Standard]
+    redrawn: list[list[list[SharedAnchors | None]]] = field(default_factory=list)
+    component_keys: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
 
 
 def save(value: Any, path: Path) -> None:
@@ -69,7 +73,10 @@ def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
             "classes": list(checkpoint.classes),
             "graph_hash": checkpoint.graph_hash,
             "table_nodes": torch.from_numpy(np.array(checkpoint.table_nodes)),
-            "shared": [[_pack(anchors) for anchors in layer] for layer in checkpoint.shared],
+            "shared": _pack_draw(checkpoint.shared),
+            "redrawn": [_pack_draw(draw) for draw in checkpoint.redrawn],
+            # As int64, which every part of torch knows.
+            "component_keys": torch.from_numpy(checkpoint.component_keys.view(np.int64)),
             "weights": checkpoint.weights,
             "standards": {
                 name: [torch.from_numpy(np.array(s.mean)), torch.from_numpy(np.array(s.deviation))]
@@ -95,10 +102,20 @@ def load_checkpoint(path: Path) -> Checkpoint:
         classes=tuple(content["classes"]),
         graph_hash=content["graph_hash"],
         table_nodes=content["table_nodes"].numpy(),
-        shared=[[_unpack(anchors) for anchors in layer] for layer in content["shared"]],
+        shared=_unpack_draw(content["shared"]),
+        redrawn=[_unpack_draw(draw) for draw in content["redrawn"]],
+        component_keys=content["component_keys"].numpy().view(np.uint64),
         weights=content["weights"],
         standards={name: Standard(a.numpy(), b.numpy()) for name, (a, b) in content["standards"].items()},
     )
+
+
+def _pack_draw(shared: list[list[SharedAnchors | None]]) -> list[list[list[torch.Tensor]]]:
+    return [[_pack(anchors) for anchors in layer] for layer in shared]
+
+
+def _unpack_draw(packed: list[list[list[torch.Tensor]]]) -> list[list[SharedAnchors | None]]:
+    return [[_unpack(anchors) for anchors in layer] for layer in packed]
 
 
 def _pack(anchors: SharedAnchors | None) -> list[torch.Tensor]:

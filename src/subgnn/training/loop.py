@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from lightning.fabric import Fabric
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from subgnn.config import TrainingSettings
 from subgnn.data.subgraphs import Task
@@ -32,19 +32,35 @@ State = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Examples:
-    """What the loop learns from and selects on."""
+    """What the loop learns from and selects on.
+
+    ``redrawn`` are the same subgraphs measured against further draws of anchors; with ``ensemble``, outputs are judged
+    by their mean over all draws, and by the first draw alone without.
+    """
 
     inputs: Inputs
     targets: Tensor
     task: Task
     train: NDArray[np.int64]
     val: NDArray[np.int64]
+    redrawn: list[Inputs] = field(default_factory=list)
+    ensemble: bool = False
+
+    def of_epoch(self, epoch: int) -> Inputs:
+        """The draw of anchors an epoch trains on: they take turns."""
+        return [self.inputs, *self.redrawn][epoch % (1 + len(self.redrawn))]
+
+    @property
+    def judged(self) -> list[Inputs]:
+        """The draws that validation and test are the mean of."""
+        return [self.inputs, *(self.redrawn if self.ensemble else [])]
 
 
 @dataclass(slots=True)
 class Progress:
     """How far training has come; all of it is in the checkpoint that ``--resume`` reads."""
 
+    lr: float
     epoch: int = 0
     best_epoch: int = -1
     best: tuple[float, float] = (-math.inf, math.inf)
@@ -70,26 +86,31 @@ def fit(
         after_epoch: called with the epoch's record, the progress, and a function that gives all state.
     """
     graphed = settings.cuda_graph and fabric.device.type == "cuda" and settings.precision != "16-mixed"
-    optimizer = _optimizer(model, settings, fabric.device, graphed)
-    wrapped, optimizer = fabric.setup(model, optimizer)
+    wrapped, optimizer = fabric.setup(model, adam(model, settings, graphed_on=fabric.device if graphed else None))
     wrapped.mark_forward_method("embed")
-    weights = _class_weights(examples, settings).to(fabric.device) if settings.class_weights else None
-    plain = Steps(wrapped, optimizer, examples.inputs, examples.targets, examples.task, settings, weights, fabric)
+    weights = class_weights(examples).to(fabric.device) if settings.class_weights else None
+    plain = Steps(wrapped, optimizer, examples.targets, examples.task, settings, weights, fabric)
     step = GraphedSteps(plain) if graphed else plain
-    progress = Progress()
+    progress = Progress(settings.lr)
     if resume is not None:
         model.load_state_dict(resume["model"])
         optimizer.load_state_dict(resume["optimizer"])
+        fabric.strategy.precision.load_state_dict(resume["precision"])
         progress = Progress(**resume["progress"])
 
     def state() -> State:
         fields = {name: getattr(progress, name) for name in Progress.__dataclass_fields__}
-        return {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "progress": fields}
+        return {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "precision": fabric.strategy.precision.state_dict(),
+            "progress": fields,
+        }
 
     with torch.random.fork_rng(devices=[fabric.device] if fabric.device.type == "cuda" else []):
         for epoch in range(progress.epoch, settings.epochs):
             begin = time.perf_counter()
-            _set_rate(optimizer, _rate(settings, epoch))
+            set_rate(optimizer, _rate(settings, epoch))
             train_loss = _train_epoch(wrapped, step, examples, settings.batch_size, seed, epoch)
             if not math.isfinite(train_loss):
                 hint = "lower training.lr, or clip gradients with training.clip"
@@ -116,7 +137,30 @@ def _rate(settings: TrainingSettings, epoch: int) -> float:
     return settings.lr * 0.5 * (1 + math.cos(math.pi * epoch / max(1, settings.epochs)))
 
 
-def _class_weights(examples: Examples, settings: TrainingSettings) -> Tensor:
+def adam(
+    model: nn.Module, settings: TrainingSettings, *, graphed_on: torch.device | None = None
+) -> torch.optim.Optimizer:
+    """The optimizer, over all that is learned.
+
+    Args:
+        graphed_on: the device whose steps are to be captured; a captured step reads the rate from the device, where it
+            can still be changed.
+    """
+    learned = [p for p in model.parameters() if p.requires_grad]
+    if graphed_on is None:
+        return torch.optim.Adam(learned, lr=settings.lr, weight_decay=settings.weight_decay, fused=True)
+    rate = torch.tensor(settings.lr, device=graphed_on)
+    return torch.optim.Adam(learned, lr=rate, weight_decay=settings.weight_decay, capturable=True, fused=True)
+
+
+def class_weights(examples: Examples) -> Tensor:
+    """Weights that make up for unequal classes of the training split.
+
+    n / (classes * n_c) for class c; for multi-label, the subgraphs without a label over those with it.
+
+    Shapes:
+        returns: (classes,).
+    """
     targets = examples.targets[torch.from_numpy(examples.train)]
     if examples.task == "multi-label":
         positive = targets.float().sum(dim=0).clamp(min=1)
@@ -125,16 +169,8 @@ def _class_weights(examples: Examples, settings: TrainingSettings) -> Tensor:
     return len(targets) / (len(counts) * counts)
 
 
-def _optimizer(model: SubGNN, settings: TrainingSettings, device: torch.device, graphed: bool) -> torch.optim.Adam:
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    if not graphed:
-        return torch.optim.Adam(parameters, lr=settings.lr, weight_decay=settings.weight_decay, fused=True)
-    # A captured step reads the rate from the device, where it can still be changed.
-    rate = torch.tensor(settings.lr, device=device)
-    return torch.optim.Adam(parameters, lr=rate, weight_decay=settings.weight_decay, capturable=True, fused=True)
-
-
-def _set_rate(optimizer: Any, rate: float) -> None:
+def set_rate(optimizer: Any, rate: float) -> None:
+    """Give the optimizer another rate, in place where a captured step reads it."""
     for group in optimizer.param_groups:
         if isinstance(group["lr"], Tensor):
             group["lr"].fill_(rate)
@@ -147,11 +183,12 @@ def _train_epoch(
 ) -> float:
     torch.manual_seed(stream_key(seed, f"dropout/{epoch}"))
     order = stream(seed, f"batches/{epoch}").permutation(examples.train)
+    inputs = examples.of_epoch(epoch)
     model.train()
     total = torch.zeros((), device=examples.targets.device)
     for begin in range(0, len(order), batch_size):
         rows = order[begin : begin + batch_size]
-        total += step(rows) * len(rows)
+        total += step(inputs, rows) * len(rows)
     return float(total) / len(order)
 
 
@@ -180,6 +217,7 @@ def evaluate(
     model: Any, examples: Examples, rows: NDArray[np.int64], batch_size: int, weights: Tensor | None = None
 ) -> tuple[float, dict[str, float]]:
     """Loss and metrics on the chosen subgraphs."""
-    outputs = outputs_of(model, examples.inputs, rows, max(batch_size, 256))
+    draws = [outputs_of(model, inputs, rows, max(batch_size, 256)) for inputs in examples.judged]
+    outputs = torch.stack(draws).mean(dim=0)
     targets = examples.targets[torch.from_numpy(rows).to(examples.targets.device)]
     return float(loss(outputs, targets, examples.task, weights)), metrics(outputs, targets, examples.task)

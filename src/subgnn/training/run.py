@@ -22,27 +22,33 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
 import torch
 from lightning.fabric import Fabric
 
+from subgnn.assemble import (
+    build_inputs,
+    build_model,
+    build_standards,
+    check_recipe,
+    component_keys,
+    kept_weights,
+    prepare_draws,
+    target_tensor,
+    touched_nodes,
+)
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.text import appearing
-from subgnn.data.graph import Graph
-from subgnn.data.subgraphs import SubgraphSet
-from subgnn.embeddings import node_vectors
 from subgnn.errors import DataError, DataWarning
-from subgnn.kernels import Components
 from subgnn.nn import SubGNN
-from subgnn.predict import Predictor, build_inputs, build_model
-from subgnn.prepare import prepare
+from subgnn.predict import Predictor
 from subgnn.rng import stream_key
-from subgnn.topology import Standard, node_set_statistics
 from subgnn.training.checkpoint import Checkpoint, load, save, save_checkpoint
 from subgnn.training.loop import Examples, Progress, evaluate, fit, vectors_of
+from subgnn.training.lr_finder import find_rate
 from subgnn.training.metrics import metrics
+from subgnn.training.precision import make_fabric
 from subgnn.training.tensorboard import TENSORBOARD, also_events, writer_class
 from subgnn.versions import versions
 
@@ -57,27 +63,6 @@ def write_json(value: Any, path: Path) -> None:
         text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
         # Halves of characters, as paths may have them, become what JSON escapes them to.
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
-
-
-def _standards(graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, components: Components) -> dict[str, Standard]:
-    """Means and deviations of the training split, for statistics and for real-valued targets."""
-    train = subgraphs.indices("train")
-    found = {}
-    if recipe.model.topology:
-        own = np.flatnonzero(np.isin(components.subgraph, train))
-        found["component"] = Standard.of(node_set_statistics(graph, components.nodes.take(own)))
-        found["subgraph"] = Standard.of(node_set_statistics(graph, subgraphs.nodes.take(train)))
-    if subgraphs.task == "regression" and subgraphs.targets is not None:
-        found["target"] = Standard.of(subgraphs.targets[train][:, None])
-    return found
-
-
-def _targets(subgraphs: SubgraphSet, standards: dict[str, Standard]) -> torch.Tensor:
-    if subgraphs.targets is None:
-        raise DataError("the subgraphs have no labels", where="train", hint="give each one a label")
-    if "target" in standards:
-        return torch.from_numpy(standards["target"](subgraphs.targets[:, None])[:, 0])
-    return torch.from_numpy(np.array(subgraphs.targets))
 
 
 def train(
@@ -108,10 +93,11 @@ def train(
     """
     if tensorboard:
         writer_class()  # where it is missing, that is said before the work
+    fabric = make_fabric(device, recipe.training.precision)
+    check_recipe(recipe, dataset.graph)
     _claim(out, recipe, seed, resume)
     if resume and (out / RESULTS).is_file():
         return read_results(out)
-    fabric = Fabric(accelerator=device, devices=1, precision=recipe.training.precision)
     begin = time.perf_counter()
     model, examples, checkpoint = _set_up(dataset, recipe, seed, fabric.device)
     prepared_at = time.perf_counter()
@@ -120,7 +106,9 @@ def train(
         progress = _fit(model, examples, recipe, out, seed=seed, fabric=fabric, resume=resume, on_epoch=seen)
     trained_at = time.perf_counter()
     model.load_state_dict(progress.best_state)
-    save_checkpoint(replace(checkpoint, weights=progress.best_state), out / CHECKPOINT)
+    redrawn = checkpoint.redrawn if recipe.prepare.ensemble else []
+    kept = replace(checkpoint, weights=kept_weights(progress.best_state), redrawn=redrawn)
+    save_checkpoint(kept, out / CHECKPOINT)
     held_out = dataset.subgraphs.indices("test")
     test = evaluate(model, examples, held_out, recipe.training.batch_size)[1] if len(held_out) else {}
     results = {
@@ -132,6 +120,7 @@ def train(
         "task": dataset.subgraphs.task,
         "selected_epoch": progress.best_epoch,
         "epochs": progress.epoch,
+        "lr": progress.lr,
         "val": progress.best_metrics,
         "test": test,
         "published": recipe.published,
@@ -168,15 +157,8 @@ def _set_up(dataset: Dataset, recipe: Recipe, seed: int, device: torch.device) -
     for split in ("train", "val"):
         if not len(subgraphs.indices(split)):
             raise DataError(f"no subgraph in split '{split}'", where="train", hint="learning and selection need both")
-    prepared = prepare(
-        graph,
-        subgraphs.nodes,
-        channels=recipe.channels,
-        layers=recipe.model.layers,
-        settings=recipe.prepare,
-        seed=seed,
-    )
-    table = prepared.touched()
+    draws = prepare_draws(recipe, graph, subgraphs.nodes, seed=seed)
+    table = touched_nodes(draws)
     checkpoint = Checkpoint(
         recipe=recipe,
         seed=seed,
@@ -184,20 +166,24 @@ def _set_up(dataset: Dataset, recipe: Recipe, seed: int, device: torch.device) -
         classes=subgraphs.classes,
         graph_hash=graph.content_hash,
         table_nodes=table,
-        shared=prepared.shared,
+        shared=draws[0].shared,
         weights={},
-        standards=_standards(graph, subgraphs, recipe, prepared.components),
+        standards=build_standards(graph, subgraphs, recipe, draws[0], table),
+        redrawn=[prepared.shared for prepared in draws[1:]],
+        component_keys=component_keys(subgraphs, recipe, draws[0]),
     )
-    rows = torch.from_numpy(node_vectors(recipe.embeddings, table, num_nodes=graph.num_nodes, seed=seed))
     with torch.random.fork_rng():
         torch.manual_seed(stream_key(seed, "initialisation"))
-        model = build_model(checkpoint, rows, table)
+        model = build_model(checkpoint, graph, table)
+    first, *redrawn = build_inputs(checkpoint, graph, subgraphs.nodes, draws=draws, table=table, device=device)
     examples = Examples(
-        inputs=build_inputs(graph, prepared, subgraphs.nodes, table, checkpoint.standards).to(device),
-        targets=_targets(subgraphs, checkpoint.standards).to(device),
+        inputs=first,
+        targets=target_tensor(subgraphs, checkpoint.standards).to(device),
         task=subgraphs.task,
         train=subgraphs.indices("train"),
         val=subgraphs.indices("val"),
+        redrawn=redrawn,
+        ensemble=recipe.prepare.ensemble,
     )
     return model, examples, checkpoint
 
@@ -244,7 +230,12 @@ def _fit(
         if on_epoch is not None:
             on_epoch(record)
 
-    return fit(model, examples, recipe.training, seed=seed, fabric=fabric, resume=before, after_epoch=after_epoch)
+    settings = recipe.training
+    if before is not None:
+        settings = replace(settings, lr=before["progress"]["lr"])
+    elif settings.lr_finder:
+        settings = replace(settings, lr=find_rate(model, examples, settings, seed=seed, fabric=fabric))
+    return fit(model, examples, settings, seed=seed, fabric=fabric, resume=before, after_epoch=after_epoch)
 
 
 def read_results(out: Path) -> dict[str, Any]:
@@ -273,6 +264,6 @@ def evaluate_split(out: Path, split: str, data: Path | None = None) -> dict[str,
     if subgraphs.classes != predictor.checkpoint.classes:
         raise DataError("the dataset has other labels than the run", where=dataset.name, hint="give the run's dataset")
     rows = subgraphs.indices(split)
-    targets = _targets(subgraphs, predictor.checkpoint.standards)[torch.from_numpy(rows)]
+    targets = target_tensor(subgraphs, predictor.checkpoint.standards)[torch.from_numpy(rows)]
     outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
     return {**results, split: metrics(outputs, targets, subgraphs.task)}

@@ -30,21 +30,21 @@ class Steps:
 
     model: Any
     optimizer: Any
-    inputs: Inputs
     targets: Tensor
     task: Task
     settings: TrainingSettings
     weights: Tensor | None
     fabric: Fabric
 
-    def __call__(self, rows: NDArray[np.int64]) -> Tensor:
+    def __call__(self, inputs: Inputs, rows: NDArray[np.int64]) -> Tensor:
         """Train on the chosen subgraphs."""
-        return self.advance(self.inputs.choose(rows).to(self.fabric.device))
+        targets = self.targets[torch.from_numpy(rows).to(self.fabric.device)]
+        return self.advance(inputs.batch(rows), targets)
 
-    def advance(self, choice: Choice) -> Tensor:
+    def advance(self, batch: Any, targets: Tensor) -> Tensor:
         """Forward, backward, clip, update."""
         self.optimizer.zero_grad()
-        value = loss(self.model(self.inputs.pick(choice)), self.targets[choice.rows], self.task, self.weights)
+        value = loss(self.model(batch), targets, self.task, self.weights)
         self.fabric.backward(value)
         if self.settings.clip:
             self.fabric.clip_gradients(
@@ -55,45 +55,45 @@ class Steps:
 
 
 class GraphedSteps:
-    """Steps as CUDA graphs, one for each size of batch.
+    """Steps as CUDA graphs, one for each draw of anchors and size of batch.
 
-    The first steps of a size run as they are, on the stream of the capture, and count like all others.
+    The first steps of each run as they are, on the stream of the capture, and count like all others.
     """
 
     def __init__(self, steps: Steps) -> None:
         self.steps = steps
         self.stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        self.seen: dict[int, int] = {}
-        self.captured: dict[int, _Captured] = {}
+        self.seen: dict[tuple[int, int], int] = {}
+        self.captured: dict[tuple[int, int], _Captured] = {}
 
-    def __call__(self, rows: NDArray[np.int64]) -> Tensor:
+    def __call__(self, inputs: Inputs, rows: NDArray[np.int64]) -> Tensor:
         """Train on the chosen subgraphs."""
-        size = len(rows)
-        if size not in self.captured:
-            self.seen[size] = self.seen.get(size, 0) + 1
-            if self.seen[size] <= _WARM_UP:
-                return self._as_it_is(rows)
-            self.captured[size] = self._capture(rows)
-        captured = self.captured[size]
-        captured.choice.overwrite(self.steps.inputs.choose(rows, captured.room))
+        key = (inputs.whole.draw, len(rows))
+        if key not in self.captured:
+            self.seen[key] = self.seen.get(key, 0) + 1
+            if self.seen[key] <= _WARM_UP:
+                return self._as_it_is(inputs, rows)
+            self.captured[key] = self._capture(inputs, rows)
+        captured = self.captured[key]
+        captured.choice.overwrite(inputs.choose(rows, captured.room))
         captured.graph.replay()
         return captured.loss.clone()
 
-    def _as_it_is(self, rows: NDArray[np.int64]) -> Tensor:
+    def _as_it_is(self, inputs: Inputs, rows: NDArray[np.int64]) -> Tensor:
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.stream):
-            value = self.steps(rows)
+            value = self.steps(inputs, rows)
         torch.cuda.current_stream().wait_stream(self.stream)
         return value
 
-    def _capture(self, rows: NDArray[np.int64]) -> _Captured:
-        room = self.steps.inputs.room(len(rows))
-        choice = self.steps.inputs.choose(rows, room).to(self.steps.fabric.device)
+    def _capture(self, inputs: Inputs, rows: NDArray[np.int64]) -> _Captured:
+        room = inputs.room(len(rows))
+        choice = inputs.choose(rows, room).to(self.steps.fabric.device)
         graph = torch.cuda.CUDAGraph()
         self.steps.optimizer.zero_grad()
         torch.cuda.synchronize()
         with torch.cuda.graph(graph, stream=self.stream):
-            value = self.steps.advance(choice)
+            value = self.steps.advance(inputs.pick(choice), self.steps.targets[choice.rows])
         return _Captured(graph, room, choice, value)
 
 

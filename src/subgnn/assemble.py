@@ -1,0 +1,194 @@
+"""From settings and prepared subgraphs to a network and its tensors, for training and prediction alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from subgnn.anchors import SharedAnchors, draw_seed
+from subgnn.config import Recipe
+from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.embeddings import node_vectors
+from subgnn.embeddings.features import feature_rows, require_features
+from subgnn.errors import DataError, UserError
+from subgnn.kernels import node_set_keys
+from subgnn.nn import Inputs, SubGNN
+from subgnn.nn.aggregate import layer_width
+from subgnn.prepare import Prepared, measure, prepare
+from subgnn.ragged import Ragged
+from subgnn.rng import stream_key
+from subgnn.topology import Standard, node_set_statistics
+from subgnn.training.checkpoint import Checkpoint
+
+
+def check_recipe(recipe: Recipe, graph: Graph) -> None:
+    """Raise :class:`UserError` for settings that do not fit together or do not fit the graph, before any work."""
+    layer_width(recipe.channels, recipe.model, recipe.embeddings.dim)
+    if recipe.embeddings.features != "none":
+        require_features(graph)
+    if recipe.prepare.draws < 1:
+        raise UserError("prepare.draws is 0", where="recipe", hint="accepted: a whole number from 1")
+
+
+def build_standards(
+    graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, prepared: Prepared, table: NDArray[np.int32]
+) -> dict[str, Standard]:
+    """Means and deviations: of the training split for statistics and real-valued targets, of the table for features."""
+    train = subgraphs.indices("train")
+    found = {}
+    if recipe.model.topology:
+        found["component"] = Standard.of(node_set_statistics(graph, _components_of(prepared, train)))
+        found["subgraph"] = Standard.of(node_set_statistics(graph, subgraphs.nodes.take(train)))
+    if subgraphs.task == "regression" and subgraphs.targets is not None:
+        found["target"] = Standard.of(subgraphs.targets[train][:, None])
+    if recipe.embeddings.features != "none":
+        found["feature"] = Standard.of(feature_rows(graph, table))
+    return found
+
+
+def target_tensor(subgraphs: SubgraphSet, standards: dict[str, Standard]) -> torch.Tensor:
+    """Targets as the loss takes them; real-valued ones standardised.
+
+    Shapes:
+        returns: (n,), or (n, classes) for multi-label.
+    """
+    if subgraphs.targets is None:
+        raise DataError("the subgraphs have no labels", where="train", hint="give each one a label")
+    if "target" in standards:
+        return torch.from_numpy(standards["target"](subgraphs.targets[:, None])[:, 0])
+    return torch.from_numpy(np.array(subgraphs.targets))
+
+
+def component_keys(subgraphs: SubgraphSet, recipe: Recipe, prepared: Prepared) -> NDArray[np.uint64]:
+    """Keys of the components that have a learned offset, sorted: one for each distinct node set of the training split.
+
+    A key is 64 bits, so that two node sets share one with a probability of about 1e-10 among a hundred thousand.
+    """
+    if not recipe.model.trainable_components:
+        return np.empty(0, np.uint64)
+    return np.unique(_keys(_components_of(prepared, subgraphs.indices("train"))))
+
+
+def _components_of(prepared: Prepared, subgraphs: NDArray[np.int64]) -> Ragged:
+    components = prepared.components
+    return components.nodes.take(np.flatnonzero(np.isin(components.subgraph, subgraphs)))
+
+
+def _keys(rows: Ragged) -> NDArray[np.uint64]:
+    return node_set_keys(stream_key(0, "components"), rows)
+
+
+def prepare_draws(recipe: Recipe, graph: Graph, subgraphs: Ragged, *, seed: int) -> list[Prepared]:
+    """Subgraphs measured against each draw of anchors that training or its judgement uses."""
+    draws = recipe.prepare.draws
+    if not recipe.prepare.ensemble:
+        # An epoch trains on one draw: there is no use for more draws than epochs.
+        draws = min(draws, max(1, recipe.training.epochs))
+    return [
+        prepare(
+            graph,
+            subgraphs,
+            channels=recipe.channels,
+            layers=recipe.model.layers,
+            settings=recipe.prepare,
+            seed=draw_seed(seed, draw),
+        )
+        for draw in range(draws)
+    ]
+
+
+def measure_draws(checkpoint: Checkpoint, graph: Graph, subgraphs: Ragged, *, draws: int) -> list[Prepared]:
+    """Subgraphs measured against the anchors of a checkpoint's first draws."""
+    recipe = checkpoint.recipe
+    shared: list[list[list[SharedAnchors | None]]] = [checkpoint.shared, *checkpoint.redrawn]
+    return [
+        measure(
+            graph,
+            subgraphs,
+            channels=recipe.channels,
+            settings=recipe.prepare,
+            shared=shared[draw],
+            seed=draw_seed(checkpoint.seed, draw),
+        )
+        for draw in range(draws)
+    ]
+
+
+def touched_nodes(draws: Sequence[Prepared]) -> NDArray[np.int32]:
+    """The nodes that any draw touches, sorted."""
+    return np.unique(np.concatenate([prepared.touched() for prepared in draws]))
+
+
+def build_model(checkpoint: Checkpoint, graph: Graph, table: NDArray[np.int32]) -> SubGNN:
+    """The network of a checkpoint over a table of nodes; a fresh one where the checkpoint has no weights yet.
+
+    Nodes the checkpoint has no vector for have the one they would have started from.
+    """
+    recipe, standards, weights = checkpoint.recipe, checkpoint.standards, checkpoint.weights
+    rows = None
+    if recipe.embeddings.features != "instead":
+        rows = node_vectors(recipe.embeddings, table, num_nodes=graph.num_nodes, seed=checkpoint.seed)
+        if weights:
+            rows[np.searchsorted(table, checkpoint.table_nodes)] = weights["table"].numpy()
+    model = SubGNN(
+        None if rows is None else torch.from_numpy(rows),
+        table,
+        channels=recipe.channels,
+        shared=checkpoint.shared,
+        settings=recipe.model,
+        num_outputs=1 if checkpoint.task == "regression" else len(checkpoint.classes),
+        trainable=recipe.embeddings.trainable,
+        features=torch.from_numpy(standards["feature"](feature_rows(graph, table))) if "feature" in standards else None,
+        dim=recipe.embeddings.dim,
+        redrawn=checkpoint.redrawn,
+        num_known=len(checkpoint.component_keys),
+        num_component_stats=len(standards["component"].mean) if "component" in standards else 0,
+        num_subgraph_stats=len(standards["subgraph"].mean) if "subgraph" in standards else 0,
+    )
+    if weights:
+        own = {name: value for name, value in model.state_dict().items() if _of_table(name)}
+        model.load_state_dict(own | {name: value for name, value in weights.items() if not _of_table(name)})
+    return model
+
+
+def kept_weights(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """What a checkpoint keeps of a network's state: all but places in the table, which follow from its anchors."""
+    return {name: value for name, value in state.items() if not name.startswith("anchors.")}
+
+
+def _of_table(name: str) -> bool:
+    """Whether a tensor of the network's state depends on which nodes are in the table."""
+    return name == "table" or name.startswith("anchors.")
+
+
+def build_inputs(
+    checkpoint: Checkpoint,
+    graph: Graph,
+    subgraphs: Ragged,
+    *,
+    draws: Sequence[Prepared],
+    table: NDArray[np.int32],
+    device: torch.device | str = "cpu",
+) -> list[Inputs]:
+    """Prepared subgraphs as tensors, for each draw; with statistics where the topology channel is on."""
+    standards, prepared = checkpoint.standards, draws[0]
+    stats = {}
+    if "component" in standards:
+        stats["component_stats"] = standards["component"](node_set_statistics(graph, prepared.components.nodes))
+        stats["subgraph_stats"] = standards["subgraph"](node_set_statistics(graph, subgraphs))
+    first = Inputs(prepared, table, known=_known(checkpoint, prepared.components.nodes), **stats).to(device)
+    return [first, *(first.redrawn(other, table, draw=i) for i, other in enumerate(draws[1:], start=1))]
+
+
+def _known(checkpoint: Checkpoint, components: Ragged) -> NDArray[np.int64] | None:
+    """For each component the row of its learned offset; 0, the row of no offset, for those not met in training."""
+    known = checkpoint.component_keys
+    if not len(known):
+        return None
+    keys = _keys(components)
+    places = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    return np.where(known[places] == keys, places + 1, 0).astype(np.int64)

@@ -1,0 +1,89 @@
+"""A learning-rate range test: train a copy with a rising rate, and take the rate at which the loss falls fastest.
+
+Rates rise exponentially from 1e-6 to 1. The loss of each step is smoothed by an exponential mean, free of the bias to
+its start. The test ends when the smoothed loss is no number or has grown to four times its least value. The network
+itself, the optimizer and all random state are left as they were.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from lightning.fabric import Fabric
+from numpy.typing import NDArray
+from torch import nn
+
+from subgnn.config import TrainingSettings
+from subgnn.rng import stream, stream_key
+from subgnn.training.loop import Examples, adam, class_weights, set_rate
+from subgnn.training.steps import Steps
+
+LOWEST, HIGHEST, STEPS = 1e-6, 1.0, 100
+_SMOOTHING = 0.9
+_DIVERGED = 4.0
+_SKIP = 10  # steps at either end that are left out: the mean has to fill, and divergence begins before it shows
+
+
+def find_rate(model: nn.Module, examples: Examples, settings: TrainingSettings, *, seed: int, fabric: Fabric) -> float:
+    """The rate of the steepest descent; ``settings.lr`` where the loss never falls.
+
+    Args:
+        model: not yet trained; it is copied.
+        seed: of the batches and of dropout.
+    """
+    probe = copy.deepcopy(model)
+    before = copy.deepcopy(fabric.strategy.precision.state_dict())
+    wrapped, optimizer = fabric.setup(probe, adam(probe, settings))
+    weights = class_weights(examples).to(fabric.device) if settings.class_weights else None
+    step = Steps(wrapped, optimizer, examples.targets, examples.task, settings, weights, fabric)
+    rates = np.geomspace(LOWEST, HIGHEST, STEPS)
+    losses: list[float] = []
+    wrapped.train()
+    with torch.random.fork_rng(devices=[fabric.device] if fabric.device.type == "cuda" else []):
+        torch.manual_seed(stream_key(seed, "lr_finder/dropout"))
+        for rate, rows in zip(rates, _batches(examples, settings, seed), strict=False):
+            set_rate(optimizer, float(rate))
+            losses.append(float(step(examples.inputs, rows)))
+            if diverged(smooth(losses)):
+                break
+    fabric.strategy.precision.load_state_dict(before)
+    steepest = steepest_step(smooth(losses))
+    return settings.lr if steepest is None else float(rates[steepest])
+
+
+def _batches(examples: Examples, settings: TrainingSettings, seed: int) -> Iterator[NDArray[np.int64]]:
+    """Batches of the training split without end, in a new order each time round."""
+    draws = stream(seed, "lr_finder/batches")
+    while True:
+        order = draws.permutation(examples.train)
+        for begin in range(0, len(order), settings.batch_size):
+            yield order[begin : begin + settings.batch_size]
+
+
+def smooth(losses: list[float]) -> NDArray[np.float64]:
+    """s_t = (b s_(t-1) + (1 - b) l_t), divided by 1 - b^t."""
+    mean, out = 0.0, []
+    for step, value in enumerate(losses, start=1):
+        mean = _SMOOTHING * mean + (1 - _SMOOTHING) * value
+        out.append(mean / (1 - _SMOOTHING**step))
+    return np.array(out)
+
+
+def diverged(smoothed: NDArray[np.float64]) -> bool:
+    """Whether the last value is no number, or has grown to four times the least."""
+    last = float(smoothed[-1])
+    return not math.isfinite(last) or last > _DIVERGED * float(smoothed.min())
+
+
+def steepest_step(smoothed: NDArray[np.float64]) -> int | None:
+    """The step of the steepest fall over the logarithm of the rate; None where it never falls."""
+    inner = smoothed[_SKIP : len(smoothed) - _SKIP]
+    if len(inner) < 2:
+        return None
+    slopes = np.gradient(inner)
+    steepest = int(np.argmin(slopes))
+    return _SKIP + steepest if slopes[steepest] < 0 else None

@@ -1,0 +1,46 @@
+"""The device and the precision a run computes in.
+
+Some sandboxes announce a CPU's AMX instructions and then forbid them; torch's products in bfloat16 end the process
+there. ``ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16`` in the environment keeps it from using them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lightning.fabric import Fabric
+from lightning.fabric.plugins import MixedPrecision
+
+from subgnn.errors import UserError
+
+
+class AutocastAlone(MixedPrecision):  # type: ignore[misc]
+    """Mixed precision that leaves a batch as it is.
+
+    Lightning's own rounds the whole input to half precision first; distances would lose digits that every operation
+    that needs them can still have.
+    """
+
+    def convert_input(self, data: Any) -> Any:
+        """The data itself."""
+        return data
+
+
+def make_fabric(device: str, precision: str) -> Fabric:
+    """One device.
+
+    Args:
+        device: ``auto``, ``cpu`` or ``cuda``.
+        precision: ``32-true``, ``bf16-mixed`` or ``16-mixed``.
+
+    Raises:
+        UserError: for 16-mixed on a CPU.
+    """
+    fabric = Fabric(accelerator=device, devices=1)
+    if precision == "32-true":
+        return fabric
+    kind = fabric.device.type
+    if precision == "16-mixed" and kind == "cpu":
+        hint = "accepted on a CPU: 32-true, bf16-mixed; or compute elsewhere with --device cuda"
+        raise UserError("16-mixed needs a GPU", where="training.precision", hint=hint)
+    return Fabric(accelerator=device, devices=1, plugins=AutocastAlone(precision, device=kind))

@@ -1,0 +1,184 @@
+"""The loop's parts: rates, class weights, early stopping, and which draw an epoch learns from."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from subgnn.config import TrainingSettings
+from subgnn.predict import Predictor
+from subgnn.training import loop
+from subgnn.training.loop import Examples, class_weights, evaluate, fit
+from subgnn.training.precision import make_fabric
+from subgnn.training.run import CHECKPOINT, METRICS, train
+
+from .examples import CHANNELS, dataset, recipe
+
+
+class Rows:
+    """Inputs whose batch is a table's rows."""
+
+    def __init__(self, table: torch.Tensor) -> None:
+        self.whole = type("Whole", (), {"nodes": table})
+        self.table, self.asked = table, 0
+
+    def batch(self, rows: torch.Tensor) -> torch.Tensor:
+        self.asked += 1
+        return self.table[rows]
+
+
+def example(targets, task="multi-class", **options) -> Examples:
+    targets = torch.tensor(targets)
+    table = torch.nn.functional.one_hot(torch.arange(len(targets))).float()
+    rows = np.arange(len(targets))
+    return Examples(**{"inputs": Rows(table), "targets": targets, "task": task, "train": rows, "val": rows} | options)
+
+
+class Linear(nn.Linear):
+    """A network that learns its rows by heart."""
+
+    def embed(self, rows):
+        return rows
+
+
+def run_fit(examples, outputs=2, after_epoch=None, **settings):
+    torch.manual_seed(0)
+    model = Linear(examples.inputs.table.shape[1], outputs)
+    settings = TrainingSettings(**{"epochs": 10, "batch_size": 2, "lr": 0.1} | settings)
+    return fit(model, examples, settings, seed=0, fabric=make_fabric("cpu", "32-true"), after_epoch=after_epoch)
+
+
+def test_cosine_schedule_falls_from_lr_towards_zero(monkeypatch):
+    rates = []
+    step = torch.optim.Adam.step
+    monkeypatch.setattr(
+        torch.optim.Adam, "step", lambda self, *a, **k: (rates.append(self.param_groups[0]["lr"]), step(self))[1]
+    )
+    run_fit(example([0, 1]), epochs=4, schedule="cosine", lr=0.8)
+    assert rates == pytest.approx([0.8, 0.4 * (1 + 0.5**0.5), 0.4, 0.4 * (1 - 0.5**0.5)])
+    rates.clear()
+    run_fit(example([0, 1]), epochs=3, lr=0.8)
+    assert rates == [0.8, 0.8, 0.8]
+
+
+def test_class_weights_by_hand():
+    assert class_weights(example([0, 0, 0, 1])).tolist() == pytest.approx([4 / 6, 2])
+    several = example([[1, 1], [0, 1], [0, 1], [0, 0]], "multi-label")
+    assert class_weights(several).tolist() == pytest.approx([3, 1 / 3])
+    # Only the training split counts.
+    assert class_weights(example([0, 1, 1, 1, 1], train=np.array([0, 1]))).tolist() == [1, 1]
+
+
+def test_class_weights_enter_the_loss():
+    records = []
+    for weighted in (False, True):
+        run_fit(
+            example([0, 0, 0, 1]),
+            epochs=1,
+            lr=0.0,
+            class_weights=weighted,
+            after_epoch=lambda record, *_: records.append(record),
+        )
+    torch.manual_seed(0)
+    logits = Linear(4, 2)(torch.eye(4)).detach()
+    each = nn.functional.cross_entropy(logits, torch.tensor([0, 0, 0, 1]), reduction="none")
+    weights = torch.tensor([2 / 3, 2 / 3, 2 / 3, 2.0])
+    assert records[0]["val_loss"] == pytest.approx(float(each.mean()))
+    assert records[1]["val_loss"] == pytest.approx(float((weights * each).sum() / weights.sum()))
+
+
+def test_weight_decay_draws_unused_weights_towards_zero():
+    # Column 2 belongs to a subgraph that is not trained on: only decay moves its weights.
+    examples = example([0, 1, 0], train=np.array([0, 1]))
+    torch.manual_seed(0)
+    start = Linear(3, 2).weight[:, 2].detach()
+    kept = run_fit(examples, epochs=1).best_state["weight"][:, 2]
+    decayed = run_fit(examples, epochs=1, weight_decay=0.5).best_state["weight"][:, 2]
+    assert torch.equal(kept, start)
+    assert (decayed.abs() < start.abs()).all()
+
+
+def test_gradients_are_clipped_to_their_norm(monkeypatch):
+    norms = []
+    step = torch.optim.Adam.step
+
+    def watch(self, *arguments, **options):
+        gradients = [p.grad.flatten() for group in self.param_groups for p in group["params"]]
+        norms.append(float(torch.cat(gradients).norm()))
+        return step(self)
+
+    monkeypatch.setattr(torch.optim.Adam, "step", watch)
+    run_fit(example([0, 1]), epochs=1)
+    run_fit(example([0, 1]), epochs=1, clip=1e-3)
+    assert norms[0] > 0.1
+    assert norms[1] == pytest.approx(1e-3, rel=1e-2)
+
+
+@pytest.mark.parametrize(("patience", "epochs"), [(0, 9), (1, 4), (3, 9), (2, 5)])
+def test_early_stopping_counts_from_the_best_epoch(monkeypatch, patience, epochs):
+    # The best of the first five epochs is epoch 2; epoch 5 is better still.
+    losses = iter([5, 4, 3, 3, 3.5, 2, 6, 6, 6])
+    monkeypatch.setattr(loop, "evaluate", lambda *_: (value := next(losses), {"micro_f1": -value}))
+    progress = run_fit(example([0, 1]), epochs=9, patience=patience)
+    assert progress.epoch == epochs
+    assert progress.best_epoch == (2 if epochs < 6 else 5)
+
+
+def test_of_equal_scores_the_lower_loss_then_the_earlier_epoch_is_selected(monkeypatch):
+    values = iter([(1.0, 0.5), (0.9, 0.5), (0.9, 0.5), (0.1, 0.4)])
+    monkeypatch.setattr(loop, "evaluate", lambda *_: (lambda v: (v[0], {"micro_f1": v[1]}))(next(values)))
+    progress = run_fit(example([0, 1]), epochs=4)
+    assert progress.best_epoch == 1
+    assert progress.best_metrics == {"loss": 0.9, "micro_f1": 0.5}
+
+
+def test_draws_take_turns():
+    table = torch.eye(2)
+    first, others = Rows(table), [Rows(table), Rows(table)]
+    examples = example([0, 1], inputs=first, redrawn=others)
+    asked = []
+    run_fit(
+        examples,
+        epochs=5,
+        after_epoch=lambda *_: asked.append([r.asked for r in (first, *others)]),
+    )
+    # Validation looks at the first draw alone.
+    assert asked == [[2, 0, 0], [3, 1, 0], [4, 1, 1], [6, 1, 1], [7, 2, 1]]
+
+
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_an_ensemble_is_judged_by_its_mean_output(ensemble):
+    tables = [torch.tensor([[1.0, 0.0]]), torch.tensor([[-4.0, 0.0]]), torch.tensor([[0.0, 0.0]])]
+    examples = example([0], inputs=Rows(tables[0]), redrawn=[Rows(t) for t in tables[1:]], ensemble=ensemble)
+    value, found = evaluate(nn.Identity(), examples, np.array([0]), 1)
+    mean = -1.0 if ensemble else 1.0
+    assert value == pytest.approx(np.log1p(np.exp(-mean)))
+    assert found["accuracy"] == (not ensemble)
+
+
+def learned(task: str, tmp_path):
+    data = dataset(task)
+    train(data, recipe(40, channels=CHANNELS[1:4], dropout=0.0), tmp_path / "run")
+    lines = [json.loads(line) for line in (tmp_path / "run" / METRICS).read_text().splitlines()]
+    rows = data.subgraphs.indices("train")
+    predictor = Predictor(tmp_path / "run" / CHECKPOINT, data.graph)
+    return lines, data, rows, predictor.probabilities(data.subgraphs.nodes.take(rows))
+
+
+@pytest.mark.parametrize("task", ["binary", "multi-label", "regression"])
+def test_every_task_is_learned(tmp_path, task):
+    lines, data, rows, scores = learned(task, tmp_path)
+    truth = np.asarray(data.subgraphs.targets)[rows]
+    assert lines[-1]["train_loss"] < 0.1 * lines[0]["train_loss"]
+    if task == "regression":
+        # In the unit of the targets, -1, 1.5 and 4, not in standard deviations.
+        assert np.abs(scores[:, 0] - truth).mean() < 1
+    elif task == "multi-label":
+        assert ((scores > 0.5) == truth).mean() > 0.8
+    else:
+        assert scores.shape[1] == 2
+        assert (scores.argmax(axis=1) == truth).mean() > 0.8

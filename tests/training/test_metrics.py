@@ -1,0 +1,82 @@
+"""Loss and metrics of every task, beside scikit-learn and by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from sklearn import metrics as reference
+
+from subgnn.training.metrics import loss, metrics, predictions, probabilities
+
+RNG = np.random.default_rng(0)
+
+
+def test_multi_class_loss_by_hand():
+    outputs = torch.tensor([[0.0, 0.0], [math.log(3), 0.0]])
+    # Probabilities of the truth: 1/2 and 1/4; class 1 counts three times.
+    assert float(loss(outputs, torch.tensor([0, 1]), "multi-class")) == pytest.approx(np.log([2, 4]).mean())
+    weighted = float(loss(outputs, torch.tensor([0, 1]), "multi-class", torch.tensor([1.0, 3.0])))
+    assert weighted == pytest.approx((np.log(2) + 3 * np.log(4)) / 4)
+
+
+def test_multi_label_loss_by_hand():
+    outputs = torch.tensor([[0.0, math.log(3)]])
+    # sigmoid: 1/2 and 3/4; the first label is there, the second is not; a positive counts twice.
+    found = float(loss(outputs, torch.tensor([[1, 0]]), "multi-label", torch.tensor([2.0, 2.0])))
+    assert found == pytest.approx((2 * np.log(2) + np.log(4)) / 2)
+
+
+def test_regression_loss_by_hand():
+    assert float(loss(torch.tensor([[1.0], [3.0]]), torch.tensor([0.0, 5.0]), "regression")) == pytest.approx(2.5)
+
+
+@pytest.mark.parametrize(("task", "classes"), [("binary", 2), ("multi-class", 4)])
+def test_classes_as_scikit_learn_scores_them(task, classes):
+    outputs, truth = torch.from_numpy(RNG.normal(size=(50, classes))), RNG.integers(0, classes, 50)
+    found = metrics(outputs, torch.from_numpy(truth), task)
+    guess = outputs.argmax(dim=1).numpy()
+    scores = probabilities(outputs, task).numpy()
+    assert scores.sum(axis=1) == pytest.approx(1)
+    areas = [reference.roc_auc_score(truth == c, scores[:, c]) for c in range(classes)]
+    assert found == pytest.approx(
+        {
+            "micro_f1": reference.f1_score(truth, guess, average="micro"),
+            "macro_f1": reference.f1_score(truth, guess, average="macro"),
+            "accuracy": reference.accuracy_score(truth, guess),
+            "auroc": np.mean(areas),
+        },
+        abs=1e-6,
+    )
+
+
+def test_labels_as_scikit_learn_scores_them():
+    outputs, truth = torch.from_numpy(RNG.normal(size=(50, 3))), RNG.integers(0, 2, (50, 3))
+    found = metrics(outputs, torch.from_numpy(truth), "multi-label")
+    guess = predictions(outputs, "multi-label").numpy()
+    np.testing.assert_array_equal(guess, probabilities(outputs, "multi-label").numpy() > 0.5)
+    assert found == pytest.approx(
+        {
+            "micro_f1": reference.f1_score(truth, guess, average="micro"),
+            "macro_f1": reference.f1_score(truth, guess, average="macro"),
+            "accuracy": reference.accuracy_score(truth, guess),
+            "auroc": reference.roc_auc_score(truth, outputs.numpy(), average="macro"),
+        },
+        abs=1e-6,
+    )
+
+
+def test_values_as_scikit_learn_scores_them():
+    outputs, truth = torch.from_numpy(RNG.normal(size=(20, 1))), RNG.normal(size=20)
+    found = metrics(outputs, torch.from_numpy(truth), "regression")
+    guess = outputs[:, 0].numpy()
+    assert found == pytest.approx(
+        {
+            "mae": reference.mean_absolute_error(truth, guess),
+            "rmse": reference.root_mean_squared_error(truth, guess),
+            "r2": reference.r2_score(truth, guess),
+        },
+        abs=1e-5,
+    )

@@ -1,0 +1,243 @@
+"""Features, draws of anchors and component offsets, from training to prediction and back from disk."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from subgnn.anchors import draw_seed
+from subgnn.assemble import build_model
+from subgnn.data.formats.folder import write_folder
+from subgnn.errors import DataError, UserError
+from subgnn.predict import Predictor
+from subgnn.ragged import Ragged
+from subgnn.training import run as runs
+from subgnn.training.checkpoint import load_checkpoint
+from subgnn.training.loop import outputs_of
+from subgnn.training.run import CHECKPOINT, METRICS, evaluate_split, train
+from tests.cli.command import call
+
+from .examples import CHANNELS, dataset, recipe
+from .test_run import assert_equal_weights, weights
+
+
+def with_features(task: str = "multi-class"):
+    data = dataset(task)
+    rng = np.random.default_rng(5)
+    # Three columns: noise in another unit, a constant, and the clique a node is in.
+    columns = [rng.normal(1000, 50, 24), np.full(24, 7.0), np.arange(24) // 8]
+    return replace(data, graph=replace(data.graph, features=np.stack(columns, axis=1), known_hash=""))
+
+
+def changed(epochs: int = 4, *, channels=CHANNELS, prepare=None, embeddings=None, **model):
+    found = recipe(epochs, channels=channels, **model)
+    return replace(
+        found,
+        prepare=replace(found.prepare, **(prepare or {})),
+        embeddings=replace(found.embeddings, **(embeddings or {})),
+    )
+
+
+VARIANTS = {
+    "beside": changed(embeddings={"features": "beside"}),
+    "instead": changed(embeddings={"features": "instead"}),
+    "frozen": changed(embeddings={"features": "beside", "trainable": False}),
+    "draws": changed(prepare={"draws": 3}),
+    "ensemble": changed(prepare={"draws": 3, "ensemble": True}, topology=True),
+    "offsets": changed(trainable_components=True),
+    "all": changed(
+        prepare={"draws": 2, "ensemble": True},
+        embeddings={"features": "instead"},
+        trainable_components=True,
+        layers=2,
+        output="hidden",
+        channel_aggregation="mean",
+        layer_aggregation="sum",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_run_is_the_same_at_load_time_whatever_the_batch_and_after_an_interruption(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(runs, "SECONDS_BETWEEN_SAVES", 0.0)
+    data, chosen = with_features(), VARIANTS[name]
+    write_folder(data, tmp_path / "data")
+    results = train(data, chosen, tmp_path / "whole", seed=3, source=str(tmp_path / "data"))
+    for split in ("val", "test"):
+        again = evaluate_split(tmp_path / "whole", split)[split]
+        expected = {k: v for k, v in results[split].items() if k != "loss"}
+        assert again == pytest.approx(expected, abs=1e-6, nan_ok=True)
+    predictor = Predictor(tmp_path / "whole" / CHECKPOINT, data.graph)
+    whole = predictor.outputs(data.subgraphs.nodes)
+    for rows in ([3], [29, 0, 0]):
+        np.testing.assert_allclose(predictor.outputs(data.subgraphs.nodes.take(rows)), whole[rows], atol=1e-5)
+
+    def interrupt(record):
+        if record["epoch"] == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(data, chosen, tmp_path / "cut", seed=3, on_epoch=interrupt)
+    train(data, chosen, tmp_path / "cut", seed=3, resume=True)
+    assert_equal_weights(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
+    assert (tmp_path / "whole" / METRICS).read_text() == (tmp_path / "cut" / METRICS).read_text()
+
+
+def test_features_alone_tell_the_cliques_apart(tmp_path):
+    # One column names the clique; embeddings are left out, so whatever is learned came through the features.
+    data = with_features()
+    chosen = changed(40, channels=CHANNELS[2:4], embeddings={"features": "instead"}, dropout=0.0)
+    train(data, chosen, tmp_path / "run")
+    lines = (tmp_path / "run" / METRICS).read_text().splitlines()
+    assert json.loads(lines[-1])["train_loss"] < 0.1
+    checkpoint = load_checkpoint(tmp_path / "run" / CHECKPOINT)
+    assert "table" not in checkpoint.weights
+    assert checkpoint.weights["feature_map.weight"].shape == (8, 3)
+    table = data.graph.features[checkpoint.table_nodes]
+    np.testing.assert_allclose(checkpoint.standards["feature"].mean, table.mean(axis=0))
+    np.testing.assert_allclose(checkpoint.standards["feature"].deviation, [table[:, 0].std(), 1, table[:, 2].std()])
+
+
+@pytest.mark.parametrize("how", ["beside", "instead"])
+def test_a_node_first_met_in_prediction_has_its_features(tmp_path, how):
+    data = with_features()
+    # Without nodes 5..7 in any subgraph and with few anchors, node 6 is not in the table.
+    kept = [row[(row < 5) | (row > 7)] for row in data.subgraphs.nodes]
+    subgraphs = replace(data.subgraphs, nodes=Ragged.from_rows(kept))
+    chosen = changed(2, channels=CHANNELS[2:3], embeddings={"features": how})
+    train(replace(data, subgraphs=subgraphs), chosen, tmp_path / "run", seed=1)
+    predictor = Predictor(tmp_path / "run" / CHECKPOINT, data.graph)
+    checkpoint = predictor.checkpoint
+    assert 6 not in checkpoint.table_nodes
+    table = np.union1d(checkpoint.table_nodes, [6]).astype(np.int32)
+    model = build_model(checkpoint, data.graph, table)
+    place = int(np.searchsorted(table, 6))
+    standard = checkpoint.standards["feature"]
+    mapped = torch.from_numpy((data.graph.features[6] - standard.mean) / standard.deviation).float()
+    expected = checkpoint.weights["feature_map.weight"] @ mapped
+    expected = expected + (model.table[place] if how == "beside" else checkpoint.weights["feature_map.bias"])
+    torch.testing.assert_close(model.node_vectors()[place], expected)
+    assert np.isfinite(predictor.outputs(Ragged.from_rows([[6], [5, 6, 20]]))).all()
+
+
+def test_without_features_nothing_is_begun(tmp_path):
+    with pytest.raises(DataError, match=r"embeddings.features: the graph has no node features; add features.npy"):
+        train(dataset(), VARIANTS["beside"], tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_draw_zero_has_the_seed_itself_and_others_have_their_own():
+    assert draw_seed(7, 0) == 7
+    seeds = {draw_seed(seed, draw) for seed in (0, 7) for draw in range(5)}
+    assert len(seeds) == 10
+    assert all(0 <= seed < 2**64 for seed in seeds)
+
+
+def set_up(chosen, data=None):
+    return runs._set_up(data or dataset(), chosen, 3, torch.device("cpu"))
+
+
+def test_the_first_epoch_is_the_same_with_any_number_of_draws(tmp_path):
+    for draws in (1, 3):
+        train(dataset(), changed(1, prepare={"draws": draws}), tmp_path / str(draws), seed=3)
+    assert_equal_weights(weights(tmp_path / "1"), weights(tmp_path / "3"))  # and no draw is made that no epoch sees
+    _, one, checkpoint = set_up(changed(5))
+    _, three, redrawn = set_up(changed(5, prepare={"draws": 3}))
+    assert not one.redrawn
+    assert len(three.redrawn) == len(redrawn.redrawn) == 2
+    assert set(checkpoint.table_nodes) <= set(redrawn.table_nodes)
+    for a, b in zip(one.inputs.whole.channels[0], three.inputs.whole.channels[0], strict=True):
+        assert torch.equal(a.distance, b.distance)
+    drawn = [inputs.whole.channels[0][1].distance for inputs in (three.inputs, *three.redrawn)]
+    assert not any(torch.equal(drawn[i], drawn[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+
+
+@pytest.mark.parametrize("task", ["multi-class", "regression"])
+def test_an_ensemble_predicts_the_mean_over_its_draws(tmp_path, task):
+    data, chosen = dataset(task), changed(2, prepare={"draws": 3, "ensemble": True})
+    train(data, chosen, tmp_path / "run", seed=3)
+    checkpoint = load_checkpoint(tmp_path / "run" / CHECKPOINT)
+    assert len(checkpoint.redrawn) == 3 - 1
+    _, examples, _ = set_up(chosen, data)
+    model = build_model(checkpoint, data.graph, checkpoint.table_nodes)
+    rows = np.arange(len(data.subgraphs))
+    each = [outputs_of(model, inputs, rows, 7).numpy() for inputs in (examples.inputs, *examples.redrawn)]
+    assert np.abs(each[0] - each[1]).max() > 1e-4
+    predictor = Predictor(checkpoint, data.graph)
+    np.testing.assert_allclose(predictor.outputs(data.subgraphs.nodes), np.mean(each, axis=0), atol=1e-5)
+    with torch.no_grad():
+        first = model.embed(examples.inputs.whole).numpy()
+    np.testing.assert_allclose(predictor.embeddings(data.subgraphs.nodes), first, atol=1e-5)
+
+
+def test_without_an_ensemble_a_checkpoint_has_the_first_draw_alone(tmp_path):
+    train(dataset(), changed(4, prepare={"draws": 3}), tmp_path / "run", seed=3)
+    checkpoint = load_checkpoint(tmp_path / "run" / CHECKPOINT)
+    assert checkpoint.redrawn == []
+    assert not any(name.startswith("anchors.") for name in checkpoint.weights)
+
+
+def test_only_components_of_the_training_split_have_an_offset(tmp_path):
+    data = dataset()
+    train(data, changed(4, trainable_components=True), tmp_path / "run", seed=3)
+    _, examples, checkpoint = set_up(changed(4, trainable_components=True))
+    whole = examples.inputs.whole
+    nodes = [part.tolist() for part in torch.tensor_split(whole.nodes, whole.node_starts[1:])]
+    table = checkpoint.table_nodes
+    sets = [frozenset(table[part].tolist()) for part in nodes]
+    trained = {s for s, owner in zip(sets, whole.subgraph.tolist(), strict=True) if owner in set(examples.train)}
+    assert len(checkpoint.component_keys) == len(trained)
+    rows = dict(zip(sets, whole.known.tolist(), strict=True))
+    assert {s for s, row in rows.items() if row} == trained
+    assert len({rows[s] for s in trained}) == len(trained)
+    offsets = weights(tmp_path / "run")["component_offsets"]
+    assert offsets.shape == (len(trained) + 1, 8)
+    assert offsets[0].abs().max() == 0
+    assert (offsets[1:].abs().amax(dim=1) > 0).all()
+
+
+def test_an_offset_is_found_again_at_load_time(tmp_path):
+    data = dataset()
+    chosen = changed(4, channels=CHANNELS[1:2], trainable_components=True)
+    train(data, chosen, tmp_path / "run", seed=3)
+    checkpoint = load_checkpoint(tmp_path / "run" / CHECKPOINT)
+    without = replace(checkpoint, weights={**checkpoint.weights})
+    without.weights["component_offsets"] = torch.zeros_like(checkpoint.weights["component_offsets"])
+    asked = Ragged.from_rows([data.subgraphs.nodes[0], [0, 1, 2, 3, 4, 5, 6, 7]])
+    moved, still = np.abs(
+        Predictor(checkpoint, data.graph).outputs(asked) - Predictor(without, data.graph).outputs(asked)
+    )
+    assert moved.max() > 1e-4
+    assert still.max() == 0  # this node set was in no training subgraph
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        (changed(prepare={"draws": 0}), "prepare.draws is 0; accepted: a whole number from 1"),
+        (changed(channel_aggregation="sum"), "model.channel_aggregation: 'sum' of subchannels whose outputs differ"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused_before_anything_is_written(tmp_path, chosen, message):
+    with pytest.raises(UserError) as caught:
+        train(dataset(), chosen, tmp_path / "run")
+    assert message in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_features_on_the_command_line(tmp_path):
+    write_folder(with_features(), tmp_path / "data")
+    (tmp_path / "new.tsv").write_text("0-1-2\n9-8\n")
+    options = ("embeddings.features=instead", "training.epochs=2", "prepare.draws=2", "prepare.ensemble=true")
+    flags = [part for option in options for part in ("--set", option)]
+    called = call("train", tmp_path / "data", "--recipe", "structure", *flags, "--out", tmp_path / "run", "--json")
+    assert called.code == 0
+    assert called.json["lr"] == 1e-3
+    for verb, name in (("predict", "p.tsv"), ("embed", "e.npy")):
+        called = call(verb, tmp_path / "run", "--subgraphs", tmp_path / "new.tsv", "--out", tmp_path / name)
+        assert called.code == 0
+    assert np.isfinite(np.load(tmp_path / "e.npy")).all()
