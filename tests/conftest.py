@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+
+import pytest
 
 # Before torch and numba are imported: tests run side by side, and waiting threads would spin against each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # Some sandboxes announce AMX and forbid it: a product in bfloat16 would end the process (subgnn.training.precision).
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the user's cache out of the tests, and the tests out of it."""
+    before = os.environ.get("SUBGNN_CACHE")
+    os.environ["SUBGNN_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["SUBGNN_CACHE"]
+    else:
+        os.environ["SUBGNN_CACHE"] = before

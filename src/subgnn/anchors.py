@@ -18,6 +18,7 @@ from subgnn.data.graph import Graph
 from subgnn.kernels import border_walks, graph_walks, inside_walks, node_set_keys, sample_borders
 from subgnn.kernels.components import Components
 from subgnn.kernels.members import sample_members
+from subgnn.pacing import OnProgress, pieces
 from subgnn.ragged import Ragged
 from subgnn.rng import stream, stream_key
 
@@ -105,6 +106,7 @@ def sample_own(
     *,
     layers: int,
     seed: int,
+    on_progress: OnProgress | None = None,
 ) -> list[OwnAnchors]:
     """Anchors of position internal (nodes of S), neighborhood internal (of c) or border (of B_k(c)), by layer."""
     draws = layers * channel.num_anchors
@@ -115,10 +117,20 @@ def sample_own(
     elif channel.side == "internal":
         drawn = sample_members(components.nodes, draws=draws, key=node_set_keys(key, components.nodes))
     else:
-        keys = node_set_keys(key, components.nodes)
-        rows, sizes = sample_borders(*graph.csr, components.nodes, hops=settings.hops, draws=draws, key=keys)
-        present = sizes > 0
-        drawn = np.zeros((len(present), draws), np.int32)
-        drawn[present] = rows.values.reshape(-1, draws)
+        drawn, present = _draw_borders(graph, components.nodes, settings, draws=draws, key=key, on_progress=on_progress)
     by_layer = drawn.reshape(len(drawn), layers, channel.num_anchors)
     return [OwnAnchors(np.ascontiguousarray(by_layer[:, layer]), present) for layer in range(layers)]
+
+
+def _draw_borders(
+    graph: Graph, components: Ragged, settings: PrepareSettings, *, draws: int, key: int, on_progress: OnProgress | None
+) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Draws from the border of every component, and whether it has one."""
+    drawn, present = np.zeros((len(components), draws), np.int32), np.zeros(len(components), np.bool_)
+    keys = node_set_keys(key, components)
+    for part in pieces(len(components), step=256, what="anchors at borders", on_progress=on_progress):
+        some = components.take(np.arange(part.start, part.stop))
+        rows, sizes = sample_borders(*graph.csr, some, hops=settings.hops, draws=draws, key=keys[part])
+        present[part] = sizes > 0
+        drawn[part][sizes > 0] = rows.values.reshape(-1, draws)
+    return drawn, present

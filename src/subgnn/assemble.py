@@ -18,7 +18,9 @@ from subgnn.errors import DataError, UserError
 from subgnn.kernels import node_set_keys
 from subgnn.nn import Inputs, SubGNN
 from subgnn.nn.aggregate import layer_width
-from subgnn.prepare import Prepared, measure, prepare
+from subgnn.pacing import OnProgress
+from subgnn.prepare import Prepared, measure
+from subgnn.prepare_cached import prepare_cached
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 from subgnn.topology import Standard, node_set_statistics
@@ -82,21 +84,35 @@ def _keys(rows: Ragged) -> NDArray[np.uint64]:
     return node_set_keys(stream_key(0, "components"), rows)
 
 
-def prepare_draws(recipe: Recipe, graph: Graph, subgraphs: Ragged, *, seed: int) -> list[Prepared]:
-    """Subgraphs measured against each draw of anchors that training or its judgement uses."""
+def prepare_draws(
+    recipe: Recipe,
+    graph: Graph,
+    subgraphs: Ragged,
+    *,
+    seed: int,
+    cache: bool = True,
+    on_progress: OnProgress | None = None,
+) -> list[Prepared]:
+    """Subgraphs measured against each draw of anchors that training or its judgement uses.
+
+    Args:
+        cache, on_progress: as for :func:`~subgnn.prepare_cached.prepare_cached`.
+    """
     draws = recipe.prepare.draws
     if not recipe.prepare.ensemble:
         # An epoch trains on one draw: there is no use for more draws than epochs.
         draws = min(draws, max(1, recipe.training.epochs))
     return [
-        prepare(
+        prepare_cached(
             graph,
             subgraphs,
             channels=recipe.channels,
             layers=recipe.model.layers,
             settings=recipe.prepare,
             seed=draw_seed(seed, draw),
-        )
+            cache=cache,
+            on_progress=on_progress,
+        ).prepared
         for draw in range(draws)
     ]
 

@@ -62,9 +62,8 @@ class SubgraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         recipe = find_recipe(self.recipe, self.settings)
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary) / "run" if self.run is None else Path(self.run)
-            self.results_ = train(
-                dataset, recipe, folder, seed=self.seed, device=self.device, report=self.run is not None
-            )
+            keep = self.run is not None
+            self.results_ = train(dataset, recipe, folder, seed=self.seed, device=self.device, cache=keep, report=keep)
             self.predictor_ = Predictor(folder / CHECKPOINT, graph.undirected())
         self.classes_ = np.array(subgraphs.classes)
         return self

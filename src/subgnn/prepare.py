@@ -16,8 +16,12 @@ from subgnn.anchors import NodeAnchors, OwnAnchors, PatchAnchors, SharedAnchors,
 from subgnn.config import ChannelSettings, PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.kernels import Components, induced_components
+from subgnn.pacing import OnProgress
 from subgnn.ragged import Ragged
 from subgnn.similarity import Nearness, own_hops, shared_hops, structure
+
+ALGORITHM_VERSION = 1
+"""Raised whenever the same input would give other numbers, so that what was kept before is not taken for them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +84,7 @@ def prepare(
     layers: int,
     settings: PrepareSettings,
     seed: int,
+    on_progress: OnProgress | None = None,
 ) -> Prepared:
     """Draw anchors and measure subgraphs against them.
 
@@ -88,12 +93,15 @@ def prepare(
         channels: the subchannels wanted, each once.
         layers: L; anchors are drawn for each layer.
         seed: of all draws.
+        on_progress: called, often, with what is being done, the units done of it and the units in all.
     """
     shared = [
         [sample_shared(graph, c, settings, layer=layer, seed=seed) if c.shared else None for c in channels]
         for layer in range(layers)
     ]
-    return measure(graph, subgraphs, channels=channels, settings=settings, shared=shared, seed=seed)
+    return measure(
+        graph, subgraphs, channels=channels, settings=settings, shared=shared, seed=seed, on_progress=on_progress
+    )
 
 
 def measure(
@@ -104,17 +112,27 @@ def measure(
     settings: PrepareSettings,
     shared: list[list[SharedAnchors | None]],
     seed: int,
+    on_progress: OnProgress | None = None,
 ) -> Prepared:
     """Measure subgraphs against given shared anchors; their own anchors follow the seed and their nodes."""
     components = induced_components(*graph.csr, subgraphs)
     by_channel = []
     for i, channel in enumerate(channels):
-        anchors = [layer[i] for layer in shared]
         if channel.shared:
-            by_channel.append([_measure_shared(graph, components, channel, a, settings) for a in anchors])
+            anchors = [layer[i] for layer in shared]
+            by_channel.append(_measure_shared(graph, components, channel, anchors, settings, on_progress))
         else:
-            own = sample_own(graph, subgraphs, components, channel, settings, layers=len(shared), seed=seed)
-            by_channel.append(_measure_own(graph, components, channel, own, settings))
+            own = sample_own(
+                graph,
+                subgraphs,
+                components,
+                channel,
+                settings,
+                layers=len(shared),
+                seed=seed,
+                on_progress=on_progress,
+            )
+            by_channel.append(_measure_own(graph, components, channel, own, settings, on_progress))
     return Prepared(
         channels=channels,
         settings=settings,
@@ -130,25 +148,35 @@ def _measure_shared(
     graph: Graph,
     components: Components,
     channel: ChannelSettings,
-    anchors: SharedAnchors | None,
+    anchors: list[SharedAnchors | None],
     settings: PrepareSettings,
-) -> SubchannelInputs:
-    if isinstance(anchors, PatchAnchors):
-        return SubchannelInputs(structure(graph, components.nodes, anchors, channel, settings), None)
-    if isinstance(anchors, NodeAnchors):
-        return SubchannelInputs(shared_hops(graph, components.nodes, anchors, settings), None)
-    raise ValueError(f"{channel.name} has shared anchors, and none were given")
+    on_progress: OnProgress | None,
+) -> list[SubchannelInputs]:
+    if channel.kind == "structure":
+        patches = [a for a in anchors if isinstance(a, PatchAnchors)]
+        measured = structure(graph, components.nodes, patches, channel, settings, on_progress=on_progress)
+    else:
+        nodes = [a for a in anchors if isinstance(a, NodeAnchors)]
+        measured = shared_hops(graph, components.nodes, nodes, settings, on_progress=on_progress)
+    if len(measured) != len(anchors):
+        raise ValueError(f"{channel.name} has shared anchors, and not all were given")
+    return [SubchannelInputs(nearness, None) for nearness in measured]
 
 
 def _measure_own(
-    graph: Graph, components: Components, channel: ChannelSettings, own: list[OwnAnchors], settings: PrepareSettings
+    graph: Graph,
+    components: Components,
+    channel: ChannelSettings,
+    own: list[OwnAnchors],
+    settings: PrepareSettings,
+    on_progress: OnProgress | None,
 ) -> list[SubchannelInputs]:
     if channel.name == "neighborhood/internal":
         # 1 by definition (paper, section 4.2).
         shape = own[0].nodes.shape
         ones = Nearness(np.zeros(shape, np.float32), np.ones(shape, np.float32))
         return [SubchannelInputs(ones, anchors) for anchors in own]
-    measured = zip(own_hops(graph, components.nodes, own, settings), own, strict=True)
+    measured = zip(own_hops(graph, components.nodes, own, settings, on_progress=on_progress), own, strict=True)
     if channel.kind == "position" and settings.sort_anchors:
         return [_nearest_first(nearness, anchors) for nearness, anchors in measured]
     return [SubchannelInputs(nearness, anchors) for nearness, anchors in measured]

@@ -12,6 +12,7 @@ What is kept is the distance and the reached fraction, from which either this cl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numba
 import numpy as np
@@ -20,12 +21,14 @@ from numpy.typing import NDArray
 from subgnn.anchors import NodeAnchors, OwnAnchors, PatchAnchors
 from subgnn.config import ChannelSettings, PrepareSettings
 from subgnn.data.graph import Graph
-from subgnn.kernels import dtw, hop_distances, inside_degrees, pair_distances
+from subgnn.kernels import dtw, hop_distances, inside_degrees
 from subgnn.kernels.bfs import WORD
-from subgnn.kernels.reduce import reduce_pairs, reduce_table
+from subgnn.kernels.reduce import reduce_table
+from subgnn.own_hops import own_measures
+from subgnn.pacing import OnProgress, pieces
 from subgnn.ragged import Ragged
 
-_PAIRS_AT_ONCE = 16_000_000
+_PAIRS_AT_ONCE = 64_000_000  # of which each is an int32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,20 +48,41 @@ class Nearness:
         return self.reached / (1 + self.distance)
 
 
-def shared_hops(graph: Graph, components: Ragged, anchors: NodeAnchors, settings: PrepareSettings) -> Nearness:
-    """Nearness of every component to shared anchor nodes: searches from the anchors, read off at component nodes."""
+def shared_hops(
+    graph: Graph,
+    components: Ragged,
+    anchors: list[NodeAnchors],
+    settings: PrepareSettings,
+    *,
+    on_progress: OnProgress | None = None,
+) -> list[Nearness]:
+    """Nearness of every component to shared anchor nodes, for every layer.
+
+    Searches go from the anchors and are read off at the nodes of components, a few words of sources at a time.
+    """
     nodes, slots = np.unique(components.values, return_inverse=True)
-    parts = []
-    step = WORD * int(numba.get_num_threads())
-    for begin in range(0, len(anchors.nodes), step):
-        hops = hop_distances(*graph.csr, anchors.nodes[begin : begin + step], nodes)
-        parts.append(reduce_table(hops.T, slots, components.offsets, nearest=settings.reduce == "min"))
-    distance, reached = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
-    return Nearness(distance, reached)
+    sources = np.concatenate([a.nodes for a in anchors])
+    distance, reached = (np.empty((len(components), len(sources)), np.float32) for _ in range(2))
+    most = min(WORD * int(numba.get_num_threads()), _PAIRS_AT_ONCE // max(1, len(nodes)))
+    for part in pieces(len(sources), step=WORD, most=most, what="hops to shared anchors", on_progress=on_progress):
+        hops = hop_distances(*graph.csr, sources[part], nodes)
+        distance[:, part], reached[:, part] = reduce_table(
+            hops.T, slots, components.offsets, nearest=settings.reduce == "min"
+        )
+    cuts = np.cumsum([len(a.nodes) for a in anchors])[:-1]
+    parts = (np.split(whole, cuts, axis=1) for whole in (distance, reached))
+    return [Nearness(np.ascontiguousarray(d), np.ascontiguousarray(r)) for d, r in zip(*parts, strict=True)]
 
 
-def own_hops(graph: Graph, components: Ragged, anchors: list[OwnAnchors], settings: PrepareSettings) -> list[Nearness]:
-    """Nearness of every component to anchors of its own, for every layer: searches from the component's nodes.
+def own_hops(
+    graph: Graph,
+    components: Ragged,
+    anchors: list[OwnAnchors],
+    settings: PrepareSettings,
+    *,
+    on_progress: OnProgress | None = None,
+) -> list[Nearness]:
+    """Nearness of every component to anchors of its own, for every layer.
 
     An anchor drawn twice is searched for once.
     """
@@ -67,8 +91,11 @@ def own_hops(graph: Graph, components: Ragged, anchors: list[OwnAnchors], settin
     keys = np.arange(len(components), dtype=np.int64)[:, None] * graph.num_nodes + drawn
     unique, inverse = np.unique(keys[present], return_inverse=True)
     owner = unique // graph.num_nodes
-    wanted = Ragged.from_lengths(unique % graph.num_nodes, np.bincount(owner, minlength=len(components)))
-    distance, reached = _own_measures(graph, components, wanted, nearest=settings.reduce == "min")
+    wanted = Ragged.from_lengths(
+        (unique % graph.num_nodes).astype(np.int32), np.bincount(owner, minlength=len(components))
+    )
+    nearest = settings.reduce == "min"
+    distance, reached = own_measures(graph, components, wanted, nearest=nearest, on_progress=on_progress)
     found = []
     shape = (len(components), len(anchors), anchors[0].nodes.shape[1])
     full = [np.zeros(drawn.shape, np.float32) for _ in range(2)]
@@ -80,41 +107,48 @@ def own_hops(graph: Graph, components: Ragged, anchors: list[OwnAnchors], settin
     return found
 
 
-def _own_measures(
-    graph: Graph, components: Ragged, wanted: Ragged, *, nearest: bool
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Distances of each component to its wanted nodes, in chunks of components that bound the memory."""
-    pairs = components.lengths * wanted.lengths
-    chunk = np.cumsum(pairs) // _PAIRS_AT_ONCE
-    parts = []
-    for part in np.unique(chunk):
-        rows = np.flatnonzero(chunk == part)
-        some, targets = components.take(rows), wanted.take(rows)
-        per_node = targets.take(np.repeat(np.arange(len(rows)), some.lengths))
-        hops = pair_distances(*graph.csr, some.values, per_node)
-        parts.append(reduce_pairs(hops.values, hops.offsets[:-1], some.offsets, targets.offsets, nearest=nearest))
-    if not parts:
-        return np.zeros(0, np.float32), np.zeros(0, np.float32)
-    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
-
-
 def structure(
-    graph: Graph, components: Ragged, anchors: PatchAnchors, channel: ChannelSettings, settings: PrepareSettings
-) -> Nearness:
-    """Nearness in structure: DTW of sorted degree sequences, internal or border degrees by the side of the channel.
+    graph: Graph,
+    components: Ragged,
+    anchors: list[PatchAnchors],
+    channel: ChannelSettings,
+    settings: PrepareSettings,
+    *,
+    on_progress: OnProgress | None = None,
+) -> list[Nearness]:
+    """Nearness in structure, for every layer: DTW of sorted degree sequences, internal or border by the channel's side.
 
     Components with equal sequences are compared once.
     """
     side = 0 if channel.side == "internal" else 1
     ours = sorted_rows(inside_degrees(*graph.csr, components)[side])
-    theirs = sorted_rows(inside_degrees(*graph.csr, anchors.patches)[side])
+    representative, place = distinct_rows(ours)
+    some = ours.take(representative)
+    found = []
+    for layer, patches in enumerate(a.patches for a in anchors):
+        theirs = sorted_rows(inside_degrees(*graph.csr, patches)[side])
+        warped = np.empty((len(some), len(theirs)), np.float32)
+        what = f"{channel.name}, layer {layer + 1}: time warping"
+        for part in pieces(len(some), step=256, what=what, on_progress=on_progress):
+            rows = some.take(np.arange(part.start, part.stop))
+            warped[part] = dtw(rows, theirs, cost=settings.dtw_cost, normalize=settings.dtw_normalize)
+        found.append(Nearness(warped[place], np.ones((len(ours), len(theirs)), np.float32)))
+    return found
+
+
+def distinct_rows(rows: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first row of each content, and for each row the place of its content among those.
+
+    Example:
+        >>> [a.tolist() for a in distinct_rows(Ragged.from_rows([[1, 2], [3], [1, 2]]))]
+        [[0, 1], [0, 1, 0]]
+    """
+    content, ends = rows.values.tobytes(), (rows.offsets * rows.values.itemsize).tolist()
     first: dict[bytes, int] = {}
-    place = np.array([first.setdefault(row.tobytes(), len(first)) for row in ours], np.int64)
+    place = np.array([first.setdefault(content[b:e], len(first)) for b, e in pairwise(ends)], np.int64)
     representative = np.zeros(len(first), np.int64)
-    representative[place[::-1]] = np.arange(len(ours))[::-1]
-    warped = dtw(ours.take(representative), theirs, cost=settings.dtw_cost, normalize=settings.dtw_normalize)
-    distance = warped[place].astype(np.float32)
-    return Nearness(distance, np.ones_like(distance))
+    representative[place[::-1]] = np.arange(len(rows))[::-1]
+    return representative, place
 
 
 def sorted_rows(rows: Ragged) -> Ragged:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from subgnn.kernels.reduce import reduce_pairs, reduce_table
+from subgnn.ragged import Ragged
 from tests.kernels.graphs import many
 
 hops = st.integers(-1, 40)
@@ -50,12 +51,19 @@ def test_anchors_of_a_component_s_own(nearest: bool, data: st.DataObject) -> Non
         data.draw(st.lists(st.lists(hops, min_size=anchors, max_size=anchors), min_size=nodes, max_size=nodes))
         for nodes, anchors in shapes
     ]
-    rows_of_hops = [row for table in tables for row in table]
+    # A turned component has its distances by anchor, the others by node.
+    turned = data.draw(st.lists(st.booleans(), min_size=len(shapes), max_size=len(shapes)))
+    runs = [
+        [[row[a] for row in table] for a in range(anchors)] if turn else table
+        for table, (_, anchors), turn in zip(tables, shapes, turned, strict=True)
+    ]
+    flat = [run for table in runs for run in table]
     distance, fraction = reduce_pairs(
-        np.array([d for row in rows_of_hops for d in row], np.int32),
-        offsets([len(row) for row in rows_of_hops])[:-1],
-        offsets([nodes for nodes, _ in shapes]),
-        offsets([anchors for _, anchors in shapes]),
+        np.array([d for run in flat for d in run], np.int32),
+        Ragged.from_lengths(offsets([len(run) for run in flat])[:-1], [len(table) for table in runs]),
+        sizes=np.array([nodes for nodes, _ in shapes], np.int64),
+        anchors=offsets([anchors for _, anchors in shapes]),
+        turned=np.array(turned, np.bool_),
         nearest=nearest,
     )
     wanted = [

@@ -10,7 +10,7 @@ from typing import Any
 import numba
 
 from subgnn import __version__
-from subgnn.cache import cache_folder
+from subgnn.cache import cache_entries, cache_folder, cache_limit
 from subgnn.cli.output import JsonFlag, print_json, print_table
 
 _PACKAGES = (
@@ -44,8 +44,13 @@ def _devices() -> list[str]:
     return found
 
 
+def _kept(entries: int, bytes: int, limit_bytes: int) -> str:
+    return f"{entries:,} prepared, {bytes / 1e9:.2f} of {limit_bytes / 1e9:g} GB"
+
+
 def gather() -> dict[str, Any]:
     """What a report of a problem should carry."""
+    kept = cache_entries()
     return {
         "subgnn": __version__,
         "python": platform.python_version(),
@@ -57,6 +62,11 @@ def gather() -> dict[str, Any]:
             "numba": numba.get_num_threads(),
         },
         "cache": str(cache_folder()),
+        "cache_content": {
+            "entries": len(kept),
+            "bytes": sum(entry.size for entry in kept),
+            "limit_bytes": cache_limit(),
+        },
     }
 
 
@@ -72,5 +82,6 @@ def info(json: JsonFlag = False) -> None:
     rows += [
         ("threads", f"{found['threads']['numba']} of {found['threads']['cpus']} processors"),
         ("cache", found["cache"]),
+        ("kept there", _kept(**found["cache_content"])),
     ]
     print_table("subgnn info", ("what", "value"), rows)

@@ -17,6 +17,12 @@ from rich.table import Table
 from subgnn.errors import DataWarning
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, and nothing else there.")]
+CacheFlag = Annotated[
+    bool,
+    typer.Option(
+        " /--no-cache", show_default=False, help="Neither look into the cache of prepared subgraphs nor write there."
+    ),
+]
 IdBase = Annotated[
     int | None,
     typer.Option(

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from subgnn.cli.output import IdBase, JsonFlag, print_json, print_line, print_table
+from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, print_json, print_line, print_table
+from subgnn.cli.progress import progress_bar
 from subgnn.data.formats import read_dataset
 from subgnn.recipes import find_recipe
 
@@ -34,29 +32,6 @@ class Split(StrEnum):
     test = "test"
 
 
-@contextmanager
-def _progress(epochs: int) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A bar on stderr, where that is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[state]}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("training", total=epochs, state="")
-
-        def advance(record: dict[str, Any]) -> None:
-            state = f"loss {record['train_loss']:.3f}, val {record.get('val_micro_f1', record['val_loss']):.3f}"
-            bar.update(task, completed=record["epoch"] + 1, state=state)
-
-        yield advance
-
-
 def train_run(
     path: Annotated[Path, typer.Argument(metavar="DIR", help="A dataset folder or bundle.")],
     out: Annotated[Path, typer.Option("--out", metavar="RUN", help="The run's folder.")],
@@ -68,6 +43,7 @@ def train_run(
     device: Annotated[Device, typer.Option("--device", help="Where to compute.")] = Device.auto,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was interrupted.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write event files into RUN/tensorboard.")] = False,
+    cache: CacheFlag = True,
     id_base: IdBase = None,
     json: JsonFlag = False,
 ) -> None:
@@ -80,7 +56,7 @@ def train_run(
 
     chosen = find_recipe(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
-    with _progress(chosen.training.epochs) as advance:
+    with progress_bar(chosen.training.epochs) as bar:
         results = train(
             dataset,
             chosen,
@@ -89,7 +65,9 @@ def train_run(
             device=device.value,
             resume=resume,
             source=str(path.resolve()),
-            on_epoch=advance,
+            cache=cache,
+            on_epoch=bar.epoch,
+            on_prepare=bar.prepare,
             tensorboard=tensorboard,
         )
     if json:

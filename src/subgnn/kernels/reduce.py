@@ -7,6 +7,7 @@ from numba import prange
 
 from subgnn.kernels.arrays import Array, frozen
 from subgnn.kernels.compile import compiled, compiled_parallel
+from subgnn.ragged import Ragged
 
 
 @compiled
@@ -37,19 +38,26 @@ def _reduce_table(table: Array, slots: Array, rows: Array, nearest: bool, distan
 
 @compiled_parallel
 def _reduce_pairs(
-    hops: Array, starts: Array, rows: Array, anchors: Array, nearest: bool, distance: Array, fraction: Array
+    hops: Array,
+    starts: Array,
+    rows: Array,
+    sizes: Array,
+    anchors: Array,
+    turned: Array,
+    nearest: bool,
+    distance: Array,
+    fraction: Array,
 ) -> None:
-    for c in prange(len(rows) - 1):
-        count = anchors[c + 1] - anchors[c]
-        for a in range(count):
+    for c in prange(len(sizes)):
+        for a in range(anchors[c + 1] - anchors[c]):
             total, reached, lowest = 0.0, 0, np.iinfo(np.int32).max
-            for i in range(rows[c], rows[c + 1]):
-                d = hops[starts[i] + a]
+            for i in range(sizes[c]):
+                d = hops[starts[rows[c] + a] + i] if turned[c] else hops[starts[rows[c] + i] + a]
                 if d >= 0:
                     total += d
                     reached += 1
                     lowest = min(lowest, d)
-            _finish(total, reached, rows[c + 1] - rows[c], lowest, nearest, distance, fraction, anchors[c] + a)
+            _finish(total, reached, sizes[c], lowest, nearest, distance, fraction, anchors[c] + a)
 
 
 def reduce_table(table: Array, slots: Array, rows: Array, *, nearest: bool) -> tuple[Array, Array]:
@@ -70,13 +78,17 @@ def reduce_table(table: Array, slots: Array, rows: Array, *, nearest: bool) -> t
     return distance, fraction
 
 
-def reduce_pairs(hops: Array, starts: Array, rows: Array, anchors: Array, *, nearest: bool) -> tuple[Array, Array]:
+def reduce_pairs(
+    hops: Array, starts: Ragged, *, sizes: Array, anchors: Array, turned: Array, nearest: bool
+) -> tuple[Array, Array]:
     """Distances of components to anchors of their own.
 
     Args:
-        hops: for each node of each component, its distances to the component's anchors, end to end.
-        starts: where each node's distances begin. rows: where each component's nodes begin.
-        anchors: where each component's anchors begin.
+        hops: a run of distances for each node of each component, one to each of the component's anchors; where the
+            component is turned, for each of its anchors, one to each of its nodes.
+        starts: where in ``hops`` each run begins, a row for each component.
+        sizes: nodes of each component. anchors: where each component's anchors begin, and their number.
+        turned: whether the component's runs are those of its anchors.
 
     Shapes:
         returns: distance and fraction, (anchors in all,) float32.
@@ -85,9 +97,11 @@ def reduce_pairs(hops: Array, starts: Array, rows: Array, anchors: Array, *, nea
     fraction = np.zeros_like(distance)
     _reduce_pairs(
         frozen(hops, np.int32),
-        frozen(starts, np.int64),
-        frozen(rows, np.int64),
+        frozen(starts.values, np.int64),
+        frozen(starts.offsets, np.int64),
+        frozen(sizes, np.int64),
         frozen(anchors, np.int64),
+        frozen(turned, np.bool_),
         nearest,
         distance,
         fraction,

@@ -63,7 +63,7 @@ class SubchannelLayer(nn.Module):
         parts = []
         for begin in range(0, len(gamma), rows):
             some = gamma[begin : begin + rows, :, None]
-            vectors = anchors if own is None else anchors[own[begin : begin + rows]]
+            vectors = anchors if own is None else functional.embedding(own[begin : begin + rows], anchors)
             parts.append((some * vectors).amax(dim=1))
         return torch.cat(parts) if parts else anchors.new_zeros(0, anchors.shape[1])
 
@@ -82,5 +82,7 @@ class SubchannelLayer(nn.Module):
         if self.score is not None:
             q, b = self.score.weight[0], self.score.bias
             along = anchors @ q  # q . a_i, once for each anchor
-            output = torch.relu(gamma * (along if own is None else along[own]) + b)
+            # An embedding, as the gradient of plain indexing adds up in any order when there are threads.
+            each = along if own is None else functional.embedding(own, along[:, None]).squeeze(-1)
+            output = torch.relu(gamma * each + b)
         return state, output

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import zipfile
+import zlib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -21,6 +24,27 @@ from subgnn.ragged import Ragged
 from subgnn.topology import Standard
 
 _FORMAT, _VERSION = "subgnn-run", 2
+_PROGRESS_FORMAT, _PROGRESS_VERSION = "subgnn-progress", 1
+_DAMAGE = (
+    pickle.UnpicklingError,
+    zipfile.BadZipFile,
+    zlib.error,
+    RuntimeError,
+    EOFError,
+    ValueError,
+    KeyError,
+    TypeError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+)
+
+
+class Damaged(DataError):
+    """A file that is no checkpoint, or not as it was written."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("this is no checkpoint, or a damaged one", where=str(path), hint="train again")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,19 +70,38 @@ class Checkpoint:
 
 
 def save(value: Any, path: Path) -> None:
-    """Write tensors and plain values; the file appears whole or not at all."""
-    with appearing(path, overwrite=True) as temporary:
-        torch.save(value, temporary)
+    """Write tensors and plain values; the file appears whole, and on the disk, or not at all."""
+    with appearing(path, overwrite=True) as temporary, temporary.open("wb") as file:
+        try:
+            torch.save(value, file)
+        except RuntimeError as error:
+            # PyTorch's writer hides what the disk said behind a complaint of its own.
+            if isinstance(error.__context__, OSError):
+                raise error.__context__ from None
+            file.flush()
+            raise
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def load(path: Path) -> Any:
-    """Read what :func:`save` wrote; anything but tensors and plain values is refused."""
+    """Read what :func:`save` wrote; anything but tensors and plain values is refused.
+
+    Raises:
+        Damaged: where the file is no checkpoint, or not as it was written.
+    """
     try:
+        # PyTorch writes a checksum of each part, but does not look at it.
+        with zipfile.ZipFile(path) as archive:
+            if archive.testzip() is not None:
+                raise Damaged(path)
         return torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise DataError("no such file", where=str(path), hint="is this the folder of a run?") from None
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, OSError):
-        raise DataError("this is no checkpoint, or a damaged one", where=str(path), hint="train again") from None
+    except PermissionError as error:
+        raise DataError(f"cannot be read ({error.strerror})", where=str(path)) from None
+    except (*_DAMAGE, OSError):
+        raise Damaged(path) from None
 
 
 def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
@@ -89,12 +132,7 @@ def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
 
 def load_checkpoint(path: Path) -> Checkpoint:
     """Read a checkpoint."""
-    content = load(path)
-    if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise DataError("this is no checkpoint of a run", where=str(path), hint="train again")
-    if content.get("version") != _VERSION:
-        what = f"a checkpoint of version {content.get('version')}"
-        raise DataError(what, where=str(path), hint=f"this release reads version {_VERSION}; train again")
+    content = _checked(load(path), path, _FORMAT, _VERSION, "a checkpoint", "train again")
     return Checkpoint(
         recipe=parse_recipe(json.loads(content["recipe"]), str(path)),
         seed=content["seed"],
@@ -116,6 +154,26 @@ def _pack_draw(shared: list[list[SharedAnchors | None]]) -> list[list[list[torch
 
 def _unpack_draw(packed: list[list[list[torch.Tensor]]]) -> list[list[SharedAnchors | None]]:
     return [[_unpack(anchors) for anchors in layer] for layer in packed]
+
+
+def save_progress(state: dict[str, Any], path: Path) -> None:
+    """Write what ``--resume`` needs."""
+    save({"format": _PROGRESS_FORMAT, "version": _PROGRESS_VERSION} | state, path)
+
+
+def load_progress(path: Path) -> dict[str, Any]:
+    """Read what :func:`save_progress` wrote."""
+    hint = "go on with the release that wrote it, or remove the file to start from the beginning"
+    return _checked(load(path), path, _PROGRESS_FORMAT, _PROGRESS_VERSION, "saved progress", hint)
+
+
+def _checked(content: Any, path: Path, name: str, version: int, noun: str, hint: str) -> dict[str, Any]:
+    if not isinstance(content, dict) or content.get("format") != name:
+        raise Damaged(path)
+    if content.get("version") != version:
+        what = f"{noun} of version {content.get('version')}"
+        raise DataError(what, where=str(path), hint=f"this release reads version {version}; {hint}")
+    return content
 
 
 def _pack(anchors: SharedAnchors | None) -> list[torch.Tensor]:

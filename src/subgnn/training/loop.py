@@ -45,6 +45,7 @@ class Examples:
     val: NDArray[np.int64]
     redrawn: list[Inputs] = field(default_factory=list)
     ensemble: bool = False
+    num_classes: int = 0
 
     def of_epoch(self, epoch: int) -> Inputs:
         """The draw of anchors an epoch trains on: they take turns."""
@@ -88,7 +89,7 @@ def fit(
     graphed = settings.cuda_graph and fabric.device.type == "cuda" and settings.precision != "16-mixed"
     wrapped, optimizer = fabric.setup(model, adam(model, settings, graphed_on=fabric.device if graphed else None))
     wrapped.mark_forward_method("embed")
-    weights = class_weights(examples).to(fabric.device) if settings.class_weights else None
+    weights = class_weights(examples, settings)
     plain = Steps(wrapped, optimizer, examples.targets, examples.task, settings, weights, fabric)
     step = GraphedSteps(plain) if graphed else plain
     progress = Progress(settings.lr)
@@ -153,19 +154,22 @@ def adam(
     return torch.optim.Adam(learned, lr=rate, weight_decay=settings.weight_decay, capturable=True, fused=True)
 
 
-def class_weights(examples: Examples) -> Tensor:
-    """Weights that make up for unequal classes of the training split.
+def class_weights(examples: Examples, settings: TrainingSettings) -> Tensor | None:
+    """Weights that make up for unequal classes of the training split, where the settings ask for them.
 
-    n / (classes * n_c) for class c; for multi-label, the subgraphs without a label over those with it.
+    n / (classes * n_c) for class c, and as if it were once for a class that is not there; for multi-label, the
+    subgraphs without a label over those with it. None for regression.
 
     Shapes:
         returns: (classes,).
     """
+    if not settings.class_weights or examples.task == "regression":
+        return None
     targets = examples.targets[torch.from_numpy(examples.train)]
     if examples.task == "multi-label":
         positive = targets.float().sum(dim=0).clamp(min=1)
         return (len(targets) - positive) / positive
-    counts = torch.bincount(targets.long()).float().clamp(min=1)
+    counts = torch.bincount(targets.long(), minlength=examples.num_classes).float().clamp(min=1)
     return len(targets) / (len(counts) * counts)
 
 

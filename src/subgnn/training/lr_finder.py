@@ -38,7 +38,7 @@ def find_rate(model: nn.Module, examples: Examples, settings: TrainingSettings, 
     probe = copy.deepcopy(model)
     before = copy.deepcopy(fabric.strategy.precision.state_dict())
     wrapped, optimizer = fabric.setup(probe, adam(probe, settings))
-    weights = class_weights(examples).to(fabric.device) if settings.class_weights else None
+    weights = class_weights(examples, settings)
     step = Steps(wrapped, optimizer, examples.targets, examples.task, settings, weights, fabric)
     rates = np.geomspace(LOWEST, HIGHEST, STEPS)
     losses: list[float] = []

@@ -42,12 +42,16 @@ from subgnn.data.formats import read_dataset
 from subgnn.data.formats.text import appearing
 from subgnn.errors import DataError, DataWarning
 from subgnn.nn import SubGNN
+from subgnn.pacing import OnProgress
 from subgnn.predict import Predictor
 from subgnn.rng import stream_key
-from subgnn.training.checkpoint import Checkpoint, load, save, save_checkpoint
+from subgnn.training.checkpoint import Checkpoint, Damaged, load_progress, save_checkpoint, save_progress
+from subgnn.training.interrupt import noted_interrupt
+from subgnn.training.labels import warn_of_unseen
 from subgnn.training.loop import Examples, Progress, evaluate, fit, vectors_of
 from subgnn.training.lr_finder import find_rate
 from subgnn.training.metrics import metrics
+from subgnn.training.metrics_log import MetricsLog
 from subgnn.training.precision import make_fabric
 from subgnn.training.tensorboard import TENSORBOARD, also_events, writer_class
 from subgnn.versions import versions
@@ -74,7 +78,9 @@ def train(
     device: str = "auto",
     resume: bool = False,
     source: str = "",
+    cache: bool = True,
     on_epoch: Callable[[dict[str, Any]], None] | None = None,
+    on_prepare: OnProgress | None = None,
     tensorboard: bool = False,
     report: bool = True,
 ) -> dict[str, Any]:
@@ -84,7 +90,9 @@ def train(
         device: ``auto``, ``cpu`` or ``cuda``.
         resume: go on with a run that was interrupted; its recipe and seed must be the same.
         source: where the dataset was read from, kept so that ``predict`` finds the graph.
+        cache: look for prepared subgraphs in the cache, and leave them there.
         on_epoch: called with each epoch's record.
+        on_prepare: called, before the first epoch, with what is being prepared, the units done and the units in all.
         tensorboard: write event files for TensorBoard.
         report: write the page of the run.
 
@@ -97,9 +105,10 @@ def train(
     check_recipe(recipe, dataset.graph)
     _claim(out, recipe, seed, resume)
     if resume and (out / RESULTS).is_file():
+        (out / LAST).unlink(missing_ok=True)
         return read_results(out)
     begin = time.perf_counter()
-    model, examples, checkpoint = _set_up(dataset, recipe, seed, fabric.device)
+    model, examples, checkpoint = _set_up(dataset, recipe, seed, fabric.device, cache=cache, on_prepare=on_prepare)
     prepared_at = time.perf_counter()
     watch = also_events(on_epoch, out / TENSORBOARD, out / METRICS) if tensorboard else nullcontext(on_epoch)
     with watch as seen:
@@ -151,13 +160,16 @@ def _write_page(model: SubGNN, examples: Examples, dataset: Dataset, out: Path) 
         warnings.warn(f"{what}; try again with: subgnn report {out}", DataWarning, stacklevel=3)
 
 
-def _set_up(dataset: Dataset, recipe: Recipe, seed: int, device: torch.device) -> tuple[SubGNN, Examples, Checkpoint]:
+def _set_up(
+    dataset: Dataset, recipe: Recipe, seed: int, device: torch.device, *, cache: bool, on_prepare: OnProgress | None
+) -> tuple[SubGNN, Examples, Checkpoint]:
     """Prepare the subgraphs and make the network; the checkpoint has everything but weights."""
     graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
     for split in ("train", "val"):
         if not len(subgraphs.indices(split)):
             raise DataError(f"no subgraph in split '{split}'", where="train", hint="learning and selection need both")
-    draws = prepare_draws(recipe, graph, subgraphs.nodes, seed=seed)
+    warn_of_unseen(subgraphs)
+    draws = prepare_draws(recipe, graph, subgraphs.nodes, seed=seed, cache=cache, on_progress=on_prepare)
     table = touched_nodes(draws)
     checkpoint = Checkpoint(
         recipe=recipe,
@@ -184,6 +196,7 @@ def _set_up(dataset: Dataset, recipe: Recipe, seed: int, device: torch.device) -
         val=subgraphs.indices("val"),
         redrawn=redrawn,
         ensemble=recipe.prepare.ensemble,
+        num_classes=subgraphs.num_classes,
     )
     return model, examples, checkpoint
 
@@ -191,8 +204,9 @@ def _set_up(dataset: Dataset, recipe: Recipe, seed: int, device: torch.device) -
 def _claim(out: Path, recipe: Recipe, seed: int, resume: bool) -> None:
     """Make the run's folder, or check that it holds the run that is to go on."""
     settings = asdict(recipe) | {"seed": seed}
+    _remove_leftovers(out)
     if resume and (out / RECIPE).is_file():
-        before = json.loads((out / RECIPE).read_text(encoding="utf-8"))
+        before = read_json(out / RECIPE, "give another --out")
         if before != json.loads(json.dumps(settings)):
             hint = "give the same recipe, settings and seed, or another --out"
             raise DataError("the run there has other settings", where=str(out), hint=hint)
@@ -201,6 +215,13 @@ def _claim(out: Path, recipe: Recipe, seed: int, resume: bool) -> None:
         raise DataError("exists already", where=str(out), hint="choose another --out, or go on with --resume")
     out.mkdir(parents=True, exist_ok=True)
     write_json(settings, out / RECIPE)
+
+
+def _remove_leftovers(out: Path) -> None:
+    """Remove what a process left that was killed while it wrote."""
+    for name in (RESULTS, RECIPE, METRICS, CHECKPOINT, LAST):
+        for leftover in out.glob(f".{name}.*.part"):
+            leftover.unlink(missing_ok=True)
 
 
 def _fit(
@@ -214,34 +235,57 @@ def _fit(
     resume: bool,
     on_epoch: Callable[[dict[str, Any]], None] | None,
 ) -> Progress:
-    before = load(out / LAST) if resume and (out / LAST).is_file() else None
-    done = 0 if before is None else before["progress"]["epoch"]
-    lines = (out / METRICS).read_text(encoding="utf-8").splitlines(keepends=True)[:done] if done else []
-    (out / METRICS).write_text("".join(lines), encoding="utf-8")
+    before = _before(out) if resume else None
+    log = MetricsLog(out / METRICS, "" if before is None else before["metrics"])
     saved_at = time.monotonic()
+    with noted_interrupt() as interrupt:
 
-    def after_epoch(record: dict[str, Any], progress: Progress, state: Callable[[], dict[str, Any]]) -> None:
-        nonlocal saved_at
-        with (out / METRICS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
-        if time.monotonic() - saved_at >= SECONDS_BETWEEN_SAVES:
-            save(state(), out / LAST)
-            saved_at = time.monotonic()
-        if on_epoch is not None:
-            on_epoch(record)
+        def after_epoch(record: dict[str, Any], progress: Progress, state: Callable[[], dict[str, Any]]) -> None:
+            nonlocal saved_at
+            log.append(record)
+            due = time.monotonic() - saved_at >= SECONDS_BETWEEN_SAVES
+            try:
+                if on_epoch is not None:
+                    on_epoch(record)
+            except KeyboardInterrupt:
+                interrupt.pressed = True
+            if due or interrupt.pressed:
+                save_progress(state() | {"metrics": log.text}, out / LAST)
+                saved_at = time.monotonic()
+            if interrupt.pressed:
+                raise KeyboardInterrupt
 
-    settings = recipe.training
-    if before is not None:
-        settings = replace(settings, lr=before["progress"]["lr"])
-    elif settings.lr_finder:
-        settings = replace(settings, lr=find_rate(model, examples, settings, seed=seed, fabric=fabric))
-    return fit(model, examples, settings, seed=seed, fabric=fabric, resume=before, after_epoch=after_epoch)
+        settings = recipe.training
+        if before is not None:
+            settings = replace(settings, lr=before["progress"]["lr"])
+        elif settings.lr_finder:
+            settings = replace(settings, lr=find_rate(model, examples, settings, seed=seed, fabric=fabric))
+        return fit(model, examples, settings, seed=seed, fabric=fabric, resume=before, after_epoch=after_epoch)
+
+
+def _before(out: Path) -> dict[str, Any] | None:
+    """The progress of an interrupted run; None where it has to start from the beginning."""
+    if not (out / LAST).is_file():
+        return None
+    try:
+        return load_progress(out / LAST)
+    except Damaged as error:
+        warnings.warn(f"{error.where}: {error.what}; the run starts from the beginning", DataWarning, stacklevel=4)
+        return None
+
+
+def read_json(path: Path, hint: str) -> Any:
+    """Read what :func:`write_json` wrote."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        raise DataError("this is no JSON, or damaged", where=str(path), hint=hint) from None
 
 
 def read_results(out: Path) -> dict[str, Any]:
     """run.json of a finished run."""
     try:
-        found: dict[str, Any] = json.loads((out / RESULTS).read_text(encoding="utf-8"))
+        found: dict[str, Any] = read_json(out / RESULTS, "remove it, and finish the run with subgnn train --resume")
     except FileNotFoundError:
         raise DataError(
             "no finished run", where=str(out), hint="subgnn train writes one; --resume finishes it"

@@ -1,10 +1,9 @@
 """A dataset as one binary file that opens by memory map, in milliseconds whatever its size.
 
-The file is in the safetensors layout, so other tools can read its arrays: eight bytes with the length of a JSON header,
-the header (name, type, shape and place of each array, and our metadata), then the arrays, widest types first so that
-each is aligned. Opening checks the header against the length of the file and the ends of the arrays against each other,
-and in a file of at most 64 MiB also every row and node id; :func:`verify_bundle` reads all of any file and compares
-checksums, as ``subgnn data check`` does.
+The file is in the safetensors layout (:mod:`subgnn.data.formats.safetensors`), so other tools can read its arrays.
+Opening checks the header against the length of the file and the ends of the arrays against each other, and in a file of
+at most 64 MiB also every row and node id; :func:`verify_bundle` reads all of any file and compares checksums, as
+``subgnn data check`` does.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
+from subgnn.data.formats.safetensors import Format, read_arrays, storable, write_arrays
 from subgnn.data.formats.text import appearing
 from subgnn.data.graph import Dropped, Graph
 from subgnn.data.strings import NodeNames, Strings
@@ -26,13 +26,15 @@ from subgnn.errors import DataError
 from subgnn.ragged import Ragged
 
 SUFFIX = ".subgnn"
-_FORMAT, _VERSION = "subgnn-bundle", 1
-_ALIGN = 64
 _LOOKED_THROUGH = 64 * 2**20
-_MAX_HEADER = 100_000_000
-_TYPES = {"I64": "<i8", "F64": "<f8", "I32": "<i4", "F32": "<f4", "F16": "<f2", "I8": "|i1", "U8": "|u1"}
-_TYPE_NAMES = {np.dtype(numpy_name): name for name, numpy_name in _TYPES.items()}
 _AGAIN = "convert the dataset again"
+_BUNDLE = Format(
+    name="subgnn-bundle",
+    version=1,
+    noun="bundle",
+    make="make one with subgnn data convert DIR --out FILE",
+    again=_AGAIN,
+)
 
 
 def is_bundle(path: Path) -> bool:
@@ -42,36 +44,14 @@ def is_bundle(path: Path) -> bool:
             head = file.read(8 + 256)
     except OSError:
         return False
-    return path.suffix == SUFFIX or _FORMAT.encode() in head
+    return path.suffix == SUFFIX or _BUNDLE.name.encode() in head
 
 
 def write_bundle(dataset: Dataset, path: Path, *, overwrite: bool = False) -> None:
     """Write a dataset as a bundle; it appears whole or not at all."""
-    arrays = {name: _storable(name, array) for name, array in _arrays(dataset).items()}
-    arrays = dict(sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])))
-    header: dict[str, Any] = {"__metadata__": _metadata(dataset, arrays)}
-    place = 0
-    for name, array in arrays.items():
-        header[name] = {
-            "dtype": _TYPE_NAMES[array.dtype],
-            "shape": list(array.shape),
-            "data_offsets": [place, place + array.nbytes],
-        }
-        place += array.nbytes
-    text = json.dumps(header, ensure_ascii=True, separators=(",", ":")).encode()
-    text += b" " * (-(8 + len(text)) % _ALIGN)
+    arrays = storable(_arrays(dataset), "bundle")
     with appearing(path, overwrite=overwrite) as temporary, temporary.open("wb") as file:
-        file.write(len(text).to_bytes(8, "little"))
-        file.write(text)
-        for array in arrays.values():
-            file.write(np.ascontiguousarray(array).data)
-
-
-def _storable(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    plain = np.asarray(array)
-    if plain.dtype not in _TYPE_NAMES:
-        raise DataError(f"{name} has type {plain.dtype}", where="bundle", hint=f"accepted: {', '.join(_TYPES)}")
-    return plain
+        write_arrays(file, arrays, _metadata(dataset, arrays))
 
 
 def _arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
@@ -110,7 +90,12 @@ def _metadata(dataset: Dataset, arrays: dict[str, NDArray[Any]]) -> dict[str, st
             "classes": list(dataset.subgraphs.classes),
         }
     )
-    return {"format": _FORMAT, "version": str(_VERSION), "content": content, "checksum": _checksum(content, arrays)}
+    return {
+        "format": _BUNDLE.name,
+        "version": str(_BUNDLE.version),
+        "content": content,
+        "checksum": _checksum(content, arrays),
+    }
 
 
 def _checksum(content: str, arrays: dict[str, NDArray[Any]]) -> str:
@@ -159,9 +144,7 @@ def _look_through(dataset: Dataset, path: Path) -> None:
 
 
 def _open(path: Path) -> tuple[Dataset, dict[str, NDArray[Any]], dict[str, Any]]:
-    header, data = _read_header(path)
-    metadata = header.pop("__metadata__")
-    arrays = {name: _array(path, name, entry, data) for name, entry in header.items()}
+    metadata, arrays = read_arrays(_map(path), _BUNDLE, str(path))
     try:
         dataset = _dataset(arrays, json.loads(metadata["content"]))
         fits = _fits(dataset)
@@ -172,50 +155,15 @@ def _open(path: Path) -> tuple[Dataset, dict[str, NDArray[Any]], dict[str, Any]]
     return dataset, arrays, metadata
 
 
-def _read_header(path: Path) -> tuple[dict[str, Any], NDArray[np.uint8]]:
+def _map(path: Path) -> NDArray[np.uint8]:
     try:
-        whole = np.memmap(path, np.uint8, mode="r").view(np.ndarray)
+        return np.memmap(path, np.uint8, mode="r").view(np.ndarray)
     except FileNotFoundError:
         raise DataError("no such file", where=str(path), hint="check the path") from None
     except (ValueError, OSError) as error:
         raise DataError(
             "this cannot be read as a bundle", where=str(path), hint=f"is it an empty file? {_AGAIN}"
         ) from error
-    foreign = DataError(
-        "this is no subgnn bundle", where=str(path), hint="make one with subgnn data convert DIR --out FILE"
-    )
-    length = int.from_bytes(whole[:8].tobytes(), "little")
-    if len(whole) < 8 or not 2 <= length <= _MAX_HEADER:
-        raise foreign
-    if 8 + length > len(whole):
-        raise DataError("the bundle ends within its header", where=str(path), hint=f"was it copied whole? {_AGAIN}")
-    try:
-        header = json.loads(whole[8 : 8 + length].tobytes().decode())
-        metadata = header["__metadata__"]
-        if metadata["format"] != _FORMAT:
-            raise foreign
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise foreign from None
-    if metadata.get("version") != str(_VERSION):
-        hint = f"this release reads version {_VERSION}; {_AGAIN}"
-        raise DataError(f"a bundle of version {metadata.get('version')}", where=str(path), hint=hint)
-    return cast("dict[str, Any]", header), whole[8 + length :]
-
-
-def _array(path: Path, name: str, entry: Any, data: NDArray[np.uint8]) -> NDArray[Any]:
-    try:
-        dtype = np.dtype(_TYPES[entry["dtype"]])
-        shape = tuple(int(extent) for extent in entry["shape"])
-        begin, end = (int(place) for place in entry["data_offsets"])
-        size = int(np.prod(shape, dtype=object)) * dtype.itemsize
-        if min(shape, default=0) < 0 or begin < 0 or end - begin != size:
-            raise ValueError
-    except (KeyError, ValueError, TypeError, OverflowError):
-        raise DataError(f"the header misdescribes {name}", where=str(path), hint=_AGAIN) from None
-    if end > len(data):
-        what = f"the bundle ends within {name} ({len(data):,} bytes of {end:,})"
-        raise DataError(what, where=str(path), hint=f"was it copied whole? {_AGAIN}")
-    return data[begin:end].view(dtype).reshape(shape)
 
 
 def _dataset(arrays: dict[str, NDArray[Any]], content: dict[str, Any]) -> Dataset:

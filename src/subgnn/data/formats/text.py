@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import shutil
 import uuid
@@ -101,7 +102,8 @@ def appearing(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     except OSError as error:
         if aside.exists() and not path.exists():
             aside.rename(path)
-        raise DataError(f"cannot be written ({error.strerror or error})", where=str(path)) from error
+        hint = "make room there, or choose another place" if error.errno == errno.ENOSPC else ""
+        raise DataError(f"cannot be written ({error.strerror or error})", where=str(path), hint=hint) from error
     finally:
         for leftover in (temporary, aside):
             if leftover.is_dir():

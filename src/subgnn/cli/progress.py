@@ -1,0 +1,51 @@
+"""A bar on stderr, where that is a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+
+class Bar:
+    """One line that follows first what is prepared, then the epochs."""
+
+    def __init__(self, bar: Progress, epochs: int = 0) -> None:
+        self._bar, self._epochs, self._what = bar, epochs, ""
+        self._task: TaskID | None = None
+
+    def prepare(self, what: str, done: int, total: int) -> None:
+        """Show how far a stage of the preparation has come."""
+        self._show(what, done, total, "")
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        """Show an epoch that is done."""
+        state = f"loss {record['train_loss']:.3f}, val {record.get('val_micro_f1', record['val_loss']):.3f}"
+        self._show("training", record["epoch"] + 1, self._epochs, state)
+
+    def _show(self, what: str, done: int, total: int, state: str) -> None:
+        if self._task is None or what != self._what:
+            # A stage of its own: the time that remains is counted from its beginning.
+            if self._task is not None:
+                self._bar.remove_task(self._task)
+            self._task, self._what = self._bar.add_task(what, total=total, state=state), what
+        self._bar.update(self._task, completed=done, total=total, state=state)
+
+
+@contextmanager
+def progress_bar(epochs: int = 0) -> Iterator[Bar]:
+    """A bar; without a terminal, one that shows nothing."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[state]}"),
+    )
+    hidden = not sys.stderr.isatty()
+    with Progress(*columns, console=Console(stderr=True), disable=hidden) as bar:
+        yield Bar(bar, epochs)

@@ -1,0 +1,74 @@
+"""prepare, as it is typed."""
+
+from __future__ import annotations
+
+import pytest
+
+from subgnn.data.formats.folder import write_folder
+from tests.cli.command import call
+from tests.training.examples import dataset
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "cache"))
+    write_folder(dataset(), tmp_path / "data")
+    return tmp_path / "data"
+
+
+def test_json(folder, tmp_path):
+    first = call("prepare", folder, "--recipe", "default", "--seed", 3, "--json").json
+    assert (first["num_subgraphs"], first["layers"], first["seed"], first["recipe"]) == (30, 1, 3, "default")
+    assert first["num_components"] >= 30
+    assert first["num_touched_nodes"] == 24
+    assert first["anchors"]["structure/border"] == 15
+    assert not first["found"]
+    (kept,) = (tmp_path / "cache" / "prepared").iterdir()
+    assert (first["file"], first["bytes"]) == (str(kept), kept.stat().st_size)
+    again = call("prepare", folder, "--recipe", "default", "--seed", 3, "--json").json
+    assert again["found"]
+    assert call("info", "--json").json["cache_content"] == {
+        "entries": 1,
+        "bytes": kept.stat().st_size,
+        "limit_bytes": 20_000_000_000,
+    }
+
+
+def test_table_and_the_command_that_follows(folder, tmp_path):
+    called = call("prepare", folder, "--recipe", "structure", "--seed", 1, "--set", "model.layers=1")
+    assert (called.code, called.err) == (0, "")
+    for word in ("subgraphs", "components", "touched nodes", "anchors, structure/internal", "there already", "seconds"):
+        assert word in called.out
+    last = called.out.splitlines()[-1]
+    assert last.startswith(f"next: subgnn train {folder} --recipe structure --seed 1 --set model.layers=1 --out ")
+    # That command finds what was prepared.
+    arguments = last.removeprefix("next: subgnn ").split()
+    call(*arguments[:-1], tmp_path / "run", "--set", "training.epochs=1")
+    assert call("info", "--json").json["cache_content"]["entries"] == 1
+
+
+def test_no_cache(folder, tmp_path):
+    called = call("prepare", folder, "--recipe", "structure", "--no-cache")
+    assert (called.code, "not kept" in called.out) == (0, True)
+    trained = call(
+        "train", folder, "--recipe", "structure", "--set", "training.epochs=1", "--no-cache", "--out", tmp_path / "run"
+    )
+    assert trained.code == 0
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_damaged_file_is_one_line_of_warning(folder, tmp_path):
+    call("prepare", folder, "--recipe", "structure")
+    (kept,) = (tmp_path / "cache" / "prepared").iterdir()
+    kept.write_bytes(kept.read_bytes()[:-5])
+    called = call("prepare", folder, "--recipe", "structure", "--json")
+    assert called.error.startswith(f"warning: {kept}: damaged, and not used")
+    assert not called.json["found"]
+
+
+def test_mistakes(folder, monkeypatch):
+    assert call("prepare", folder, "--recipe", "defualt").code == 2
+    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", "much")
+    called = call("prepare", folder)
+    assert called.code == 2
+    assert called.error.startswith("SUBGNN_CACHE_LIMIT: 'much' is no size")

@@ -1,0 +1,321 @@
+"""What can go wrong with a run's files, its disk, its labels and its user's patience."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from subgnn import SubgraphSet
+from subgnn.data.formats.folder import write_folder
+from subgnn.errors import DataError, DataWarning
+from subgnn.estimator import SubgraphClassifier
+from subgnn.training import checkpoint as checkpoints
+from subgnn.training import loop
+from subgnn.training import run as runs
+from subgnn.training.checkpoint import Damaged, load, load_checkpoint
+from subgnn.training.interrupt import noted_interrupt
+from subgnn.training.run import CHECKPOINT, LAST, METRICS, RECIPE, RESULTS, train
+from tests.cli.command import call
+from tests.training.examples import CHANNELS, dataset, recipe
+
+FEW = CHANNELS[2:3]
+OPTIONS = ("--recipe", "structure", "--set", "training.epochs=6", "--set", "embeddings.dim=4", "--no-cache")
+
+
+def small(epochs: int = 5, **model: object):
+    return recipe(epochs, channels=FEW, **model)
+
+
+def weights(run):
+    return load_checkpoint(run / CHECKPOINT).weights
+
+
+def assert_equal(a, b):
+    ours, theirs = weights(a), weights(b)
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert (a / METRICS).read_text() == (b / METRICS).read_text()
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+FINISHED = sorted([RESULTS, RECIPE, METRICS, CHECKPOINT])
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that nothing happened to."""
+    run = tmp_path_factory.mktemp("whole") / "run"
+    train(dataset(), small(), run, seed=1)
+    return run
+
+
+@pytest.fixture
+def cut(tmp_path):
+    """The same run, interrupted after its third epoch."""
+
+    def stop(record):
+        if record["epoch"] == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(dataset(), small(), tmp_path / "run", seed=1, on_epoch=stop)
+    assert names(tmp_path / "run") == sorted([RECIPE, METRICS, LAST])
+    return tmp_path / "run"
+
+
+def go_on(run):
+    return train(dataset(), small(), run, seed=1, resume=True)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 100, 0.5, -1])
+def test_a_damaged_last_pt_starts_the_run_from_the_beginning(whole, cut, kept):
+    content = (cut / LAST).read_bytes()
+    (cut / LAST).write_bytes(content[: int(kept * len(content)) if isinstance(kept, float) else kept])
+    with pytest.warns(DataWarning, match=r"last\.pt: .*damaged one; the run starts from the beginning"):
+        go_on(cut)
+    assert_equal(whole, cut)
+    assert names(cut) == FINISHED
+
+
+@pytest.mark.parametrize("name", [LAST, CHECKPOINT])
+def test_a_flipped_bit_is_noticed_or_means_nothing(tmp_path, cut, name):
+    path = cut / name
+    if name == CHECKPOINT:
+        go_on(cut)
+    whole, content = load(path), path.read_bytes()
+    rng = np.random.default_rng(0)
+    noticed = 0
+    for _ in range(60):
+        damaged = bytearray(content)
+        damaged[rng.integers(0, len(content))] ^= 1 << int(rng.integers(0, 8))
+        path.write_bytes(damaged)
+        try:
+            found = load(path)
+        except Damaged:
+            noticed += 1
+        else:
+            part = "model" if name == LAST else "weights"
+            assert all(torch.equal(found[part][key], value) for key, value in whole[part].items())
+    assert noticed > 40
+
+
+@pytest.mark.parametrize("text", ['{"epoch": 0, "tra', "", "not ours at all\n" * 20])
+def test_a_damaged_metrics_file_is_written_anew(whole, cut, text):
+    (cut / METRICS).write_text(text)
+    go_on(cut)
+    assert_equal(whole, cut)
+
+
+def test_a_lost_metrics_file_is_written_anew(whole, cut):
+    (cut / METRICS).unlink()
+    go_on(cut)
+    assert_equal(whole, cut)
+
+
+def test_progress_of_another_version_is_said_and_kept(cut, monkeypatch):
+    monkeypatch.setattr(checkpoints, "_PROGRESS_VERSION", 99)
+    with pytest.raises(DataError, match=r"saved progress of version 1; this release reads version 99; go on with the"):
+        go_on(cut)
+    assert (cut / LAST).is_file()
+
+
+def test_a_checkpoint_of_another_version_is_said(whole, monkeypatch):
+    monkeypatch.setattr(checkpoints, "_VERSION", 99)
+    with pytest.raises(DataError, match="a checkpoint of version 1; this release reads version 99; train again"):
+        load_checkpoint(whole / CHECKPOINT)
+
+
+@pytest.mark.parametrize(("name", "message"), [(RECIPE, "give another --out"), (RESULTS, "subgnn train --resume")])
+def test_damaged_json_is_said(whole, tmp_path, name, message):
+    shutil.copytree(whole, tmp_path / "run")
+    (tmp_path / "run" / name).write_text('{"half')
+    with pytest.raises(DataError, match=f"{name}: this is no JSON, or damaged; .*{message}"):
+        go_on(tmp_path / "run")
+
+
+def test_what_a_killed_writer_left_is_no_hindrance(whole, tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / f".{RECIPE}.0123abcd.part").write_text("{")
+    train(dataset(), small(), run, seed=1)
+    (run / f".{RESULTS}.0123abcd.part").write_text("{")
+    (run / LAST).write_text("left by a process that was killed just before it removed this")
+    go_on(run)
+    assert names(run) == FINISHED
+    assert_equal(whole, run)
+
+
+def test_a_disk_that_fills_up(whole, tmp_path, monkeypatch):
+    write_folder(dataset(), tmp_path / "data")
+    monkeypatch.setattr(runs, "SECONDS_BETWEEN_SAVES", 0.0)
+    command = ("train", tmp_path / "data", *OPTIONS, "--out")
+    assert call(*command, tmp_path / "whole").code == 0
+    sync, calls = os.fsync, []
+
+    def full(file):
+        calls.append(file)
+        if len(calls) == 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", full)
+    called = call(*command, tmp_path / "run")
+    last = tmp_path / "run" / LAST
+    assert called.code == 2
+    assert (
+        called.error == f"{last}: cannot be written (No space left on device); make room there, or choose another place"
+    )
+    assert names(tmp_path / "run") == sorted([RECIPE, METRICS, LAST])
+    assert call(*command, tmp_path / "run", "--resume").code == 0
+    assert_equal(tmp_path / "whole", tmp_path / "run")
+
+
+@pytest.fixture
+def tiny_disk(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = shutil.which("mount")
+    made = mount and subprocess.run([mount, "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk], capture_output=True)
+    if not made or made.returncode:
+        pytest.skip("mounting a file system needs rights that are not there")
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+@pytest.mark.parametrize("room", [0, 8_192, 40_960])
+def test_a_disk_that_is_full(tiny_disk, tmp_path, monkeypatch, room):
+    write_folder(dataset(), tmp_path / "data")
+    monkeypatch.setattr(runs, "SECONDS_BETWEEN_SAVES", 0.0)
+    ballast = tiny_disk / "ballast"
+    ballast.write_bytes(b"x" * (shutil.disk_usage(tiny_disk).free - room))
+    command = ("train", tmp_path / "data", *OPTIONS, "--resume", "--out", tiny_disk / "run")
+    called = call(*command)
+    assert called.code == 2
+    assert "cannot be written (No space left on device)" in called.error
+    assert [path for path in tiny_disk.rglob("*") if path.suffix == ".part"] == []
+    ballast.unlink()
+    assert call(*command).code == 0
+    assert names(tiny_disk / "run") == FINISHED
+
+
+def interrupt_at(monkeypatch, step: int, presses: int = 1) -> None:
+    """Press Ctrl-C in the middle of the ``step``-th batch."""
+    counted, compute = [], loop.loss
+
+    def pressing(*arguments):
+        counted.append(1)
+        if len(counted) == step:
+            for _ in range(presses):
+                os.kill(os.getpid(), signal.SIGINT)
+        return compute(*arguments)
+
+    monkeypatch.setattr(loop, "loss", pressing)
+
+
+def test_ctrl_c_saves_and_the_run_goes_on(tmp_path, monkeypatch):
+    write_folder(dataset(), tmp_path / "data")
+    command = ("train", tmp_path / "data", *OPTIONS, "--set", "training.batch_size=4", "--out")
+    assert call(*command, tmp_path / "whole").code == 0
+    interrupt_at(monkeypatch, 9)
+    called = call(*command, tmp_path / "run")
+    assert (called.code, called.error) == (130, "interrupted")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert names(tmp_path / "run") == sorted([RECIPE, METRICS, LAST])
+    assert len((tmp_path / "run" / METRICS).read_text().splitlines()) == 2
+    monkeypatch.undo()
+    assert call(*command, tmp_path / "run", "--resume").code == 0
+    assert_equal(tmp_path / "whole", tmp_path / "run")
+
+
+def test_a_second_ctrl_c_is_obeyed_at_once(whole, tmp_path, monkeypatch):
+    interrupt_at(monkeypatch, 4, presses=2)
+    with pytest.raises(KeyboardInterrupt):
+        train(dataset(), small(), tmp_path / "run", seed=1)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert LAST not in names(tmp_path / "run")
+    monkeypatch.undo()
+    go_on(tmp_path / "run")
+    assert_equal(whole, tmp_path / "run")
+
+
+def test_another_s_handler_is_left_alone():
+    seen = []
+    before = signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+    try:
+        with noted_interrupt() as interrupt:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert (seen, interrupt.pressed) == ([1], False)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_training_works_outside_the_main_thread(tmp_path):
+    thread = threading.Thread(target=lambda: train(dataset(), small(1), tmp_path / "run", seed=1))
+    thread.start()
+    thread.join()
+    assert names(tmp_path / "run") == FINISHED
+
+
+def with_labels(labels, splits=None):
+    data = dataset()
+    nodes = [row.tolist() for row in data.subgraphs.nodes]
+    splits = splits or ["train"] * 20 + ["val"] * 5 + ["test"] * 5
+    subgraphs = SubgraphSet.from_lists(nodes, num_nodes=data.graph.num_nodes, labels=labels, splits=splits)
+    return replace(data, subgraphs=subgraphs)
+
+
+@pytest.mark.parametrize("class_weights", [False, True])
+def test_labels_that_training_never_sees(tmp_path, class_weights):
+    labels = ["a", "b"] * 10 + ["a", "b", "x", "x", "b"] + ["a", "y", "b", "x", "a"]
+    settings = small(2)
+    settings = replace(settings, training=replace(settings.training, class_weights=class_weights))
+    message = (
+        r"4 subgraphs of val and test carry a label that no training subgraph has: 'x' \(3\), 'y' \(1\); it cannot"
+    )
+    with pytest.warns(DataWarning, match=message):
+        results = train(with_labels(labels), settings, tmp_path / "run")
+    assert 0 <= results["test"]["macro_f1"] <= 1
+
+
+def test_multi_label_with_labels_that_training_never_sees(tmp_path):
+    labels = [["a"], ["a", "b"]] * 14 + [["a", "new"], ["b"]]
+    with pytest.warns(DataWarning, match=r"1 subgraph of val or test carries a label .* has: 'new' \(1\)"):
+        results = train(with_labels(labels), small(2), tmp_path / "run")
+    assert 0 <= results["test"]["micro_f1"] <= 1
+
+
+@pytest.mark.parametrize("class_weights", [False, True])
+def test_a_class_with_one_member(tmp_path, class_weights):
+    labels = ["only", *(["a", "b"] * 15)][:30]
+    settings = small(2)
+    settings = replace(settings, training=replace(settings.training, class_weights=class_weights))
+    results = train(with_labels(labels), settings, tmp_path / "run")
+    assert np.isfinite([results["test"][name] for name in ("micro_f1", "macro_f1", "auroc")]).all()
+
+
+def test_class_weights_do_not_disturb_real_values(tmp_path):
+    settings = small(2)
+    settings = replace(settings, training=replace(settings.training, class_weights=True))
+    assert np.isfinite(train(dataset("regression"), settings, tmp_path / "run")["test"]["mae"])
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.filterwarnings("default::subgnn.errors.DataWarning")
+def test_a_class_with_one_member_in_the_estimator(seed):
+    data = with_labels(["only", *(["a", "b"] * 15)][:30])
+    subgraphs = replace(data.subgraphs, splits=None)
+    options = ("training.epochs=1", "embeddings.dim=4", "model.head=[8, 8]")
+    model = SubgraphClassifier("structure", settings=options, seed=seed).fit(data.graph, subgraphs)
+    assert model.predict_proba(subgraphs).shape == (30, 3)
