@@ -39,7 +39,7 @@ def options(*commands: Any) -> set[str]:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_verb_has_a_section_and_a_place_in_the_overview(verb):
-    assert verb in SECTIONS
+    assert verb in list(SECTIONS)
     assert f"(#{verb.replace(' ', '-')})" in PAGE
 
 
