@@ -48,7 +48,7 @@ def wanted_rows(kind: type) -> dict[str, tuple[str, str]]:
 
 
 def page_rows(section: str) -> dict[str, tuple[str, str, str]]:
-    text = PAGE.split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
+    text = PAGE.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \| (.*) \|$", text, re.MULTILINE)
     return {key: (shown, choices, meaning) for key, shown, choices, meaning in rows}
 
@@ -60,6 +60,11 @@ def test_settings(section):
     assert not lines, f"docs/settings.md, {section}: rows to add or mend:\n" + "\n".join(lines)
     assert list(there) == list(wanted), "rows stand in the order of config.py, and none is left over"
     assert all(meaning.strip() for _, _, meaning in there.values())
+
+
+def test_keys_outside_of_sections():
+    for field in fields(Recipe):
+        assert field.name in sections() or f"`{field.name}`" in PAGE, field.name
 
 
 def test_recipes():
