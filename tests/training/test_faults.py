@@ -19,11 +19,11 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, DataWarning
 from subgnn.estimator import SubgraphClassifier
 from subgnn.training import checkpoint as checkpoints
-from subgnn.training import loop
+from subgnn.training import steps
 from subgnn.training import run as runs
 from subgnn.training.checkpoint import Damaged, load, load_checkpoint
 from subgnn.training.interrupt import noted_interrupt
-from subgnn.training.run import CHECKPOINT, LAST, METRICS, RECIPE, RESULTS, train
+from subgnn.training.run import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS, train
 from tests.cli.command import call
 from tests.training.examples import CHANNELS, dataset, recipe
 
@@ -50,7 +50,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-FINISHED = sorted([RESULTS, RECIPE, METRICS, CHECKPOINT])
+FINISHED = sorted([RESULTS, RECIPE, METRICS, CHECKPOINT, PAGE])
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ def test_progress_of_another_version_is_said_and_kept(cut, monkeypatch):
 
 def test_a_checkpoint_of_another_version_is_said(whole, monkeypatch):
     monkeypatch.setattr(checkpoints, "_VERSION", 99)
-    with pytest.raises(DataError, match="a checkpoint of version 1; this release reads version 99; train again"):
+    with pytest.raises(DataError, match="a checkpoint of version 2; this release reads version 99; train again"):
         load_checkpoint(whole / CHECKPOINT)
 
 
@@ -212,7 +212,7 @@ def test_a_disk_that_is_full(tiny_disk, tmp_path, monkeypatch, room):
 
 def interrupt_at(monkeypatch, step: int, presses: int = 1) -> None:
     """Press Ctrl-C in the middle of the ``step``-th batch."""
-    counted, compute = [], loop.loss
+    counted, compute = [], steps.loss
 
     def pressing(*arguments):
         counted.append(1)
@@ -221,7 +221,7 @@ def interrupt_at(monkeypatch, step: int, presses: int = 1) -> None:
                 os.kill(os.getpid(), signal.SIGINT)
         return compute(*arguments)
 
-    monkeypatch.setattr(loop, "loss", pressing)
+    monkeypatch.setattr(steps, "loss", pressing)
 
 
 def test_ctrl_c_saves_and_the_run_goes_on(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ import torch
 
 from subgnn.data.formats.folder import write_folder
 from subgnn.training.checkpoint import load_checkpoint, load_progress
-from subgnn.training.run import CHECKPOINT, LAST, METRICS, RECIPE, RESULTS
+from subgnn.training.run import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS
 from tests.training.examples import dataset
 
 KILLS_PREPARE, KILLS_TRAIN = 8, 12
@@ -121,4 +121,4 @@ def _assert_equal(a: Path, b: Path) -> None:
     for name, value in ours.items():
         assert torch.equal(value, theirs[name]), name
     assert (a / METRICS).read_text() == (b / METRICS).read_text()
-    assert sorted(path.name for path in b.iterdir()) == sorted([RESULTS, RECIPE, METRICS, CHECKPOINT])
+    assert sorted(path.name for path in b.iterdir()) == sorted([RESULTS, RECIPE, METRICS, CHECKPOINT, PAGE])

@@ -66,11 +66,13 @@ def test_cosine_schedule_falls_from_lr_towards_zero(monkeypatch):
 
 
 def test_class_weights_by_hand():
-    assert class_weights(example([0, 0, 0, 1])).tolist() == pytest.approx([4 / 6, 2])
+    weighted = TrainingSettings(class_weights=True)
+    assert class_weights(example([0, 0, 0, 1]), weighted).tolist() == pytest.approx([4 / 6, 2])
     several = example([[1, 1], [0, 1], [0, 1], [0, 0]], "multi-label")
-    assert class_weights(several).tolist() == pytest.approx([3, 1 / 3])
+    assert class_weights(several, weighted).tolist() == pytest.approx([3, 1 / 3])
     # Only the training split counts.
-    assert class_weights(example([0, 1, 1, 1, 1], train=np.array([0, 1]))).tolist() == [1, 1]
+    assert class_weights(example([0, 1, 1, 1, 1], train=np.array([0, 1])), weighted).tolist() == [1, 1]
+    assert class_weights(example([0.5, 1.5], "regression"), weighted) is None
 
 
 def test_class_weights_enter_the_loss():

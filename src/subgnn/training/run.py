@@ -22,8 +22,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 import torch
 from lightning.fabric import Fabric
+from numpy.typing import NDArray
 
 from subgnn.assemble import (
     build_inputs,
@@ -106,6 +108,8 @@ def train(
     _claim(out, recipe, seed, resume)
     if resume and (out / RESULTS).is_file():
         (out / LAST).unlink(missing_ok=True)
+        if report and not (out / PAGE).is_file():
+            _write_page(dataset, out)
         return read_results(out)
     begin = time.perf_counter()
     model, examples, checkpoint = _set_up(dataset, recipe, seed, fabric.device, cache=cache, on_prepare=on_prepare)
@@ -145,23 +149,29 @@ def train(
     write_json(results, out / RESULTS)
     (out / LAST).unlink(missing_ok=True)
     if report:
-        _write_page(model, examples, dataset, out)
+        _write_page(dataset, out, vectors_of(model, examples.inputs))
     return results
 
 
-def _write_page(model: SubGNN, examples: Examples, dataset: Dataset, out: Path) -> None:
-    """Write the page of the run from what is at hand; the run is done, so a failure is a warning."""
+def _write_page(dataset: Dataset, out: Path, vectors: NDArray[np.float32] | None = None) -> None:
+    """Write the page of the run, from its vectors where they are at hand; the run is done: a failure is a warning."""
     from subgnn.report import run_report, write_page  # which reads runs, and so imports this module
 
     try:
-        write_page(run_report(out, dataset, vectors=vectors_of(model, examples.inputs)), out / PAGE)
+        write_page(run_report(out, dataset, vectors=vectors), out / PAGE)
     except Exception as error:
         what = f"the run is done, but its page could not be written ({type(error).__name__}: {error})"
         warnings.warn(f"{what}; try again with: subgnn report {out}", DataWarning, stacklevel=3)
 
 
 def _set_up(
-    dataset: Dataset, recipe: Recipe, seed: int, device: torch.device, *, cache: bool, on_prepare: OnProgress | None
+    dataset: Dataset,
+    recipe: Recipe,
+    seed: int,
+    device: torch.device,
+    *,
+    cache: bool = True,
+    on_prepare: OnProgress | None = None,
 ) -> tuple[SubGNN, Examples, Checkpoint]:
     """Prepare the subgraphs and make the network; the checkpoint has everything but weights."""
     graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
@@ -219,7 +229,7 @@ def _claim(out: Path, recipe: Recipe, seed: int, resume: bool) -> None:
 
 def _remove_leftovers(out: Path) -> None:
     """Remove what a process left that was killed while it wrote."""
-    for name in (RESULTS, RECIPE, METRICS, CHECKPOINT, LAST):
+    for name in (RESULTS, RECIPE, METRICS, CHECKPOINT, LAST, PAGE):
         for leftover in out.glob(f".{name}.*.part"):
             leftover.unlink(missing_ok=True)
 
