@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
 from subgnn.embeddings import node_vectors
+from subgnn.embeddings.of_run import kept_vectors
 from subgnn.errors import DataError
 from subgnn.nn import Inputs, SubGNN
 from subgnn.prepare import Prepared, measure
@@ -29,11 +30,13 @@ class Predictor:
     """
 
     def __init__(self, checkpoint: Checkpoint | Path, graph: Graph, *, device: torch.device | str = "cpu") -> None:
+        run = checkpoint.parent if isinstance(checkpoint, Path) else Path()
         self.checkpoint = load_checkpoint(checkpoint) if isinstance(checkpoint, Path) else checkpoint
         if graph.content_hash != self.checkpoint.graph_hash:
             what = f"the graph is another one ({graph.content_hash[:12]}, not {self.checkpoint.graph_hash[:12]})"
             raise DataError(what, where="graph", hint="give the graph the run was trained on")
         self.graph, self.device = graph, torch.device(device)
+        self.vectors = kept_vectors(run, self.checkpoint.recipe, graph, self.checkpoint.vectors_hash)
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """Logits; values for regression.
@@ -81,7 +84,13 @@ class Predictor:
     def _model(self, table: NDArray[np.int32]) -> SubGNN:
         """The network over a table that has rows for newly met nodes as well."""
         checkpoint = self.checkpoint
-        rows = node_vectors(checkpoint.recipe.embeddings, table, num_nodes=self.graph.num_nodes, seed=checkpoint.seed)
+        rows = node_vectors(
+            checkpoint.recipe.embeddings,
+            table,
+            num_nodes=self.graph.num_nodes,
+            seed=checkpoint.seed,
+            table=self.vectors,
+        )
         rows[np.searchsorted(table, checkpoint.table_nodes)] = checkpoint.weights["table"].numpy()
         model = build_model(checkpoint, torch.from_numpy(rows), table)
         own = {k: v for k, v in model.state_dict().items() if k == "table" or _is_place(k)}

@@ -34,14 +34,17 @@ class Split(StrEnum):
     test = "test"
 
 
+Advance = Callable[[dict[str, Any]], None]
+
+
 @contextmanager
-def _progress(epochs: int) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A bar on stderr, where that is a terminal."""
+def _progress(epochs: int, pretrain_epochs: int) -> Iterator[tuple[Advance, Advance]]:
+    """Bars on stderr, where that is a terminal: for training, and for pretraining where there is any."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
-        TextColumn("training"),
+        TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
@@ -54,7 +57,12 @@ def _progress(epochs: int) -> Iterator[Callable[[dict[str, Any]], None]]:
             state = f"loss {record['train_loss']:.3f}, val {record.get('val_micro_f1', record['val_loss']):.3f}"
             bar.update(task, completed=record["epoch"] + 1, state=state)
 
-        yield advance
+        def advance_pretraining(record: dict[str, Any]) -> None:
+            before = [t.id for t in bar.tasks if t.description == "pretraining"]
+            of_it = before[0] if before else bar.add_task("pretraining", total=pretrain_epochs, state="")
+            bar.update(of_it, completed=record["epoch"] + 1, state=f"val auroc {record['val_auroc']:.3f}")
+
+        yield advance, advance_pretraining
 
 
 def train_run(
@@ -79,7 +87,7 @@ def train_run(
 
     chosen = find_recipe(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
-    with _progress(chosen.training.epochs) as advance:
+    with _progress(chosen.training.epochs, chosen.pretrain.epochs) as (advance, advance_pretraining):
         results = train(
             dataset,
             chosen,
@@ -89,6 +97,7 @@ def train_run(
             resume=resume,
             source=str(path.resolve()),
             on_epoch=advance,
+            on_pretrain=advance_pretraining,
         )
     if json:
         print_json(_finite(results))

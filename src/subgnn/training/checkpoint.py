@@ -28,6 +28,7 @@ class Checkpoint:
     """A trained network and all that is needed to ask it about new subgraphs.
 
     ``standards`` holds what statistics were standardised with: component, subgraph and target, where there are any.
+    ``vectors_hash`` is that of the table of node embeddings the run started from; empty for random ones.
     """
 
     recipe: Recipe
@@ -39,6 +40,7 @@ class Checkpoint:
     shared: list[list[SharedAnchors | None]]
     weights: dict[str, torch.Tensor]
     standards: dict[str, Standard]
+    vectors_hash: str = ""
 
 
 def save(value: Any, path: Path) -> None:
@@ -75,6 +77,7 @@ def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
                 name: [torch.from_numpy(np.array(s.mean)), torch.from_numpy(np.array(s.deviation))]
                 for name, s in checkpoint.standards.items()
             },
+            "vectors_hash": checkpoint.vectors_hash,
         },
         path,
     )
@@ -98,6 +101,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         shared=[[_unpack(anchors) for anchors in layer] for layer in content["shared"]],
         weights=content["weights"],
         standards={name: Standard(a.numpy(), b.numpy()) for name, (a, b) in content["standards"].items()},
+        vectors_hash=content.get("vectors_hash", ""),
     )
 
 

@@ -4,6 +4,7 @@ RUN/run.json          results: the keys of ``subgnn train --json``
 RUN/recipe.json       all settings, as they were
 RUN/metrics.jsonl     a line an epoch
 RUN/checkpoint.pt     the selected weights, anchors, class names and the graph's hash
+RUN/embeddings.safetensors   the node embeddings it started from, unless they are random or larger than 256 MB
 RUN/last.pt           everything ``--resume`` needs; gone when the run is done
 """
 
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 from lightning.fabric import Fabric
+from numpy.typing import NDArray
 
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
@@ -28,7 +30,8 @@ from subgnn.data.formats import read_dataset
 from subgnn.data.formats.text import appearing
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.embeddings import node_vectors
+from subgnn.embeddings import node_vectors, source_vectors
+from subgnn.embeddings.of_run import keep_vectors
 from subgnn.errors import DataError
 from subgnn.kernels import Components
 from subgnn.nn import SubGNN
@@ -81,6 +84,7 @@ def train(
     resume: bool = False,
     source: str = "",
     on_epoch: Callable[[dict[str, Any]], None] | None = None,
+    on_pretrain: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
     """Train a recipe on a dataset and write the run's folder.
 
@@ -89,6 +93,7 @@ def train(
         resume: go on with a run that was interrupted; its recipe and seed must be the same.
         source: where the dataset was read from, kept so that ``predict`` finds the graph.
         on_epoch: called with each epoch's record.
+        on_pretrain: called with each epoch's record of a pretraining, where one is needed.
 
     Returns:
         The results, as in run.json.
@@ -98,12 +103,16 @@ def train(
         return read_results(out)
     fabric = Fabric(accelerator=device, devices=1, precision=recipe.training.precision)
     begin = time.perf_counter()
-    model, examples, checkpoint = _set_up(dataset, recipe, seed, fabric.device)
+    graph = dataset.graph.undirected()
+    vectors = source_vectors(recipe, graph, device=device, on_epoch=on_pretrain)
+    pretrained_at = time.perf_counter()
+    model, examples, checkpoint = _set_up(dataset, recipe, seed, fabric.device, vectors)
     prepared_at = time.perf_counter()
     progress = _fit(model, examples, recipe, out, seed=seed, fabric=fabric, resume=resume, on_epoch=on_epoch)
     trained_at = time.perf_counter()
     model.load_state_dict(progress.best_state)
-    save_checkpoint(replace(checkpoint, weights=progress.best_state), out / CHECKPOINT)
+    kept = keep_vectors(vectors, recipe, graph, out)
+    save_checkpoint(replace(checkpoint, weights=progress.best_state, vectors_hash=kept), out / CHECKPOINT)
     held_out = dataset.subgraphs.indices("test")
     test = evaluate(model, examples, held_out, recipe.training.batch_size)[1] if len(held_out) else {}
     results = {
@@ -119,7 +128,8 @@ def train(
         "test": test,
         "published": recipe.published,
         "seconds": {
-            "prepare": prepared_at - begin,
+            "pretrain": pretrained_at - begin,
+            "prepare": prepared_at - pretrained_at,
             "train": trained_at - prepared_at,
             "epoch_median": median(progress.seconds),
         },
@@ -131,7 +141,9 @@ def train(
     return results
 
 
-def _set_up(dataset: Dataset, recipe: Recipe, seed: int, device: torch.device) -> tuple[SubGNN, Examples, Checkpoint]:
+def _set_up(
+    dataset: Dataset, recipe: Recipe, seed: int, device: torch.device, vectors: NDArray[np.float32] | None
+) -> tuple[SubGNN, Examples, Checkpoint]:
     """Prepare the subgraphs and make the network; the checkpoint has everything but weights."""
     graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
     for split in ("train", "val"):
@@ -157,7 +169,8 @@ def _set_up(dataset: Dataset, recipe: Recipe, seed: int, device: torch.device) -
         weights={},
         standards=_standards(graph, subgraphs, recipe, prepared.components),
     )
-    rows = torch.from_numpy(node_vectors(recipe.embeddings, table, num_nodes=graph.num_nodes, seed=seed))
+    initial = node_vectors(recipe.embeddings, table, num_nodes=graph.num_nodes, seed=seed, table=vectors)
+    rows = torch.from_numpy(initial)
     with torch.random.fork_rng():
         torch.manual_seed(stream_key(seed, "initialisation"))
         model = build_model(checkpoint, rows, table)
