@@ -72,7 +72,9 @@ def pretrain_nodes(
     given = list(settings or ()) + ([f"pretrain.seed={seed}"] if seed is not None else [])
     for text in given:
         if not text.strip().startswith("pretrain."):
-            raise UserError(f"'{text}' is no setting of pretraining", where="--set", hint="accepted: pretrain.KEY=VALUE")
+            raise UserError(
+                f"'{text}' is no setting of pretraining", where="--set", hint="accepted: pretrain.KEY=VALUE"
+            )
     chosen = parse_recipe({}, "--set", given).pretrain
     if out.suffix != ".safetensors":
         raise DataError(f"unknown kind of file '{out.suffix}'", where=str(out), hint="accepted: .safetensors")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
@@ -14,10 +16,16 @@ from subgnn.kernels.build import transpose
 
 
 def _sparse(offsets: Any, columns: Any, weights: Any, shape: tuple[int, int]) -> Tensor:
-    parts = (torch.from_numpy(np.array(part, kind)) for part, kind in ((offsets, np.int32), (columns, np.int32)))
-    return torch.sparse_csr_tensor(
-        *parts, torch.from_numpy(np.array(weights, np.float32)), shape, check_invariants=False
-    )
+    with warnings.catch_warnings():
+        # Said once a process: that sparse tensors are in beta. What is used of them is tested here.
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(np.array(offsets, np.int32)),
+            torch.from_numpy(np.array(columns, np.int32)),
+            torch.from_numpy(np.array(weights, np.float32)),
+            shape,
+            check_invariants=False,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,17 +70,12 @@ class Adjacency:
     def to(self, device: torch.device) -> Adjacency:
         """The same on another device."""
         back = None if self.back is None else self.back.to(device)
-        return Adjacency(
-            self.matrix.to(device), back, self.rows, None if self.loops is None else self.loops.to(device)
-        )
+        return Adjacency(self.matrix.to(device), back, self.rows, None if self.loops is None else self.loops.to(device))
 
     def __matmul__(self, x: Tensor) -> Tensor:
         # Sparse products know no half precision on a CPU.
         x = x.float()
-        if self.back is None:
-            total = self.matrix @ x
-        else:
-            total = cast(Tensor, _Product.apply(self.matrix, self.back, x))
+        total: Tensor = self.matrix @ x if self.back is None else _multiply(self.matrix, self.back, x)
         return total if self.loops is None else total + self.loops * x[self.rows]
 
 
@@ -87,3 +90,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[None, None, Tensor]:
         return None, None, ctx.back @ gradients[0].contiguous()
+
+
+# PyTorch leaves ``apply`` without types.
+_multiply = cast("Callable[[Tensor, Tensor, Tensor], Tensor]", _Product.apply)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
@@ -14,6 +16,7 @@ from torch.nn import functional
 from subgnn.embeddings.adjacency import Adjacency
 
 _ENTRIES_AT_A_TIME = 2**24
+_SPREAD = 0.3
 
 
 class NodeInputs(nn.Module):
@@ -25,19 +28,19 @@ class NodeInputs(nn.Module):
 
     def __init__(self, num_nodes: int, width: int, features: NDArray[np.float32] | None = None) -> None:
         super().__init__()
-        self.table = self.map = None
+        self.features: Tensor
+        self.map: nn.Linear | None = None
         if features is None:
-            self.table = nn.Parameter(torch.randn(num_nodes, width) * 0.3)
+            self.table = nn.Parameter(torch.randn(num_nodes, width) * _SPREAD)
         else:
             self.register_buffer("features", torch.from_numpy(features), persistent=False)
             self.map = nn.Linear(features.shape[1], width)
 
     def forward(self, nodes: Tensor | slice) -> Tensor:
-        if self.map is None:
-            assert self.table is not None
-            return self.table[nodes] if isinstance(nodes, slice) else self.table.index_select(0, nodes)
-        vectors: Tensor = self.map(self.features[nodes])
-        return vectors
+        """Vectors of some nodes, or of all."""
+        known = self.table if self.map is None else self.features
+        rows = known[nodes] if isinstance(nodes, slice) else known.index_select(0, nodes)
+        return rows if self.map is None else cast(Tensor, self.map(rows))
 
 
 class Encoder(nn.Module):
@@ -60,7 +63,7 @@ class Encoder(nn.Module):
             nodes: those the columns of the first adjacency stand for.
             adjacencies: one a layer; the rows of one are the columns of the next.
         """
-        x = self.inputs(nodes)
+        x: Tensor = self.inputs(nodes)
         for i, (layer, adjacency) in enumerate(zip(self.layers, adjacencies, strict=True)):
             x = layer(x, adjacency)
             if i + 1 < len(self.layers):
@@ -73,8 +76,8 @@ class Encoder(nn.Module):
         Shapes:
             vectors: (n, d). pairs: (2, m). returns: (m,).
         """
-        products = (vectors.index_select(0, pairs[0]) * vectors.index_select(0, pairs[1])).sum(dim=1)
-        return products / vectors.shape[1] ** 0.5 + self.bias
+        products: Tensor = (vectors.index_select(0, pairs[0]) * vectors.index_select(0, pairs[1])).sum(dim=1)
+        return products / math.sqrt(vectors.shape[1]) + self.bias
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +120,7 @@ def _slices(offsets: NDArray[np.int64]) -> Iterator[slice]:
 
 @torch.no_grad()
 def embed_all(encoder: Encoder, rows: Rows, offsets: NDArray[np.int64], device: torch.device) -> Tensor:
-    """z of every node from all its neighbours, layer by layer, some rows at a time.
+    """The vector z of every node from all its neighbours, layer by layer, some rows at a time.
 
     Args:
         rows: the adjacency of a run of rows, its columns all nodes.
@@ -126,7 +129,7 @@ def embed_all(encoder: Encoder, rows: Rows, offsets: NDArray[np.int64], device: 
         returns: (N, d).
     """
     encoder.eval()
-    x = encoder.inputs(slice(None))
+    x: Tensor = encoder.inputs(slice(None))
     for i, layer in enumerate(encoder.layers):
         x = torch.cat([layer(x, rows(run).to(device)) for run in _slices(offsets)])
         x = functional.relu(x) if i + 1 < len(encoder.layers) else x

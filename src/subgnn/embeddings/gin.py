@@ -109,7 +109,7 @@ class GINSampler:
         )
 
     def _weights(self, rows: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[np.float32]:
-        """degree / sample size / degree^damping, for every entry."""
+        """For every entry: degree / sample size / degree^damping."""
         taken = np.diff(offsets)
         degrees = np.maximum(self.degrees[rows], 1)
         weights = degrees ** (1 - self.settings.damping) / np.maximum(taken, 1)

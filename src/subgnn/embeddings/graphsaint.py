@@ -130,4 +130,4 @@ def _balanced(weights: NDArray[Any]) -> NDArray[np.float32]:
     if not len(weights):
         return np.empty(0, np.float32)
     relative = np.minimum(weights / weights.mean(), _LARGEST_WEIGHT)
-    return (relative / relative.mean()).astype(np.float32)
+    return np.asarray(relative / relative.mean(), np.float32)

@@ -1,8 +1,8 @@
-r"""Node embeddings by link prediction: one loop for GIN and GraphSAINT, on a CPU or a GPU.
+"""Node embeddings by link prediction: one loop for GIN and GraphSAINT, on a CPU or a GPU.
 
-Vectors z are learned so that \sigma(z_u . z_v / sqrt(d) + b) tells edges from other pairs (binary cross entropy). A part of the
-edges is held out, of the examples and of message passing, in both directions; after every epoch z of all nodes is
-computed from all neighbours, and the epoch with the best AUROC on held-out edges against as many non-edges is kept.
+Vectors z are learned so that sigma(z_u . z_v / sqrt(d) + b) tells edges from other pairs (binary cross entropy). A part
+of the edges is held out, of the examples and of message passing, in both directions; after every epoch z of all nodes
+is computed from all neighbours, and the epoch with the best AUROC on held-out edges against as many non-edges is kept.
 
 *Differs from the paper:* weight decay is decoupled from the gradient (AdamW). A row of the table of node vectors has a
 tiny gradient, as few pairs of a step touch it; a decay added to that gradient would outweigh it and shrink all rows to
@@ -38,7 +38,9 @@ from subgnn.training.checkpoint import load, save
 
 ALGORITHM = 1
 SECONDS_BETWEEN_SAVES = 10.0
-METHODS = {"gin": (gin_encoder, GINSampler), "graphsaint": (gcn_encoder, GraphSAINTSampler)}
+Sampler = GINSampler | GraphSAINTSampler
+Makers = tuple[Callable[..., Encoder], Callable[..., Sampler]]
+METHODS: dict[str, Makers] = {"gin": (gin_encoder, GINSampler), "graphsaint": (gcn_encoder, GraphSAINTSampler)}
 OnEpoch = Callable[[dict[str, Any]], None]
 
 
@@ -139,7 +141,9 @@ def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:
     """Refuse what no pretraining can be made of."""
     if method not in METHODS:
         raise UserError(f"unknown method '{method}'", where="pretrain", hint=choices(method, METHODS))
-    positive = {name: getattr(settings, name) for name in ("hidden", "layers", "batch_size", "epochs", "steps", "roots")}
+    positive = {
+        name: getattr(settings, name) for name in ("hidden", "layers", "batch_size", "epochs", "steps", "roots")
+    }
     for name, value in {"embeddings.dim": dim, **{f"pretrain.{name}": n for name, n in positive.items()}}.items():
         if value < 1:
             raise UserError(f"{name} is {value}", where="pretrain", hint="accepted: a whole number from 1")
@@ -160,7 +164,7 @@ def _read_state(state: Path, owner: dict[str, Any]) -> dict[str, Any]:
 
 def _fit(
     encoder: Encoder,
-    sampler: GINSampler | GraphSAINTSampler,
+    sampler: Sampler,
     split: EdgeSplit,
     settings: PretrainSettings,
     fabric: Fabric,
@@ -200,7 +204,7 @@ def _fit(
 def _train_epoch(
     wrapped: Any,
     encoder: Encoder,
-    sampler: GINSampler | GraphSAINTSampler,
+    sampler: Sampler,
     optimizer: Any,
     settings: PretrainSettings,
     epoch: int,

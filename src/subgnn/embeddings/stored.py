@@ -1,9 +1,9 @@
 """Files of node embeddings: our own, by safetensors; NumPy's; and the text that word2vec and its kin write.
 
-``.safetensors``   one array ``vectors`` (N x dim, float32); graph hash, settings and a checksum in the metadata
-``.npy``           one row a node, in the order of ids
-``.txt`` ``.vec`` ``.emb`` ``.w2v``, also with ``.gz``: a node a line, by name or id, and its numbers; a first line with two
-numbers, as word2vec writes it, is passed over
+``.safetensors``                one array ``vectors`` (N x dim, float32); graph hash, settings, checksum as metadata
+``.npy``                        one row a node, in the order of ids
+``.txt .vec .emb .w2v [.gz]``   a node a line, by name or id, and its numbers; a first line of two numbers, as word2vec
+                                writes it, is passed over, and so are words that are no nodes
 """
 
 from __future__ import annotations
@@ -111,7 +111,9 @@ def read_vectors(path: Path, graph: Graph) -> NDArray[np.float32]:
     else:
         accepted = ", ".join((".safetensors", ".npy", *_TEXT))
         raise DataError(
-            f"unknown kind of embeddings '{path}'", where="embeddings.source", hint=f"random, gin, graphsaint, {accepted}"
+            f"unknown kind of embeddings '{path}'",
+            where="embeddings.source",
+            hint=f"random, gin, graphsaint, {accepted}",
         )
     if len(vectors) != graph.num_nodes:
         what = f"{len(vectors):,} rows, but the graph has {graph.num_nodes:,} nodes"
