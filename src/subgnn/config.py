@@ -90,7 +90,8 @@ class PretrainSettings:
 
     seed is apart from the run's, so that runs of many seeds share one pretraining. An epoch is a number of steps;
     batch_size edges and as many non-edges make a step. patience is in epochs, 0 to never stop early. fraction of the
-    neighbours and damping are GIN's; roots and walk_length GraphSAINT's. val_fraction of the edges are held out.
+    neighbours and damping are GIN's; roots and walk_length GraphSAINT's. val_fraction of the edges are held out. Of the
+    non-edges, the part matched joins nodes drawn by degree, as the ends of edges are; the rest joins uniform ones.
     """
 
     seed: int = 0
@@ -104,6 +105,7 @@ class PretrainSettings:
     steps: int = 20
     patience: int = 5
     val_fraction: float = 0.05
+    matched: float = 0.5
     fraction: float = 0.5
     damping: float = 0.5
     roots: int = 2000

@@ -29,6 +29,7 @@ def test_pretrain_then_train(folder, method):
         "method",
         "dim",
         "val_auroc",
+        "val_matched_auroc",
         "epochs",
         "selected_epoch",
         "seconds",

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import roc_auc_score
 
 from subgnn import Graph
 from subgnn.embeddings import pretrain as module
@@ -38,7 +39,8 @@ def untrained_auroc(graph, method, settings):
     make_encoder, make_sampler = METHODS[method]
     torch.manual_seed(0)
     encoder = make_encoder(graph.num_nodes, DIM, settings)
-    return link_auroc(embed_all(encoder, make_sampler(split, settings).rows, split.offsets, CPU), split)
+    vectors = embed_all(encoder, make_sampler(split, settings).rows, split.offsets, CPU)
+    return link_auroc(vectors, split.val, split.val_non_edges)
 
 
 @BOTH
@@ -48,9 +50,11 @@ def test_it_learns_blocks_that_random_vectors_do_not_tell(method):
     assert found.val_auroc > 0.9
     assert found.vectors.shape == (graph.num_nodes, DIM)
     split = split_edges(graph, val_fraction=settings.val_fraction, seed=settings.seed)
-    assert link_auroc(torch.from_numpy(found.vectors), split) == pytest.approx(found.val_auroc)
+    vectors = torch.from_numpy(found.vectors)
+    assert link_auroc(vectors, split.val, split.val_non_edges) == pytest.approx(found.val_auroc)
+    assert link_auroc(vectors, split.val, split.val_matched) == pytest.approx(found.val_matched_auroc)
     random = torch.randn(graph.num_nodes, DIM, generator=torch.Generator().manual_seed(0))
-    assert link_auroc(random, split) < 0.65
+    assert link_auroc(random, split.val, split.val_non_edges) < 0.65
     assert untrained_auroc(graph, method, settings) < found.val_auroc - 0.05
 
 
@@ -91,9 +95,28 @@ def test_the_split_is_a_partition_of_the_edges():
     assert not train & val
     assert len(val) == round(0.2 * len(whole))
     assert neighbors_in(split) == train | {(v, u) for u, v in train}
-    others = set(zip(*split.val_non_edges.tolist(), strict=True))
-    assert not others & (whole | {(v, u) for u, v in whole})
-    assert split.val_non_edges.shape == split.val.shape
+    for pairs in (split.val_non_edges, split.val_matched):
+        assert pairs.shape == split.val.shape
+        assert not set(zip(*pairs.tolist(), strict=True)) & (whole | {(v, u) for u, v in whole})
+
+
+def test_matched_non_edges_have_the_degrees_of_edges():
+    star = [(0, v) for v in range(1, 40)] + [(v, v + 1) for v in range(40, 79)]
+    graph = Graph.from_edges(*zip(*star, strict=True))
+    split = split_edges(graph, val_fraction=0.9, seed=0)
+    degrees = np.diff(graph.offsets)
+    assert degrees[split.val].mean() > 5 * degrees[split.val_non_edges].mean() > 0
+    assert degrees[split.val_matched].mean() > 2 * degrees[split.val_non_edges].mean()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_auroc_is_that_of_sklearn_whatever_the_scale(scale):
+    rng = np.random.default_rng(0)
+    vectors = (scale * rng.integers(-2, 3, (30, 3))).astype(np.float32)
+    edges, others = rng.integers(0, 30, (2, 2, 50)).astype(np.int32)
+    scores = [(vectors[p[0]] * vectors[p[1]]).sum(axis=1) for p in (edges, others)]
+    expected = roc_auc_score([1] * 50 + [0] * 50, np.concatenate(scores))
+    assert link_auroc(torch.from_numpy(vectors), edges, others) == pytest.approx(expected)
 
 
 @BOTH
@@ -202,6 +225,7 @@ def test_samples_of_walks_are_weighted_to_the_sum_over_the_whole_graph():
         ({"fraction": 1.5}, "pretrain.fraction is 1.5"),
         ({"dropout": 1.0}, "pretrain.dropout is 1.0"),
         ({"val_fraction": 0.0}, "pretrain.val_fraction is 0.0"),
+        ({"matched": 1.5}, "pretrain.matched is 1.5"),
         ({"steps": 0}, "pretrain.steps is 0"),
     ],
 )

@@ -97,6 +97,7 @@ def pretrain_nodes(
         "method": method.value,
         "dim": dim,
         "val_auroc": found.val_auroc,
+        "val_matched_auroc": found.val_matched_auroc,
         "epochs": found.epochs,
         "selected_epoch": found.selected_epoch,
         "seconds": found.seconds,
@@ -109,10 +110,11 @@ def pretrain_nodes(
         return
     row = (
         f"{found.val_auroc:.3f}",
+        f"{found.val_matched_auroc:.3f}",
         f"{found.selected_epoch} of {found.epochs}",
         f"{found.seconds:.0f}",
         f"{results['peak_memory_mb']:.0f}",
     )
     title = f"{out}: {graph.num_nodes:,} vectors of {dim} numbers, {method.value}"
-    print_table(title, ("val auroc", "selected epoch", "seconds", "peak memory, MB"), [row])
+    print_table(title, ("val auroc", "the same, ends by degree", "selected epoch", "seconds", "peak memory, MB"), [row])
     print_line(f"next: subgnn train {path} --set embeddings.source={out} --set embeddings.dim={dim} --out RUN")

@@ -33,6 +33,7 @@ def about(found: Pretrained) -> dict[str, Any]:
         "method": found.method,
         "settings": asdict(found.settings),
         "val_auroc": found.val_auroc,
+        "val_matched_auroc": found.val_matched_auroc,
         "epochs": found.epochs,
         "selected_epoch": found.selected_epoch,
         "seconds": found.seconds,

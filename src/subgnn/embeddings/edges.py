@@ -19,10 +19,11 @@ class EdgeSplit:
     """A graph cut for link prediction.
 
     offsets and neighbors are the message-passing graph: the training edges, each in both directions. A held-out edge is
-    in neither, and it is no training example; val_non_edges are as many pairs that no edge of the whole graph joins.
+    in neither, and it is no training example; val_non_edges are as many pairs that no edge of the whole graph joins,
+    uniform ones, and val_matched others, of nodes drawn by degree: degrees alone tell the first from edges, not these.
 
     Shapes:
-        train: (2, n). val, val_non_edges: (2, m). All int32.
+        train: (2, n). val, val_non_edges, val_matched: (2, m). All int32.
     """
 
     offsets: NDArray[np.int64]
@@ -30,6 +31,7 @@ class EdgeSplit:
     train: NDArray[np.int32]
     val: NDArray[np.int32]
     val_non_edges: NDArray[np.int32]
+    val_matched: NDArray[np.int32]
 
     @property
     def csr(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -57,8 +59,9 @@ def split_edges(graph: Graph, *, val_fraction: float, seed: int) -> EdgeSplit:
     val, train = edges[:, order[:held_out]], edges[:, np.sort(order[held_out:])]
     everyone = np.arange(graph.num_nodes, dtype=np.int32)
     pairs = sample_non_edges(*graph.csr, everyone, pairs=held_out, key=stream_key(seed, "pretrain/val"))
+    matched = sample_non_edges(*graph.csr, graph.neighbors, pairs=held_out, key=stream_key(seed, "pretrain/matched"))
     if not pairs.shape[1]:
         what = "hardly two nodes without an edge between them"
         raise DataError(what, where="pretrain", hint="link prediction has nothing to tell apart in a complete graph")
     offsets, neighbors, _, _ = undirected_csr(train[0], train[1], graph.num_nodes)
-    return EdgeSplit(offsets, neighbors, train, val, pairs)
+    return EdgeSplit(offsets, neighbors, train, val, pairs, graph.neighbors[matched])

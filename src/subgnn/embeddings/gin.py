@@ -80,8 +80,7 @@ class GINSampler:
         settings, seed = self.settings, self.settings.seed
         chosen = stream(seed, f"pretrain/edges/{step}").integers(self.split.train.shape[1], size=settings.batch_size)
         edges = self.split.train[:, chosen]
-        key = stream_key(seed, f"pretrain/non-edges/{step}")
-        others = sample_non_edges(*self.split.csr, self.everyone, pairs=settings.batch_size, key=key)
+        others = self._non_edges(step)
         pairs = np.concatenate([edges, others], axis=1)
         ends, places = np.unique(pairs, return_inverse=True)
         adjacencies: list[Adjacency] = []
@@ -98,6 +97,14 @@ class GINSampler:
             targets=torch.cat([torch.ones(edges.shape[1]), torch.zeros(others.shape[1])]),
             weights=torch.ones(pairs.shape[1]),
         )
+
+    def _non_edges(self, step: int) -> NDArray[np.int32]:
+        csr, settings = self.split.csr, self.settings
+        count = round(settings.matched * settings.batch_size)
+        keys = [stream_key(settings.seed, f"pretrain/{kind}/{step}") for kind in ("non-edges", "matched")]
+        uniform = sample_non_edges(*csr, self.everyone, pairs=settings.batch_size - count, key=keys[0])
+        matched = self.split.neighbors[sample_non_edges(*csr, self.split.neighbors, pairs=count, key=keys[1])]
+        return np.concatenate([uniform, matched], axis=1)
 
     def _adjacency(self, block: Block, rows: NDArray[np.int32]) -> Adjacency:
         return Adjacency.of(

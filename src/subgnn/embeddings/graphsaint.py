@@ -10,7 +10,8 @@ weighted so that their expectations are those of the whole graph:
 with p_uu = p_u for the loop that GCN adds (Kipf and Welling, 2017), and degrees d in the whole graph.
 
 *Differs from GraphSAINT:* the task is link prediction, so losses are weighted by edges. A pair that is no edge counts
-1 / (p_u p_v). Each sample adds itself to the counts it is weighted by, so nothing is divided by 0.
+1 / (p_u p_v) where its ends are uniform, 1 where they are drawn by degree. Each sample adds itself to the counts it is
+weighted by, so nothing is divided by 0.
 """
 
 from __future__ import annotations
@@ -97,11 +98,12 @@ class GraphSAINTSampler:
         rng = stream(seed, f"pretrain/edges/{step}")
         chosen = rng.integers(len(entries), size=settings.batch_size if len(entries) else 0)
         edges = np.stack([tails[chosen], block.columns[chosen]])
-        key = stream_key(seed, f"pretrain/non-edges/{step}")
-        others = sample_non_edges(*self.split.csr, block.nodes, pairs=settings.batch_size, key=key)
+        uniform, matched = self._non_edges(block, step)
+        others = np.concatenate([uniform, matched], axis=1)
         weights = [
             _balanced(1 / self.edge_counts[entries[chosen]]),
-            _balanced(1 / (counts[others[0]] * counts[others[1]].astype(np.float64))),
+            _balanced(1 / (counts[uniform[0]] * counts[uniform[1]].astype(np.float64))),
+            np.ones(matched.shape[1], np.float32),
         ]
         return Batch(
             nodes=torch.from_numpy(block.nodes.astype(np.int64)),
@@ -110,6 +112,15 @@ class GraphSAINTSampler:
             targets=torch.cat([torch.ones(edges.shape[1]), torch.zeros(others.shape[1])]),
             weights=torch.from_numpy(np.concatenate(weights)),
         )
+
+    def _non_edges(self, block: Block, step: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Pairs of uniform nodes of the sample, and of nodes drawn by their degree in it."""
+        csr, settings = self.split.csr, self.settings
+        count = round(settings.matched * settings.batch_size)
+        keys = [stream_key(settings.seed, f"pretrain/{kind}/{step}") for kind in ("non-edges", "matched")]
+        uniform = sample_non_edges(*csr, block.nodes, pairs=settings.batch_size - count, key=keys[0])
+        ends = block.nodes[block.columns]
+        return uniform, block.columns[sample_non_edges(*csr, ends, pairs=count, key=keys[1])]
 
     def _adjacency(self, block: Block, entries: NDArray[np.int64], tails: NDArray[np.int32]) -> Adjacency:
         """GCN's weights, each over the probability that a sample with the node has the edge too."""

@@ -171,8 +171,10 @@ def _draw_non_edges(offsets: Array, neighbors: Array, nodes: Array, keys: Array,
 def sample_non_edges(offsets: Array, neighbors: Array, nodes: Array, *, pairs: int, key: int) -> Array:
     """Uniform ordered pairs of different nodes that no edge joins, with replacement.
 
+    With the neighbours of a graph for nodes, ends are drawn by degree, as those of its edges are.
+
     Args:
-        nodes: what the pairs are drawn from, each once.
+        nodes: what the pairs are drawn from; a node that stands there twice is drawn twice as often.
         pairs: how many; fewer come back where nearly all pairs are edges.
 
     Shapes:
