@@ -139,15 +139,21 @@ def touched_nodes(draws: Sequence[Prepared]) -> NDArray[np.int32]:
     return np.unique(np.concatenate([prepared.touched() for prepared in draws]))
 
 
-def build_model(checkpoint: Checkpoint, graph: Graph, table: NDArray[np.int32]) -> SubGNN:
+def build_model(
+    checkpoint: Checkpoint, graph: Graph, table: NDArray[np.int32], *, vectors: NDArray[np.float32] | None = None
+) -> SubGNN:
     """The network of a checkpoint over a table of nodes; a fresh one where the checkpoint has no weights yet.
 
     Nodes the checkpoint has no vector for have the one they would have started from.
+
+    Args:
+        vectors: embeddings of all nodes (N, d), unless they are random.
     """
     recipe, standards, weights = checkpoint.recipe, checkpoint.standards, checkpoint.weights
     rows = None
     if recipe.embeddings.features != "instead":
-        rows = node_vectors(recipe.embeddings, table, num_nodes=graph.num_nodes, seed=checkpoint.seed)
+        seed = checkpoint.seed
+        rows = node_vectors(recipe.embeddings, table, num_nodes=graph.num_nodes, seed=seed, table=vectors)
         if weights:
             rows[np.searchsorted(table, checkpoint.table_nodes)] = weights["table"].numpy()
     model = SubGNN(

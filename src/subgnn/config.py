@@ -83,7 +83,8 @@ class PrepareSettings:
 class EmbeddingSettings:
     """Where node embeddings come from.
 
-    source is ``random``, vectors of standard deviation scale, or a file (.npy); trainable ones are fine-tuned.
+    source is ``random``, vectors of standard deviation scale; ``gin`` or ``graphsaint``, pretrained on link prediction
+    ([pretrain]) and brought to that same deviation; or a file, taken as it is. Trainable ones are fine-tuned.
     features says whether the graph's node features, standardised and through a learned linear map to dim numbers, are
     added to the embeddings (beside) or stand in their place (instead).
     """
@@ -93,6 +94,35 @@ class EmbeddingSettings:
     scale: float = 0.1
     trainable: bool = True
     features: Literal["none", "beside", "instead"] = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class PretrainSettings:
+    """Node embeddings by link prediction (paper, appendix on pretraining); their width is embeddings.dim.
+
+    seed is apart from the run's, so that runs of many seeds share one pretraining. An epoch is a number of steps;
+    batch_size edges and as many non-edges make a step. patience is in epochs, 0 to never stop early. fraction of the
+    neighbours and damping are GIN's; roots and walk_length GraphSAINT's. val_fraction of the edges are held out. Of the
+    non-edges, the part matched joins nodes drawn by degree, as the ends of edges are; the rest joins uniform ones.
+    """
+
+    seed: int = 0
+    hidden: int = 128
+    layers: int = 2
+    dropout: float = 0.4
+    lr: float = 5e-3
+    weight_decay: float = 0.0
+    batch_size: int = 16384
+    epochs: int = 40
+    steps: int = 20
+    patience: int = 5
+    val_fraction: float = 0.05
+    matched: float = 0.5
+    fraction: float = 0.5
+    damping: float = 0.5
+    roots: int = 2000
+    walk_length: int = 16
+    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +211,7 @@ class Recipe:
     channels: tuple[ChannelSettings, ...] = ()
     prepare: PrepareSettings = field(default_factory=PrepareSettings)
     embeddings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    pretrain: PretrainSettings = field(default_factory=PretrainSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
     baseline: BaselineSettings = field(default_factory=BaselineSettings)

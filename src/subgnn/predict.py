@@ -9,8 +9,9 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.assemble import build_inputs, build_model, measure_draws, touched_nodes
-from subgnn.baselines import Answers
+from subgnn.baselines import Answers, uses_embeddings
 from subgnn.data.graph import Graph
+from subgnn.embeddings.of_run import kept_vectors
 from subgnn.errors import DataError
 from subgnn.nn import SubGNN
 from subgnn.ragged import Ragged
@@ -28,13 +29,16 @@ class Predictor:
     """
 
     def __init__(self, checkpoint: Checkpoint | Path, graph: Graph, *, device: torch.device | str = "cpu") -> None:
+        run = checkpoint.parent if isinstance(checkpoint, Path) else Path()
         self.checkpoint = load_checkpoint(checkpoint) if isinstance(checkpoint, Path) else checkpoint
         if graph.content_hash != self.checkpoint.graph_hash:
             what = f"the graph is another one ({graph.content_hash[:12]}, not {self.checkpoint.graph_hash[:12]})"
             raise DataError(what, where="graph", hint="give the graph the run was trained on")
         self.graph, self.device = graph, torch.device(device)
+        uses = uses_embeddings(self.checkpoint.recipe)
+        self.vectors = kept_vectors(run, self.checkpoint.recipe, graph, self.checkpoint.vectors_hash) if uses else None
         baseline = self.checkpoint.recipe.method != "subgnn"
-        self._answers = Answers(self.checkpoint, graph, self.device) if baseline else None
+        self._answers = Answers(self.checkpoint, graph, self.device, self.vectors) if baseline else None
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """Logits; values for regression. Where the recipe asks for an ensemble, the mean over all draws of anchors.
@@ -67,7 +71,7 @@ class Predictor:
         return None if self._answers is not None else self._model(self.checkpoint.table_nodes)
 
     def _model(self, table: NDArray[np.int32]) -> SubGNN:
-        return build_model(self.checkpoint, self.graph, table).to(self.device).eval()
+        return build_model(self.checkpoint, self.graph, table, vectors=self.vectors).to(self.device).eval()
 
     @torch.no_grad()
     def _ask(self, subgraphs: Ragged, method: str, *, draws: int) -> NDArray[np.float32]:

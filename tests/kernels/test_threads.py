@@ -14,6 +14,7 @@ from subgnn import kernels
 from subgnn.kernels.members import sample_members
 from subgnn.kernels.normal import normal_rows
 from subgnn.kernels.reduce import reduce_table
+from subgnn.kernels.sampling import induced_block, sample_neighbors, sample_non_edges, walk_nodes
 from tests.kernels.graphs import SmallGraph, ragged
 
 N = 500
@@ -41,6 +42,10 @@ CALLS: dict[str, Callable[[], Any]] = {
     "sample_borders": lambda: kernels.sample_borders(*CSR, ROWS, hops=2, draws=40, key=KEY),
     "sample_borders, own keys": lambda: kernels.sample_borders(*CSR, ROWS, hops=1, draws=40, key=KEYS),
     "normal_rows": lambda: normal_rows(KEY, SOURCES, 7),
+    "sample_neighbors": lambda: sample_neighbors(*CSR, np.arange(N), fraction=0.3, key=KEY),
+    "walk_nodes": lambda: walk_nodes(*CSR, roots=200, length=3, key=KEY),
+    "induced_block": lambda: induced_block(*CSR, SETS[0]),
+    "sample_non_edges": lambda: sample_non_edges(*CSR, np.arange(N), pairs=2000, key=KEY),
     "sample_members": lambda: sample_members(ROWS, draws=40, key=KEY),
     "reduce_table": lambda: reduce_table(
         kernels.hop_distances(*CSR, SOURCES).T, ROWS.values, ROWS.offsets, nearest=False

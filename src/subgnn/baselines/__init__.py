@@ -49,17 +49,26 @@ from subgnn.training.candidates import Candidate
 from subgnn.training.checkpoint import Checkpoint
 from subgnn.training.loop import Source, State
 
+Vectors = NDArray[np.float32] | None
+
 
 class Begin(Protocol):
     """What a method knows before training; it may look at all node sets, and at labels of the training split alone."""
 
     def __call__(
-        self, graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, *, seed: int, device: torch.device
+        self,
+        graph: Graph,
+        subgraphs: SubgraphSet,
+        recipe: Recipe,
+        *,
+        seed: int,
+        device: torch.device,
+        vectors: Vectors,
     ) -> State:
         """Tensors by name, as the module's ``state_dict`` will name them."""
 
 
-def _as_it_is(checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Checkpoint:
+def _as_it_is(checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: Vectors) -> Checkpoint:
     return checkpoint
 
 
@@ -75,8 +84,9 @@ class Method:
     inputs: Callable[[Checkpoint, Graph, Ragged], Source]
     module: Callable[[Checkpoint], nn.Module]
     candidates: Callable[[Recipe], dict[str, Recipe]]
-    cover: Callable[[Checkpoint, Graph, Ragged], Checkpoint] = _as_it_is
+    cover: Callable[[Checkpoint, Graph, Ragged, Vectors], Checkpoint] = _as_it_is
     needs_edges: bool = True
+    uses_embeddings: bool = False
 
 
 def both_embeddings(recipe: Recipe) -> dict[str, Recipe]:
@@ -94,7 +104,15 @@ _SUB2VEC = Method(sub2vec.begin, known_subgraphs.inputs, known_subgraphs.module,
 _BAG = Method(bag.begin, bag.inputs, bag.module, bag.candidates, needs_edges=False)
 
 METHODS: dict[str, Method] = {
-    "avg": Method(node_table.begin, avg.inputs, avg.module, both_embeddings, cover=node_table.cover, needs_edges=False),
+    "avg": Method(
+        node_table.begin,
+        avg.inputs,
+        avg.module,
+        both_embeddings,
+        cover=node_table.cover,
+        needs_edges=False,
+        uses_embeddings=True,
+    ),
     "mn-gin": _META_NODE,
     "mn-gat": _META_NODE,
     "s2v-n": _SUB2VEC,
@@ -106,6 +124,7 @@ METHODS: dict[str, Method] = {
         graph_classification.module,
         both_embeddings,
         cover=node_table.cover,
+        uses_embeddings=True,
     ),
     "topology": Method(topology.begin, topology.inputs, topology.module, topology.candidates),
     "bag": _BAG,
@@ -113,10 +132,27 @@ METHODS: dict[str, Method] = {
 }
 
 
+def uses_embeddings(recipe: Recipe) -> bool:
+    """Whether a recipe's method starts from node embeddings."""
+    if recipe.method == "subgnn":
+        return recipe.embeddings.features != "instead"
+    return METHODS[recipe.method].uses_embeddings
+
+
 def set_up(
-    graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, *, seed: int, device: torch.device
+    graph: Graph,
+    subgraphs: SubgraphSet,
+    recipe: Recipe,
+    *,
+    seed: int,
+    device: torch.device,
+    vectors: Vectors = None,
 ) -> tuple[list[Candidate], Source]:
-    """The candidates of a recipe, unfitted, and the subgraphs as they take them."""
+    """The candidates of a recipe, unfitted, and the subgraphs as they take them.
+
+    Args:
+        vectors: embeddings of all nodes (N, d), for methods that use them, unless they are random.
+    """
     method = METHODS[recipe.method]
     if subgraphs.targets is None:
         raise DataError("the subgraphs have no labels", where="train", hint="give each one a label")
@@ -134,7 +170,7 @@ def set_up(
         graph_hash=graph.content_hash,
         table_nodes=np.empty(0, np.int32),
         shared=[],
-        weights=method.begin(graph, subgraphs, recipe, seed=seed, device=device),
+        weights=method.begin(graph, subgraphs, recipe, seed=seed, device=device, vectors=vectors),
         standards=standards,
     )
     candidates = []
@@ -149,8 +185,8 @@ def set_up(
 class Answers:
     """A fitted baseline, asked about subgraphs; the network is built once, and again only for nodes it has not met."""
 
-    def __init__(self, checkpoint: Checkpoint, graph: Graph, device: torch.device) -> None:
-        self.checkpoint, self.graph, self.device = checkpoint, graph, device
+    def __init__(self, checkpoint: Checkpoint, graph: Graph, device: torch.device, vectors: Vectors = None) -> None:
+        self.checkpoint, self.graph, self.device, self.vectors = checkpoint, graph, device, vectors
         self.method = METHODS[checkpoint.recipe.method]
         self._built = self._build(checkpoint)
 
@@ -162,7 +198,7 @@ class Answers:
     @torch.no_grad()
     def ask(self, subgraphs: Ragged, what: str) -> NDArray[np.float32]:
         """``forward`` or ``embed`` of every subgraph."""
-        covering = self.method.cover(self.checkpoint, self.graph, subgraphs)
+        covering = self.method.cover(self.checkpoint, self.graph, subgraphs, self.vectors)
         model: Any = self._built if covering is self.checkpoint else self._build(covering)
         inputs = self.method.inputs(covering, self.graph, subgraphs).to(self.device)
         answer: torch.Tensor = getattr(model, what)(inputs.batch(np.arange(len(subgraphs))))

@@ -170,7 +170,15 @@ class LinearBag(nn.Module):
         return self.embed(batch)
 
 
-def begin(graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, *, seed: int, device: torch.device) -> State:
+def begin(
+    graph: Graph,
+    subgraphs: SubgraphSet,
+    recipe: Recipe,
+    *,
+    seed: int,
+    device: torch.device,
+    vectors: NDArray[np.float32] | None = None,
+) -> State:
     """``columns``: those of the features that some training subgraph has a value in."""
     own = np.unique(subgraphs.nodes.take(subgraphs.indices("train")).values).astype(np.int64)
     columns = [own]

@@ -33,10 +33,18 @@ def with_meta_nodes(graph: Graph, nodes: Ragged) -> tuple[NDArray[np.int64], NDA
     return np.concatenate([tails, metas]).astype(np.int64), np.concatenate([heads, nodes.values]).astype(np.int64)
 
 
-def begin(graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, *, seed: int, device: torch.device) -> State:
+def begin(
+    graph: Graph,
+    subgraphs: SubgraphSet,
+    recipe: Recipe,
+    *,
+    seed: int,
+    device: torch.device,
+    vectors: NDArray[np.float32] | None = None,
+) -> State:
     """Embed the graph and its meta nodes, and keep the vectors of the meta nodes."""
     nodes = distinct(subgraphs.nodes)
-    vectors = link_vectors(
+    embedded = link_vectors(
         *with_meta_nodes(graph, nodes),
         graph.num_nodes + len(nodes),
         dim=recipe.embeddings.dim,
@@ -45,4 +53,4 @@ def begin(graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, *, seed: int, de
         key=stream_key(seed, "baselines/links"),
         device=device,
     )
-    return state(nodes, vectors[graph.num_nodes :].numpy())
+    return state(nodes, embedded[graph.num_nodes :].numpy())

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from subgnn.config import Recipe
 from subgnn.data.graph import Graph
@@ -16,21 +17,29 @@ from subgnn.training.checkpoint import Checkpoint
 from subgnn.training.loop import State
 
 
-def begin(graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, *, seed: int, device: torch.device) -> State:
+def begin(
+    graph: Graph,
+    subgraphs: SubgraphSet,
+    recipe: Recipe,
+    *,
+    seed: int,
+    device: torch.device,
+    vectors: NDArray[np.float32] | None = None,
+) -> State:
     """``nodes``, sorted, and ``table``, their embeddings."""
     nodes = np.unique(subgraphs.nodes.values)
-    table = node_vectors(recipe.embeddings, nodes, num_nodes=graph.num_nodes, seed=seed)
+    table = node_vectors(recipe.embeddings, nodes, num_nodes=graph.num_nodes, seed=seed, table=vectors)
     return {"nodes": torch.from_numpy(nodes), "table": torch.from_numpy(table)}
 
 
-def cover(checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Checkpoint:
+def cover(checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: NDArray[np.float32] | None) -> Checkpoint:
     """The checkpoint with rows for nodes it has not met: the embeddings they had before training."""
     known = checkpoint.weights["nodes"].numpy()
     wanted = np.union1d(known, nodes.values).astype(np.int32)
     if len(wanted) == len(known):
         return checkpoint
     settings = checkpoint.recipe.embeddings
-    table = node_vectors(settings, wanted, num_nodes=graph.num_nodes, seed=checkpoint.seed)
+    table = node_vectors(settings, wanted, num_nodes=graph.num_nodes, seed=checkpoint.seed, table=vectors)
     table[np.searchsorted(wanted, known)] = checkpoint.weights["table"].numpy()
     added = {"nodes": torch.from_numpy(wanted), "table": torch.from_numpy(table)}
     return replace(checkpoint, weights=checkpoint.weights | added)

@@ -33,18 +33,26 @@ _END = -1
 _WINDOW = 5
 
 
-def begin(graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, *, seed: int, device: torch.device) -> State:
+def begin(
+    graph: Graph,
+    subgraphs: SubgraphSet,
+    recipe: Recipe,
+    *,
+    seed: int,
+    device: torch.device,
+    vectors: NDArray[np.float32] | None = None,
+) -> State:
     """Walk, make documents, and let doc2vec make a vector of each subgraph."""
     nodes = distinct(subgraphs.nodes)
     induced = induced_graphs(graph, nodes)
     settings = recipe.baseline
     walks = inside_walks(induced, settings.walks, settings.walk_length, seed=seed)
     words = {"n": nodes.values, "s": degree_bins(induced, settings.bins)}
-    vectors = [
+    parts = [
         document_vectors(documents(walks, words[kind]), recipe.embeddings.dim, settings, seed=seed)
         for kind in recipe.method.removeprefix("s2v-")
     ]
-    return state(nodes, np.concatenate(vectors, axis=1))
+    return state(nodes, np.concatenate(parts, axis=1))
 
 
 def inside_walks(induced: InducedGraphs, walks: int, length: int, *, seed: int) -> NDArray[np.int64]:

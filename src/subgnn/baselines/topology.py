@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from subgnn.baselines import trees
@@ -40,7 +41,15 @@ def candidates(recipe: Recipe) -> dict[str, Recipe]:
     }
 
 
-def begin(graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, *, seed: int, device: torch.device) -> State:
+def begin(
+    graph: Graph,
+    subgraphs: SubgraphSet,
+    recipe: Recipe,
+    *,
+    seed: int,
+    device: torch.device,
+    vectors: NDArray[np.float32] | None = None,
+) -> State:
     """The training table, and the mean and deviation of its columns."""
     train = subgraphs.indices("train")
     table = subgraph_statistics(graph, subgraphs.nodes.take(train))

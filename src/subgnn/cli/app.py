@@ -18,6 +18,7 @@ from subgnn.cli.info import info
 from subgnn.cli.output import print_error, print_line, warnings_as_lines
 from subgnn.cli.predict import embed_subgraphs, predict_subgraphs
 from subgnn.cli.prepare import prepare_dataset
+from subgnn.cli.pretrain import pretrain_nodes
 from subgnn.cli.report import report_run
 from subgnn.cli.train import evaluate_run, train_run
 from subgnn.errors import UserError
@@ -30,6 +31,7 @@ app = typer.Typer(
     help="Learn to predict what a subgraph is: its position, neighbourhood and structure in one large graph.",
 )
 app.command()(info)
+app.command("pretrain")(pretrain_nodes)
 app.command("prepare")(prepare_dataset)
 app.command("train")(train_run)
 app.command("evaluate")(evaluate_run)

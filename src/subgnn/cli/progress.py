@@ -12,15 +12,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 
 class Bar:
-    """One line that follows first what is prepared, then the epochs."""
+    """One line that follows pretraining, where there is any, then what is prepared, then the epochs."""
 
-    def __init__(self, bar: Progress, epochs: int = 0) -> None:
-        self._bar, self._epochs, self._what = bar, epochs, ""
+    def __init__(self, bar: Progress, epochs: int = 0, pretrain_epochs: int = 0) -> None:
+        self._bar, self._epochs, self._pretrain_epochs, self._what = bar, epochs, pretrain_epochs, ""
         self._task: TaskID | None = None
 
     def prepare(self, what: str, done: int, total: int) -> None:
         """Show how far a stage of the preparation has come."""
         self._show(what, done, total, "")
+
+    def pretrain(self, record: dict[str, Any]) -> None:
+        """Show an epoch of pretraining that is done."""
+        state = f"val auroc {record['val_auroc']:.3f}"
+        self._show("pretraining", record["epoch"] + 1, self._pretrain_epochs, state)
 
     def epoch(self, record: dict[str, Any]) -> None:
         """Show an epoch that is done."""
@@ -37,7 +42,7 @@ class Bar:
 
 
 @contextmanager
-def progress_bar(epochs: int = 0) -> Iterator[Bar]:
+def progress_bar(epochs: int = 0, pretrain_epochs: int = 0) -> Iterator[Bar]:
     """A bar; without a terminal, one that shows nothing."""
     columns = (
         TextColumn("{task.description}"),
@@ -48,4 +53,4 @@ def progress_bar(epochs: int = 0) -> Iterator[Bar]:
     )
     hidden = not sys.stderr.isatty()
     with Progress(*columns, console=Console(stderr=True), disable=hidden) as bar:
-        yield Bar(bar, epochs)
+        yield Bar(bar, epochs, pretrain_epochs)

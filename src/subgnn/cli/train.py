@@ -57,7 +57,7 @@ def train_run(
 
     chosen = find_recipe(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
-    with progress_bar(chosen.training.epochs) as bar:
+    with progress_bar(chosen.training.epochs, chosen.pretrain.epochs) as bar:
         results = train(
             dataset,
             chosen,
@@ -69,6 +69,7 @@ def train_run(
             cache=cache,
             on_epoch=bar.epoch,
             on_prepare=bar.prepare,
+            on_pretrain=bar.pretrain,
             tensorboard=tensorboard,
         )
     if json:

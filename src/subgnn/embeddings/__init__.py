@@ -1,45 +1,93 @@
-"""Node embeddings: random ones, or given in a file; rows are read for the nodes that are asked for, never all N."""
+"""Node embeddings: random ones, pretrained ones, or given in a file.
+
+A run takes rows for the nodes it touches (:func:`node_vectors`). Random rows are drawn when they are asked for;
+pretrained and given ones are rows of a table of all N nodes (:func:`source_vectors`), of which a run keeps a copy, so
+that it can be asked about nodes it has not met, also elsewhere (:mod:`subgnn.embeddings.of_run`).
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.config import EmbeddingSettings
+from subgnn.config import EmbeddingSettings, Recipe
+from subgnn.data.graph import Graph
 from subgnn.errors import DataError
 from subgnn.kernels.normal import normal_rows
 from subgnn.rng import stream_key
 
+PRETRAINED = ("gin", "graphsaint")
+
 
 def node_vectors(
-    settings: EmbeddingSettings, nodes: NDArray[np.int32], *, num_nodes: int, seed: int
+    settings: EmbeddingSettings,
+    nodes: NDArray[np.int32],
+    *,
+    num_nodes: int,
+    seed: int,
+    table: NDArray[np.float32] | None = None,
 ) -> NDArray[np.float32]:
     """Embeddings of the given nodes.
 
     Random vectors are a function of the seed and the node, so a node that is first met in prediction has one too.
 
+    Args:
+        table: what :func:`source_vectors` gave; it is needed for all but random embeddings.
+
     Shapes:
-        nodes: (n,). returns: (n, dim) float32.
+        nodes: (n,). table: (num_nodes, dim). returns: (n, dim) float32.
     """
     if settings.source == "random":
         rows = normal_rows(stream_key(seed, "embeddings/random"), nodes, settings.dim)
         return rows * np.float32(settings.scale)
-    return _rows_of_file(Path(settings.source), nodes, num_nodes, settings.dim)
+    if table is None or len(table) != num_nodes:
+        raise DataError(
+            "the table of node embeddings is not there", where=settings.source, hint="pretrain or give the file again"
+        )
+    return np.array(table[nodes], np.float32)
 
 
-def _rows_of_file(path: Path, nodes: NDArray[np.int32], num_nodes: int, dim: int) -> NDArray[np.float32]:
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise DataError("no such file", where=str(path), hint="embeddings are 'random' or an .npy file") from None
-    except (ValueError, OSError, EOFError):
-        raise DataError("this is no .npy array of numbers", where=str(path), hint="write it with numpy.save") from None
-    if array.shape != (num_nodes, dim):
-        what = f"embeddings of shape {array.shape}, but {(num_nodes, dim)} is wanted"
-        raise DataError(what, where=str(path), hint="one row a node; the width is embeddings.dim")
-    rows = np.asarray(array[nodes], np.float32)
-    if not np.isfinite(rows).all():
-        raise DataError("embeddings that are not finite", where=str(path), hint="fill or drop missing values")
-    return rows
+def source_vectors(
+    recipe: Recipe, graph: Graph, *, device: str = "auto", on_epoch: Any = None
+) -> NDArray[np.float32] | None:
+    """The table of all node embeddings that a recipe asks for; None where they are random.
+
+    Pretrained ones come from the cache, or are made and put there, and are brought to a root mean square of
+    ``embeddings.scale``; those of a file are taken as they are.
+
+    Args:
+        graph: undirected.
+        device: where to pretrain.
+        on_epoch: called after every epoch of a pretraining.
+
+    Shapes:
+        returns: (N, dim) float32.
+    """
+    settings = recipe.embeddings
+    if settings.source == "random":
+        return None
+    if settings.source in PRETRAINED:
+        from subgnn.embeddings.cached import pretrained_vectors
+
+        vectors = pretrained_vectors(
+            graph, settings.source, dim=settings.dim, settings=recipe.pretrain, device=device, on_epoch=on_epoch
+        )
+        return scaled(vectors, settings.scale)
+    from pathlib import Path
+
+    from subgnn.embeddings.stored import read_vectors
+
+    vectors = read_vectors(Path(settings.source), graph)
+    if vectors.shape[1] != settings.dim:
+        what = f"embeddings of shape {vectors.shape}, but {(graph.num_nodes, settings.dim)} is wanted"
+        hint = f"the width is embeddings.dim: --set embeddings.dim={vectors.shape[1]}"
+        raise DataError(what, where=settings.source, hint=hint)
+    return vectors
+
+
+def scaled(vectors: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
+    """The same directions, with a root mean square of ``scale`` over all numbers."""
+    size = float(np.sqrt(np.mean(np.square(vectors, dtype=np.float64))))
+    return vectors * np.float32(scale / size) if size > 0 else vectors

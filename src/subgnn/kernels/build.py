@@ -126,7 +126,12 @@ def undirected_csr(tails: Array, heads: Array, num_nodes: int) -> tuple[Array, A
     return (*_mirror(*_drop_repeats(offsets, neighbors, places)), mirrored)
 
 
-def transpose(offsets: Array, neighbors: Array) -> tuple[Array, Array, Array]:
-    """The same edges, read from their heads: sorted rows of in-neighbours, and where each edge stood before."""
+def transpose(offsets: Array, neighbors: Array, num_heads: int | None = None) -> tuple[Array, Array, Array]:
+    """The same edges, read from their heads: sorted rows of in-neighbours, and where each edge stood before.
+
+    Args:
+        num_heads: how many rows the result has, where heads and tails are numbered apart.
+    """
     forward, heads = csr(offsets, neighbors)
-    return _scatter(heads, _expand(forward), frozen(np.arange(len(heads)), np.int64), len(forward) - 1)
+    rows = len(forward) - 1 if num_heads is None else num_heads
+    return _scatter(heads, _expand(forward), frozen(np.arange(len(heads)), np.int64), rows)

@@ -53,7 +53,8 @@ class Checkpoint:
 
     ``standards`` holds what was standardised with: component, subgraph, target and feature, where there are any.
     ``redrawn`` holds the shared anchors of further draws where predictions are means over draws. ``component_keys``
-    are the sorted keys of the components that have a learned offset.
+    are the sorted keys of the components that have a learned offset. ``vectors_hash`` is that of the table of node
+    embeddings the run started from; empty for random ones.
     """
 
     recipe: Recipe
@@ -67,6 +68,7 @@ class Checkpoint:
     standards: dict[str, Standard]
     redrawn: list[list[list[SharedAnchors | None]]] = field(default_factory=list)
     component_keys: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    vectors_hash: str = ""
 
     @property
     def num_outputs(self) -> int:
@@ -130,6 +132,7 @@ def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
                 name: [torch.from_numpy(np.array(s.mean)), torch.from_numpy(np.array(s.deviation))]
                 for name, s in checkpoint.standards.items()
             },
+            "vectors_hash": checkpoint.vectors_hash,
         },
         path,
     )
@@ -150,6 +153,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         component_keys=content["component_keys"].numpy().view(np.uint64),
         weights=content["weights"],
         standards={name: Standard(a.numpy(), b.numpy()) for name, (a, b) in content["standards"].items()},
+        vectors_hash=content["vectors_hash"],
     )
 
 

@@ -18,9 +18,12 @@ from lightning.fabric import Fabric
 from numpy.typing import NDArray
 
 from subgnn.assemble import check_recipe, kept_weights, target_tensor
+from subgnn.baselines import uses_embeddings
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
+from subgnn.embeddings import source_vectors
+from subgnn.embeddings.of_run import keep_vectors
 from subgnn.errors import DataError, DataWarning
 from subgnn.pacing import OnProgress
 from subgnn.predict import Predictor
@@ -51,6 +54,7 @@ def train(
     cache: bool = True,
     on_epoch: Callable[[dict[str, Any]], None] | None = None,
     on_prepare: OnProgress | None = None,
+    on_pretrain: Callable[[dict[str, Any]], None] | None = None,
     tensorboard: bool = False,
     report: bool = True,
 ) -> dict[str, Any]:
@@ -63,6 +67,7 @@ def train(
         cache: look for prepared subgraphs in the cache, and leave them there.
         on_epoch: called with each epoch's record.
         on_prepare: called, before the first epoch, with what is being prepared, the units done and the units in all.
+        on_pretrain: called with each epoch's record of a pretraining, where one is needed.
         tensorboard: write event files for TensorBoard.
         report: write the page of the run.
 
@@ -80,7 +85,12 @@ def train(
             _write_page(dataset, out)
         return read_results(out)
     begin = time.perf_counter()
-    candidates, examples = set_up(dataset, recipe, seed, fabric.device, cache=cache, on_prepare=on_prepare)
+    graph = dataset.graph.undirected()
+    vectors = source_vectors(recipe, graph, device=device, on_epoch=on_pretrain) if uses_embeddings(recipe) else None
+    pretrained_at = time.perf_counter()
+    candidates, examples = set_up(
+        dataset, recipe, seed, fabric.device, vectors=vectors, cache=cache, on_prepare=on_prepare
+    )
     prepared_at = time.perf_counter()
     watch = also_events(on_epoch, out / TENSORBOARD, out / METRICS) if tensorboard else nullcontext(on_epoch)
     with watch as seen:
@@ -90,7 +100,9 @@ def train(
     progress, model, checkpoint = fitted[chosen], candidates[chosen].model, candidates[chosen].checkpoint
     model.to(fabric.device).load_state_dict(progress.best_state)
     redrawn = checkpoint.redrawn if recipe.prepare.ensemble else []
-    kept = replace(checkpoint, weights=kept_weights(progress.best_state), redrawn=redrawn)
+    vectors_hash = keep_vectors(vectors, recipe, graph, out)
+    weights = kept_weights(progress.best_state)
+    kept = replace(checkpoint, weights=weights, redrawn=redrawn, vectors_hash=vectors_hash)
     save_checkpoint(kept, out / CHECKPOINT)
     held_out = dataset.subgraphs.indices("test")
     test = evaluate(model, examples, held_out, recipe.training.batch_size)[1] if len(held_out) else {}
@@ -109,7 +121,8 @@ def train(
         "test": test,
         "published": recipe.published,
         "seconds": {
-            "prepare": prepared_at - begin,
+            "pretrain": pretrained_at - begin,
+            "prepare": prepared_at - pretrained_at,
             "train": trained_at - prepared_at,
             "epoch_median": median(progress.seconds),
         },

@@ -4,6 +4,7 @@ RUN/run.json          results: the keys of ``subgnn train --json``
 RUN/recipe.json       all settings, as they were
 RUN/metrics.jsonl     a line an epoch
 RUN/checkpoint.pt     the selected weights, anchors, class names and the graph's hash
+RUN/embeddings.safetensors   the node embeddings it started from, unless they are random or larger than 256 MB
 RUN/report.html       the page of the run
 RUN/tensorboard/      event files, where they were asked for
 RUN/last.pt           everything ``--resume`` needs; gone when the run is done

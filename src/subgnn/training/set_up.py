@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from subgnn.assemble import (
     build_inputs,
@@ -36,12 +38,14 @@ def set_up(
     seed: int,
     device: torch.device,
     *,
+    vectors: NDArray[np.float32] | None = None,
     cache: bool = True,
     on_prepare: OnProgress | None = None,
 ) -> tuple[Sequence[Candidate], Examples]:
     """Make the models that are to be fitted, and what they learn from.
 
     Args:
+        vectors: embeddings of all nodes (N, d), where the method uses them and they are not random.
         cache, on_prepare: as for :func:`~subgnn.training.run.train`.
     """
     graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
@@ -54,11 +58,11 @@ def set_up(
     redrawn: Sequence[Source] = ()
     if recipe.method == "subgnn":
         model, checkpoint, (first, *redrawn) = set_up_subgnn(
-            graph, subgraphs, recipe, seed, device, cache=cache, on_prepare=on_prepare
+            graph, subgraphs, recipe, seed, device, vectors=vectors, cache=cache, on_prepare=on_prepare
         )
         candidates = [Candidate("", model, checkpoint)]
     else:
-        candidates, first = set_up_baseline(graph, subgraphs, recipe, seed=seed, device=device)
+        candidates, first = set_up_baseline(graph, subgraphs, recipe, seed=seed, device=device, vectors=vectors)
     examples = Examples(
         inputs=first.to(device),
         targets=target_tensor(subgraphs, candidates[0].checkpoint.standards).to(device),
@@ -79,6 +83,7 @@ def set_up_subgnn(
     seed: int,
     device: torch.device,
     *,
+    vectors: NDArray[np.float32] | None = None,
     cache: bool = True,
     on_prepare: OnProgress | None = None,
 ) -> tuple[SubGNN, Checkpoint, list[Inputs]]:
@@ -100,6 +105,6 @@ def set_up_subgnn(
     )
     with torch.random.fork_rng():
         torch.manual_seed(stream_key(seed, "initialisation"))
-        model = build_model(checkpoint, graph, table)
+        model = build_model(checkpoint, graph, table, vectors=vectors)
     inputs = build_inputs(checkpoint, graph, subgraphs.nodes, draws=draws, table=table, device=device)
     return model, checkpoint, inputs

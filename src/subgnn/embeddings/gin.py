@@ -1,0 +1,123 @@
+r"""GIN by link prediction (paper, appendix on pretraining; Xu et al., "How powerful are graph neural networks?", 2019).
+
+.. math:: x'_v = \mathrm{MLP}\big((1 + \epsilon)\, x_v + \sum_{u \in N(v)} x_u\big)
+
+In a step, the sum runs over a uniform sample of a fraction of N(v) and is weighted by degree / sample size, so that its
+expectation is the sum over all neighbours; the final vectors are computed from all of them. A step holds the sampled
+neighbourhoods of the ends of its pairs, a block a layer, and nothing of the rest of the graph.
+
+*Differs from the paper:* the sum is divided by the square root of the degree (``pretrain.damping``; 0 for the plain
+sum). Degrees run from one to thousands, and hubs otherwise leave nothing to tell other nodes apart by.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from subgnn.config import PretrainSettings
+from subgnn.embeddings.adjacency import Adjacency
+from subgnn.embeddings.edges import EdgeSplit
+from subgnn.embeddings.encoder import Batch, Encoder, NodeInputs
+from subgnn.errors import MissingExtra
+from subgnn.kernels.sampling import Block, sample_neighbors, sample_non_edges
+from subgnn.rng import stream, stream_key
+
+
+def gin_encoder(
+    num_nodes: int, dim: int, settings: PretrainSettings, features: NDArray[np.float32] | None = None
+) -> Encoder:
+    """A stack of PyG's GIN layers, each with an MLP of one hidden layer and batch normalisation."""
+    try:
+        from torch_geometric.nn import GINConv
+    except ImportError:
+        raise MissingExtra("torch_geometric", extra="pyg", feature="pretraining") from None
+
+    class Layer(GINConv):  # type: ignore[misc]
+        """GIN on an adjacency in place of a list of edges."""
+
+        def forward(self, x: Tensor, adjacency: Adjacency) -> Any:
+            return super().forward((x, x[adjacency.rows]), adjacency)
+
+        def propagate(self, edge_index: Adjacency, size: Any = None, *, x: tuple[Tensor, Tensor]) -> Tensor:
+            return edge_index @ x[0]
+
+    def mlp(width: int) -> nn.Sequential:
+        return nn.Sequential(
+            nn.Linear(settings.hidden, settings.hidden),
+            nn.BatchNorm1d(settings.hidden),
+            nn.ReLU(),
+            nn.Linear(settings.hidden, width),
+        )
+
+    widths = [settings.hidden] * (settings.layers - 1) + [dim]
+    layers: list[nn.Module] = [Layer(mlp(width), train_eps=True) for width in widths]
+    return Encoder(NodeInputs(num_nodes, settings.hidden, features), layers, settings.dropout)
+
+
+class GINSampler:
+    """Batches of training edges, as many non-edges, and the sampled neighbourhoods of their ends."""
+
+    def __init__(self, split: EdgeSplit, settings: PretrainSettings) -> None:
+        self.split, self.settings = split, settings
+        self.degrees = np.diff(split.offsets)
+        self.everyone = np.arange(len(self.degrees), dtype=np.int32)
+
+    def rows(self, run: slice) -> Adjacency:
+        """All neighbours of a run of nodes."""
+        begin, end = self.split.offsets[run.start], self.split.offsets[run.stop]
+        offsets = self.split.offsets[run.start : run.stop + 1] - begin
+        weights = self._weights(np.arange(run.start, run.stop), offsets)
+        columns = self.split.neighbors[begin:end]
+        return Adjacency.of(offsets, columns, weights, num_columns=len(self.everyone), rows=run, gradient=False)
+
+    def batch(self, step: int) -> Batch:
+        """The batch of a step, a function of the seed and the step alone."""
+        settings, seed = self.settings, self.settings.seed
+        chosen = stream(seed, f"pretrain/edges/{step}").integers(self.split.train.shape[1], size=settings.batch_size)
+        edges = self.split.train[:, chosen]
+        others = self._non_edges(step)
+        pairs = np.concatenate([edges, others], axis=1)
+        ends, places = np.unique(pairs, return_inverse=True)
+        adjacencies: list[Adjacency] = []
+        nodes = ends.astype(np.int32)
+        for layer in reversed(range(settings.layers)):
+            key = stream_key(seed, f"pretrain/neighbors/{step}/{layer}")
+            block = sample_neighbors(*self.split.csr, nodes, fraction=settings.fraction, key=key)
+            adjacencies.insert(0, self._adjacency(block, nodes))
+            nodes = block.nodes
+        return Batch(
+            nodes=torch.from_numpy(nodes.astype(np.int64)),
+            adjacencies=adjacencies,
+            pairs=torch.from_numpy(places.reshape(pairs.shape)),
+            targets=torch.cat([torch.ones(edges.shape[1]), torch.zeros(others.shape[1])]),
+            weights=torch.ones(pairs.shape[1]),
+        )
+
+    def _non_edges(self, step: int) -> NDArray[np.int32]:
+        csr, settings = self.split.csr, self.settings
+        count = round(settings.matched * settings.batch_size)
+        keys = [stream_key(settings.seed, f"pretrain/{kind}/{step}") for kind in ("non-edges", "matched")]
+        uniform = sample_non_edges(*csr, self.everyone, pairs=settings.batch_size - count, key=keys[0])
+        matched = self.split.neighbors[sample_non_edges(*csr, self.split.neighbors, pairs=count, key=keys[1])]
+        return np.concatenate([uniform, matched], axis=1)
+
+    def _adjacency(self, block: Block, rows: NDArray[np.int32]) -> Adjacency:
+        return Adjacency.of(
+            block.offsets,
+            block.columns,
+            self._weights(rows, block.offsets),
+            num_columns=len(block.nodes),
+            rows=slice(0, len(rows)),
+        )
+
+    def _weights(self, rows: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[np.float32]:
+        """For every entry: degree / sample size / degree^damping."""
+        taken = np.diff(offsets)
+        degrees = np.maximum(self.degrees[rows], 1)
+        weights = degrees ** (1 - self.settings.damping) / np.maximum(taken, 1)
+        return np.repeat(weights.astype(np.float32), taken)

@@ -1,0 +1,144 @@
+r"""GCN layers on GraphSAINT's random-walk samples (paper, appendix on pretraining; Zeng et al., "GraphSAINT", 2020).
+
+A step works on the subgraph induced by the nodes of random walks from uniform roots. With p_v and p_uv the
+probabilities that a sample holds a node or an edge, as counted in samples drawn beforehand, messages and losses are
+weighted so that their expectations are those of the whole graph:
+
+.. math:: x'_v = \sum_{u \in N(v) \cup v} \frac{p_v}{p_{uv}} \, \frac{W x_u}{\sqrt{(d_v + 1)(d_u + 1)}},
+          \qquad L = \sum_{uv} \frac{\ell_{uv}}{p_{uv}}
+
+with p_uu = p_u for the loop that GCN adds (Kipf and Welling, 2017), and degrees d in the whole graph.
+
+*Differs from GraphSAINT:* the task is link prediction, so losses are weighted by edges. A pair that is no edge counts
+1 / (p_u p_v) where its ends are uniform, 1 where they are drawn by degree. Each sample adds itself to the counts it is
+weighted by, so nothing is divided by 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from subgnn.config import PretrainSettings
+from subgnn.embeddings.adjacency import Adjacency
+from subgnn.embeddings.edges import EdgeSplit
+from subgnn.embeddings.encoder import Batch, Encoder, NodeInputs
+from subgnn.errors import MissingExtra
+from subgnn.kernels.sampling import Block, induced_block, sample_non_edges, walk_nodes
+from subgnn.rng import stream, stream_key
+
+_SAMPLES_BEFOREHAND = 50
+_LARGEST_WEIGHT = 10.0
+
+
+def gcn_encoder(
+    num_nodes: int, dim: int, settings: PretrainSettings, features: NDArray[np.float32] | None = None
+) -> Encoder:
+    """A stack of PyG's GCN layers; the weights of messages come with the adjacency."""
+    try:
+        from torch_geometric.nn import GCNConv
+    except ImportError:
+        raise MissingExtra("torch_geometric", extra="pyg", feature="pretraining") from None
+
+    class Layer(GCNConv):  # type: ignore[misc]
+        """GCN on an adjacency in place of a list of edges."""
+
+        def propagate(self, edge_index: Adjacency, size: Any = None, *, x: Tensor, edge_weight: None = None) -> Tensor:
+            return edge_index @ x
+
+    widths = [settings.hidden] * (settings.layers - 1) + [dim]
+    layers: list[nn.Module] = [Layer(settings.hidden, width, normalize=False) for width in widths]
+    return Encoder(NodeInputs(num_nodes, settings.hidden, features), layers, settings.dropout)
+
+
+class GraphSAINTSampler:
+    """Random-walk samples of the message-passing graph, with the edges of each as examples."""
+
+    def __init__(self, split: EdgeSplit, settings: PretrainSettings) -> None:
+        self.split, self.settings = split, settings
+        self.roots = np.sqrt(np.diff(split.offsets) + 1).astype(np.float32)
+        self.node_counts = np.ones(len(self.roots), np.int32)
+        self.edge_counts = np.ones(len(split.neighbors), np.int32)
+        for i in range(_SAMPLES_BEFOREHAND):
+            block, entries = self._sample(f"beforehand/{i}")
+            self.node_counts[block.nodes] += 1
+            self.edge_counts[entries] += 1
+
+    def _sample(self, name: str) -> tuple[Block, NDArray[np.int64]]:
+        key = stream_key(self.settings.seed, f"pretrain/walks/{name}")
+        csr = self.split.csr
+        members = walk_nodes(*csr, roots=self.settings.roots, length=self.settings.walk_length, key=key)
+        return induced_block(*csr, members)
+
+    def rows(self, run: slice) -> Adjacency:
+        """All neighbours of a run of nodes, and the nodes themselves."""
+        begin, end = self.split.offsets[run.start], self.split.offsets[run.stop]
+        offsets, columns = self.split.offsets[run.start : run.stop + 1] - begin, self.split.neighbors[begin:end]
+        own = self.roots[run]
+        return Adjacency.of(
+            offsets,
+            columns,
+            1 / (np.repeat(own, np.diff(offsets)) * self.roots[columns]),
+            num_columns=len(self.roots),
+            rows=run,
+            loops=1 / own**2,
+            gradient=False,
+        )
+
+    def batch(self, step: int) -> Batch:
+        """The batch of a step, a function of the seed and the step alone."""
+        settings, seed = self.settings, self.settings.seed
+        block, entries = self._sample(str(step))
+        tails = np.repeat(np.arange(len(block.nodes), dtype=np.int32), np.diff(block.offsets))
+        counts = self.node_counts[block.nodes]
+        rng = stream(seed, f"pretrain/edges/{step}")
+        chosen = rng.integers(len(entries), size=settings.batch_size if len(entries) else 0)
+        edges = np.stack([tails[chosen], block.columns[chosen]])
+        uniform, matched = self._non_edges(block, step)
+        others = np.concatenate([uniform, matched], axis=1)
+        weights = [
+            _balanced(1 / self.edge_counts[entries[chosen]]),
+            _balanced(1 / (counts[uniform[0]] * counts[uniform[1]].astype(np.float64))),
+            np.ones(matched.shape[1], np.float32),
+        ]
+        return Batch(
+            nodes=torch.from_numpy(block.nodes.astype(np.int64)),
+            adjacencies=[self._adjacency(block, entries, tails)] * settings.layers,
+            pairs=torch.from_numpy(np.concatenate([edges, others], axis=1).astype(np.int64)),
+            targets=torch.cat([torch.ones(edges.shape[1]), torch.zeros(others.shape[1])]),
+            weights=torch.from_numpy(np.concatenate(weights)),
+        )
+
+    def _non_edges(self, block: Block, step: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Pairs of uniform nodes of the sample, and of nodes drawn by their degree in it."""
+        csr, settings = self.split.csr, self.settings
+        count = round(settings.matched * settings.batch_size)
+        keys = [stream_key(settings.seed, f"pretrain/{kind}/{step}") for kind in ("non-edges", "matched")]
+        uniform = sample_non_edges(*csr, block.nodes, pairs=settings.batch_size - count, key=keys[0])
+        ends = block.nodes[block.columns]
+        return uniform, block.columns[sample_non_edges(*csr, ends, pairs=count, key=keys[1])]
+
+    def _adjacency(self, block: Block, entries: NDArray[np.int64], tails: NDArray[np.int32]) -> Adjacency:
+        """GCN's weights, each over the probability that a sample with the node has the edge too."""
+        own = self.roots[block.nodes]
+        rarity = self.node_counts[block.nodes][tails] / self.edge_counts[entries]
+        return Adjacency.of(
+            block.offsets,
+            block.columns,
+            rarity / (own[tails] * own[block.columns]),
+            num_columns=len(own),
+            rows=slice(0, len(own)),
+            loops=1 / own**2,
+        )
+
+
+def _balanced(weights: NDArray[Any]) -> NDArray[np.float32]:
+    """Weights of mean 1; the few largest are cut, lest one rare pair rule a step."""
+    if not len(weights):
+        return np.empty(0, np.float32)
+    relative = np.minimum(weights / weights.mean(), _LARGEST_WEIGHT)
+    return np.asarray(relative / relative.mean(), np.float32)

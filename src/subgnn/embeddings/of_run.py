@@ -1,0 +1,68 @@
+"""The node embeddings a run started from.
+
+Up to 256 MB of them are kept in the run's folder, so that a run can be copied and asked about nodes it has not met.
+Larger ones are read again from where they came from, the cache or a file, and refused if they have changed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.config import Recipe
+from subgnn.data.graph import Graph
+from subgnn.embeddings import PRETRAINED
+from subgnn.embeddings.stored import read_vectors, vectors_hash, write_vectors
+from subgnn.errors import DataError
+
+FILE = "embeddings.safetensors"
+LARGEST_COPY = 256 * 2**20
+
+
+def keep_vectors(table: NDArray[np.float32] | None, recipe: Recipe, graph: Graph, run: Path) -> str:
+    """Copy the table into a run's folder unless it is large; returns its hash, or nothing for random embeddings."""
+    if table is None:
+        return ""
+    if table.nbytes <= LARGEST_COPY:
+        about = {"source": recipe.embeddings.source, "scale": recipe.embeddings.scale}
+        write_vectors(run / FILE, table, about, graph_hash=graph.content_hash, overwrite=True)
+    return vectors_hash(table)
+
+
+def kept_vectors(run: Path, recipe: Recipe, graph: Graph, expected: str) -> NDArray[np.float32] | None:
+    """The table a run started from.
+
+    Args:
+        expected: its hash, as the checkpoint has it.
+
+    Raises:
+        DataError: where it is gone, or is no longer what the run was trained with.
+    """
+    if recipe.embeddings.source == "random":
+        return None
+    if (run / FILE).is_file():
+        table = read_vectors(run / FILE, graph)
+        where = str(run / FILE)
+    else:
+        table = _from_source(recipe, graph, run)
+        where = recipe.embeddings.source
+    if vectors_hash(table) != expected:
+        what = "the node embeddings are no longer those the run was trained with"
+        raise DataError(what, where=where, hint="put the former file back, or train again")
+    return table
+
+
+def _from_source(recipe: Recipe, graph: Graph, run: Path) -> NDArray[np.float32]:
+    from subgnn.embeddings import scaled
+    from subgnn.embeddings.cached import cache_file
+
+    settings = recipe.embeddings
+    if settings.source not in PRETRAINED:
+        return read_vectors(Path(settings.source), graph)
+    file = cache_file(graph, settings.source, dim=settings.dim, settings=recipe.pretrain)
+    if not file.is_file():
+        what = f"neither {FILE} nor the cache has the run's node embeddings"
+        raise DataError(what, where=str(run), hint=f"copy {FILE} or {file} from where the run was trained")
+    return scaled(read_vectors(file, graph), settings.scale)

@@ -1,0 +1,186 @@
+"""Files of node embeddings: our own, by safetensors; NumPy's; and the text that word2vec and its kin write.
+
+``.safetensors``                one array ``vectors`` (N x dim, float32); graph hash, settings, checksum as metadata
+``.npy``                        one row a node, in the order of ids
+``.txt .vec .emb .w2v [.gz]``   a node a line, by name or id, and its numbers; a first line of two numbers, as word2vec
+                                writes it, is passed over, and so are words that are no nodes
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.data.formats.text import appearing, stream_lines
+from subgnn.data.graph import Graph
+from subgnn.data.strings import is_id
+from subgnn.errors import DataError, excerpt
+
+_FORMAT, _VERSION = "subgnn-embeddings", "1"
+_TEXT = (".txt", ".vec", ".emb", ".w2v")
+_MAX_HEADER = 1_000_000
+_SHOWN = 3
+
+
+def vectors_hash(vectors: NDArray[np.float32]) -> str:
+    """SHA-256 of the shape and the numbers."""
+    digest = hashlib.sha256(str(vectors.shape).encode())
+    digest.update(np.ascontiguousarray(vectors, np.float32).data)
+    return digest.hexdigest()
+
+
+def write_vectors(
+    path: Path, vectors: NDArray[np.float32], about: dict[str, Any], *, graph_hash: str, overwrite: bool = False
+) -> None:
+    """Write embeddings as .safetensors; the file appears whole or not at all.
+
+    Args:
+        about: how they were had; plain values.
+    """
+    array = np.ascontiguousarray(vectors, "<f4")
+    header = {
+        "__metadata__": {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "graph_hash": graph_hash,
+            "about": json.dumps(about),
+            "checksum": vectors_hash(array),
+        },
+        "vectors": {"dtype": "F32", "shape": list(array.shape), "data_offsets": [0, array.nbytes]},
+    }
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(8 + len(text)) % 64)
+    with appearing(path, overwrite=overwrite) as temporary, temporary.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little"))
+        file.write(text)
+        file.write(array.data)
+
+
+def read_stored(path: Path) -> tuple[NDArray[np.float32], dict[str, str]]:
+    """The vectors of a .safetensors file of ours, and its metadata; the checksum is verified."""
+    damaged = DataError("this is no file of embeddings, or a damaged one", where=str(path), hint="pretrain again")
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise _missing_file(path) from None
+    length = int.from_bytes(data[:8], "little")
+    if not 2 <= length <= min(_MAX_HEADER, len(data) - 8):
+        raise damaged
+    try:
+        header = json.loads(data[8 : 8 + length])
+        metadata, entry = header["__metadata__"], header["vectors"]
+        if metadata["format"] != _FORMAT or entry["dtype"] != "F32":
+            raise damaged
+        if metadata["version"] != _VERSION:
+            what = f"embeddings of version {metadata['version']}"
+            raise DataError(what, where=str(path), hint=f"this release reads version {_VERSION}; pretrain again")
+        rows, dim = (int(extent) for extent in entry["shape"])
+        begin, end = (int(place) for place in entry["data_offsets"])
+        vectors = np.frombuffer(data[8 + length :][begin:end], "<f4").reshape(rows, dim)
+        if vectors_hash(vectors) != metadata["checksum"]:
+            raise damaged
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise damaged from None
+    return vectors, metadata
+
+
+def read_vectors(path: Path, graph: Graph) -> NDArray[np.float32]:
+    """The embeddings of all nodes of a graph.
+
+    Raises:
+        DataError: for another graph's file, a node without a vector, or anything that is no finite number.
+
+    Shapes:
+        returns: (N, dim) float32.
+    """
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    if suffix == ".safetensors":
+        vectors, metadata = read_stored(path)
+        if metadata.get("graph_hash") != graph.content_hash:
+            what = f"embeddings of another graph ({metadata.get('graph_hash', '')[:12]}, not {graph.content_hash[:12]})"
+            raise DataError(what, where=str(path), hint="pretrain on this dataset")
+    elif suffix == ".npy":
+        vectors = _read_npy(path)
+    elif suffix in _TEXT:
+        vectors = _read_text(path, graph)
+    else:
+        accepted = ", ".join((".safetensors", ".npy", *_TEXT))
+        raise DataError(
+            f"unknown kind of embeddings '{path}'",
+            where="embeddings.source",
+            hint=f"random, gin, graphsaint, {accepted}",
+        )
+    if len(vectors) != graph.num_nodes:
+        what = f"{len(vectors):,} rows, but the graph has {graph.num_nodes:,} nodes"
+        raise DataError(what, where=str(path), hint="one row a node, in the order of ids")
+    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(bad):
+        raise DataError(
+            f"the vector of node {bad[0]} is not finite", where=str(path), hint="fill or drop missing values"
+        )
+    return vectors
+
+
+def _missing_file(path: Path) -> DataError:
+    hint = "embeddings.source is random, gin, graphsaint, or a file that subgnn pretrain wrote or you did"
+    return DataError("no such file", where=str(path), hint=hint)
+
+
+def _read_npy(path: Path) -> NDArray[np.float32]:
+    wrong = DataError("this is no .npy array of numbers", where=str(path), hint="write it with numpy.save")
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise _missing_file(path) from None
+    except (ValueError, OSError, EOFError):
+        raise wrong from None
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
+        raise wrong
+    if array.ndim != 2:
+        raise DataError(f"an array of shape {array.shape}", where=str(path), hint="accepted: (nodes, dim)")
+    return np.asarray(array, np.float32)
+
+
+def _read_text(path: Path, graph: Graph) -> NDArray[np.float32]:
+    if not path.exists():
+        raise _missing_file(path)
+    vectors: NDArray[np.float32] | None = None
+    seen = np.zeros(graph.num_nodes, np.bool_)
+    for number, line in stream_lines(path):
+        fields = line.split()
+        if number == 1 and len(fields) == 2 and all(map(is_id, fields)):
+            continue
+        dim = vectors.shape[1] if vectors is not None else len(fields) - 1
+        if vectors is None:
+            vectors = np.zeros((graph.num_nodes, max(dim, 0)), np.float32)
+        node = _node(" ".join(fields[: len(fields) - dim]), graph)
+        if node is None:
+            continue
+        try:
+            vectors[node] = fields[len(fields) - dim :]
+        except ValueError:
+            what = f"{len(fields)} fields, from {excerpt(line)}"
+            raise DataError(what, where=f"{path}:{number}", hint=f"a node and {dim} numbers are needed") from None
+        if seen[node]:
+            raise DataError(f"node {fields[0]} again", where=f"{path}:{number}", hint="a node has one vector")
+        seen[node] = True
+    missing = np.flatnonzero(~seen)
+    if vectors is None or len(missing):
+        named = [graph.names[int(v)] if graph.names is not None else str(v) for v in missing[:_SHOWN]]
+        what = f"{len(missing):,} of {graph.num_nodes:,} nodes have no vector: {', '.join(named)}"
+        what += ", ..." if len(missing) > _SHOWN else ""
+        raise DataError(what, where=str(path), hint="every node needs a line, by its name or its id")
+    return vectors
+
+
+def _node(name: str, graph: Graph) -> int | None:
+    """The node of a line; None for a word that is no node, such as the end of sentence of word2vec."""
+    found = graph.names.find(name) if graph.names is not None else None
+    if found is None and is_id(name) and int(name) < graph.num_nodes:
+        return int(name)
+    return None if found is None or found < 0 else found

@@ -1,0 +1,120 @@
+"""Runs that start from pretrained or given embeddings: cached, shared by seeds, kept with the run."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from subgnn.config import EmbeddingSettings
+from subgnn.embeddings import cached, node_vectors, of_run, source_vectors
+from subgnn.errors import DataError, DataWarning
+from subgnn.predict import Predictor
+from subgnn.ragged import Ragged
+from subgnn.training.run import CHECKPOINT, train
+from tests.embeddings.examples import quick
+from tests.training.examples import dataset, recipe
+
+SETTINGS = quick(epochs=1, steps=1)
+NEW = Ragged.from_rows([[0, 1, 2], [23]])
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "embeddings"
+
+
+@pytest.fixture
+def count(monkeypatch):
+    """How often pretraining ran."""
+    calls = []
+    real = cached.pretrain
+    monkeypatch.setattr(cached, "pretrain", lambda *a, **k: calls.append(1) or real(*a, **k))
+    return calls
+
+
+def pretrained(source="gin", **settings):
+    embeddings = EmbeddingSettings(source=str(source), dim=8, scale=0.25)
+    return replace(recipe(1), embeddings=embeddings, pretrain=replace(SETTINGS, **settings))
+
+
+@pytest.mark.parametrize("method", ["gin", "graphsaint"])
+def test_a_run_pretrains_once_for_all_seeds(tmp_path, count, cache, method):
+    data, seen = dataset(), []
+    results = train(data, pretrained(method), tmp_path / "a", seed=0, on_pretrain=seen.append)
+    train(data, pretrained(method), tmp_path / "b", seed=1)
+    assert len(count) == len(seen) == 1
+    assert {path.suffix for path in cache.iterdir()} == {".safetensors"}
+    assert "pretrain" in results["seconds"]
+    train(data, pretrained(method, seed=5), tmp_path / "c", seed=0)
+    assert len(count) == 2
+
+
+def test_pretrained_vectors_are_brought_to_the_scale():
+    table = source_vectors(pretrained(), dataset().graph)
+    assert table.shape == (24, 8)
+    assert np.sqrt(np.mean(table**2)) == pytest.approx(0.25, rel=1e-4)
+
+
+def test_a_damaged_cache_file_is_computed_anew_with_a_warning(count, cache):
+    first = source_vectors(pretrained(), dataset().graph)
+    file = next(cache.iterdir())
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.warns(DataWarning, match="damaged one; computed anew"):
+        again = source_vectors(pretrained(), dataset().graph)
+    assert len(count) == 2
+    assert np.array_equal(first, again)
+
+
+def test_a_run_is_asked_without_the_cache_and_elsewhere(tmp_path, cache):
+    data = dataset()
+    train(data, pretrained(), tmp_path / "run")
+    here = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(NEW)
+    shutil.rmtree(cache)
+    shutil.move(tmp_path / "run", tmp_path / "moved")
+    there = Predictor(tmp_path / "moved" / CHECKPOINT, data.graph).probabilities(NEW)
+    assert np.array_equal(here, there)
+
+
+def test_without_its_copy_a_run_reads_the_cache_and_says_when_that_is_gone(tmp_path, cache):
+    data = dataset()
+    train(data, pretrained(), tmp_path / "run")
+    whole = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(NEW)
+    (tmp_path / "run" / of_run.FILE).unlink()
+    assert np.array_equal(Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(NEW), whole)
+    shutil.rmtree(cache)
+    with pytest.raises(DataError, match=r"neither embeddings\.safetensors nor the cache has"):
+        Predictor(tmp_path / "run" / CHECKPOINT, data.graph)
+
+
+def test_large_tables_are_not_copied_and_a_changed_file_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(of_run, "LARGEST_COPY", 10)
+    data, file = dataset(), tmp_path / "given.npy"
+    np.save(file, np.random.default_rng(0).normal(size=(24, 8)).astype(np.float32))
+    train(data, pretrained(file), tmp_path / "run")
+    assert not (tmp_path / "run" / of_run.FILE).exists()
+    Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(NEW)
+    np.save(file, np.zeros((24, 8), np.float32))
+    with pytest.raises(DataError, match="no longer those the run was trained with; put the former file back"):
+        Predictor(tmp_path / "run" / CHECKPOINT, data.graph)
+
+
+def test_given_vectors_are_taken_as_they_are(tmp_path):
+    given = np.arange(24 * 8, dtype=np.float32).reshape(24, 8)
+    np.save(tmp_path / "given.npy", given)
+    table = source_vectors(pretrained(tmp_path / "given.npy"), dataset().graph)
+    rows = node_vectors(EmbeddingSettings(source="x"), np.array([3, 1], np.int32), num_nodes=24, seed=0, table=table)
+    assert np.array_equal(rows, given[[3, 1]])
+
+
+def test_another_width_is_refused(tmp_path):
+    np.save(tmp_path / "given.npy", np.zeros((24, 5)))
+    with pytest.raises(DataError, match=r"shape \(24, 5\), but \(24, 8\) is wanted; .* embeddings\.dim=5"):
+        source_vectors(pretrained(tmp_path / "given.npy"), dataset().graph)
+
+
+def test_random_vectors_need_no_table():
+    assert source_vectors(recipe(1), dataset().graph) is None

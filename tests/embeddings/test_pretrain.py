@@ -1,0 +1,265 @@
+"""Pretraining: it learns, holds edges out, repeats, and goes on after an interruption."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import roc_auc_score
+
+from subgnn import Graph
+from subgnn.embeddings import pretrain as module
+from subgnn.embeddings.edges import split_edges
+from subgnn.embeddings.encoder import embed_all
+from subgnn.embeddings.pretrain import METHODS, link_auroc, pretrain
+from subgnn.errors import DataError, UserError
+from tests.embeddings.examples import blocks, quick
+
+DIM = 8
+BOTH = pytest.mark.parametrize("method", sorted(METHODS))
+CPU = torch.device("cpu")
+
+
+def neighbors_in(split):
+    """Directed pairs of the message-passing graph."""
+    tails = np.repeat(np.arange(len(split.offsets) - 1), np.diff(split.offsets))
+    return set(zip(tails.tolist(), split.neighbors.tolist(), strict=True))
+
+
+def messages(adjacency, sources, rows):
+    """Directed pairs (receiver, sender) of an adjacency, by node id."""
+    places = adjacency.matrix.to_sparse_coo().indices().numpy()
+    return set(zip(rows[places[0]].tolist(), sources[places[1]].tolist(), strict=True))
+
+
+def untrained_auroc(graph, method, settings):
+    split = split_edges(graph, val_fraction=settings.val_fraction, seed=settings.seed)
+    make_encoder, make_sampler = METHODS[method]
+    torch.manual_seed(0)
+    encoder = make_encoder(graph.num_nodes, DIM, settings)
+    vectors = embed_all(encoder, make_sampler(split, settings).rows, split.offsets, CPU)
+    return link_auroc(vectors, split.val, split.val_non_edges)
+
+
+@BOTH
+def test_it_learns_blocks_that_random_vectors_do_not_tell(method):
+    graph, settings = blocks(), quick()
+    found = pretrain(graph, method, dim=DIM, settings=settings, device="cpu")
+    assert found.val_auroc > 0.9
+    assert found.vectors.shape == (graph.num_nodes, DIM)
+    split = split_edges(graph, val_fraction=settings.val_fraction, seed=settings.seed)
+    vectors = torch.from_numpy(found.vectors)
+    assert link_auroc(vectors, split.val, split.val_non_edges) == pytest.approx(found.val_auroc)
+    assert link_auroc(vectors, split.val, split.val_matched) == pytest.approx(found.val_matched_auroc)
+    random = torch.randn(graph.num_nodes, DIM, generator=torch.Generator().manual_seed(0))
+    assert link_auroc(random, split.val, split.val_non_edges) < 0.65
+    assert untrained_auroc(graph, method, settings) < found.val_auroc - 0.05
+
+
+@BOTH
+def test_it_learns_from_features(method):
+    kinds = np.repeat(np.arange(6), 25)
+    features = np.eye(6)[kinds] + np.random.default_rng(0).normal(0, 0.1, (150, 6))
+    found = pretrain(blocks(features=features), method, dim=DIM, settings=quick(epochs=10), device="cpu")
+    assert found.val_auroc > 0.9
+
+
+@BOTH
+def test_held_out_edges_pass_no_message_in_either_direction(method):
+    graph, settings = blocks(), quick(fraction=1.0)
+    split = split_edges(graph, val_fraction=0.2, seed=0)
+    sampler = METHODS[method][1](split, settings)
+    held_out = set(zip(*split.val.tolist(), strict=True))
+    held_out |= {(v, u) for u, v in held_out}
+    everyone = np.arange(graph.num_nodes)
+    used = messages(sampler.rows(slice(0, graph.num_nodes)), everyone, everyone)
+    for step in range(3):
+        batch = sampler.batch(step)
+        nodes = batch.nodes.numpy()
+        for adjacency in batch.adjacencies:
+            used |= messages(adjacency, nodes, nodes)
+        ends = nodes[batch.pairs.numpy()[:, batch.targets.numpy() == 1]]
+        used |= set(zip(*ends.tolist(), strict=True))
+    assert used
+    assert not used & held_out
+
+
+def test_the_split_is_a_partition_of_the_edges():
+    graph = blocks()
+    split = split_edges(graph, val_fraction=0.2, seed=1)
+    whole = set(zip(*(part.tolist() for part in graph.edges()[:2]), strict=True))
+    train, val = (set(zip(*part.tolist(), strict=True)) for part in (split.train, split.val))
+    assert train | val == whole
+    assert not train & val
+    assert len(val) == round(0.2 * len(whole))
+    assert neighbors_in(split) == train | {(v, u) for u, v in train}
+    for pairs in (split.val_non_edges, split.val_matched):
+        assert pairs.shape == split.val.shape
+        assert not set(zip(*pairs.tolist(), strict=True)) & (whole | {(v, u) for u, v in whole})
+
+
+def test_matched_non_edges_have_the_degrees_of_edges():
+    star = [(0, v) for v in range(1, 40)] + [(v, v + 1) for v in range(40, 79)]
+    graph = Graph.from_edges(*zip(*star, strict=True))
+    split = split_edges(graph, val_fraction=0.9, seed=0)
+    degrees = np.diff(graph.offsets)
+    assert degrees[split.val].mean() > 5 * degrees[split.val_non_edges].mean() > 0
+    assert degrees[split.val_matched].mean() > 2 * degrees[split.val_non_edges].mean()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_auroc_is_that_of_sklearn_whatever_the_scale(scale):
+    rng = np.random.default_rng(0)
+    vectors = (scale * rng.integers(-2, 3, (30, 3))).astype(np.float32)
+    edges, others = rng.integers(0, 30, (2, 2, 50)).astype(np.int32)
+    scores = [(vectors[p[0]] * vectors[p[1]]).sum(axis=1) for p in (edges, others)]
+    expected = roc_auc_score([1] * 50 + [0] * 50, np.concatenate(scores))
+    assert link_auroc(torch.from_numpy(vectors), edges, others) == pytest.approx(expected)
+
+
+@BOTH
+def test_every_parameter_moves(method):
+    graph, settings = blocks(2, 10), quick(weight_decay=0.0, steps=3, fraction=0.5)
+    split = split_edges(graph, val_fraction=0.1, seed=0)
+    make_encoder, make_sampler = METHODS[method]
+    encoder = make_encoder(graph.num_nodes, DIM, settings)
+    before = {name: p.detach().clone() for name, p in encoder.named_parameters()}
+    fabric = module.Fabric(accelerator="cpu", devices=1)
+    module._fit(
+        encoder, make_sampler(split, settings), split, replace(settings, epochs=1), fabric, None, lambda *_: None
+    )
+    assert before
+    for name, p in encoder.named_parameters():
+        assert not torch.equal(p, before[name]), name
+    moved = (encoder.inputs.table != before["inputs.table"]).any(dim=1)
+    assert moved.all()
+
+
+@BOTH
+@pytest.mark.parametrize("stop", [0, 3])
+def test_going_on_equals_an_uninterrupted_pretraining(method, stop, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "SECONDS_BETWEEN_SAVES", 0.0)
+    graph, settings, state = blocks(3, 12), quick(epochs=5), tmp_path / "state.pt"
+    whole = pretrain(graph, method, dim=DIM, settings=settings, device="cpu")
+
+    def interrupt(record):
+        if record["epoch"] == stop:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(graph, method, dim=DIM, settings=settings, device="cpu", state=state, on_epoch=interrupt)
+    with pytest.raises(DataError, match="another one"):
+        pretrain(graph, method, dim=DIM, settings=quick(epochs=6), device="cpu", state=state, resume=True)
+    seen = []
+    again = pretrain(
+        graph, method, dim=DIM, settings=settings, device="cpu", state=state, resume=True, on_epoch=seen.append
+    )
+    assert [record["epoch"] for record in seen] == list(range(stop + 1, 5))
+    assert np.array_equal(whole.vectors, again.vectors)
+    assert whole.val_auroc == again.val_auroc
+    assert not state.exists()
+
+
+@BOTH
+def test_the_seed_decides(method):
+    graph = blocks(3, 12)
+    first, same, other = (
+        pretrain(graph, method, dim=DIM, settings=quick(epochs=2, seed=seed), device="cpu").vectors
+        for seed in (1, 1, 2)
+    )
+    assert np.array_equal(first, same)
+    assert not np.array_equal(first, other)
+
+
+def test_it_stops_when_validation_does_not_improve():
+    found = pretrain(blocks(3, 12), "gin", dim=DIM, settings=quick(epochs=60, patience=2), device="cpu")
+    assert found.epochs == found.selected_epoch + 3 < 60
+
+
+@BOTH
+def test_the_pass_over_all_nodes_does_not_depend_on_its_chunks(method, monkeypatch):
+    graph, settings = blocks(3, 12), quick()
+    split = split_edges(graph, val_fraction=0.1, seed=0)
+    make_encoder, make_sampler = METHODS[method]
+    encoder, sampler = make_encoder(graph.num_nodes, DIM, settings), make_sampler(split, settings)
+    whole = embed_all(encoder, sampler.rows, split.offsets, CPU)
+    monkeypatch.setattr("subgnn.embeddings.encoder._ENTRIES_AT_A_TIME", 20)
+    assert torch.allclose(whole, embed_all(encoder, sampler.rows, split.offsets, CPU), atol=1e-6)
+
+
+def test_a_step_on_all_neighbours_is_the_pass_over_all_nodes():
+    graph, settings = blocks(3, 12), quick(fraction=1.0, batch_size=4000)
+    split = split_edges(graph, val_fraction=0.1, seed=0)
+    make_encoder, make_sampler = METHODS["gin"]
+    encoder, sampler = make_encoder(graph.num_nodes, DIM, settings).eval(), make_sampler(split, settings)
+    batch = sampler.batch(0)
+    some = encoder(batch.nodes, batch.adjacencies)
+    whole = embed_all(encoder, sampler.rows, split.offsets, CPU)
+    assert torch.allclose(some, whole[batch.nodes[: len(some)]], atol=1e-5)
+
+
+def test_samples_of_walks_are_weighted_to_the_sum_over_the_whole_graph():
+    """The mean over samples of a node's weighted messages is that of all its neighbours."""
+    graph = blocks(2, 10)
+    settings = quick(roots=6, walk_length=2)
+    split = split_edges(graph, val_fraction=0.1, seed=0)
+    sampler = METHODS["graphsaint"][1](split, settings)
+    whole = sampler.rows(slice(0, graph.num_nodes)).matrix.to_dense()
+    total, met = torch.zeros_like(whole), torch.zeros(len(whole))
+    for step in range(400):
+        batch = sampler.batch(step)
+        places = batch.nodes
+        total[places[:, None], places[None, :]] += batch.adjacencies[0].matrix.to_dense()
+        met[places] += 1
+    mean = total / met[:, None]
+    assert torch.allclose(mean.sum(dim=1), whole.sum(dim=1), rtol=0.25)
+    assert float(mean.sum() / whole.sum()) == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"fraction": 0.0}, "pretrain.fraction is 0.0"),
+        ({"fraction": 1.5}, "pretrain.fraction is 1.5"),
+        ({"dropout": 1.0}, "pretrain.dropout is 1.0"),
+        ({"val_fraction": 0.0}, "pretrain.val_fraction is 0.0"),
+        ({"matched": 1.5}, "pretrain.matched is 1.5"),
+        ({"steps": 0}, "pretrain.steps is 0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(change, message):
+    with pytest.raises(UserError, match=message):
+        pretrain(blocks(2, 5), "gin", dim=DIM, settings=quick(**change))
+
+
+def test_an_unknown_method_lists_the_choices():
+    with pytest.raises(UserError, match="did you mean 'gin'"):
+        pretrain(blocks(2, 5), "gine", dim=DIM)
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (Graph.from_edges([0], [1], num_nodes=5), "a graph of 1 edges"),
+        (Graph.from_edges([0, 0, 1], [1, 2, 2]), "hardly two nodes without an edge"),
+    ],
+)
+def test_a_graph_with_nothing_to_learn_is_refused(graph, message):
+    with pytest.raises(DataError, match=message):
+        pretrain(graph, "gin", dim=DIM)
+
+
+@BOTH
+def test_a_loss_that_is_no_number_stops(method):
+    with pytest.raises(UserError, match=r"the loss became .* lower pretrain\.lr"):
+        pretrain(blocks(2, 10), method, dim=DIM, settings=quick(lr=1e30), device="cpu")
+
+
+@BOTH
+def test_directed_edges_isolated_nodes_and_tiny_graphs(method):
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 3], num_nodes=6, directed=True)
+    found = pretrain(graph, method, dim=2, settings=quick(epochs=1), device="cpu")
+    assert np.isfinite(found.vectors).all()
+    assert found.vectors.shape == (6, 2)
