@@ -1,8 +1,8 @@
 """Several models for one recipe, fitted in turn; the best on validation is kept.
 
 A recipe may leave a choice open, as whether embeddings are frozen or fine-tuned. Each way to make it is a candidate.
-The rule between candidates is the rule between epochs: higher validation micro-F1, then lower validation loss, then the
-earlier one.
+The rule between candidates: higher validation micro-F1; then one that was fitted in one go before one whose epoch was
+picked on validation, as the best of many looks flatters; then lower validation loss, then the earlier one.
 """
 
 from __future__ import annotations
@@ -84,8 +84,10 @@ def best_of(fitted: Sequence[Progress]) -> int:
     Example:
         >>> best_of([Progress(best=(0.5, 1.0)), Progress(best=(0.5, 0.9)), Progress(best=(0.5, 0.9))])
         1
+        >>> best_of([Progress(best=(0.5, 0.9), epoch=100), Progress(best=(0.5, 1.0), epoch=1)])
+        1
     """
-    return max(range(len(fitted)), key=lambda i: (fitted[i].best[0], -fitted[i].best[1], -i))
+    return max(range(len(fitted)), key=lambda i: (fitted[i].best[0], fitted[i].epoch == 1, -fitted[i].best[1], -i))
 
 
 def comparison(candidates: Sequence[Candidate], fitted: Sequence[Progress], chosen: int) -> dict[str, Any]:
