@@ -9,6 +9,9 @@ weighted so that their expectations are those of the whole graph:
 
 with p_uu = p_u for the loop that GCN adds (Kipf and Welling, 2017), and degrees d in the whole graph.
 
+*Differs from the paper:* batch normalisation between layers; without it the vectors of a graph of hubs and leaves hold
+degrees and nothing else for hundreds of steps.
+
 *Differs from GraphSAINT:* the task is link prediction, so losses are weighted by edges. A pair that is no edge counts
 1 / (p_u p_v) where its ends are uniform, 1 where they are drawn by degree. Each sample adds itself to the counts it is
 weighted by, so nothing is divided by 0.
@@ -45,13 +48,20 @@ def gcn_encoder(
         raise MissingExtra("torch_geometric", extra="pyg", feature="pretraining") from None
 
     class Layer(GCNConv):  # type: ignore[misc]
-        """GCN on an adjacency in place of a list of edges."""
+        """GCN on an adjacency in place of a list of edges, then batch normalisation (in all layers but the last)."""
+
+        def __init__(self, width: int, *, last: bool) -> None:
+            super().__init__(settings.hidden, width, normalize=False)
+            self.norm = nn.Identity() if last else nn.BatchNorm1d(width)
+
+        def forward(self, x: Tensor, adjacency: Adjacency) -> Any:
+            return self.norm(super().forward(x, adjacency))
 
         def propagate(self, edge_index: Adjacency, size: Any = None, *, x: Tensor, edge_weight: None = None) -> Tensor:
             return edge_index @ x
 
-    widths = [settings.hidden] * (settings.layers - 1) + [dim]
-    layers: list[nn.Module] = [Layer(settings.hidden, width, normalize=False) for width in widths]
+    layers: list[nn.Module] = [Layer(settings.hidden, last=False) for _ in range(settings.layers - 1)]
+    layers.append(Layer(dim, last=True))
     return Encoder(NodeInputs(num_nodes, settings.hidden, features), layers, settings.dropout)
 
 
