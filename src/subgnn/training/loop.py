@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -214,10 +215,22 @@ def _train_epoch(
     inputs = examples.of_epoch(epoch)
     model.train()
     total = torch.zeros((), device=examples.targets.device)
-    for begin in range(0, len(order), batch_size):
-        rows = order[begin : begin + batch_size]
+    for rows in batches(order, batch_size):
         total += step(inputs, rows) * len(rows)
     return float(total) / len(order)
+
+
+def batches(order: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
+    """Consecutive batches; a last one of a single subgraph, which batch norm could not take, joins the one before.
+
+    Example:
+        >>> [len(rows) for rows in batches(np.arange(9), 4)]
+        [4, 5]
+    """
+    begins = list(range(0, len(order), size))
+    if len(begins) > 1 and len(order) - begins[-1] == 1:
+        begins.pop()
+    return [order[begin:end] for begin, end in pairwise([*begins, len(order)])]
 
 
 @torch.no_grad()

@@ -19,7 +19,7 @@ from torch import nn
 
 from subgnn.config import TrainingSettings
 from subgnn.rng import stream, stream_key
-from subgnn.training.loop import Examples, adam, class_weights, set_rate
+from subgnn.training.loop import Examples, adam, batches, class_weights, set_rate
 from subgnn.training.steps import Steps
 
 LOWEST, HIGHEST, STEPS = 1e-6, 1.0, 100
@@ -59,9 +59,7 @@ def _batches(examples: Examples, settings: TrainingSettings, seed: int) -> Itera
     """Batches of the training split without end, in a new order each time round."""
     draws = stream(seed, "lr_finder/batches")
     while True:
-        order = draws.permutation(examples.train)
-        for begin in range(0, len(order), settings.batch_size):
-            yield order[begin : begin + settings.batch_size]
+        yield from batches(draws.permutation(examples.train), settings.batch_size)
 
 
 def smooth(losses: list[float]) -> NDArray[np.float64]:
