@@ -15,8 +15,8 @@ bag        the bag of its nodes                                  bag            
 bag-1hop   the bag beside itself spread one hop                  bag                  yes
 ========== ===================================================== ==================== =============
 
-The first seven are the paper's (appendix D); topology and bag are beyond it: a model that does not beat them has
-learned nothing that needs it.
+The first seven are the paper's (section 5, appendix D); topology and bag are beyond it: a model that does not beat
+them has learned nothing that needs it.
 
 A method is a few functions (:class:`Method`). Everything it knows is a dictionary of tensors: ``begin`` makes what is
 there before training, ``module`` makes a network from it whose ``state_dict`` has all of it again beside what was

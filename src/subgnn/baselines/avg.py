@@ -1,4 +1,4 @@
-"""AVG: a subgraph is the mean of its nodes' embeddings, z_S = 1/|S| sum over u in S of x_u (paper, appendix D)."""
+"""AVG: a subgraph is the mean of its nodes' embeddings, z_S = 1/|S| sum over u in S of x_u (paper, section 5)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
-"""GC: each subgraph as a graph of its own; GIN, sum pooling, head (paper, appendix D; Xu et al., 2019).
+"""GC: each subgraph as a graph of its own; GIN, sum pooling, head (paper, section 5; Xu et al., 2019).
 
 The network sees a subgraph's nodes and the edges among them, and nothing else of G.
+
+*Differs from the paper:* it adapts a published example for MUTAG (appendix D), with batch normalisation between more
+layers; here there is none, and model.layers says how many.
 """
 
 from __future__ import annotations

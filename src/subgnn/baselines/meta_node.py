@@ -1,4 +1,4 @@
-"""MN-GIN and MN-GAT: one meta node a subgraph, joined to exactly its nodes (paper, appendix D).
+"""MN-GIN and MN-GAT: one meta node a subgraph, joined to exactly its nodes (paper, section 5 and appendix D).
 
 The graph with all meta nodes is embedded by link prediction (:mod:`subgnn.baselines.links`), and the vector of its meta
 node stands for a subgraph. All subgraphs get a meta node, whatever their split; labels play no part.

@@ -5,7 +5,8 @@ without neighbours is that node alone. For S2V-N its words are the nodes; for S2
 its internal degree over the size of the subgraph, so that shape is all that is left; S2V-NS puts both vectors side by
 side. All subgraphs are documents, whatever their split; labels play no part.
 
-*Differs from the paper:* bins of equal width, and PV-DBOW in place of a choice of variants; neither is specified.
+*Differs from the paper:* it runs the Sub2Vec authors' program with its defaults (section 5, appendix D); here walks are
+ours, bins are of equal width, and doc2vec is gensim's PV-DBOW.
 
 The draws of walk ``w`` are the same for all subgraphs: walks are a function of the seed and the induced subgraph, and
 two subgraphs of the same shape get the same walks.
