@@ -2,8 +2,8 @@
 
     python examples/demo.py [FOLDER]
 
-It needs PyTorch Geometric, which pretrains the node embeddings: pip install 'subgnn[pyg]'. On this dataset validation is
-as good with random ones, the recipe's default: the label lies in the shape of a subgraph, not in who is in it.
+It needs PyTorch Geometric, which pretrains the node embeddings: pip install 'subgnn[pyg]'. On this dataset they
+validate no better than the recipe's random ones: the label lies in the shape of a subgraph, not in who is in it.
 """
 
 from __future__ import annotations
