@@ -4,10 +4,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO ?= demo
 
-.PHONY: help demo test check install install-test benchmark clean
+.PHONY: help demo test check install install-demo install-test benchmark clean
 
 help:
-	@echo "make demo       install, then run what there is on a small dataset"
+	@echo "make demo       install, then generate, pretrain, train and predict on a small dataset"
 	@echo "make test       install with the test extras, then ruff, mypy and all tests"
 	@echo "make benchmark  time the kernels beside what one would use instead"
 	@echo "make clean      remove the environment and what the demo wrote"
@@ -20,15 +20,21 @@ $(VENV)/.install: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e .
 	touch $@
 
+$(VENV)/.install-demo: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[pyg]'
+	touch $@ $(VENV)/.install
+
 $(VENV)/.install-test: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[test]'
-	touch $@ $(VENV)/.install
+	touch $@ $(VENV)/.install $(VENV)/.install-demo
 
 install: $(VENV)/.install
 
+install-demo: $(VENV)/.install-demo
+
 install-test: $(VENV)/.install-test
 
-demo: install
+demo: install-demo
 	$(BIN)/python examples/demo.py $(DEMO)
 
 check: install-test

@@ -23,6 +23,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 from subgnn.cli.app import main
 
@@ -95,7 +96,8 @@ class Session:
 
     def _subgnn(self, arguments: list[str]) -> str:
         stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
-        with redirect_stdout(stream), redirect_stderr(stream):
+        with redirect_stdout(stream), redirect_stderr(stream), catch_warnings():
+            simplefilter("ignore", DeprecationWarning)  # of other packages; Python shows them to pytest, not to readers
             self.code = main(arguments)
         return stream.buffer.getvalue().decode("utf-8")  # type: ignore[attr-defined]
 
