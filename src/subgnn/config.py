@@ -110,7 +110,7 @@ class PretrainSettings:
     hidden: int = 128
     layers: int = 2
     dropout: float = 0.4
-    lr: float = 1e-2
+    lr: float = 5e-3
     weight_decay: float = 5e-4
     batch_size: int = 16384
     epochs: int = 20

@@ -47,8 +47,8 @@ class Encoder(nn.Module):
     """z = layers(x): relu and dropout between layers, nothing after the last.
 
     A layer is called with the vectors below and an :class:`Adjacency`. The score of a pair is z_u . z_v / sqrt(d) + b:
-    divided, as large scores in the beginning make the layers forget what neighbourhoods say already; and with a learned
-    b, so that the vectors need not say how rare edges are.
+    divided, so that scores are small in the beginning whatever the width; and with a learned b, so that the vectors
+    need not say how rare edges are.
     """
 
     def __init__(self, inputs: NodeInputs, layers: list[nn.Module], dropout: float) -> None:

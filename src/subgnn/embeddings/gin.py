@@ -7,7 +7,7 @@ expectation is the sum over all neighbours; the final vectors are computed from 
 neighbourhoods of the ends of its pairs, a block a layer, and nothing of the rest of the graph.
 
 *Differs from the paper:* the sum is divided by the square root of the degree (``pretrain.damping``; 0 for the plain
-sum). Degrees run from one to thousands, and hubs otherwise leave nothing to tell other nodes apart by.
+sum). Degrees run from one to thousands, and so would the sums.
 """
 
 from __future__ import annotations

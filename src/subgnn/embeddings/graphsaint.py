@@ -9,8 +9,8 @@ weighted so that their expectations are those of the whole graph:
 
 with p_uu = p_u for the loop that GCN adds (Kipf and Welling, 2017), and degrees d in the whole graph.
 
-*Differs from the paper:* batch normalisation between layers; without it the vectors of a graph of hubs and leaves hold
-degrees and nothing else for hundreds of steps.
+*Differs from the paper:* batch normalisation between layers; without it, a graph of hubs and leaves took much longer to
+give more than degrees (docs/embeddings.md).
 
 *Differs from GraphSAINT:* the task is link prediction, so losses are weighted by edges. A pair that is no edge counts
 1 / (p_u p_v) where its ends are uniform, 1 where they are drawn by degree. Each sample adds itself to the counts it is

@@ -7,8 +7,7 @@ uniform non-edges and that against non-edges whose ends are drawn by degree. In 
 above .98 for degrees alone and selects nothing.
 
 *Differs from the paper:* weight decay is decoupled from the gradient (AdamW). A row of the table of node vectors has a
-tiny gradient, as few pairs of a step touch it; a decay added to that gradient would outweigh it and shrink all rows to
-nothing.
+small gradient, as few pairs of a step touch it, which a decay added to it can outweigh.
 """
 
 from __future__ import annotations
