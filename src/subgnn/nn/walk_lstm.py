@@ -13,12 +13,13 @@ are left in both. Elsewhere, and in mixed precision, :class:`torch.nn.LSTM` comp
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -30,6 +31,7 @@ from subgnn.kernels.lstm import step_backward, step_forward, sum_rows
 from subgnn.ragged import Ragged
 
 _Task = Callable[[int, tuple[int, int]], None]
+_KEPT_SHAPES = 4  # of workspaces, those asked for last
 _MOST_THREADS = 8  # beyond these, handing out the work costs more than it saves
 
 
@@ -168,6 +170,41 @@ def _compiled(lstm: nn.LSTM, inputs: Tensor, walks: Walks) -> Tensor:
     return inputs
 
 
+class _Workspace:
+    """The arrays of one pass forwards and backwards, of both directions.
+
+    Fresh memory costs more than the arithmetic on it, so they are lent from pass to pass (:meth:`borrow`) and come back
+    when the pass, and the gradient that may follow, is over.
+
+    Shapes:
+        h, c, tanh_c, grad_c: (2, steps, d). gates, grad_gates: (2, steps, 4 d). recurrent: (2, walks, 4 d).
+        grad_after: (2, walks, d).
+    """
+
+    _idle: ClassVar[dict[tuple[int, int, int], list[dict[str, Tensor]]]] = {}
+
+    def __init__(self, arrays: dict[str, Tensor]) -> None:
+        self.h, self.c, self.tanh_c, self.grad_c = (arrays[name] for name in ("h", "c", "tanh_c", "grad_c"))
+        self.gates, self.grad_gates = arrays["gates"], arrays["grad_gates"]
+        self.recurrent, self.grad_after = arrays["recurrent"], arrays["grad_after"]
+
+    @classmethod
+    def borrow(cls, steps: int, walks: int, d: int) -> _Workspace:
+        """Arrays nobody uses, or new ones."""
+        idle = cls._idle.setdefault((steps, walks, d), [])
+        while len(cls._idle) > _KEPT_SHAPES:
+            del cls._idle[next(iter(cls._idle))]
+        try:
+            arrays = idle.pop()
+        except IndexError:
+            widths = {"h": 1, "c": 1, "tanh_c": 1, "grad_c": 1, "gates": 4, "grad_gates": 4}
+            arrays = {name: torch.empty(2, steps, width * d) for name, width in widths.items()}
+            arrays |= {"recurrent": torch.empty(2, walks, 4 * d), "grad_after": torch.empty(2, walks, d)}
+        lent = cls(arrays)
+        weakref.finalize(lent, idle.append, arrays).atexit = False
+        return lent
+
+
 class _Layer(torch.autograd.Function):
     """All steps of both directions of one layer."""
 
@@ -175,51 +212,49 @@ class _Layer(torch.autograd.Function):
     def forward(
         ctx: Any, ahead: Tensor, back: Tensor, w_ahead: Tensor, w_back: Tensor, picking: Picking, lengths: list[int]
     ) -> Tensor:
-        d, steps = w_ahead.shape[1], sum(lengths)
-        # Of each direction: h, c, tanh(c) and the gates, for every step.
-        kept = [[ahead.new_empty(steps, width * d) for width in (1, 1, 1, 4)] for _ in range(2)]
+        of = _Workspace.borrow(sum(lengths), lengths[0] if lengths else 0, w_ahead.shape[1])
         blocks = _blocks(lengths)
 
         def run(reverse: int, block: tuple[int, int]) -> None:
             projected, w_state = (back, w_back) if reverse else (ahead, w_ahead)
-            h, c, tanh_c, gates = kept[reverse]
-            p = projected.detach().numpy()
+            h, c, tanh_c, gates = of.h[reverse], of.c[reverse], of.tanh_c[reverse], of.gates[reverse]
+            p, room = projected.detach().numpy(), of.recurrent[reverse, slice(*block)]
             for now, before in _order(lengths, block, bool(reverse)):
-                recurrent = h[before] @ w_state.T
+                recurrent = torch.mm(h[before], w_state.T, out=room[: before.stop - before.start])
                 written = (gates[now].numpy(), c[now].numpy(), tanh_c[now].numpy(), h[now].numpy())
                 step_forward(p, picking.rows[now], recurrent.numpy(), c[before].numpy(), *written)
 
         _in_threads([(run, reverse, block) for reverse in (0, 1) for block in blocks])
-        ctx.save_for_backward(w_ahead, w_back, *kept[0], *kept[1])
-        ctx.layout = (picking, lengths, blocks, len(ahead))
-        return torch.cat([kept[0][0], kept[1][0]], dim=1)
+        ctx.save_for_backward(w_ahead, w_back)
+        ctx.layout = (of, picking, lengths, blocks, len(ahead))
+        return torch.cat([of.h[0], of.h[1]], dim=1)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        w_ahead, w_back, *kept = ctx.saved_tensors
-        picking, lengths, blocks, count = ctx.layout
+        w_ahead, w_back = ctx.saved_tensors
+        of, picking, lengths, blocks, count = ctx.layout
         d = w_ahead.shape[1]
-        grad_gates = [torch.empty_like(kept[3]) for _ in range(2)]
         grad_w = {(reverse, block): torch.zeros_like(w_ahead) for reverse in (0, 1) for block in blocks}
 
         def run(reverse: int, block: tuple[int, int]) -> None:
             w_state = w_back if reverse else w_ahead
-            h, c, tanh_c, gates = kept[4 * reverse : 4 * reverse + 4]
+            h, c, tanh_c, gates = of.h[reverse], of.c[reverse], of.tanh_c[reverse], of.gates[reverse]
             grad_h = grads[0][:, reverse * d : reverse * d + d].contiguous()
             after_h, after_c = grad_h[:0], grad_h[:0]
             for now, before in reversed(_order(lengths, block, bool(reverse))):
-                grad_c, out = torch.empty_like(h[now]), grad_gates[reverse][now]
+                out, grad_c = of.grad_gates[reverse, now], of.grad_c[reverse, now]
                 arrays = (grad_h[now], after_h, after_c, gates[now], c[before], tanh_c[now], out, grad_c)
                 step_backward(*(array.numpy() for array in arrays))
-                continued = before.stop - before.start
-                grad_w[reverse, block].addmm_(out[:continued].T, h[before])
-                after_h, after_c = out[:continued] @ w_state, grad_c[:continued]
+                continued = out[: before.stop - before.start]
+                grad_w[reverse, block].addmm_(continued.T, h[before])
+                room = of.grad_after[reverse, block[0] : block[0] + len(continued)]
+                after_h, after_c = torch.mm(continued, w_state, out=room), grad_c[: len(continued)]
 
         _in_threads([(run, reverse, block) for reverse in (0, 1) for block in blocks])
-        grad_projected = [grad_gates[0].new_empty(count, 4 * d) for _ in range(2)]
+        grad_projected = [grads[0].new_empty(count, 4 * d) for _ in range(2)]
 
         def gather(reverse: int, block: tuple[int, int]) -> None:
-            values, out = grad_gates[reverse].numpy(), grad_projected[reverse].numpy()
+            values, out = of.grad_gates[reverse].numpy(), grad_projected[reverse].numpy()
             sum_rows(values, picking.order, picking.offsets, *block, out)
 
         _in_threads([(gather, reverse, block) for reverse in (0, 1) for block in _even(count, len(blocks))])
