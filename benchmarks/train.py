@@ -191,7 +191,7 @@ def time_naive(options: argparse.Namespace, subgraphs: int = 2) -> dict[str, Any
     begin = time.perf_counter()
     total = torch.zeros(())
     for c in components[:2]:
-        z, _ = naive.component_output(model, prepared, int(c), lambda node: model.table[place[int(node)]])
+        z, _ = naive.component_output(model, prepared, int(c), lambda node: model.table[place[int(node)]], None)
         total = total + z.sum()
     total.backward()
     each = (time.perf_counter() - begin) / len(components[:2])
