@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -211,6 +212,14 @@ def test_a_disk_that_is_full(tiny_disk, tmp_path, monkeypatch, room):
     assert names(tiny_disk / "run") == FINISHED
 
 
+@pytest.fixture
+def _listening() -> Iterator[None]:
+    """Python's own handler of Ctrl-C: a process started in the background may have been told to ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupt_at(monkeypatch, step: int, presses: int = 1) -> None:
     """Press Ctrl-C in the middle of the ``step``-th batch."""
     counted, compute = [], steps.loss
@@ -225,6 +234,7 @@ def interrupt_at(monkeypatch, step: int, presses: int = 1) -> None:
     monkeypatch.setattr(steps, "loss", pressing)
 
 
+@pytest.mark.usefixtures("_listening")
 def test_ctrl_c_saves_and_the_run_goes_on(tmp_path, monkeypatch):
     write_folder(dataset(), tmp_path / "data")
     command = ("train", tmp_path / "data", *OPTIONS, "--set", "training.batch_size=4", "--out")
@@ -240,6 +250,7 @@ def test_ctrl_c_saves_and_the_run_goes_on(tmp_path, monkeypatch):
     assert_equal(tmp_path / "whole", tmp_path / "run")
 
 
+@pytest.mark.usefixtures("_listening")
 def test_a_second_ctrl_c_is_obeyed_at_once(whole, tmp_path, monkeypatch):
     interrupt_at(monkeypatch, 4, presses=2)
     with pytest.raises(KeyboardInterrupt):
