@@ -131,10 +131,12 @@ def keep(path: Path, size: int, write: Callable[[], None]) -> bool:
 
 @contextmanager
 def sole_use(path: Path) -> Iterator[bool]:
-    """Whether nobody else has a path to themselves, who is then kept away from it; nobody is waited for.
+    """Have a path to oneself until the end of the block, or be told that another has it; nobody is waited for.
 
-    The lock is the system's, on ``path`` with ``.lock`` behind: it ends with the process, however that ends. Where
-    there can be none, the answer is no.
+    The lock is the system's, on ``path`` with ``.lock`` behind: it ends with the process, however that ends.
+
+    Yields:
+        Whether it is one's own; where there can be no lock, it is not.
     """
     lock = path.with_name(f"{path.name}.lock")
     file = -1
