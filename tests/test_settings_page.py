@@ -10,12 +10,11 @@ from typing import Any, Literal
 
 import pytest
 
-from subgnn.config import Recipe
+from subgnn.config import Recipe, describe
 from subgnn.recipes import recipe_names
 from tests.pages import ROOT
 
 PAGE = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 
 
 def sections() -> dict[str, type]:
@@ -31,9 +30,7 @@ def sections() -> dict[str, type]:
 def accepted(kind: Any) -> str:
     if typing.get_origin(kind) is Literal:
         return ", ".join(map(str, typing.get_args(kind)))
-    if typing.get_origin(kind) is tuple:
-        return f"a list of {len(typing.get_args(kind))} {WORDS[typing.get_args(kind)[0]].removeprefix('a ')}s"
-    return WORDS[kind]
+    return describe(kind)
 
 
 def default(field: Field[Any]) -> str:
@@ -43,7 +40,7 @@ def default(field: Field[Any]) -> str:
 
 
 def wanted_rows(kind: type) -> dict[str, tuple[str, str]]:
-    hints = typing.get_type_hints(kind)
+    hints = typing.get_type_hints(kind, include_extras=True)
     return {field.name: (default(field), accepted(hints[field.name])) for field in fields(kind)}
 
 

@@ -20,7 +20,7 @@ from subgnn.nn import Inputs, SubGNN
 from subgnn.nn.aggregate import layer_width
 from subgnn.pacing import OnProgress
 from subgnn.prepare import Prepared, measure
-from subgnn.prepare_cached import prepare_cached
+from subgnn.prepare_cached import prepare_draws_cached
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 from subgnn.topology import Standard, node_set_statistics
@@ -98,23 +98,8 @@ def prepare_draws(
     Args:
         cache, on_progress: as for :func:`~subgnn.prepare_cached.prepare_cached`.
     """
-    draws = recipe.prepare.draws
-    if not recipe.prepare.ensemble:
-        # An epoch trains on one draw: there is no use for more draws than epochs.
-        draws = min(draws, max(1, recipe.training.epochs))
-    return [
-        prepare_cached(
-            graph,
-            subgraphs,
-            channels=recipe.channels,
-            layers=recipe.model.layers,
-            settings=recipe.prepare,
-            seed=draw_seed(seed, draw),
-            cache=cache,
-            on_progress=on_progress,
-        ).prepared
-        for draw in range(draws)
-    ]
+    found = prepare_draws_cached(recipe, graph, subgraphs, seed=seed, cache=cache, on_progress=on_progress)
+    return [kept.prepared for kept in found]
 
 
 def measure_draws(checkpoint: Checkpoint, graph: Graph, subgraphs: Ragged, *, draws: int) -> list[Prepared]:

@@ -1,22 +1,26 @@
 """Where what was computed once is kept: files named by their content's key, in bounded space.
 
-``FOLDER/KIND/KEY.KIND``: a key is 64 hexadecimal digits. Nothing else in the folder is ever touched. A file is used by
-whoever finds it, which renews its time; when there is no room for a new one, those unused for longest go.
+``FOLDER/KIND/KEY.SUFFIX``: a key is 64 hexadecimal digits. Nothing else in the folder is ever touched. A file is used
+by whoever finds it, which renews its time; when there is no room for a new one, those unused for longest go.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import time
-from contextlib import suppress
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from subgnn.errors import UserError, excerpt
+from subgnn.errors import DataError, DataWarning, UserError, excerpt
 
 LIMIT = 20 * 10**9
-KINDS = ("prepared",)
+KINDS = {"prepared": ("prepared",), "embeddings": ("safetensors", "state.pt")}
+"""The suffixes of each kind; the first is that of what is kept, others are of work under way."""
 _STALE_SECONDS = 24 * 3600
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
@@ -49,7 +53,7 @@ def cache_limit() -> int:
 
 def cache_path(kind: str, key: str) -> Path:
     """Where the content of a key is, or would be."""
-    return cache_folder() / kind / f"{key}.{kind}"
+    return cache_folder() / kind / f"{key}.{KINDS[kind][0]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +68,13 @@ class Entry:
 def cache_entries() -> list[Entry]:
     """What is kept, unused for longest first."""
     found = []
-    for kind in KINDS:
+    for kind, suffixes in KINDS.items():
+        ours = re.compile(rf"[0-9a-f]{{64}}\.({'|'.join(map(re.escape, suffixes))})")
         with suppress(OSError):
             for item in os.scandir(cache_folder() / kind):
                 # Another process may take it away meanwhile.
                 with suppress(OSError):
-                    if re.fullmatch(rf"[0-9a-f]{{64}}\.{kind}", item.name) and item.is_file(follow_symlinks=False):
+                    if ours.fullmatch(item.name) and item.is_file(follow_symlinks=False):
                         status = item.stat(follow_symlinks=False)
                         found.append(Entry(Path(item.path), status.st_size, status.st_mtime))
     return sorted(found, key=lambda entry: (entry.used, entry.path))
@@ -98,10 +103,71 @@ def make_room(size: int, limit: int, *, replaces: Path | None = None) -> None:
     _remove_stale()
 
 
+def keep(path: Path, size: int, write: Callable[[], None]) -> bool:
+    """Make room for a file of the cache and write it; where that cannot be, say so and go on.
+
+    Args:
+        size: of the file, in bytes.
+        write: writes it.
+
+    Returns:
+        Whether it was written.
+    """
+    limit = cache_limit()
+    if size > limit:
+        what = f"{path}: not kept: {size / 1e6:,.0f} MB, more than SUBGNN_CACHE_LIMIT ({limit / 1e6:,.0f} MB)"
+        warnings.warn(what, DataWarning, stacklevel=3)
+        return False
+    try:
+        make_room(size, limit, replaces=path)
+        write()
+    except (DataError, OSError) as error:
+        what = error.what if isinstance(error, DataError) else f"cannot be written ({error.strerror or error})"
+        hint = "work goes on without the cache; SUBGNN_CACHE names another folder"
+        warnings.warn(f"{path}: {what}; {hint}", DataWarning, stacklevel=3)
+        return False
+    return True
+
+
+@contextmanager
+def sole_use(path: Path) -> Iterator[bool]:
+    """Have a path to oneself until the end of the block, or be told that another has it; nobody is waited for.
+
+    The lock is the system's, on ``path`` with ``.lock`` behind: it ends with the process, however that ends.
+
+    Yields:
+        Whether it is one's own; where there can be no lock, it is not.
+    """
+    lock = path.with_name(f"{path.name}.lock")
+    file = -1
+    with suppress(OSError):
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    held = file >= 0 and _lock(file, lock)
+    try:
+        yield held
+    finally:
+        if held:
+            with suppress(OSError):
+                lock.unlink()
+        if file >= 0:
+            os.close(file)
+
+
+def _lock(file: int, path: Path) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Who had it before has removed the file, perhaps after it was opened here; then the lock is one of nothing.
+        return os.path.samestat(os.fstat(file), path.stat())
+    except OSError:
+        return False
+
+
 def _remove_stale() -> None:
     """Remove temporary files that nobody has written to for a day: their writers are gone."""
-    for kind in KINDS:
-        for path in (cache_folder() / kind).glob(f".*.{kind}.*.part"):
-            with suppress(OSError):
-                if time.time() - path.stat().st_mtime > _STALE_SECONDS:
-                    path.unlink()
+    for kind, suffixes in KINDS.items():
+        for suffix in suffixes:
+            for path in (cache_folder() / kind).glob(f".*.{suffix}.*.part"):
+                with suppress(OSError):
+                    if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+                        path.unlink()

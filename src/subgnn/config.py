@@ -17,18 +17,21 @@ Any setting is overridden by ``--set section.key=value``.
 
 from __future__ import annotations
 
+import re
 import tomllib
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from subgnn.bounds import Count, Probability, with_bounds
 from subgnn.errors import UserError, choices, excerpt
 
 Kind = Literal["position", "neighborhood", "structure"]
 Side = Literal["internal", "border"]
+Where = Callable[[str], str]
 Method = Literal[
     "subgnn", "avg", "mn-gin", "mn-gat", "s2v-n", "s2v-s", "s2v-ns", "gc", "topology", "bag", "bag-1hop"
 ]  # fmt: skip
@@ -40,7 +43,7 @@ class ChannelSettings:
 
     kind: Kind
     side: Side
-    num_anchors: int
+    num_anchors: Count
 
     @property
     def name(self) -> str:
@@ -66,16 +69,16 @@ class PrepareSettings:
     and prediction use draw 0, or with ensemble the mean of the outputs over all draws.
     """
 
-    hops: int = 1
+    hops: Count = 1
     reduce: Literal["mean", "min"] = "mean"
     sort_anchors: bool = False
-    patch_length: int = 50
-    walks: int = 5
-    walk_length: int = 10
-    beta: float = 0.65
+    patch_length: Count = 50
+    walks: Count = 5
+    walk_length: Count = 10
+    beta: Probability = 0.65
     dtw_cost: Literal["absolute", "ratio"] = "ratio"
     dtw_normalize: bool = False
-    draws: int = 1
+    draws: Count = 1
     ensemble: bool = False
 
 
@@ -90,7 +93,7 @@ class EmbeddingSettings:
     """
 
     source: str = "random"
-    dim: int = 64
+    dim: Count = 64
     scale: float = 0.1
     trainable: bool = True
     features: Literal["none", "beside", "instead"] = "none"
@@ -107,21 +110,21 @@ class PretrainSettings:
     """
 
     seed: int = 0
-    hidden: int = 128
-    layers: int = 2
-    dropout: float = 0.4
+    hidden: Count = 128
+    layers: Count = 2
+    dropout: Probability = 0.4
     lr: float = 5e-3
     weight_decay: float = 5e-4
-    batch_size: int = 16384
-    epochs: int = 20
-    steps: int = 20
+    batch_size: Count = 16384
+    epochs: Count = 20
+    steps: Count = 20
     patience: int = 5
-    val_fraction: float = 0.05
-    matched: float = 0.25
-    fraction: float = 0.3
+    val_fraction: Probability = 0.05
+    matched: Probability = 0.25
+    fraction: Probability = 0.3
     damping: float = 0.5
-    roots: int = 2000
-    walk_length: int = 16
+    roots: Count = 2000
+    walk_length: Count = 16
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
 
 
@@ -147,10 +150,10 @@ class ModelSettings:
     learned_similarity: bool = False
     topology: bool = False
     size_aware: bool = False
-    lstm_layers: int = 1
-    lstm_dropout: float = 0.0
-    head: tuple[int, int] = (64, 32)
-    dropout: float = 0.2
+    lstm_layers: Count = 1
+    lstm_dropout: Probability = 0.0
+    head: tuple[Count, Count] = (64, 32)
+    dropout: Probability = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +164,8 @@ class TrainingSettings:
     lr_finder replaces lr by what a range test finds before training.
     """
 
-    epochs: int = 200
-    batch_size: int = 64
+    epochs: Count = 200
+    batch_size: Count = 64
     lr: float = 1e-3
     lr_finder: bool = False
     weight_decay: float = 0.0
@@ -191,14 +194,14 @@ class BaselineSettings:
     classifier: Literal["auto", "boosting", "forest", "head"] = "auto"
     normalize: Literal["auto", "rows", "none"] = "auto"
     inverse_penalty: float = 0.0
-    walks: int = 20
-    walk_length: int = 20
-    bins: int = 20
-    doc2vec_epochs: int = 20
+    walks: Count = 20
+    walk_length: Count = 20
+    bins: Count = 20
+    doc2vec_epochs: Count = 20
     link_steps: int = 300
-    link_batch: int = 4096
+    link_batch: Count = 4096
     link_lr: float = 1e-2
-    link_edges: int = 200_000
+    link_edges: Count = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +228,18 @@ def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str
         overrides: ``section.key=value``, the value written as in TOML; plain words need no quotes.
     """
     merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in content.items()}
-    for override in overrides:
-        _override(merged, override)
-    return typing.cast(Recipe, _build(Recipe, merged, where, ""))
+    overridden = {path for override in overrides for path in _override(merged, override)}
+
+    def place(path: str) -> str:
+        return "--set" if path.partition("[")[0] in overridden else where
+
+    recipe = typing.cast(Recipe, _build(Recipe, merged, place, ""))
+    names = [channel.name for channel in recipe.channels]
+    for name in names:
+        if names.count(name) > 1:
+            hint = "one [[channels]] entry for each kind and side; num_anchors says how many anchors it has"
+            raise UserError(f"the channel {name} is there {names.count(name)} times", where=where, hint=hint)
+    return recipe
 
 
 def read_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
@@ -241,47 +253,51 @@ def read_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
     return parse_recipe({"name": path.stem} | content, str(path), overrides)
 
 
-def _override(content: dict[str, Any], override: str) -> None:
+def _override(content: dict[str, Any], override: str) -> list[str]:
+    """Change a setting; returns what is not as the file has it: the setting, and its section where that is new."""
     key, sign, text = override.partition("=")
-    section, dot, name = key.strip().partition(".")
+    section, dot, name = (part.strip() for part in key.partition("."))
     if not sign or not dot:
         raise UserError(f"{excerpt(override)}", where="--set", hint="accepted: section.key=value, as training.epochs=5")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text.strip()
+    changed = [f"{section}.{name}"] + ([section] if section not in content else [])
     content.setdefault(section, {})
     if not isinstance(content[section], dict):
         raise UserError(f"{section} is not a section", where="--set", hint="channels are changed in the recipe file")
     content[section][name] = value
+    return changed
 
 
-def _build(kind: type, content: Any, where: str, path: str) -> Any:
+def _build(kind: type, content: Any, where: Where, path: str) -> Any:
     if not isinstance(content, Mapping):
-        raise UserError(f"{path or 'the file'} is {excerpt(str(content))}", where=where, hint="a table is accepted")
-    hints = typing.get_type_hints(kind)
+        what = f"{path or 'the file'} is {excerpt(str(content))}"
+        raise UserError(what, where=where(path), hint="a table is accepted")
+    hints = typing.get_type_hints(kind, include_extras=True)
     names = [f.name for f in fields(kind)]
     for key in content:
         if key not in names:
             full = f"{path}.{key}" if path else key
-            raise UserError(f"unknown setting '{full}'", where=where, hint=choices(str(key), names))
+            raise UserError(f"unknown setting '{full}'", where=where(full), hint=choices(str(key), names))
     values = {k: _value(hints[k], v, where, f"{path}.{k}" if path else k) for k, v in content.items()}
     try:
         return kind(**values)
     except TypeError as error:
-        raise UserError(f"{path}: {error}", where=where) from None
+        raise UserError(f"{path}: {error}", where=where(path)) from None
 
 
-def _value(kind: Any, value: Any, where: str, path: str) -> Any:
+def _value(annotated: Any, value: Any, where: Where, path: str) -> Any:
+    kind, bounds = with_bounds(annotated)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    wrong = UserError(f"{path} is {excerpt(str(value))}", where=where, hint=f"accepted: {_describe(kind)}")
+    accepted = choices(str(value), map(str, arguments)) if origin is Literal else f"accepted: {describe(annotated)}"
+    wrong = UserError(f"{path} is {excerpt(str(value))}", where=where(path), hint=accepted)
     if is_dataclass(kind) and isinstance(kind, type):
         return _build(kind, value, where, path)
     if origin is Literal:
         if value not in arguments:
-            raise UserError(
-                f"{path} is {excerpt(str(value))}", where=where, hint=choices(str(value), map(str, arguments))
-            )
+            raise wrong
         return value
     if origin is tuple:
         if not isinstance(value, (list, tuple)) or (arguments[-1] is not Ellipsis and len(value) != len(arguments)):
@@ -295,14 +311,18 @@ def _value(kind: Any, value: Any, where: str, path: str) -> Any:
         value = float(value)
     if type(value) is not kind:
         raise wrong
-    if kind in (int, float) and not value >= 0:
-        raise UserError(f"{path} is {value}", where=where, hint="accepted: a number from 0")
+    if bounds is not None and value not in bounds:
+        raise UserError(f"{path} is {value}", where=where(path), hint=accepted)
     return value
 
 
-def _describe(kind: Any) -> str:
+def describe(annotated: Any) -> str:
+    """What a setting of this type accepts, in words."""
+    kind, bounds = with_bounds(annotated)
     if typing.get_origin(kind) is tuple:
-        count = "" if typing.get_args(kind)[-1] is Ellipsis else f"{len(typing.get_args(kind))} "
-        return f"a list of {count}{_describe(typing.get_args(kind)[0])}"
+        inner = typing.get_args(kind)
+        count = "" if inner[-1] is Ellipsis else f"{len(inner)} "
+        return f"a list of {count}" + re.sub("(number|table)", r"\1s", describe(inner[0]).removeprefix("a "))
     names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
-    return names.get(kind, "a table") if not isinstance(kind, types.GenericAlias) else "a table"
+    found = names.get(kind, "a table") if not isinstance(kind, types.GenericAlias) else "a table"
+    return found if bounds is None else f"{found} {bounds}"

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
-from subgnn.cache import cache_limit, cache_path, make_room, touch
-from subgnn.config import ChannelSettings, PrepareSettings
+from subgnn.anchors import draw_seed
+from subgnn.cache import cache_limit, cache_path, keep, touch
+from subgnn.config import ChannelSettings, PrepareSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, DataWarning
 from subgnn.pacing import OnProgress
@@ -89,8 +91,7 @@ def prepare_cached(
             on_progress=on_progress,
         )
 
-    limit = cache_limit() if cache else 0
-    if limit == 0:
+    if not cache or cache_limit() == 0:
         return Cached(compute(), None, False)
     graph_hash = graph.content_hash
     key = content_key(graph_hash, subgraphs, channels=channels, layers=layers, settings=settings, seed=seed)
@@ -106,23 +107,37 @@ def prepare_cached(
         touch(path)
         return Cached(found, path, True)
     prepared = compute()
-    return Cached(prepared, path if _keep(prepared, path, key, limit) else None, False)
-
-
-def _keep(prepared: Prepared, path: Path, key: str, limit: int) -> bool:
-    """Write a file into the cache; where that cannot be, say so and go on."""
     parts = encode(prepared, key)
     size = sum(memoryview(part).nbytes for part in parts)
-    if size > limit:
-        what = f"{path}: not kept: {size / 1e6:,.0f} MB, more than SUBGNN_CACHE_LIMIT ({limit / 1e6:,.0f} MB)"
-        warnings.warn(what, DataWarning, stacklevel=3)
-        return False
-    try:
-        make_room(size, limit, replaces=path)
-        write_prepared(path, parts)
-    except (DataError, OSError) as error:
-        what = error.what if isinstance(error, DataError) else f"cannot be written ({error.strerror or error})"
-        hint = "work goes on without the cache; SUBGNN_CACHE names another folder"
-        warnings.warn(f"{path}: {what}; {hint}", DataWarning, stacklevel=3)
-        return False
-    return True
+    return Cached(prepared, path if keep(path, size, lambda: write_prepared(path, parts)) else None, False)
+
+
+def prepare_draws_cached(
+    recipe: Recipe,
+    graph: Graph,
+    subgraphs: Ragged,
+    *,
+    seed: int,
+    cache: bool = True,
+    on_progress: OnProgress | None = None,
+) -> Iterator[Cached]:
+    """Subgraphs measured against each draw of anchors that training or its judgement uses, one draw at a time.
+
+    Args:
+        cache, on_progress: as for :func:`prepare_cached`.
+    """
+    draws = recipe.prepare.draws
+    if not recipe.prepare.ensemble:
+        # An epoch trains on one draw: there is no use for more draws than epochs.
+        draws = min(draws, max(1, recipe.training.epochs))
+    for draw in range(draws):
+        yield prepare_cached(
+            graph,
+            subgraphs,
+            channels=recipe.channels,
+            layers=recipe.model.layers,
+            settings=recipe.prepare,
+            seed=draw_seed(seed, draw),
+            cache=cache,
+            on_progress=on_progress,
+        )

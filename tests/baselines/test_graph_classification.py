@@ -8,12 +8,14 @@ import pytest
 import torch
 
 from subgnn import Graph, Ragged
+from subgnn.baselines import set_up
 from subgnn.baselines.graph_classification import GraphClassifier
 from subgnn.baselines.induced_graphs import induced_graphs
 from subgnn.baselines.sources import NodeSets
 from subgnn.nn import Head
-from tests.baselines.examples import two_triangles
+from tests.baselines.examples import recipe, two_triangles
 from tests.nn.examples import random_graph, random_subgraphs
+from tests.training.examples import dataset
 
 
 def classifier(num_nodes, layers=2):
@@ -70,3 +72,16 @@ def test_batches_do_not_mix():
     source = NodeSets(Ragged(rows.values.astype(np.int64), rows.offsets), induced_graphs(graph, rows).edges())
     some = model.embed(source.batch(np.array([3, 0]))).detach().numpy()
     np.testing.assert_allclose(some, whole[[3, 0]], atol=1e-5)
+
+
+def test_inputs_are_the_nodes_and_the_edges_among_them():
+    data = dataset()
+    candidates, source = set_up(data.graph, data.subgraphs, recipe("gc"), seed=0, device=torch.device("cpu"))
+    batch = source.batch(np.array([3, 0]))
+    own = candidates[0].checkpoint.weights["nodes"][batch.nodes].tolist()
+    rows = [data.subgraphs.nodes[row].tolist() for row in (3, 0)]
+    assert own == rows[0] + rows[1]
+    whole = nx.Graph(list(zip(*data.graph.edges()[:2], strict=True)))
+    seen = sorted((own[a], own[b]) for a, b in batch.edges.T.tolist())
+    assert seen == sorted(edge for row in rows for edge in nx.DiGraph(whole.subgraph(row)).edges)
+    assert seen

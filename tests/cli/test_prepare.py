@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 
+from subgnn.assemble import prepare_draws, touched_nodes
 from subgnn.data.formats.folder import write_folder
+from subgnn.recipes import find_recipe
 from tests.cli.command import call
 from tests.training.examples import dataset
 
@@ -22,11 +27,11 @@ def test_json(folder, tmp_path):
     assert first["num_components"] >= 30
     assert first["num_touched_nodes"] == 24
     assert first["anchors"]["structure/border"] == 15
-    assert not first["found"]
+    assert first["found"] is False
     (kept,) = (tmp_path / "cache" / "prepared").iterdir()
-    assert (first["file"], first["bytes"]) == (str(kept), kept.stat().st_size)
+    assert (first["draws"], first["files"], first["bytes"]) == (1, [str(kept)], kept.stat().st_size)
     again = call("prepare", folder, "--recipe", "default", "--seed", 3, "--json").json
-    assert again["found"]
+    assert again["found"] is True
     assert call("info", "--json").json["cache_content"] == {
         "entries": 1,
         "bytes": kept.stat().st_size,
@@ -45,6 +50,43 @@ def test_table_and_the_command_that_follows(folder, tmp_path):
     arguments = last.removeprefix("next: subgnn ").split()
     call(*arguments[:-1], tmp_path / "run", "--set", "training.epochs=1")
     assert call("info", "--json").json["cache_content"]["entries"] == 1
+
+
+def test_all_draws_that_train_uses(folder, tmp_path):
+    same = ("--recipe", "structure", "--set", "prepare.draws=3", "--set", "training.epochs=2")
+    two = call("prepare", folder, *same, "--json").json
+    kept = sorted((tmp_path / "cache" / "prepared").iterdir())
+    assert (two["draws"], two["found"], sorted(two["files"])) == (2, False, [str(path) for path in kept])
+    assert (len(kept), two["bytes"]) == (2, sum(path.stat().st_size for path in kept))
+    # An ensemble asks all of them; two are there.
+    three = call("prepare", folder, *same, "--set", "prepare.ensemble=true", "--json").json
+    assert (three["draws"], three["found"], len(three["files"])) == (3, False, 3)
+    assert set(two["files"]) < set(three["files"])
+    table = call("prepare", folder, *same)
+    assert re.search(r"draws +2 *\n", table.out)
+    assert re.search(r"files +2 in ", table.out)
+    assert call("train", folder, *same, "--set", "prepare.ensemble=true", "--out", tmp_path / "run").code == 0
+    assert call("info", "--json").json["cache_content"]["entries"] == 3
+
+
+def test_the_nodes_of_all_draws_are_counted_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "cache"))
+    recipe = tmp_path / "few.toml"
+    recipe.write_text('[[channels]]\nkind = "position"\nside = "border"\nnum_anchors = 1\n')
+    data = dataset()
+    write_folder(replace(data, subgraphs=data.subgraphs.take([0, 20, 25])), tmp_path / "few")
+    counts = []
+    for draws in (1, 4):
+        found = call("prepare", tmp_path / "few", "--recipe", recipe, "--set", f"prepare.draws={draws}", "--json").json
+        prepared = prepare_draws(
+            find_recipe(str(recipe), [f"prepare.draws={draws}"]),
+            data.graph,
+            data.subgraphs.nodes.take([0, 20, 25]),
+            seed=0,
+        )
+        assert found["num_touched_nodes"] == len(touched_nodes(prepared))
+        counts.append(found["num_touched_nodes"])
+    assert counts[0] < counts[1]
 
 
 def test_no_cache(folder, tmp_path):

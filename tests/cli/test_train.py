@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from subgnn import SubgraphSet
 from subgnn.data.formats.folder import write_folder
 from tests.cli.command import call
 from tests.training.examples import dataset
@@ -98,3 +101,38 @@ def test_a_folder_that_holds_no_run(tmp_path):
     called = call("evaluate", tmp_path)
     assert called.code == 2
     assert "no finished run" in called.error
+
+
+def test_a_baseline_that_cannot_predict_new_subgraphs_says_so(run, tmp_path):
+    folder, _ = run
+    few = ("--set", "baseline.link_steps=2", "--set", "embeddings.dim=4", "--set", "training.epochs=1")
+    assert call("train", folder / "data", "--recipe", "mn-gin", *few, "--out", tmp_path / "run").code == 0
+    assert call("evaluate", tmp_path / "run").code == 0
+    known = (folder / "data" / "subgraphs.tsv").read_text().splitlines()[0].split("\t")[0]
+    (tmp_path / "known.tsv").write_text(f"{known}\n")
+    (tmp_path / "new.tsv").write_text(f"{known}\n0-9\n")
+    assert (
+        call("predict", tmp_path / "run", "--subgraphs", tmp_path / "known.tsv", "--out", tmp_path / "a.tsv").code == 0
+    )
+    for verb, out in (("predict", "new_out.tsv"), ("embed", "new_out.npy")):
+        called = call(verb, tmp_path / "run", "--subgraphs", tmp_path / "new.tsv", "--out", tmp_path / out)
+        assert called.code == 2
+        assert "mn-gin cannot predict new subgraphs, and 0-9 is none of the" in called.error
+        assert not (tmp_path / out).exists()
+
+
+def test_evaluate_on_a_split_with_subgraphs_that_a_baseline_does_not_know(run, tmp_path):
+    folder, _ = run
+    few = ("--set", "baseline.link_steps=2", "--set", "embeddings.dim=4", "--set", "training.epochs=1")
+    assert call("train", folder / "data", "--recipe", "mn-gin", *few, "--out", tmp_path / "run").code == 0
+    data = dataset()
+    nodes = [row.tolist() for row in data.subgraphs.nodes]
+    nodes[-1] = [0, 9]
+    labels = [data.subgraphs.classes[int(label)] for label in data.subgraphs.targets]
+    splits = ["train"] * 20 + ["val"] * 5 + ["test"] * 5
+    other = SubgraphSet.from_lists(nodes, num_nodes=24, labels=labels, splits=splits)
+    write_folder(replace(data, subgraphs=other), tmp_path / "other")
+    assert call("evaluate", tmp_path / "run", "--data", tmp_path / "other", "--split", "val").code == 0
+    called = call("evaluate", tmp_path / "run", "--data", tmp_path / "other", "--split", "test")
+    assert called.code == 2
+    assert "mn-gin cannot predict new subgraphs, and 0-9 is none of the" in called.error

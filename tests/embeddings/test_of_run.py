@@ -10,7 +10,7 @@ import pytest
 
 from subgnn.config import EmbeddingSettings
 from subgnn.embeddings import cached, node_vectors, of_run, source_vectors
-from subgnn.errors import DataError, DataWarning
+from subgnn.errors import DataError, DataWarning, UserError
 from subgnn.predict import Predictor
 from subgnn.ragged import Ragged
 from subgnn.training.run import CHECKPOINT, train
@@ -118,3 +118,43 @@ def test_another_width_is_refused(tmp_path):
 
 def test_random_vectors_need_no_table():
     assert source_vectors(recipe(1), dataset().graph) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"source": "gone.npy"}, "gone.npy: no such file; embeddings.source is random, gin"),
+        ({"source": "gone.vec.gz"}, "gone.vec.gz: no such file"),
+        ({"source": "."}, "embeddings.source: unknown kind of embeddings"),
+        ({"source": "gin", "fraction": 0.0}, "pretrain: pretrain.fraction is 0.0"),
+    ],
+)
+def test_what_cannot_be_is_noticed_before_the_folder_is_made(tmp_path, monkeypatch, changes, message):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError) as caught:
+        train(dataset(), pretrained(**changes), tmp_path / "run")
+    assert str(caught.value).startswith(message)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_finished_run_needs_its_file_no_more(tmp_path):
+    file = tmp_path / "given.npy"
+    np.save(file, np.ones((24, 8), np.float32))
+    first = train(dataset(), pretrained(file), tmp_path / "run", report=False)
+    file.unlink()
+    assert train(dataset(), pretrained(file), tmp_path / "run", resume=True, report=False) == first
+
+
+def test_a_method_that_takes_no_embeddings_asks_for_no_file(tmp_path):
+    found = replace(pretrained("gone.npy"), method="topology")
+    assert train(dataset(), found, tmp_path / "run", report=False)["method"] == "topology"
+
+
+def test_without_the_cache_a_run_keeps_large_tables_itself(tmp_path, monkeypatch, cache):
+    monkeypatch.setattr(of_run, "LARGEST_COPY", 10)
+    train(dataset(), pretrained(), tmp_path / "run", cache=False, report=False)
+    assert not cache.parent.exists()
+    assert (tmp_path / "run" / of_run.FILE).is_file()
+    Predictor(tmp_path / "run" / CHECKPOINT, dataset().graph).probabilities(NEW)
+    train(dataset(), pretrained(), tmp_path / "cached", report=False)
+    assert not (tmp_path / "cached" / of_run.FILE).exists()

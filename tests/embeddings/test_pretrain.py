@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from subgnn.embeddings import pretrain as module
 from subgnn.embeddings.edges import split_edges
 from subgnn.embeddings.encoder import embed_all
 from subgnn.embeddings.pretrain import METHODS, link_auroc, pretrain
-from subgnn.errors import DataError, UserError
+from subgnn.errors import DataError, MissingExtra, UserError
 from tests.embeddings.examples import blocks, quick
 
 DIM = 8
@@ -263,3 +264,12 @@ def test_directed_edges_isolated_nodes_and_tiny_graphs(method):
     found = pretrain(graph, method, dim=2, settings=quick(epochs=1), device="cpu")
     assert np.isfinite(found.vectors).all()
     assert found.vectors.shape == (6, 2)
+
+
+@BOTH
+def test_without_pytorch_geometric_the_extra_is_named(method, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "torch_geometric", None)
+    monkeypatch.setitem(sys.modules, "torch_geometric.nn", None)
+    with pytest.raises(MissingExtra, match=r"pretraining.*torch_geometric.*pip install 'subgnn\[pyg\]'"):
+        pretrain(blocks(2, 5), method, dim=DIM, settings=quick(), device="cpu", state=tmp_path / "state.pt")
+    assert list(tmp_path.iterdir()) == []

@@ -45,7 +45,7 @@ def _devices() -> list[str]:
 
 
 def _kept(entries: int, bytes: int, limit_bytes: int) -> str:
-    return f"{entries:,} prepared, {bytes / 1e9:.2f} of {limit_bytes / 1e9:g} GB"
+    return f"{entries:,} files, {bytes / 1e9:.2f} of {limit_bytes / 1e9:g} GB"
 
 
 def gather() -> dict[str, Any]:

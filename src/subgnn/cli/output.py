@@ -19,9 +19,7 @@ from subgnn.errors import DataWarning
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, and nothing else there.")]
 CacheFlag = Annotated[
     bool,
-    typer.Option(
-        " /--no-cache", show_default=False, help="Neither look into the cache of prepared subgraphs nor write there."
-    ),
+    typer.Option(" /--no-cache", show_default=False, help="Neither look into the cache nor write there."),
 ]
 IdBase = Annotated[
     int | None,

@@ -7,12 +7,15 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, print_json, print_line, print_table
 from subgnn.cli.progress import progress_bar
 from subgnn.config import Recipe
+from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
+from subgnn.pacing import OnProgress
 from subgnn.recipes import find_recipe
 
 
@@ -31,35 +34,20 @@ def prepare_dataset(
 
     Example: subgnn prepare my_folder --recipe default --seed 0
     """
-    from subgnn.prepare_cached import prepare_cached
-
     chosen = find_recipe(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
     begin = time.perf_counter()
     with progress_bar() as bar:
-        kept = prepare_cached(
-            dataset.graph.undirected(),
-            dataset.subgraphs.nodes,
-            channels=chosen.channels,
-            layers=chosen.model.layers,
-            settings=chosen.prepare,
-            seed=seed,
-            cache=cache,
-            on_progress=bar.prepare,
-        )
+        done = _prepare(chosen, dataset, seed=seed, cache=cache, on_progress=bar.prepare)
     found = {
         "dataset": dataset.name,
         "recipe": chosen.name,
         "seed": seed,
         "num_subgraphs": len(dataset.subgraphs),
-        "num_components": len(kept.prepared.components.nodes),
-        "num_touched_nodes": len(kept.prepared.touched()),
-        "layers": kept.prepared.layers,
+        **done,
+        "layers": chosen.model.layers,
         "anchors": {channel.name: channel.num_anchors for channel in chosen.channels},
         "seconds": time.perf_counter() - begin,
-        "found": kept.found,
-        "file": None if kept.path is None else str(kept.path),
-        "bytes": None if kept.path is None else kept.path.stat().st_size,
     }
     if json:
         print_json(found)
@@ -68,20 +56,44 @@ def prepare_dataset(
     print_line(f"next: {_train(path, chosen, recipe, seed, settings or [])}")
 
 
+def _prepare(recipe: Recipe, dataset: Dataset, *, seed: int, cache: bool, on_progress: OnProgress) -> dict[str, Any]:
+    """Prepare every draw that train would, one at a time, and add them up."""
+    from subgnn.prepare_cached import prepare_draws_cached
+
+    graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs.nodes
+    touched, components, found, files = np.empty(0, np.int32), 0, [], []
+    for kept in prepare_draws_cached(recipe, graph, subgraphs, seed=seed, cache=cache, on_progress=on_progress):
+        touched = np.union1d(touched, kept.prepared.touched())
+        components = len(kept.prepared.components.nodes)
+        found.append(kept.found)
+        if kept.path is not None:
+            files.append(kept.path)
+    return {
+        "num_components": components,
+        "num_touched_nodes": len(touched),
+        "draws": len(found),
+        "found": all(found),
+        "files": [str(file) for file in files],
+        "bytes": sum(file.stat().st_size for file in files),
+    }
+
+
 def _print_table(found: dict[str, Any]) -> None:
     rows = [
         ("subgraphs", f"{found['num_subgraphs']:,}"),
         ("components", f"{found['num_components']:,}"),
         ("touched nodes", f"{found['num_touched_nodes']:,}"),
+        ("draws", f"{found['draws']:,}"),
         ("layers", f"{found['layers']}"),
     ]
     rows += [(f"anchors, {name}", f"{count:,}") for name, count in found["anchors"].items()]
     rows += [("seconds", f"{found['seconds']:.2f}")]
-    if found["file"] is None:
-        rows += [("file", "not kept")]
-    else:
+    files = found["files"]
+    if files:
         rows += [("size", f"{found['bytes'] / 1e6:,.1f} MB"), ("there already", "yes" if found["found"] else "no")]
-        rows += [("file", found["file"])]
+        rows += [("file", files[0]) if len(files) == 1 else ("files", f"{len(files):,} in {Path(files[0]).parent}")]
+    if len(files) < found["draws"]:
+        rows += [("not kept", f"{found['draws'] - len(files):,} of {found['draws']:,}")]
     print_table(f"{found['dataset']}: {found['recipe']}, seed {found['seed']}", ("what", "value"), rows)
 
 

@@ -49,8 +49,23 @@ def node_vectors(
     return np.array(table[nodes], np.float32)
 
 
+def check_source(recipe: Recipe) -> None:
+    """Raise :class:`UserError` for a file that is not there and for pretraining that cannot be, before any work."""
+    settings = recipe.embeddings
+    if settings.source in PRETRAINED:
+        from subgnn.embeddings.pretrain import check_settings
+
+        check_settings(settings.source, settings.dim, recipe.pretrain)
+    elif settings.source != "random":
+        from pathlib import Path
+
+        from subgnn.embeddings.stored import require_file
+
+        require_file(Path(settings.source))
+
+
 def source_vectors(
-    recipe: Recipe, graph: Graph, *, device: str = "auto", on_epoch: Any = None
+    recipe: Recipe, graph: Graph, *, device: str = "auto", cache: bool = True, on_epoch: Any = None
 ) -> NDArray[np.float32] | None:
     """The table of all node embeddings that a recipe asks for; None where they are random.
 
@@ -60,6 +75,7 @@ def source_vectors(
     Args:
         graph: undirected.
         device: where to pretrain.
+        cache: whether to look for pretrained ones in the cache, and leave them there.
         on_epoch: called after every epoch of a pretraining.
 
     Shapes:
@@ -72,7 +88,13 @@ def source_vectors(
         from subgnn.embeddings.cached import pretrained_vectors
 
         vectors = pretrained_vectors(
-            graph, settings.source, dim=settings.dim, settings=recipe.pretrain, device=device, on_epoch=on_epoch
+            graph,
+            settings.source,
+            dim=settings.dim,
+            settings=recipe.pretrain,
+            device=device,
+            cache=cache,
+            on_epoch=on_epoch,
         )
         return scaled(vectors, settings.scale)
     from pathlib import Path

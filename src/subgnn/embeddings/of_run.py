@@ -1,7 +1,8 @@
 """The node embeddings a run started from.
 
 Up to 256 MB of them are kept in the run's folder, so that a run can be copied and asked about nodes it has not met.
-Larger ones are read again from where they came from, the cache or a file, and refused if they have changed.
+Larger ones are read again from where they came from, the cache or a file, and refused if they have changed; pretrained
+ones that the cache does not have are kept in the run's folder, too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from subgnn.config import Recipe
 from subgnn.data.graph import Graph
-from subgnn.embeddings import PRETRAINED
+from subgnn.embeddings import PRETRAINED, scaled
 from subgnn.embeddings.stored import read_vectors, vectors_hash, write_vectors
 from subgnn.errors import DataError
 
@@ -22,10 +23,14 @@ LARGEST_COPY = 256 * 2**20
 
 
 def keep_vectors(table: NDArray[np.float32] | None, recipe: Recipe, graph: Graph, run: Path) -> str:
-    """Copy the table into a run's folder unless it is large; returns its hash, or nothing for random embeddings."""
+    """Copy the table into a run's folder unless it is large, and elsewhere.
+
+    Returns:
+        Its hash; nothing for random embeddings.
+    """
     if table is None:
         return ""
-    if table.nbytes <= LARGEST_COPY:
+    if table.nbytes <= LARGEST_COPY or not _source_file(recipe, graph).is_file():
         about = {"source": recipe.embeddings.source, "scale": recipe.embeddings.scale}
         write_vectors(run / FILE, table, about, graph_hash=graph.content_hash, overwrite=True)
     return vectors_hash(table)
@@ -55,14 +60,20 @@ def kept_vectors(run: Path, recipe: Recipe, graph: Graph, expected: str) -> NDAr
 
 
 def _from_source(recipe: Recipe, graph: Graph, run: Path) -> NDArray[np.float32]:
-    from subgnn.embeddings import scaled
+    file = _source_file(recipe, graph)
+    if recipe.embeddings.source not in PRETRAINED:
+        return read_vectors(file, graph)
+    if not file.is_file():
+        what = f"neither {FILE} nor the cache has the run's node embeddings"
+        raise DataError(what, where=str(run), hint=f"copy {FILE} or {file} from where the run was trained")
+    return scaled(read_vectors(file, graph), recipe.embeddings.scale)
+
+
+def _source_file(recipe: Recipe, graph: Graph) -> Path:
+    """The file that embeddings come from; of pretrained ones that of the cache."""
     from subgnn.embeddings.cached import cache_file
 
     settings = recipe.embeddings
     if settings.source not in PRETRAINED:
-        return read_vectors(Path(settings.source), graph)
-    file = cache_file(graph, settings.source, dim=settings.dim, settings=recipe.pretrain)
-    if not file.is_file():
-        what = f"neither {FILE} nor the cache has the run's node embeddings"
-        raise DataError(what, where=str(run), hint=f"copy {FILE} or {file} from where the run was trained")
-    return scaled(read_vectors(file, graph), settings.scale)
+        return Path(settings.source)
+    return cache_file(graph, settings.source, dim=settings.dim, settings=recipe.pretrain)

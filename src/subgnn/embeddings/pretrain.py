@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -33,7 +34,7 @@ from subgnn.embeddings.edges import EdgeSplit, split_edges
 from subgnn.embeddings.encoder import Batch, Encoder, embed_all
 from subgnn.embeddings.gin import GINSampler, gin_encoder
 from subgnn.embeddings.graphsaint import GraphSAINTSampler, gcn_encoder
-from subgnn.errors import DataError, UserError, choices
+from subgnn.errors import DataError, DataWarning, UserError, choices
 from subgnn.rng import stream_key
 from subgnn.training.checkpoint import load, save
 
@@ -94,7 +95,8 @@ def pretrain(
     Args:
         method: ``gin`` or ``graphsaint``.
         device: ``auto``, ``cpu`` or ``cuda``.
-        state: a file to keep what resuming needs, every few seconds; removed in the end.
+        state: a file to keep what resuming needs, every few seconds; removed in the end. Where it cannot be written, a
+            warning says so.
         resume: go on from ``state`` where it is there; on a CPU the result is the same bit for bit.
         on_epoch: called with epoch, loss, val_auroc (uniform non-edges) and val_matched_auroc after every epoch.
 
@@ -119,7 +121,11 @@ def pretrain(
     def after_epoch(record: dict[str, Any], everything: Callable[[], dict[str, Any]]) -> None:
         nonlocal saved_at
         if state is not None and time.monotonic() - saved_at >= SECONDS_BETWEEN_SAVES:
-            save({"owner": owner, **everything()}, state)
+            try:
+                save({"owner": owner, **everything()}, state)
+            except DataError as error:
+                what = f"{error.where}: {error.what}; pretraining goes on, but cannot be resumed from here"
+                warnings.warn(what, DataWarning, stacklevel=2)
             saved_at = time.monotonic()
         if on_epoch is not None:
             on_epoch(record)

@@ -89,6 +89,22 @@ def read_stored(path: Path) -> tuple[NDArray[np.float32], dict[str, str]]:
     return vectors, metadata
 
 
+def require_file(path: Path) -> str:
+    """The suffix of a file of embeddings, without that of gzip.
+
+    Raises:
+        DataError: for a suffix that is of none, or a file that is not there.
+    """
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    accepted = (".safetensors", ".npy", *_TEXT)
+    if suffix not in accepted:
+        hint = f"random, gin, graphsaint, {', '.join(accepted)}"
+        raise DataError(f"unknown kind of embeddings '{path}'", where="embeddings.source", hint=hint)
+    if not path.is_file():
+        raise _missing_file(path)
+    return suffix
+
+
 def read_vectors(path: Path, graph: Graph) -> NDArray[np.float32]:
     """The embeddings of all nodes of a graph.
 
@@ -98,7 +114,7 @@ def read_vectors(path: Path, graph: Graph) -> NDArray[np.float32]:
     Shapes:
         returns: (N, dim) float32.
     """
-    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    suffix = require_file(path)
     if suffix == ".safetensors":
         vectors, metadata = read_stored(path)
         if metadata.get("graph_hash") != graph.content_hash:
@@ -106,15 +122,8 @@ def read_vectors(path: Path, graph: Graph) -> NDArray[np.float32]:
             raise DataError(what, where=str(path), hint="pretrain on this dataset")
     elif suffix == ".npy":
         vectors = _read_npy(path)
-    elif suffix in _TEXT:
-        vectors = _read_text(path, graph)
     else:
-        accepted = ", ".join((".safetensors", ".npy", *_TEXT))
-        raise DataError(
-            f"unknown kind of embeddings '{path}'",
-            where="embeddings.source",
-            hint=f"random, gin, graphsaint, {accepted}",
-        )
+        vectors = _read_text(path, graph)
     if len(vectors) != graph.num_nodes:
         what = f"{len(vectors):,} rows, but the graph has {graph.num_nodes:,} nodes"
         raise DataError(what, where=str(path), hint="one row a node, in the order of ids")
@@ -135,8 +144,6 @@ def _read_npy(path: Path) -> NDArray[np.float32]:
     wrong = DataError("this is no .npy array of numbers", where=str(path), hint="write it with numpy.save")
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise _missing_file(path) from None
     except (ValueError, OSError, EOFError):
         raise wrong from None
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
@@ -147,8 +154,6 @@ def _read_npy(path: Path) -> NDArray[np.float32]:
 
 
 def _read_text(path: Path, graph: Graph) -> NDArray[np.float32]:
-    if not path.exists():
-        raise _missing_file(path)
     vectors: NDArray[np.float32] | None = None
     seen = np.zeros(graph.num_nodes, np.bool_)
     for number, line in stream_lines(path):

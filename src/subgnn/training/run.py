@@ -22,7 +22,7 @@ from subgnn.baselines import uses_embeddings
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
-from subgnn.embeddings import source_vectors
+from subgnn.embeddings import check_source, source_vectors
 from subgnn.embeddings.of_run import keep_vectors
 from subgnn.errors import DataError, DataWarning
 from subgnn.pacing import OnProgress
@@ -64,7 +64,7 @@ def train(
         device: ``auto``, ``cpu`` or ``cuda``.
         resume: go on with a run that was interrupted; its recipe and seed must be the same.
         source: where the dataset was read from, kept so that ``predict`` finds the graph.
-        cache: look for prepared subgraphs in the cache, and leave them there.
+        cache: look for prepared subgraphs and pretrained embeddings in the cache, and leave them there.
         on_epoch: called with each epoch's record.
         on_prepare: called, before the first epoch, with what is being prepared, the units done and the units in all.
         on_pretrain: called with each epoch's record of a pretraining, where one is needed.
@@ -78,15 +78,20 @@ def train(
         writer_class()  # where it is missing, that is said before the work
     fabric = make_fabric(device, recipe.training.precision)
     check_recipe(recipe, dataset.graph)
+    done = resume and (out / RESULTS).is_file()
+    if uses_embeddings(recipe) and not done:
+        check_source(recipe)
     claim(out, recipe, seed, resume)
-    if resume and (out / RESULTS).is_file():
+    if done:
         (out / LAST).unlink(missing_ok=True)
         if report and not (out / PAGE).is_file():
             _write_page(dataset, out)
         return read_results(out)
     begin = time.perf_counter()
     graph = dataset.graph.undirected()
-    vectors = source_vectors(recipe, graph, device=device, on_epoch=on_pretrain) if uses_embeddings(recipe) else None
+    vectors = None
+    if uses_embeddings(recipe):
+        vectors = source_vectors(recipe, graph, device=device, cache=cache, on_epoch=on_pretrain)
     pretrained_at = time.perf_counter()
     candidates, examples = set_up(
         dataset, recipe, seed, fabric.device, vectors=vectors, cache=cache, on_prepare=on_prepare

@@ -1,0 +1,230 @@
+"""Pretrained embeddings in the cache: bounded, never in the way, and safe with several processes at once."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from subgnn.cache import cache_entries, cache_limit, cache_path, sole_use
+from subgnn.embeddings import cached
+from subgnn.embeddings import pretrain as module
+from subgnn.embeddings.cached import cache_file, pretrained_vectors
+from subgnn.embeddings.pretrain import pretrain
+from subgnn.errors import DataError, DataWarning
+from tests.embeddings.examples import blocks, quick
+
+GRAPH = blocks(2, 10)
+SETTINGS = quick(epochs=3, steps=1)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("SUBGNN_CACHE_LIMIT", raising=False)
+    return tmp_path / "cache" / "embeddings"
+
+
+@pytest.fixture
+def count(monkeypatch):
+    """The states that pretrainings were given."""
+    states = []
+    real = cached.pretrain
+    monkeypatch.setattr(cached, "pretrain", lambda *a, **k: states.append(k["state"]) or real(*a, **k))
+    return states
+
+
+def ask(seed=0, **options):
+    return pretrained_vectors(GRAPH, "gin", dim=4, settings=replace(SETTINGS, seed=seed), device="cpu", **options)
+
+
+def file_of(seed=0):
+    return cache_file(GRAPH, "gin", dim=4, settings=replace(SETTINGS, seed=seed))
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def test_they_are_an_entry_and_being_found_renews_it(count, folder):
+    first = ask()
+    assert [entry.path for entry in cache_entries()] == [file_of()]
+    assert names(folder) == [file_of().name]
+    assert file_of() == cache_path("embeddings", file_of().stem)
+    os.utime(file_of(), (1, 1))
+    assert np.array_equal(ask(), first)
+    assert len(count) == 1
+    assert file_of().stat().st_mtime > 1
+
+
+def test_the_limit_bounds_them(monkeypatch):
+    for seed in range(3):
+        ask(seed)
+        os.utime(file_of(seed), (seed + 1, seed + 1))
+    size = file_of().stat().st_size
+    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", str(2 * size + cached._HEADER))
+    ask(3)
+    assert {entry.path for entry in cache_entries()} == {file_of(2), file_of(3)}
+    assert sum(entry.size for entry in cache_entries()) <= cache_limit()
+
+
+def test_a_file_has_less_beside_the_vectors_than_is_reckoned(folder):
+    vectors = ask()
+    assert file_of().stat().st_size <= vectors.nbytes + cached._HEADER
+
+
+def test_what_is_larger_than_the_limit_is_not_kept(monkeypatch, folder):
+    wanted = ask(cache=False)
+    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", "100")
+    with pytest.warns(DataWarning, match="not kept: .* more than SUBGNN_CACHE_LIMIT"):
+        assert np.array_equal(ask(), wanted)
+    assert names(folder) == []
+
+
+@pytest.mark.parametrize("how", ["switch", "limit"])
+def test_without_the_cache_nothing_is_looked_for_or_written(how, count, folder, monkeypatch):
+    if how == "limit":
+        monkeypatch.setenv("SUBGNN_CACHE_LIMIT", "0")
+    for _ in range(2):
+        ask(cache=how != "switch")
+    assert count == [None, None]
+    assert not folder.parent.exists()
+
+
+def test_a_folder_that_cannot_be_written_is_done_without(tmp_path, monkeypatch, count):
+    wanted = ask()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.warns(DataWarning, match="cannot be written .* work goes on without the cache"):
+        assert np.array_equal(ask(), wanted)
+    assert count[1] is None
+
+
+def test_a_state_that_cannot_be_written_is_said_and_work_goes_on(monkeypatch, tmp_path):
+    def full(value, path):
+        raise DataError(f"cannot be written ({os.strerror(errno.ENOSPC)})", where=str(path))
+
+    monkeypatch.setattr(module, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(module, "save", full)
+    with pytest.warns(DataWarning, match=r"state.*No space left on device\); pretraining goes on, but cannot be"):
+        found = pretrain(GRAPH, "gin", dim=4, settings=SETTINGS, device="cpu", state=tmp_path / "state.pt")
+    assert np.array_equal(found.vectors, ask(cache=False))
+
+
+def interrupted(monkeypatch):
+    """A pretraining that was interrupted after its second epoch; returns its state's file."""
+
+    def interrupt(record):
+        if record["epoch"] == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "SECONDS_BETWEEN_SAVES", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        ask(on_epoch=interrupt)
+    return file_of().with_suffix(".state.pt")
+
+
+def test_an_interrupted_one_goes_on_and_leaves_nothing_else(monkeypatch, folder):
+    wanted = ask(cache=False)
+    state = interrupted(monkeypatch)
+    assert names(folder) == [state.name]
+    assert [entry.path for entry in cache_entries()] == [state]
+    seen = []
+    assert np.array_equal(ask(on_epoch=seen.append), wanted)
+    assert [record["epoch"] for record in seen] == [2]
+    assert names(folder) == [file_of().name]
+
+
+def test_a_damaged_state_is_said_and_replaced(monkeypatch, folder):
+    wanted = ask(cache=False)
+    state = interrupted(monkeypatch)
+    state.write_bytes(state.read_bytes()[:-20])
+    seen = []
+    with pytest.warns(DataWarning, match="damaged one; the pretraining starts from the beginning"):
+        assert np.array_equal(ask(on_epoch=seen.append), wanted)
+    assert len(seen) == 3
+    assert names(folder) == [file_of().name]
+
+
+def test_the_state_of_another_is_left_alone(monkeypatch, count):
+    state = interrupted(monkeypatch)
+    before = state.read_bytes()
+    with sole_use(state) as alone:
+        assert alone
+        found = ask()
+        assert state.read_bytes() == before
+    assert count == [state, None]
+    assert np.array_equal(found, ask(cache=False))
+
+
+def test_of_several_at_once_one_has_the_state(folder, monkeypatch):
+    """Threads, with pretraining stubbed: they share PyTorch's random state, which processes do not."""
+    result = pretrain(GRAPH, "gin", dim=4, settings=SETTINGS, device="cpu")
+    states, found, inside = [], [], threading.Barrier(4)
+
+    def stub(*_, state, **__):
+        states.append(state)
+        inside.wait(timeout=30)  # all four are at it at once
+        return result
+
+    monkeypatch.setattr(cached, "pretrain", stub)
+    threads = [threading.Thread(target=lambda: found.append(ask())) for _ in range(4)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(map(str, states)) == sorted(["None"] * 3 + [str(file_of().with_suffix(".state.pt"))])
+    assert len(found) == 4
+    assert all(np.array_equal(one, result.vectors) for one in found)
+    assert names(folder) == [file_of().name]
+    assert np.array_equal(ask(), result.vectors)
+
+
+HOLD = """
+import fcntl, sys, time
+file = open(sys.argv[1], "a")
+fcntl.flock(file, fcntl.LOCK_EX)
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_the_lock_of_a_process_ends_with_it(tmp_path):
+    path, lock = tmp_path / "x.state.pt", tmp_path / "x.state.pt.lock"
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(lock)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout.readline() == "held\n"
+        with sole_use(path) as alone:
+            assert not alone
+        assert lock.exists()
+    finally:
+        holder.kill()
+        holder.communicate()
+    with sole_use(path) as alone:
+        assert alone
+        with sole_use(path) as another:
+            assert not another
+    assert not lock.exists()
+
+
+def test_a_lock_on_a_file_that_was_removed_is_none(tmp_path, monkeypatch):
+    path = tmp_path / "x.state.pt"
+    real = fcntl.flock
+
+    def late(file, how):
+        (tmp_path / "x.state.pt.lock").unlink()
+        real(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with sole_use(path) as alone:
+        assert not alone
