@@ -35,7 +35,8 @@ def constant_answer(train: NDArray[Any], task: Task) -> NDArray[Any]:
     for k in range(len(order)):
         sets[k, order[: k + 1]] = 1
     scores = [score_pieces(np.broadcast_to(given, train.shape), train, task).score for given in sets]
-    return sets[int(np.argmax(scores))]
+    best: NDArray[Any] = sets[int(np.argmax(scores))]
+    return best
 
 
 def constant_pieces(dataset: Dataset, split: str) -> Pieces:

@@ -1,7 +1,7 @@
 """A closer look at a dataset: four recipes in minutes, and which kind of signal its labels carry.
 
-``topology`` sees the shape of a subgraph, ``bag`` and ``avg`` which nodes it has, ``default`` (SubGNN) all that and what
-is around it. Each is trained for few epochs on the dataset's own split; :mod:`subgnn.experiments.signal` says how
+``topology`` sees the shape of a subgraph, ``bag`` and ``avg`` which nodes it has, ``default`` (SubGNN) all that and
+what is around it. Each is trained for few epochs on the dataset's own split; :mod:`subgnn.experiments.signal` says how
 their validation scores are judged. The test split is scored once for each run, shown, and has no part in the verdict.
 
 FOLDER/quick.json     rows, comparisons and verdict
@@ -72,7 +72,10 @@ def run_quick(
     recipes = {name: find_recipe(name, [f"training.epochs={epochs}", *overrides]) for name in QUICK_RECIPES}
     dataset, split = _with_split(dataset)
     _claim(out, dataset, epochs, overrides)
-    rows, models, failures, parts = [], {}, {}, []
+    rows: list[dict[str, Any]] = []
+    models: dict[str, Model] = {}
+    failures: dict[str, str] = {}
+    parts: list[dict[str, Any]] = []
     for name, recipe in recipes.items():
         try:
             runs = [

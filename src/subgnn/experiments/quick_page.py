@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from subgnn.experiments.signal import NETWORK
+from subgnn.experiments.signal import LEVEL, MARGIN, NETWORK
 
-HEADER = ("recipe", "validation", "test", "above constant", "95 % interval", "clearly", "seconds")
+HEADER = ("recipe", "validation", "test", "lead", "95 %", "clear", "seconds")
 _SHOWN_PARTS = 3
 
 
@@ -19,7 +19,7 @@ def quick_table(found: dict[str, Any]) -> list[tuple[str, ...]]:
         lead = found["over_constant"].get(row["recipe"])
         ahead = ("", "", "")
         if lead is not None:
-            ahead = (_signed(lead["lead"]), f"{_signed(lead['low'])} to {_signed(lead['high'])}", _yes(lead["clear"]))
+            ahead = (_signed(lead["lead"]), f"{_signed(lead['low'])}..{_signed(lead['high'])}", _yes(lead["clear"]))
         seconds = f"{row['seconds']:.1f}" if lead is not None else ""
         rows.append((row["recipe"], _score(row["val"], metric), _score(row["test"], metric), *ahead, seconds))
     return rows + [(name, "failed", "", "", "", "", "") for name in found["failures"]]
@@ -60,9 +60,10 @@ def quick_page(found: dict[str, Any]) -> str:
         _row(["---"] * len(HEADER)),
         *(_row(cells) for cells in quick_table(found)),
         "",
-        "The verdict is by the validation split; the test scores had no part in it. A lead is clear where it is at least",
-        "0.02 and a paired swap test gives less than 0.05 over the number of looks at validation that chose the model.",
-        "The interval is a paired bootstrap over subgraphs; it does not know of these looks.",
+        "The verdict is by the validation split; the test scores had no part in it. The lead is that over the constant",
+        f"answer. It is clear where it is at least {MARGIN} and a paired swap test gives less than {LEVEL} over the number",
+        "of looks at validation that chose the model. The interval is a paired bootstrap over subgraphs, and does not",
+        "know of these looks.",
         "",
     ]
     return "\n".join(lines)

@@ -57,7 +57,7 @@ class Lead:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the labels carry, the smallest model that is enough (empty where none is), the leads, and it all in words."""
+    """What the labels carry, which recipe to go on with (empty where none is better than nothing), leads, and words."""
 
     signals: tuple[Signal, ...]
     enough: str
