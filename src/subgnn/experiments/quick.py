@@ -16,10 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from statistics import fmean, pstdev
 from typing import Any
-
-import numpy as np
 
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
@@ -28,12 +25,14 @@ from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SPLITS
 from subgnn.errors import DataError, UserError
 from subgnn.experiments.constant import constant_pieces, perfect_pieces
-from subgnn.experiments.paired import Pieces, mean_pieces, score_pieces
+from subgnn.experiments.outcome import ask_runs, constant_row, looks_of, recipe_row
+from subgnn.experiments.paired import mean_pieces
 from subgnn.experiments.quick_page import quick_page
 from subgnn.experiments.signal import NETWORK, Model, Verdict, judge
 from subgnn.pacing import OnProgress
 from subgnn.recipes import find_recipe
-from subgnn.training.run_dir import METRICS, read_json, write_json
+from subgnn.training.run import train
+from subgnn.training.run_dir import read_json, write_json
 
 QUICK_RECIPES = ("topology", "bag", "avg", NETWORK)
 EPOCHS = 30
@@ -82,14 +81,14 @@ def run_quick(
                 _run(dataset, recipe, out, seed=seed, device=device, source=source, cache=cache, show=on_progress)
                 for seed in range(seeds)
             ]
-            every, parts = _ask(dataset, [Path(run["run"]) for run in runs], parts)
+            every, parts = ask_runs(dataset, [Path(run["run"]) for run in runs], parts)
         except Exception as error:
             message = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
             failures[name] = " ".join(message.split())
             continue
-        looks = sum(_looks(Path(run["run"])) for run in runs)
+        looks = sum(looks_of(Path(run["run"])) for run in runs)
         models[name] = Model(mean_pieces(every), looks)
-        rows.append(_row(dataset, runs, looks))
+        rows.append(recipe_row(dataset, runs, looks))
     if not models:
         name, message = next(iter(failures.items()))
         raise DataError(f"no recipe could be trained; {name}: {message}", where=dataset.name)
@@ -106,7 +105,7 @@ def run_quick(
         "epochs": epochs,
         "seeds": seeds,
         "set": list(overrides),
-        "rows": [_constant_row(dataset), *rows],
+        "rows": [constant_row(dataset), *rows],
         "failures": failures,
         "parts": parts,
         **_verdict_keys(verdict),
@@ -169,8 +168,6 @@ def _run(
     cache: bool,
     show: OnProgress | None,
 ) -> dict[str, Any]:
-    from subgnn.training.run import train
-
     name = recipe.name if seed == 0 else f"{recipe.name}_{seed}"
 
     def after_epoch(record: dict[str, Any]) -> None:
@@ -198,78 +195,6 @@ def _run(
         on_prepare=while_preparing,
         on_pretrain=while_pretraining,
     )
-
-
-def _ask(
-    dataset: Dataset, runs: Sequence[Path], parts: list[dict[str, Any]]
-) -> tuple[list[Pieces], list[dict[str, Any]]]:
-    """Pieces of each run on validation; and, of the first one of SubGNN, what each part of its vectors contributes."""
-    from subgnn.report.contribution import contributions
-    from subgnn.report.findings import find
-
-    # Without its test part, a dataset is judged by its validation part.
-    kept = np.concatenate([dataset.subgraphs.indices("train"), dataset.subgraphs.indices("val")])
-    seen = replace(dataset, subgraphs=dataset.subgraphs.take(kept))
-    every = []
-    for run in runs:
-        found = find(run, seen)
-        every.append(score_pieces(found.predicted(), found.targets.numpy(), found.task))
-        if found.network is not None and run == runs[0]:
-            of_parts = contributions(
-                found.network.head,
-                found.network.parts(),
-                vectors=found.vectors,
-                means=found.means,
-                targets=found.targets,
-                task=found.task,
-            )
-            parts = [asdict(part) for part in of_parts]
-    return every, parts
-
-
-def _looks(run: Path) -> int:
-    """How many fitted states validation chose from: a line of metrics.jsonl each."""
-    return len((run / METRICS).read_text(encoding="utf-8").splitlines())
-
-
-def _row(dataset: Dataset, runs: Sequence[dict[str, Any]], looks: int) -> dict[str, Any]:
-    return {
-        "dataset": dataset.name,
-        "recipe": runs[0]["recipe"],
-        "method": runs[0]["method"],
-        "n": len(runs),
-        "val": _spread([run["val"] for run in runs]),
-        "test": _spread([run["test"] for run in runs]),
-        "seconds": fmean(sum(run["seconds"][part] for part in ("pretrain", "prepare", "train")) for run in runs),
-        "looks": looks,
-        "runs": [run["run"] for run in runs],
-    }
-
-
-def _spread(every: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Mean and deviation of each metric over runs."""
-    columns = {
-        name: [math.nan if run[name] is None else float(run[name]) for run in every] for name in every[0] if every
-    }
-    return {name: {"mean": fmean(values), "std": pstdev(values)} for name, values in columns.items()}
-
-
-def _constant_row(dataset: Dataset) -> dict[str, Any]:
-    metric = "r2" if dataset.subgraphs.task == "regression" else "micro_f1"
-    scores = {
-        split: _spread([{metric: constant_pieces(dataset, split).score}])
-        for split in ("val", "test")
-        if len(dataset.subgraphs.indices(split))
-    }
-    return {
-        "dataset": dataset.name,
-        "recipe": "constant",
-        "method": "constant",
-        "n": 1,
-        "val": scores["val"],
-        "test": scores.get("test", {}),
-        "seconds": 0.0,
-    }
 
 
 def _verdict_keys(verdict: Verdict) -> dict[str, Any]:

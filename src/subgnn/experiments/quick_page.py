@@ -61,9 +61,9 @@ def quick_page(found: dict[str, Any]) -> str:
         *(_row(cells) for cells in quick_table(found)),
         "",
         "The verdict is by the validation split; the test scores had no part in it. The lead is that over the constant",
-        f"answer. It is clear where it is at least {MARGIN} and a paired swap test gives less than {LEVEL} over the number",
-        "of looks at validation that chose the model. The interval is a paired bootstrap over subgraphs, and does not",
-        "know of these looks.",
+        f"answer. It is clear where it is at least {MARGIN} and a paired swap test gives less than {LEVEL} over the",
+        "number of looks at validation that chose the model. The interval is a paired bootstrap over subgraphs, and",
+        "does not know of these looks.",
         "",
     ]
     return "\n".join(lines)

@@ -15,7 +15,7 @@ signal                where
 ``identity``          ``bag`` or ``avg`` is clearly better than the constant answer
 ``shape``             ``topology`` is
 ``beyond``            SubGNN is, and clearly better than those simple models that are; where none is, than all of them
-``unplaced``          SubGNN alone is, but it is not clearly better than each simple model
+``unplaced``          SubGNN alone is, but it is not clearly better than each simple model, or none has a result
 ``none``              nothing is
 ``undecided``         nothing is, and a model without an error would not be either: the validation split is too small
 ====================  ==============================================================================================
@@ -92,7 +92,7 @@ def judge(models: Mapping[str, Model], *, constant: Pieces, perfect: Pieces, met
     signals: list[Signal] = list(dict.fromkeys(SIMPLE[name] for name in sorted(simple)))
     rivals = [name for name in simple or network_over if not (name in network_over and network_over[name].clear)]
     enough = rivals[0] if simple and rivals else NETWORK if NETWORK in clear else ""
-    if NETWORK in clear and not rivals:
+    if NETWORK in clear and network_over and not rivals:
         signals.append("beyond")
     elif NETWORK in clear and not simple:
         signals.append("unplaced")
@@ -121,9 +121,10 @@ def _words(
             "signals together matter."
         )
     if "unplaced" in signals:
+        others = any(name in SIMPLE for name in models)
+        why = "but is not clearly better than each simple model" if others else "and no simple model has a result"
         said.append(
-            f"SubGNN ({scores[NETWORK]}, beside {guess}) finds a signal, but is not clearly better than each simple "
-            "model: what kind it is cannot be said."
+            f"SubGNN ({scores[NETWORK]}, beside {guess}) finds a signal, {why}: what kind it is cannot be said."
         )
     if "none" in signals:
         said.append(f"No signal was found: no model is clearly above the {guess} (validation {metric}).")
@@ -140,6 +141,8 @@ def _advice(signals: list[Signal], models: Mapping[str, Model], enough: str) -> 
         return "Add subgraphs, or give validation a larger part of them."
     if "none" in signals:
         return "Check the labels, add subgraphs, or train longer before more is tried."
+    if "unplaced" in signals:
+        return "Add subgraphs or train longer to tell; until then, go on with SubGNN."
     if enough == NETWORK:
         return "A simple model is not enough: go on with SubGNN."
     if NETWORK not in models:
