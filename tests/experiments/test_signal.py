@@ -27,11 +27,15 @@ def verdict(looks: int = 30, n: int = N, constant: int = 20, **right: int):
         ({"topology": 24, "bag": 55, "avg": 50, "default": 54}, ("identity",), "bag"),
         ({"topology": 24, "bag": 24, "avg": 50, "default": 52}, ("identity",), "avg"),
         ({"topology": 58, "bag": 24, "avg": 20, "default": 54}, ("shape",), "topology"),
-        ({"topology": 45, "bag": 48, "avg": 20, "default": 49}, ("identity", "shape"), "bag"),
-        ({"topology": 38, "bag": 40, "avg": 30, "default": 59}, ("identity", "shape", "beyond"), "default"),
+        ({"topology": 40, "bag": 56, "avg": 20, "default": 57}, ("identity", "shape"), "bag"),
+        ({"topology": 58, "bag": 24, "avg": 55, "default": 54}, ("shape",), "topology"),
+        ({"topology": 45, "bag": 48, "avg": 20, "default": 49}, ("shape",), "bag"),
+        ({"topology": 38, "bag": 40, "avg": 30, "default": 59}, ("shape", "beyond"), "default"),
+        ({"topology": 21, "bag": 40, "avg": 30, "default": 59}, ("identity", "beyond"), "default"),
         ({"topology": 24, "bag": 22, "avg": 20, "default": 50}, ("beyond",), "default"),
         ({"topology": 27, "bag": 22, "avg": 20, "default": 34}, ("unplaced",), "default"),
         ({"topology": 24, "bag": 22, "avg": 20, "default": 23}, ("none",), ""),
+        ({"topology": 24, "bag": 28, "avg": 20, "default": 23}, ("undecided",), ""),
     ],
 )
 def test_each_case(right, signals, enough):
@@ -49,10 +53,27 @@ def test_what_is_said():
     assert verdict(topology=24, bag=22, avg=20, default=50).words[-1].startswith("A simple model is not enough")
 
 
+def test_size_may_pass_for_identity():
+    found = verdict(topology=58, bag=24, avg=55, default=54)
+    assert found.words[1] == (
+        "avg 0.917 is not clearly better than topology, and sees size, too: whether node identity matters beside shape "
+        "cannot be said."
+    )
+
+
 def test_a_split_that_is_too_small_is_said_to_be():
-    found = verdict(n=6, constant=2, looks=12, topology=6, bag=6, avg=6, default=6)
+    found = verdict(n=6, constant=2, looks=12, topology=3, bag=6, avg=3, default=3)
     assert found.signals == ("undecided",)
     assert "with 6 validation subgraphs" in found.words[0]
+
+
+def test_a_lead_that_one_look_would_have_made_clear_is_told():
+    # Eight subgraphs that bag alone gets right: 2^-8 = 0.0039, above 0.05 / 30.
+    found = verdict(topology=24, bag=28, avg=20, default=23)
+    assert found.words[0] == (
+        "Nothing is clear: bag 0.467, beside 0.333 of the constant answer, may be no more than the best of many looks "
+        "at 60 validation subgraphs."
+    )
 
 
 def test_more_looks_ask_for_more():

@@ -201,6 +201,7 @@ def _verdict_keys(verdict: Verdict) -> dict[str, Any]:
     return {
         "verdict": {"signals": list(verdict.signals), "enough": verdict.enough, "words": list(verdict.words)},
         "over_constant": {name: asdict(lead) for name, lead in verdict.over_constant.items()},
+        "over_topology": {name: asdict(lead) for name, lead in verdict.over_topology.items()},
         "network_over": {name: asdict(lead) for name, lead in verdict.network_over.items()},
     }
 

@@ -12,18 +12,22 @@ The test split has no part in it.
 ====================  ==============================================================================================
 signal                where
 ====================  ==============================================================================================
-``identity``          ``bag`` or ``avg`` is clearly better than the constant answer
-``shape``             ``topology`` is
+``identity``          ``bag`` or ``avg`` is clearly better than the constant answer; where ``topology`` is, too, than that
+``shape``             ``topology`` is clearly better than the constant answer
 ``beyond``            SubGNN is, and clearly better than those simple models that are; where none is, than all of them
 ``unplaced``          SubGNN alone is, but it is not clearly better than each simple model, or none has a result
-``none``              nothing is
-``undecided``         nothing is, and a model without an error would not be either: the validation split is too small
+``undecided``         nothing is, but some model would be had it been chosen by one look; or not even a model without an
+                      error would be, as the validation split is too small
+``none``              nothing is, and neither holds
 ====================  ==============================================================================================
+
+``bag`` and ``avg`` see size, too: more nodes make a larger sum, and a mean of random vectors that is shorter. So labels
+that ``topology`` explains as well are no sign of identity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -62,6 +66,7 @@ class Verdict:
     signals: tuple[Signal, ...]
     enough: str
     over_constant: dict[str, Lead]
+    over_topology: dict[str, Lead]
     network_over: dict[str, Lead]
     words: tuple[str, ...]
 
@@ -89,7 +94,16 @@ def judge(models: Mapping[str, Model], *, constant: Pieces, perfect: Pieces, met
     network_over: dict[str, Lead] = {}
     if NETWORK in models:
         network_over = {name: compare(models[NETWORK], models[name].pieces) for name in models if name in SIMPLE}
-    signals: list[Signal] = list(dict.fromkeys(SIMPLE[name] for name in sorted(simple)))
+    hints = [name for name, lead in over_constant.items() if _hint(lead)]
+    over_topology: dict[str, Lead] = {}
+    if "topology" in models:
+        known = (name for name in ("bag", "avg") if name in models)
+        over_topology = {name: compare(models[name], models["topology"].pieces) for name in known}
+    signals: list[Signal] = []
+    if any(name in simple and ("topology" not in simple or over_topology[name].clear) for name in ("bag", "avg")):
+        signals.append("identity")
+    if "topology" in simple:
+        signals.append("shape")
     rivals = [name for name in simple or network_over if not (name in network_over and network_over[name].clear)]
     enough = rivals[0] if simple and rivals else NETWORK if NETWORK in clear else ""
     if NETWORK in clear and network_over and not rivals:
@@ -98,13 +112,26 @@ def judge(models: Mapping[str, Model], *, constant: Pieces, perfect: Pieces, met
         signals.append("unplaced")
     elif not signals:
         looks = min((model.looks for model in models.values()), default=1)
-        signals.append("none" if compare(Model(perfect, looks), constant).clear else "undecided")
-    words = _words(signals, models, enough=enough, constant=constant, metric=metric)
-    return Verdict(tuple(signals), enough, over_constant, network_over, words)
+        small = not compare(Model(perfect, looks), constant).clear
+        signals.append("undecided" if small or hints else "none")
+    words = _words(signals, models, clear=clear, enough=enough, constant=constant, hints=hints, metric=metric)
+    return Verdict(tuple(signals), enough, over_constant, over_topology, network_over, words)
+
+
+def _hint(lead: Lead) -> bool:
+    """Whether a lead would be clear if one look at validation had chosen the model."""
+    return lead.lead >= MARGIN and lead.chance < LEVEL
 
 
 def _words(
-    signals: list[Signal], models: Mapping[str, Model], *, enough: str, constant: Pieces, metric: str
+    signals: list[Signal],
+    models: Mapping[str, Model],
+    *,
+    clear: Sequence[str],
+    enough: str,
+    constant: Pieces,
+    hints: Sequence[str],
+    metric: str,
 ) -> tuple[str, ...]:
     scores = {name: f"{model.pieces.score:.3f}" for name, model in models.items()}
     guess = f"{constant.score:.3f} of the constant answer"
@@ -115,6 +142,12 @@ def _words(
     if "shape" in signals:
         known = f"topology {scores['topology']}, beside {guess}"
         said.append(f"The labels follow shape: size, density, components, border ({known}).")
+        also = " and ".join(f"{name} {scores[name]}" for name in ("bag", "avg") if name in clear)
+        if also and "identity" not in signals:
+            said.append(
+                f"{also} is not clearly better than topology, and sees size, too: whether node identity matters beside "
+                "shape cannot be said."
+            )
     if "beyond" in signals:
         said.append(
             f"SubGNN ({scores[NETWORK]}) is clearly better than the simple models: position, neighbourhood, or several "
@@ -128,7 +161,13 @@ def _words(
         )
     if "none" in signals:
         said.append(f"No signal was found: no model is clearly above the {guess} (validation {metric}).")
-    if "undecided" in signals:
+    if "undecided" in signals and hints:
+        known = ", ".join(f"{name} {scores[name]}" for name in hints)
+        said.append(
+            f"Nothing is clear: {known}, beside {guess}, may be no more than the best of many looks at "
+            f"{len(constant.gain)} validation subgraphs."
+        )
+    elif "undecided" in signals:
         said.append(
             f"Nothing can be said: with {len(constant.gain)} validation subgraphs, not even a model without an error "
             f"would be clearly above the {guess}."
