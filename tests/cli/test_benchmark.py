@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+import typer
 
+from subgnn.cli.app import app
 from subgnn.data.formats.folder import write_folder
+from subgnn.experiments.quick import EPOCHS
 from tests.cli.command import call
 from tests.experiments.test_quick import SMALL
 from tests.training.examples import dataset
@@ -45,6 +48,11 @@ def test_an_unknown_suite_lists_the_choices(looked, tmp_path):
     assert called.code == 2
     assert called.error == "benchmark run: unknown suite 'quik'; accepted: quick; did you mean 'quick'?"
     assert not (tmp_path / "x").exists()
+
+
+def test_the_epochs_are_those_of_the_library():
+    run = typer.main.get_command(app).commands["benchmark"].commands["run"]
+    assert {p.name: p.default for p in run.params}["epochs"] == EPOCHS
 
 
 def test_without_a_dataset(tmp_path):

@@ -12,7 +12,7 @@ The test split has no part in it.
 ====================  ==============================================================================================
 signal                where
 ====================  ==============================================================================================
-``identity``          ``bag`` or ``avg`` is clearly better than the constant answer; where ``topology`` is, too, than that
+``identity``          ``bag`` or ``avg`` is clearly better than the constant answer, and than ``topology`` where that is
 ``shape``             ``topology`` is clearly better than the constant answer
 ``beyond``            SubGNN is, and clearly better than those simple models that are; where none is, than all of them
 ``unplaced``          SubGNN alone is, but it is not clearly better than each simple model, or none has a result
@@ -142,11 +142,12 @@ def _words(
     if "shape" in signals:
         known = f"topology {scores['topology']}, beside {guess}"
         said.append(f"The labels follow shape: size, density, components, border ({known}).")
-        also = " and ".join(f"{name} {scores[name]}" for name in ("bag", "avg") if name in clear)
+        also = [f"{name} {scores[name]}" for name in ("bag", "avg") if name in clear]
         if also and "identity" not in signals:
+            be, see = ("is", "sees") if len(also) == 1 else ("are", "see")
             said.append(
-                f"{also} is not clearly better than topology, and sees size, too: whether node identity matters beside "
-                "shape cannot be said."
+                f"{' and '.join(also)} {be} not clearly better than topology, and {see} size, too: whether node "
+                "identity matters beside shape cannot be said."
             )
     if "beyond" in signals:
         said.append(
