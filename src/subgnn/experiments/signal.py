@@ -104,7 +104,8 @@ def judge(models: Mapping[str, Model], *, constant: Pieces, perfect: Pieces, met
         signals.append("identity")
     if "topology" in simple:
         signals.append("shape")
-    rivals = [name for name in simple or network_over if not (name in network_over and network_over[name].clear)]
+    beaten = {name for name, lead in network_over.items() if NETWORK in clear and lead.clear}
+    rivals = [name for name in simple or network_over if name not in beaten]
     enough = rivals[0] if simple and rivals else NETWORK if NETWORK in clear else ""
     if NETWORK in clear and network_over and not rivals:
         signals.append("beyond")
