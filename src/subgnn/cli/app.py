@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from subgnn import __version__
+from subgnn.cli.benchmark import benchmark
 from subgnn.cli.data import data
 from subgnn.cli.info import info
 from subgnn.cli.output import print_error, print_line, warnings_as_lines
@@ -39,6 +40,7 @@ app.command("predict")(predict_subgraphs)
 app.command("embed")(embed_subgraphs)
 app.command("report")(report_run)
 app.add_typer(data, name="data")
+app.add_typer(benchmark, name="benchmark")
 
 
 _INTERRUPTED = 130

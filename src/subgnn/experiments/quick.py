@@ -1,0 +1,214 @@
+"""A closer look at a dataset: four recipes in minutes, and which kind of signal its labels carry.
+
+``topology`` sees the shape of a subgraph, ``bag`` and ``avg`` which nodes it has, ``default`` (SubGNN) all that and
+what is around it. Each is trained for few epochs on the dataset's own split; :mod:`subgnn.experiments.signal` says how
+their validation scores are judged. The test split is scored once for each run, shown, and has no part in the verdict.
+
+FOLDER/quick.json     rows, comparisons and verdict
+FOLDER/quick.md       the same for people
+FOLDER/inputs.json    what was looked at: hashes and settings
+FOLDER/runs/RECIPE    the run of seed 0; RECIPE_1 and so on those of further seeds
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from subgnn.config import Recipe
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats.text import appearing
+from subgnn.data.splits import split_subgraphs
+from subgnn.data.subgraphs import SPLITS
+from subgnn.errors import DataError, UserError
+from subgnn.experiments.constant import constant_pieces, perfect_pieces
+from subgnn.experiments.outcome import ask_runs, constant_row, looks_of, recipe_row
+from subgnn.experiments.paired import mean_pieces
+from subgnn.experiments.quick_page import quick_page
+from subgnn.experiments.signal import NETWORK, Model, Verdict, judge
+from subgnn.pacing import OnProgress
+from subgnn.recipes import find_recipe
+from subgnn.training.run import train
+from subgnn.training.run_dir import read_json, write_json
+
+QUICK_RECIPES = ("topology", "bag", "avg", NETWORK)
+EPOCHS = 30
+_RESULT, _PAGE, _INPUTS, _RUNS = "quick.json", "quick.md", "inputs.json", "runs"
+
+
+def run_quick(
+    dataset: Dataset,
+    out: Path,
+    *,
+    epochs: int = EPOCHS,
+    seeds: int = 1,
+    overrides: Sequence[str] = (),
+    device: str = "auto",
+    source: str = "",
+    cache: bool = True,
+    on_progress: OnProgress | None = None,
+) -> dict[str, Any]:
+    """Train the four recipes on a dataset, and judge what its labels carry.
+
+    Runs that are finished are not trained again. A recipe that fails is listed with its message.
+
+    Args:
+        out: the folder; new, or of an earlier look at the same dataset with the same settings.
+        epochs: of the recipes that are trained by gradient.
+        overrides: ``section.key=value`` for all recipes.
+        device, source, cache: as for :func:`~subgnn.training.run.train`.
+        on_progress: called with what is being done, the units done and the units in all.
+
+    Returns:
+        The content of quick.json, after :func:`write_quick`.
+
+    Raises:
+        DataError: where the folder holds another look, the dataset has no labels, or no recipe could be trained.
+    """
+    recipes = {name: find_recipe(name, [f"training.epochs={epochs}", *overrides]) for name in QUICK_RECIPES}
+    dataset, split = _with_split(dataset)
+    _claim(out, dataset, epochs, overrides)
+    rows: list[dict[str, Any]] = []
+    models: dict[str, Model] = {}
+    failures: dict[str, str] = {}
+    parts: list[dict[str, Any]] = []
+    for name, recipe in recipes.items():
+        try:
+            runs = [
+                _run(dataset, recipe, out, seed=seed, device=device, source=source, cache=cache, show=on_progress)
+                for seed in range(seeds)
+            ]
+            every, parts = ask_runs(dataset, [Path(run["run"]) for run in runs], parts)
+        except Exception as error:
+            message = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+            failures[name] = " ".join(message.split())
+            continue
+        looks = sum(looks_of(Path(run["run"])) for run in runs)
+        models[name] = Model(mean_pieces(every), looks)
+        rows.append(recipe_row(dataset, runs, looks))
+    if not models:
+        name, message = next(iter(failures.items()))
+        raise DataError(f"no recipe could be trained; {name}: {message}", where=dataset.name)
+    constant, perfect = constant_pieces(dataset, "val"), perfect_pieces(dataset, "val")
+    metric = "R2" if dataset.subgraphs.task == "regression" else "micro-F1"
+    verdict = judge(models, constant=constant, perfect=perfect, metric=metric)
+    found = {
+        "suite": "quick",
+        "out": str(out),
+        "dataset": dataset.name,
+        "task": dataset.subgraphs.task,
+        "split": split,
+        "splits": {name: len(dataset.subgraphs.indices(name)) for name in SPLITS},
+        "epochs": epochs,
+        "seeds": seeds,
+        "set": list(overrides),
+        "rows": [constant_row(dataset), *rows],
+        "failures": failures,
+        "parts": parts,
+        **_verdict_keys(verdict),
+    }
+    return write_quick(found, out)
+
+
+def write_quick(found: dict[str, Any], out: Path) -> dict[str, Any]:
+    """Write quick.json and quick.md, and return what the former holds: an undefined number is null."""
+    finite: dict[str, Any] = _finite(found)
+    write_json(finite, out / _RESULT)
+    with appearing(out / _PAGE, overwrite=True) as temporary:
+        temporary.write_text(quick_page(finite), encoding="utf-8", errors="backslashreplace")
+    return finite
+
+
+def _with_split(dataset: Dataset) -> tuple[Dataset, str]:
+    """The dataset under its own split, or under one that is drawn, and which it is."""
+    subgraphs = dataset.subgraphs
+    if subgraphs.targets is None:
+        raise DataError("the subgraphs have no labels", where=dataset.name, hint="give each one a label")
+    if subgraphs.splits is None:
+        drawn = split_subgraphs(subgraphs, method="stratified", seed=0)
+        return replace(dataset, subgraphs=drawn), "drawn: stratified 50/25/25, seed 0"
+    for name in ("train", "val"):
+        if not len(subgraphs.indices(name)):
+            hint = "draw another split with subgnn data split"
+            raise DataError(f"no subgraph in split '{name}'", where=dataset.name, hint=hint)
+    return dataset, "the dataset's own"
+
+
+def _claim(out: Path, dataset: Dataset, epochs: int, overrides: Sequence[str]) -> None:
+    """Make the folder, or check that it holds a look at the same content."""
+    inputs = {
+        "graph": dataset.graph.undirected().content_hash,
+        "subgraphs": dataset.subgraphs.content_hash,
+        "epochs": epochs,
+        "set": list(overrides),
+    }
+    if (out / _INPUTS).is_file():
+        before = read_json(out / _INPUTS, "give another --out")
+        other = [key for key in inputs if not isinstance(before, dict) or before.get(key) != inputs[key]]
+        if other:
+            what = f"holds a look at something else: {', '.join(other)} differ"
+            raise DataError(what, where=str(out), hint="give another --out")
+        return
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise DataError("exists already", where=str(out), hint="choose another --out")
+    write_json(inputs, out / _INPUTS)
+
+
+def _run(
+    dataset: Dataset,
+    recipe: Recipe,
+    out: Path,
+    *,
+    seed: int,
+    device: str,
+    source: str,
+    cache: bool,
+    show: OnProgress | None,
+) -> dict[str, Any]:
+    name = recipe.name if seed == 0 else f"{recipe.name}_{seed}"
+
+    def after_epoch(record: dict[str, Any]) -> None:
+        if show is not None:
+            show(f"{name}: training", record["epoch"] + 1, max(record["epoch"] + 1, recipe.training.epochs))
+
+    def while_preparing(what: str, done: int, total: int) -> None:
+        if show is not None:
+            show(f"{name}: {what}", done, total)
+
+    def while_pretraining(record: dict[str, Any]) -> None:
+        if show is not None:
+            show(f"{name}: pretraining", record["epoch"] + 1, recipe.pretrain.epochs)
+
+    return train(
+        dataset,
+        recipe,
+        out / _RUNS / name,
+        seed=seed,
+        device=device,
+        resume=True,
+        source=source,
+        cache=cache,
+        on_epoch=after_epoch,
+        on_prepare=while_preparing,
+        on_pretrain=while_pretraining,
+    )
+
+
+def _verdict_keys(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "verdict": {"signals": list(verdict.signals), "enough": verdict.enough, "words": list(verdict.words)},
+        "over_constant": {name: asdict(lead) for name, lead in verdict.over_constant.items()},
+        "over_topology": {name: asdict(lead) for name, lead in verdict.over_topology.items()},
+        "network_over": {name: asdict(lead) for name, lead in verdict.network_over.items()},
+    }
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,87 @@
+"""A quick look, for people: the table, the verdict in words, and the page that holds both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from subgnn.experiments.signal import LEVEL, MARGIN, NETWORK
+
+HEADER = ("recipe", "validation", "test", "lead", "95 %", "clear", "seconds")
+_SHOWN_PARTS = 3
+
+
+def quick_table(found: dict[str, Any]) -> list[tuple[str, ...]]:
+    """A row for the constant answer and for each recipe, the failed ones last."""
+    metric = "r2" if found["task"] == "regression" else "micro_f1"
+    rows = []
+    for row in found["rows"]:
+        lead = found["over_constant"].get(row["recipe"])
+        ahead = ("", "", "")
+        if lead is not None:
+            ahead = (_signed(lead["lead"]), f"{_signed(lead['low'])}..{_signed(lead['high'])}", _yes(lead["clear"]))
+        seconds = f"{row['seconds']:.1f}" if lead is not None else ""
+        rows.append((row["recipe"], _score(row["val"], metric), _score(row["test"], metric), *ahead, seconds))
+    return rows + [(name, "failed", "", "", "", "", "") for name in found["failures"]]
+
+
+def quick_words(found: dict[str, Any]) -> list[str]:
+    """What is to be said below the table, a line each."""
+    said = [f"{name} failed: {message}" for name, message in found["failures"].items()]
+    said += found["verdict"]["words"]
+    network = found["over_constant"].get(NETWORK)
+    if network is not None and network["clear"]:
+        parts = sorted((p for p in found["parts"] if (p["score"] or 0) > 0), key=lambda p: -p["score"])
+        if parts:
+            known = ", ".join(f"{p['part']} {p['score']:.3f}" for p in parts[:_SHOWN_PARTS])
+            said.append(f"SubGNN relies most on (fall of the validation score without the part): {known}.")
+    return said
+
+
+def quick_title(found: dict[str, Any]) -> str:
+    """What the table is of."""
+    metric = "R2" if found["task"] == "regression" else "micro-F1"
+    sizes = ", ".join(f"{split} {count:,}" for split, count in found["splits"].items())
+    return f"{found['dataset']}: {metric}; split {found['split']} ({sizes})"
+
+
+def quick_page(found: dict[str, Any]) -> str:
+    """quick.md."""
+    runs = "1 seed" if found["seeds"] == 1 else f"{found['seeds']} seeds"
+    settings = f"{found['epochs']} epochs, {runs}" + "".join(f", {s}" for s in found["set"])
+    lines = [
+        f"# A quick look at {found['dataset']}",
+        "",
+        *(f"- {words}" for words in quick_words(found)),
+        "",
+        f"{quick_title(found)}. {settings}.",
+        "",
+        _row(HEADER),
+        _row(["---"] * len(HEADER)),
+        *(_row(cells) for cells in quick_table(found)),
+        "",
+        "The verdict is by the validation split; the test scores had no part in it. The lead is that over the constant",
+        f"answer. It is clear where it is at least {MARGIN} and a paired swap test gives less than {LEVEL} over the",
+        "number of looks at validation that chose the model. The interval is a paired bootstrap over subgraphs, and",
+        "does not know of these looks.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _score(scores: dict[str, Any], metric: str) -> str:
+    if metric not in scores:
+        return ""
+    return "undefined" if scores[metric]["mean"] is None else f"{scores[metric]['mean']:.3f}"
+
+
+def _signed(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:+.3f}"
+
+
+def _yes(clear: bool) -> str:
+    return "yes" if clear else "no"
