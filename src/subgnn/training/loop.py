@@ -122,6 +122,9 @@ def fit(
     if resume is not None:
         model.load_state_dict(resume["model"])
         optimizer.load_state_dict(resume["optimizer"])
+        for group in optimizer.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"] = group["lr"].to(fabric.device)
         fabric.strategy.precision.load_state_dict(resume["precision"])
         progress = Progress(**resume["progress"])
 

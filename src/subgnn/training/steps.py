@@ -6,6 +6,7 @@ starts them all at once; it needs fixed shapes, so batches are filled up to the 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from subgnn.config import TrainingSettings
 from subgnn.data.subgraphs import Task
+from subgnn.errors import DataWarning
 from subgnn.nn import Inputs
 from subgnn.nn.inputs import Choice, Room
 from subgnn.training.metrics import loss
@@ -57,7 +59,8 @@ class Steps:
 class GraphedSteps:
     """Steps as CUDA graphs, one for each draw of anchors and size of batch.
 
-    The first steps of each run as they are, on the stream of the capture, and count like all others.
+    The first steps of each run as they are, on the stream of the capture, and count like all others. Where a step
+    cannot be captured, all run as they are.
     """
 
     def __init__(self, steps: Steps) -> None:
@@ -65,15 +68,22 @@ class GraphedSteps:
         self.stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self.seen: dict[tuple[int, int], int] = {}
         self.captured: dict[tuple[int, int], _Captured] = {}
+        self.refused = False
 
     def __call__(self, inputs: Any, rows: NDArray[np.int64]) -> Tensor:
         """Train on the chosen subgraphs."""
         key = (inputs.whole.draw, len(rows))
         if key not in self.captured:
             self.seen[key] = self.seen.get(key, 0) + 1
-            if self.seen[key] <= _WARM_UP:
+            if self.refused or self.seen[key] <= _WARM_UP:
                 return self._as_it_is(inputs, rows)
-            self.captured[key] = self._capture(inputs, rows)
+            try:
+                self.captured[key] = self._capture(inputs, rows)
+            except RuntimeError as error:
+                self.refused = True
+                what = f"steps cannot be captured here ({str(error).splitlines()[0]}); they run as they are"
+                warnings.warn(f"{what}; training.cuda_graph=false does not try", DataWarning, stacklevel=2)
+                return self._as_it_is(inputs, rows)
         captured = self.captured[key]
         captured.choice.overwrite(inputs.choose(rows, captured.room))
         captured.graph.replay()

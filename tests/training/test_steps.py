@@ -1,0 +1,64 @@
+"""Captured steps, as far as they can be tested without a GPU: what runs when, and on which batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from subgnn.errors import DataWarning
+from subgnn.nn import Inputs
+from subgnn.training.steps import GraphedSteps, _Captured
+from tests.nn.examples import build_model, prepare_example
+
+
+class Recorded(GraphedSteps):
+    """Steps that note what happens in place of a GPU's work."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.seen, self.captured, self.refused = {}, {}, False
+        self.fails, self.events = fails, []
+
+    def _as_it_is(self, inputs, rows):
+        self.events.append(("plain", rows.tolist()))
+        return torch.zeros(())
+
+    def _capture(self, inputs, rows):
+        if self.fails:
+            raise RuntimeError("operation not permitted\nmore")
+        room = inputs.room(len(rows))
+        choice = inputs.choose(rows, room)
+        events = self.events
+
+        class Graph:
+            def replay(self):
+                events.append(("replay", choice.rows.tolist()))
+
+        return _Captured(Graph(), room, choice, torch.ones(()))
+
+
+@pytest.fixture
+def inputs() -> Inputs:
+    _, prepared = prepare_example(5)
+    _, nodes = build_model(prepared)
+    return Inputs(prepared, nodes)
+
+
+def test_after_three_steps_of_a_size_it_is_captured_and_replayed_on_each_batch(inputs):
+    step = Recorded()
+    for rows in ([0, 1], [1, 2], [2, 3], [4, 0], [3, 1]):
+        step(inputs, np.array(rows))
+    step(inputs, np.array([2]))
+    kinds = [kind for kind, _ in step.events]
+    assert kinds == ["plain"] * 3 + ["replay"] * 2 + ["plain"]
+    assert [rows for _, rows in step.events] == [[0, 1], [1, 2], [2, 3], [4, 0], [3, 1], [2]]
+
+
+def test_what_cannot_be_captured_runs_as_it_is_and_says_so_once(inputs):
+    step = Recorded(fails=True)
+    for _ in range(3):
+        step(inputs, np.array([0, 1]))
+    with pytest.warns(DataWarning, match="cannot be captured here \\(operation not permitted\\)"):
+        step(inputs, np.array([0, 1]))
+    step(inputs, np.array([0, 1]))
+    assert [kind for kind, _ in step.events] == ["plain"] * 5
