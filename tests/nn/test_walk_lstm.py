@@ -14,7 +14,8 @@ from torch.nn.utils.rnn import PackedSequence
 from subgnn import Ragged
 from subgnn.nn import walk_lstm
 from subgnn.nn.patch_encoder import PatchEncoder
-from subgnn.nn.walk_lstm import Walks, lstm_states
+from subgnn.nn.walk_lstm import lstm_states
+from subgnn.nn.walks import Walks
 
 DIM = 5
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from subgnn.nn.walk_lstm import Walks, lstm_states
+from subgnn.nn.walk_lstm import lstm_states
+from subgnn.nn.walks import Walks
 
 
 class PatchEncoder(nn.Module):

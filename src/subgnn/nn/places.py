@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from subgnn.anchors import NodeAnchors, PatchAnchors, SharedAnchors
-from subgnn.nn.walk_lstm import Walks
+from subgnn.nn.walks import Walks
 from subgnn.ragged import Ragged
 
 
