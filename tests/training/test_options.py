@@ -15,6 +15,7 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
 from subgnn.predict import Predictor
 from subgnn.ragged import Ragged
+from subgnn.recipes import find_recipe
 from subgnn.training import run as runs
 from subgnn.training.checkpoint import load_checkpoint
 from subgnn.training.loop import outputs_of
@@ -239,7 +240,7 @@ def test_features_on_the_command_line(tmp_path):
     flags = [part for option in options for part in ("--set", option)]
     called = call("train", tmp_path / "data", "--recipe", "structure", *flags, "--out", tmp_path / "run", "--json")
     assert called.code == 0
-    assert called.json["lr"] == 1e-3
+    assert called.json["lr"] == find_recipe("structure").training.lr
     for verb, name in (("predict", "p.tsv"), ("embed", "e.npy")):
         called = call(verb, tmp_path / "run", "--subgraphs", tmp_path / "new.tsv", "--out", tmp_path / name)
         assert called.code == 0
