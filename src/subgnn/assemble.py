@@ -18,9 +18,7 @@ from subgnn.errors import DataError, UserError
 from subgnn.kernels import node_set_keys
 from subgnn.nn import Inputs, SubGNN
 from subgnn.nn.aggregate import layer_width
-from subgnn.pacing import OnProgress
 from subgnn.prepare import Prepared, measure
-from subgnn.prepare_cached import prepare_draws_cached
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 from subgnn.topology import Standard, node_set_statistics
@@ -82,24 +80,6 @@ def _components_of(prepared: Prepared, subgraphs: NDArray[np.int64]) -> Ragged:
 
 def _keys(rows: Ragged) -> NDArray[np.uint64]:
     return node_set_keys(stream_key(0, "components"), rows)
-
-
-def prepare_draws(
-    recipe: Recipe,
-    graph: Graph,
-    subgraphs: Ragged,
-    *,
-    seed: int,
-    cache: bool = True,
-    on_progress: OnProgress | None = None,
-) -> list[Prepared]:
-    """Subgraphs measured against each draw of anchors that training or its judgement uses.
-
-    Args:
-        cache, on_progress: as for :func:`~subgnn.prepare_cached.prepare_cached`.
-    """
-    found = prepare_draws_cached(recipe, graph, subgraphs, seed=seed, cache=cache, on_progress=on_progress)
-    return [kept.prepared for kept in found]
 
 
 def measure_draws(checkpoint: Checkpoint, graph: Graph, subgraphs: Ragged, *, draws: int) -> list[Prepared]:

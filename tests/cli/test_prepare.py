@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from subgnn.assemble import prepare_draws, touched_nodes
+from subgnn.assemble import touched_nodes
 from subgnn.data.formats.folder import write_folder
+from subgnn.prepare_cached import prepare_draws_cached
 from subgnn.recipes import find_recipe
 from tests.cli.command import call
 from tests.training.examples import dataset
@@ -78,13 +79,13 @@ def test_the_nodes_of_all_draws_are_counted_once(tmp_path, monkeypatch):
     counts = []
     for draws in (1, 4):
         found = call("prepare", tmp_path / "few", "--recipe", recipe, "--set", f"prepare.draws={draws}", "--json").json
-        prepared = prepare_draws(
+        kept = prepare_draws_cached(
             find_recipe(str(recipe), [f"prepare.draws={draws}"]),
             data.graph,
             data.subgraphs.nodes.take([0, 20, 25]),
             seed=0,
         )
-        assert found["num_touched_nodes"] == len(touched_nodes(prepared))
+        assert found["num_touched_nodes"] == len(touched_nodes([draw.prepared for draw in kept]))
         counts.append(found["num_touched_nodes"])
     assert counts[0] < counts[1]
 

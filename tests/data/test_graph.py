@@ -198,10 +198,13 @@ def test_arrays_are_read_only():
         graph.directed = True
 
 
-def test_features_of_the_caller_stay_writable():
+def test_features_of_the_caller_stay_writable_and_the_graph_does_not_change_with_them():
     features = np.zeros((3, 2))
-    Graph.from_edges([0, 1], [1, 2], features=features)
+    graph = Graph.from_edges([0, 1], [1, 2], features=features)
     features[0, 0] = 1
+    assert graph.features.tolist() == [[0, 0]] * 3
+    features.flags.writeable = False
+    assert np.shares_memory(Graph.from_edges([0, 1], [1, 2], features=features).features, features)
 
 
 class TestHash:

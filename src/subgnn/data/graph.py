@@ -116,7 +116,7 @@ class Graph:
             offsets=offsets,
             neighbors=neighbors,
             weights=None if w is None else w[places],
-            features=None if features is None else check_features(features, n),
+            features=None if features is None else _own(check_features(features, n)),
             names=names,
             directed=directed,
             dropped=Dropped(loops, repeats),
@@ -241,6 +241,11 @@ def _weights(weights: Any, num_edges: int) -> NDArray[np.float32]:
     if len(bad):
         raise DataError(f"weight {array[bad[0]]} of edge {bad[0]}", where="weights", hint="weights must be finite")
     return array
+
+
+def _own(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy of what the caller could still change; what is read-only, as a memory map is, stays where it is."""
+    return array.copy() if array.flags.writeable else array
 
 
 def _num_nodes(u: NDArray[Any], v: NDArray[Any], given: int | None, features: Any, names: NodeNames | None) -> int:

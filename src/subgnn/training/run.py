@@ -104,36 +104,27 @@ def train(
     chosen = best_of(fitted)
     progress, model, checkpoint = fitted[chosen], candidates[chosen].model, candidates[chosen].checkpoint
     model.to(fabric.device).load_state_dict(progress.best_state)
-    redrawn = checkpoint.redrawn if recipe.prepare.ensemble else []
-    vectors_hash = keep_vectors(vectors, recipe, graph, out)
-    weights = kept_weights(progress.best_state)
-    kept = replace(checkpoint, weights=weights, redrawn=redrawn, vectors_hash=vectors_hash)
+    kept = replace(
+        checkpoint,
+        weights=kept_weights(progress.best_state),
+        redrawn=checkpoint.redrawn if recipe.prepare.ensemble else [],
+        vectors_hash=keep_vectors(vectors, recipe, graph, out),
+    )
     save_checkpoint(kept, out / CHECKPOINT)
     held_out = dataset.subgraphs.indices("test")
     test = evaluate(model, examples, held_out, recipe.training.batch_size)[1] if len(held_out) else {}
     results = {
         "run": str(out),
-        "dataset": dataset.name,
         "source": source,
-        "recipe": recipe.name,
-        "method": recipe.method,
         "seed": seed,
-        "task": dataset.subgraphs.task,
-        "selected_epoch": progress.best_epoch,
-        "epochs": progress.epoch,
-        "lr": progress.lr,
-        "val": progress.best_metrics,
-        "test": test,
-        "published": recipe.published,
-        "seconds": {
-            "pretrain": pretrained_at - begin,
-            "prepare": prepared_at - pretrained_at,
-            "train": trained_at - prepared_at,
-            "epoch_median": median(progress.seconds),
-        },
-        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "device": str(fabric.device),
-        "versions": versions(),
+        **_outcome(dataset, recipe, progress, test),
+    }
+    results["seconds"] = {
+        "pretrain": pretrained_at - begin,
+        "prepare": prepared_at - pretrained_at,
+        "train": trained_at - prepared_at,
+        "epoch_median": median(progress.seconds),
     }
     if candidates[0].name:
         results |= comparison(candidates, fitted, chosen)
@@ -142,6 +133,24 @@ def train(
     if report:
         _write_page(dataset, out, vectors_of(model, examples.inputs) if recipe.method == "subgnn" else None)
     return results
+
+
+def _outcome(dataset: Dataset, recipe: Recipe, progress: Progress, test: dict[str, float]) -> dict[str, Any]:
+    """What was trained on what, what it reached, what was published for it, and what it was had with."""
+    return {
+        "dataset": dataset.name,
+        "recipe": recipe.name,
+        "method": recipe.method,
+        "task": dataset.subgraphs.task,
+        "selected_epoch": progress.best_epoch,
+        "epochs": progress.epoch,
+        "lr": progress.lr,
+        "val": progress.best_metrics,
+        "test": test,
+        "published": recipe.published,
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "versions": versions(),
+    }
 
 
 def _write_page(dataset: Dataset, out: Path, vectors: NDArray[np.float32] | None = None) -> None:

@@ -13,7 +13,6 @@ from subgnn.assemble import (
     build_model,
     build_standards,
     component_keys,
-    prepare_draws,
     target_tensor,
     touched_nodes,
 )
@@ -25,6 +24,7 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError
 from subgnn.nn import Inputs, SubGNN
 from subgnn.pacing import OnProgress
+from subgnn.prepare_cached import prepare_draws_cached
 from subgnn.rng import stream_key
 from subgnn.training.candidates import Candidate
 from subgnn.training.checkpoint import Checkpoint
@@ -88,7 +88,8 @@ def set_up_subgnn(
     on_prepare: OnProgress | None = None,
 ) -> tuple[SubGNN, Checkpoint, list[Inputs]]:
     """Prepare the subgraphs and make the network; the checkpoint has everything but weights."""
-    draws = prepare_draws(recipe, graph, subgraphs.nodes, seed=seed, cache=cache, on_progress=on_prepare)
+    kept = prepare_draws_cached(recipe, graph, subgraphs.nodes, seed=seed, cache=cache, on_progress=on_prepare)
+    draws = [found.prepared for found in kept]
     table = touched_nodes(draws)
     checkpoint = Checkpoint(
         recipe=recipe,
