@@ -113,19 +113,15 @@ def train(
     save_checkpoint(kept, out / CHECKPOINT)
     held_out = dataset.subgraphs.indices("test")
     test = evaluate(model, examples, held_out, recipe.training.batch_size)[1] if len(held_out) else {}
-    results = {
-        "run": str(out),
-        "source": source,
-        "seed": seed,
-        "device": str(fabric.device),
-        **_outcome(dataset, recipe, progress, test),
-    }
-    results["seconds"] = {
+    seconds = {
         "pretrain": pretrained_at - begin,
         "prepare": prepared_at - pretrained_at,
         "train": trained_at - prepared_at,
         "epoch_median": median(progress.seconds),
     }
+    about = {"run": str(out), "dataset": dataset.name, "source": source, "recipe": recipe.name, "method": recipe.method}
+    results = {**about, "seed": seed, "task": dataset.subgraphs.task, **_outcome(recipe, progress, test)}
+    results |= _circumstances(seconds, fabric)
     if candidates[0].name:
         results |= comparison(candidates, fitted, chosen)
     write_json(results, out / RESULTS)
@@ -135,20 +131,24 @@ def train(
     return results
 
 
-def _outcome(dataset: Dataset, recipe: Recipe, progress: Progress, test: dict[str, float]) -> dict[str, Any]:
-    """What was trained on what, what it reached, what was published for it, and what it was had with."""
+def _outcome(recipe: Recipe, progress: Progress, test: dict[str, float]) -> dict[str, Any]:
+    """What was reached, and what was published for it."""
     return {
-        "dataset": dataset.name,
-        "recipe": recipe.name,
-        "method": recipe.method,
-        "task": dataset.subgraphs.task,
         "selected_epoch": progress.best_epoch,
         "epochs": progress.epoch,
         "lr": progress.lr,
         "val": progress.best_metrics,
         "test": test,
         "published": recipe.published,
+    }
+
+
+def _circumstances(seconds: dict[str, float], fabric: Fabric) -> dict[str, Any]:
+    """What it took, and what it was had with."""
+    return {
+        "seconds": seconds,
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "device": str(fabric.device),
         "versions": versions(),
     }
 
