@@ -41,6 +41,9 @@ def train_run(
         list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Override a setting; repeat.")
     ] = None,
     device: Annotated[Device, typer.Option("--device", help="Where to compute.")] = Device.auto,
+    devices: Annotated[
+        int | None, typer.Option("--devices", metavar="N", min=1, help="Processes or GPUs to train on together.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was interrupted.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write event files into RUN/tensorboard.")] = False,
     cache: CacheFlag = True,
@@ -64,6 +67,7 @@ def train_run(
             out,
             seed=seed,
             device=device.value,
+            devices=devices,
             resume=resume,
             source=str(path.resolve()),
             cache=cache,
