@@ -55,6 +55,7 @@ def train_run(
     Example: subgnn train my_folder --recipe default --out runs/first --seed 0
     """
     logging.getLogger("lightning").setLevel(logging.ERROR)
+    from subgnn.training.ranks import joined
     from subgnn.training.run import train
     from subgnn.training.run_dir import PAGE
 
@@ -76,6 +77,8 @@ def train_run(
             on_pretrain=bar.pretrain,
             tensorboard=tensorboard,
         )
+    if (ranks := joined(devices)) is not None and ranks.rank:
+        return  # one rank speaks
     if json:
         print_json(_finite(results))
         return

@@ -16,7 +16,7 @@ from itertools import count
 import numba
 import torch
 from lightning.fabric import Fabric
-from torch.distributed import TCPStore
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from subgnn.errors import UserError
 

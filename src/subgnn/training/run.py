@@ -118,7 +118,7 @@ def train(
         fitted = _fit(candidates, examples, recipe, out, seed=seed, fabric=fabric, resume=resume, on_epoch=seen)
     trained_at = time.perf_counter()
     if not fabric.is_global_zero:
-        return fabric.broadcast({})
+        return dict(fabric.broadcast({}))
     chosen = best_of(fitted)
     progress, model, checkpoint = fitted[chosen], candidates[chosen].model, candidates[chosen].checkpoint
     model.to(fabric.device).load_state_dict(progress.best_state)
@@ -146,7 +146,7 @@ def train(
     (out / LAST).unlink(missing_ok=True)
     if report:
         _write_page(dataset, out, vectors_of(model, examples.inputs) if recipe.method == "subgnn" else None)
-    return fabric.broadcast(results)
+    return dict(fabric.broadcast(results))
 
 
 def _finished(dataset: Dataset, out: Path, report: bool) -> dict[str, Any]:
