@@ -7,6 +7,7 @@ import os
 import signal
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from subgnn.training.checkpoint import load_checkpoint
 from subgnn.training.ranks import joined
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS
+from subgnn.training.worker import Parent
 
 from .examples import dataset, recipe
 
@@ -57,24 +59,6 @@ def assert_close(a: Path, b: Path) -> None:
         torch.testing.assert_close(value, theirs[name], atol=1e-4, rtol=1e-4, msg=name)
 
 
-@pytest.fixture(scope="module")
-def two(tmp_path_factory):
-    """A run on two devices that was left alone, and its results."""
-    folder = tmp_path_factory.mktemp("devices")
-    return folder / "two", train(odd_dataset(), settings(3), folder / "two", device="cpu", devices=2, seed=2)
-
-
-def test_two_devices_are_one_with_twice_the_batch(two, tmp_path):
-    run, results = two
-    alone = train(odd_dataset(), settings(6), tmp_path / "one", device="cpu", seed=2)
-    assert_close(run, tmp_path / "one")
-    assert (results["devices"], alone["devices"]) == (2, 1)
-    assert results["selected_epoch"] == alone["selected_epoch"]
-    for split in ("val", "test"):
-        assert results[split] == pytest.approx(alone[split], abs=1e-5, nan_ok=True)
-    assert sorted(p.name for p in run.iterdir()) == sorted(p.name for p in (tmp_path / "one").iterdir())
-
-
 def ranks_of_ours() -> list[int]:
     """The processes of ranks that this process has started, the first rank first."""
     found = {}
@@ -89,8 +73,8 @@ def ranks_of_ours() -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").is_file(), reason="finds processes in /proc")
-def test_a_run_goes_on_after_ctrl_c_and_after_a_rank_was_killed(two, tmp_path):
-    run, seen = tmp_path / "cut", []
+def test_two_devices_that_are_interrupted_and_killed_are_one_with_twice_the_batch(tmp_path):
+    run, alone, data, seen = tmp_path / "two", tmp_path / "one", odd_dataset(), []
 
     def interrupt(record):
         if record["epoch"] == 1:
@@ -101,8 +85,7 @@ def test_a_run_goes_on_after_ctrl_c_and_after_a_rank_was_killed(two, tmp_path):
         os.kill(seen[1], signal.SIGKILL)
 
     def go_on(devices, on_epoch=None):
-        data, chosen = odd_dataset(), settings(3)
-        return train(data, chosen, run, device="cpu", devices=devices, seed=2, resume=True, on_epoch=on_epoch)
+        return train(data, settings(3), run, device="cpu", devices=devices, seed=2, resume=True, on_epoch=on_epoch)
 
     with pytest.raises(KeyboardInterrupt):
         go_on(2, interrupt)
@@ -113,8 +96,15 @@ def test_a_run_goes_on_after_ctrl_c_and_after_a_rank_was_killed(two, tmp_path):
         go_on(2, kill)
     assert len(seen) == 2
     assert not any(Path(f"/proc/{pid}").exists() for pid in seen)
-    go_on(2)
-    assert_close(run, two[0])
+    results = go_on(2)
+
+    expected = train(data, settings(6), alone, device="cpu", seed=2)
+    assert_close(run, alone)
+    assert (results["devices"], expected["devices"]) == (2, 1)
+    assert results["selected_epoch"] == expected["selected_epoch"]
+    for split in ("val", "test"):
+        assert results[split] == pytest.approx(expected[split], abs=1e-5, nan_ok=True)
+    assert sorted(path.name for path in run.iterdir()) == sorted(path.name for path in alone.iterdir())
 
 
 def test_the_command_line_trains_a_baseline_on_two_devices(tmp_path, capfd):
@@ -130,11 +120,22 @@ def test_the_command_line_trains_a_baseline_on_two_devices(tmp_path, capfd):
     assert records(tmp_path / "two") == [pytest.approx(r, abs=1e-5) for r in records(tmp_path / "one")]
 
 
-def test_what_a_rank_has_to_say_is_said_here(tmp_path):
-    wild = settings(3)
-    wild = replace(wild, training=replace(wild.training, lr=1e30, clip=0.0), model=replace(wild.model, norm="none"))
-    with pytest.raises(UserError, match=r"the loss became .* lower training.lr"):
-        train(dataset(), wild, tmp_path / "run", device="cpu", devices=2)
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        (DataError("no label", where="file:3", hint="give one"), DataError, "file:3: no label; give one"),
+        (UserError("no", where="train"), UserError, "train: no"),
+        (PermissionError(13, "Permission denied", "run/last.pt"), OSError, "run/last.pt"),
+        (ValueError("seven"), RuntimeError, r"ValueError: seven \(rank 1 of 2\)"),
+    ],
+)
+def test_what_a_rank_has_to_say_is_raised_here(error, kind, text):
+    ends, sent = launch.Ends(), Parent.__new__(Parent)
+    sent.send = lambda message, **content: ends.note(1, {"kind": message} | content)
+    sent.fail(error)
+    ends.note(0, {"kind": "error", "type": "RuntimeError", "text": "connection closed", "at": float("inf")})
+    with pytest.raises(kind, match=text):
+        raise launch._error(ends, SimpleNamespace(size=2), Path("run"))
 
 
 def test_a_rank_that_died_is_one_line_and_exit_1(tmp_path, monkeypatch, capsys):

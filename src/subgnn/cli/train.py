@@ -59,6 +59,8 @@ def train_run(
     from subgnn.training.run import train
     from subgnn.training.run_dir import PAGE
 
+    logging.getLogger("lightning.fabric").setLevel(logging.ERROR)  # after its import, which sets another
+
     chosen = find_recipe(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
     with progress_bar(chosen.training.epochs, chosen.pretrain.epochs) as bar:

@@ -292,14 +292,11 @@ def evaluate(
 
 def _gathered_outputs(fabric: Fabric, model: Any, inputs: Source, rows: NDArray[np.int64], batch_size: int) -> Tensor:
     """As :func:`outputs_of`, each rank for a share of the subgraphs."""
-    shares = [share_of(len(rows), rank, fabric.world_size) for rank in range(fabric.world_size)]
-    own = shares[fabric.global_rank]
-    outputs = outputs_of(model, inputs, rows[own.begin : own.end], batch_size)
-    if own.whole:
+    share = share_of(len(rows), fabric.global_rank, fabric.world_size)
+    outputs = outputs_of(model, inputs, rows[share.begin : share.end], batch_size)
+    if share.whole:
         return outputs
-    longest = max(share.end - share.begin for share in shares)
-    padded = outputs.new_zeros(longest, outputs.shape[1])
-    padded[: len(outputs)] = outputs
-    gathered = fabric.all_gather(padded)  # (ranks, longest, outputs)
-    parts = [gathered[rank, : share.end - share.begin] for rank, share in enumerate(shares)]
-    return torch.cat(parts)
+    placed = outputs.new_zeros(len(rows), outputs.shape[1])
+    placed[share.begin : share.end] = outputs
+    gathered: Tensor = fabric.all_reduce(placed, reduce_op="sum")
+    return gathered

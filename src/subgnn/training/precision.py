@@ -6,12 +6,14 @@ there. ``ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16`` in the environment keeps it from 
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 from lightning.fabric import Fabric
 from lightning.fabric.plugins import MixedPrecision
 from lightning.fabric.plugins.environments import LightningEnvironment, TorchElasticEnvironment
 from lightning.fabric.strategies import DDPStrategy
+from torch.nn.parallel import DistributedDataParallel
 
 from subgnn.errors import UserError
 from subgnn.training.ranks import TIMEOUT, Ranks
@@ -53,8 +55,11 @@ def _fabric(device: str, ranks: Ranks | None, *plugins: MixedPrecision) -> Fabri
     if ranks is None:
         # Said, so that a run of its own inside somebody's torchrun stays one.
         return Fabric(accelerator=device, devices=1, plugins=[LightningEnvironment(), *plugins])
-    # A channel may be without use in a step, and its weights without gradient. Buffers are equal on all ranks already.
-    strategy = DDPStrategy(timeout=TIMEOUT, find_unused_parameters=True, broadcast_buffers=False)
+    # Weights may be without use, as in all layers but the last with layer_aggregation = "last". Buffers are equal
+    # on all ranks as it is, and ranks that judge unequal numbers of batches must not wait for each other in them.
+    newer = "forward_sync_buffers" in signature(DistributedDataParallel).parameters
+    buffers = {"forward_sync_buffers" if newer else "broadcast_buffers": False}
+    strategy = DDPStrategy(timeout=TIMEOUT, find_unused_parameters=True, **buffers)
     return Fabric(
         accelerator=device,
         devices=ranks.local_size,
