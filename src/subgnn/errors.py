@@ -48,6 +48,10 @@ class MissingExtra(UserError):
         )
 
 
+class RankDied(SubgnnError):
+    """A process of a training on many devices was killed, and the others with it; the run can go on."""
+
+
 class DataWarning(UserWarning):
     """Something was mended on the way in (a self loop, a repeated node); the message says what and how often."""
 

@@ -64,7 +64,16 @@ class SubgraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary) / "run" if self.run is None else Path(self.run)
             keep = self.run is not None
-            self.results_ = train(dataset, recipe, folder, seed=self.seed, device=self.device, cache=keep, report=keep)
+            self.results_ = train(
+                dataset,
+                recipe,
+                folder,
+                seed=self.seed,
+                device=self.device,
+                devices=1,
+                cache=keep,
+                report=keep,
+            )
             self.predictor_ = Predictor(folder / CHECKPOINT, graph.undirected())
         self.classes_ = np.array(subgraphs.classes)
         return self

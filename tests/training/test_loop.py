@@ -125,7 +125,7 @@ def test_gradients_are_clipped_to_their_norm(monkeypatch):
 def test_early_stopping_counts_from_the_best_epoch(monkeypatch, patience, epochs):
     # The best of the first five epochs is epoch 2; epoch 5 is better still.
     losses = iter([5, 4, 3, 3, 3.5, 2, 6, 6, 6])
-    monkeypatch.setattr(loop, "evaluate", lambda *_: (value := next(losses), {"micro_f1": -value}))
+    monkeypatch.setattr(loop, "evaluate", lambda *_, **__: (value := next(losses), {"micro_f1": -value}))
     progress = run_fit(example([0, 1]), epochs=9, patience=patience)
     assert progress.epoch == epochs
     assert progress.best_epoch == (2 if epochs < 6 else 5)
@@ -133,7 +133,7 @@ def test_early_stopping_counts_from_the_best_epoch(monkeypatch, patience, epochs
 
 def test_of_equal_scores_the_lower_loss_then_the_earlier_epoch_is_selected(monkeypatch):
     values = iter([(1.0, 0.5), (0.9, 0.5), (0.9, 0.5), (0.1, 0.4)])
-    monkeypatch.setattr(loop, "evaluate", lambda *_: (lambda v: (v[0], {"micro_f1": v[1]}))(next(values)))
+    monkeypatch.setattr(loop, "evaluate", lambda *_, **__: (lambda v: (v[0], {"micro_f1": v[1]}))(next(values)))
     progress = run_fit(example([0, 1]), epochs=4)
     assert progress.best_epoch == 1
     assert progress.best_metrics == {"loss": 0.9, "micro_f1": 0.5}

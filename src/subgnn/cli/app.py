@@ -22,7 +22,7 @@ from subgnn.cli.prepare import prepare_dataset
 from subgnn.cli.pretrain import pretrain_nodes
 from subgnn.cli.report import report_run
 from subgnn.cli.train import evaluate_run, train_run
-from subgnn.errors import UserError
+from subgnn.errors import RankDied, UserError
 
 app = typer.Typer(
     name="subgnn",
@@ -93,6 +93,9 @@ def _explain(error: Exception) -> int:
     if isinstance(error, UserError):
         print_error(str(error))
         return 2
+    if isinstance(error, RankDied):
+        print_error(str(error))
+        return 1
     if isinstance(error, OSError) and error.filename is not None:
         print_error(f"{error.filename}: {error.strerror or error}; check the path and what may be written there")
         return 2

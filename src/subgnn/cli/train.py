@@ -41,6 +41,9 @@ def train_run(
         list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Override a setting; repeat.")
     ] = None,
     device: Annotated[Device, typer.Option("--device", help="Where to compute.")] = Device.auto,
+    devices: Annotated[
+        int | None, typer.Option("--devices", metavar="N", min=1, help="Processes or GPUs to train on together.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was interrupted.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write event files into RUN/tensorboard.")] = False,
     cache: CacheFlag = True,
@@ -52,8 +55,11 @@ def train_run(
     Example: subgnn train my_folder --recipe default --out runs/first --seed 0
     """
     logging.getLogger("lightning").setLevel(logging.ERROR)
+    from subgnn.training.ranks import joined
     from subgnn.training.run import train
     from subgnn.training.run_dir import PAGE
+
+    logging.getLogger("lightning.fabric").setLevel(logging.ERROR)  # after its import, which sets another
 
     chosen = find_recipe(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
@@ -64,6 +70,7 @@ def train_run(
             out,
             seed=seed,
             device=device.value,
+            devices=devices,
             resume=resume,
             source=str(path.resolve()),
             cache=cache,
@@ -72,6 +79,8 @@ def train_run(
             on_pretrain=bar.pretrain,
             tensorboard=tensorboard,
         )
+    if (ranks := joined(devices)) is not None and ranks.rank:
+        return  # one rank speaks
     if json:
         print_json(_finite(results))
         return

@@ -188,6 +188,7 @@ def _run(
         out / _RUNS / name,
         seed=seed,
         device=device,
+        devices=1,
         resume=True,
         source=source,
         cache=cache,

@@ -17,6 +17,7 @@ from torch import nn
 
 from subgnn.config import TrainingSettings
 from subgnn.training.checkpoint import Checkpoint
+from subgnn.training.global_batch import follow_global_batch
 from subgnn.training.loop import Examples, Progress, State, evaluate, fit
 from subgnn.training.lr_finder import find_rate
 
@@ -53,6 +54,8 @@ def fit_candidate(
     """Fit by gradient, or in one go, which counts as one epoch; see :func:`~subgnn.training.loop.fit`."""
     model = candidate.model
     if not isinstance(model, Solvable):
+        if fabric.world_size > 1:
+            follow_global_batch(model)
         if resume is not None:
             settings = replace(settings, lr=resume["progress"]["lr"])
         elif settings.lr_finder:

@@ -2,7 +2,8 @@
 
 Selection: higher validation micro-F1, then lower validation loss, then the earlier epoch; the test split is not touched
 here. Every epoch's batches and dropout follow the seed and the epoch alone, so a run that goes on
-after an interruption gives the same weights as one that was not interrupted.
+after an interruption gives the same weights as one that was not interrupted. On many ranks, a step's batch is as many
+times training.batch_size, drawn as one process would draw it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any, Protocol, Self
 
@@ -25,6 +27,7 @@ from subgnn.data.subgraphs import Task
 from subgnn.errors import UserError
 from subgnn.nn.inputs import Inputs
 from subgnn.rng import stream, stream_key
+from subgnn.training.global_batch import share_of
 from subgnn.training.metrics import loss, metrics
 from subgnn.training.steps import GraphedSteps, Steps
 
@@ -112,6 +115,7 @@ def fit(
         and fabric.device.type == "cuda"
         and settings.precision != "16-mixed"
         and isinstance(examples.inputs, Inputs)
+        and fabric.world_size == 1
     )
     wrapped, optimizer = fabric.setup(model, adam(model, settings, graphed_on=fabric.device if graphed else None))
     wrapped.mark_forward_method("embed")
@@ -140,11 +144,12 @@ def fit(
         for epoch in range(progress.epoch, settings.epochs):
             begin = time.perf_counter()
             set_rate(optimizer, _rate(settings, epoch))
-            train_loss = _train_epoch(wrapped, step, examples, settings.batch_size, seed, epoch)
+            train_loss = _train_epoch(wrapped, step, examples, settings, seed=seed, epoch=epoch, fabric=fabric)
             if not math.isfinite(train_loss):
                 hint = "lower training.lr, or clip gradients with training.clip"
                 raise UserError(f"the loss became {train_loss} in epoch {epoch}", where="train", hint=hint)
-            val_loss, val = evaluate(wrapped, examples, examples.val, settings.batch_size, weights)
+            judged = evaluate(wrapped, examples, examples.val, settings.batch_size, weights, fabric=fabric)
+            val_loss, val = fabric.broadcast(judged)  # so that all ranks select, and stop, alike
             score = (val.get("micro_f1", -val_loss), -val_loss)
             if score > (progress.best[0], -progress.best[1]):
                 progress.best, progress.best_epoch = (score[0], val_loss), epoch
@@ -211,16 +216,23 @@ def set_rate(optimizer: Any, rate: float) -> None:
 
 
 def _train_epoch(
-    model: Any, step: Steps | GraphedSteps, examples: Examples, batch_size: int, seed: int, epoch: int
+    model: Any,
+    step: Steps | GraphedSteps,
+    examples: Examples,
+    settings: TrainingSettings,
+    *,
+    seed: int,
+    epoch: int,
+    fabric: Fabric,
 ) -> float:
     torch.manual_seed(stream_key(seed, f"dropout/{epoch}"))
     order = stream(seed, f"batches/{epoch}").permutation(examples.train)
     inputs = examples.of_epoch(epoch)
     model.train()
     total = torch.zeros((), device=examples.targets.device)
-    for rows in batches(order, batch_size):
+    for rows in batches(order, settings.batch_size * fabric.world_size):
         total += step(inputs, rows) * len(rows)
-    return float(total) / len(order)
+    return float(fabric.all_reduce(total, reduce_op="sum")) / len(order)
 
 
 def batches(order: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
@@ -258,10 +270,33 @@ def vectors_of(model: Any, inputs: Source, batch_size: int = 256) -> NDArray[np.
 
 
 def evaluate(
-    model: Any, examples: Examples, rows: NDArray[np.int64], batch_size: int, weights: Tensor | None = None
+    model: Any,
+    examples: Examples,
+    rows: NDArray[np.int64],
+    batch_size: int,
+    weights: Tensor | None = None,
+    *,
+    fabric: Fabric | None = None,
 ) -> tuple[float, dict[str, float]]:
-    """Loss and metrics on the chosen subgraphs."""
-    draws = [outputs_of(model, inputs, rows, max(batch_size, 256)) for inputs in examples.judged]
+    """Loss and metrics on the chosen subgraphs.
+
+    Args:
+        fabric: where given, its ranks share the subgraphs out, and each has the outputs of all.
+    """
+    of_all = outputs_of if fabric is None or fabric.world_size == 1 else partial(_gathered_outputs, fabric)
+    draws = [of_all(model, inputs, rows, max(batch_size, 256)) for inputs in examples.judged]
     outputs = torch.stack(draws).mean(dim=0)
     targets = examples.targets[torch.from_numpy(rows).to(examples.targets.device)]
     return float(loss(outputs, targets, examples.task, weights)), metrics(outputs, targets, examples.task)
+
+
+def _gathered_outputs(fabric: Fabric, model: Any, inputs: Source, rows: NDArray[np.int64], batch_size: int) -> Tensor:
+    """As :func:`outputs_of`, each rank for a share of the subgraphs."""
+    share = share_of(len(rows), fabric.global_rank, fabric.world_size)
+    outputs = outputs_of(model, inputs, rows[share.begin : share.end], batch_size)
+    if share.whole:
+        return outputs
+    placed = outputs.new_zeros(len(rows), outputs.shape[1])
+    placed[share.begin : share.end] = outputs
+    gathered: Tensor = fabric.all_reduce(placed, reduce_op="sum")
+    return gathered

@@ -42,12 +42,13 @@ def find_rate(model: nn.Module, examples: Examples, settings: TrainingSettings, 
     step = Steps(wrapped, optimizer, examples.targets, examples.task, settings, weights, fabric)
     rates = np.geomspace(LOWEST, HIGHEST, STEPS)
     losses: list[float] = []
+    size = settings.batch_size * fabric.world_size
     wrapped.train()
     with torch.random.fork_rng(devices=[fabric.device] if fabric.device.type == "cuda" else []):
         torch.manual_seed(stream_key(seed, "lr_finder/dropout"))
-        for rate, rows in zip(rates, _batches(examples, settings, seed), strict=False):
+        for rate, rows in zip(rates, _batches(examples, size, seed), strict=False):
             set_rate(optimizer, float(rate))
-            losses.append(float(step(examples.inputs, rows)))
+            losses.append(float(fabric.all_reduce(step(examples.inputs, rows), reduce_op="sum")))
             if diverged(smooth(losses)):
                 break
     fabric.strategy.precision.load_state_dict(before)
@@ -55,11 +56,11 @@ def find_rate(model: nn.Module, examples: Examples, settings: TrainingSettings, 
     return settings.lr if steepest is None else float(rates[steepest])
 
 
-def _batches(examples: Examples, settings: TrainingSettings, seed: int) -> Iterator[NDArray[np.int64]]:
+def _batches(examples: Examples, size: int, seed: int) -> Iterator[NDArray[np.int64]]:
     """Batches of the training split without end, in a new order each time round."""
     draws = stream(seed, "lr_finder/batches")
     while True:
-        yield from batches(draws.permutation(examples.train), settings.batch_size)
+        yield from batches(draws.permutation(examples.train), size)
 
 
 def smooth(losses: list[float]) -> NDArray[np.float64]:

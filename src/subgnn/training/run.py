@@ -30,10 +30,12 @@ from subgnn.predict import Predictor
 from subgnn.training.candidates import Candidate, best_of, comparison, fit_candidate
 from subgnn.training.checkpoint import Damaged, load_progress, save_checkpoint, save_progress
 from subgnn.training.interrupt import noted_interrupt
+from subgnn.training.launch import Watch, check_devices, launch
 from subgnn.training.loop import Examples, Progress, evaluate, vectors_of
 from subgnn.training.metrics import metrics
 from subgnn.training.metrics_log import MetricsLog
 from subgnn.training.precision import make_fabric
+from subgnn.training.ranks import in_turn, joined, on_any
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RESULTS, claim, read_results, write_json
 from subgnn.training.set_up import set_up
 from subgnn.training.tensorboard import TENSORBOARD, also_events, writer_class
@@ -49,6 +51,7 @@ def train(
     *,
     seed: int = 0,
     device: str = "auto",
+    devices: int | None = None,
     resume: bool = False,
     source: str = "",
     cache: bool = True,
@@ -62,7 +65,9 @@ def train(
 
     Args:
         device: ``auto``, ``cpu`` or ``cuda``.
-        resume: go on with a run that was interrupted; its recipe and seed must be the same.
+        devices: how many to train on, a process each; N of them at batches of b do what one does at N x b. None is one,
+            or what torchrun has started.
+        resume: go on with a run that was interrupted; its recipe, seed and number of devices must be the same.
         source: where the dataset was read from, kept so that ``predict`` finds the graph.
         cache: look for prepared subgraphs and pretrained embeddings in the cache, and leave them there.
         on_epoch: called with each epoch's record.
@@ -72,35 +77,48 @@ def train(
         report: write the page of the run.
 
     Returns:
-        The results, as in run.json.
+        The results, as in run.json; on every rank.
     """
     if tensorboard:
         writer_class()  # where it is missing, that is said before the work
-    fabric = make_fabric(device, recipe.training.precision)
+    ranks = joined(devices)
+    fabric = make_fabric(device, recipe.training.precision, ranks)
     check_recipe(recipe, dataset.graph)
+    size = (devices or 1) if ranks is None else ranks.size
+    if size > 1:
+        check_devices(recipe, device, size if ranks is None else ranks.local_size, cache)
     done = resume and (out / RESULTS).is_file()
     if uses_embeddings(recipe) and not done:
         check_source(recipe)
-    claim(out, recipe, seed, resume)
+    if fabric.is_global_zero:
+        claim(out, recipe, seed, resume)
     if done:
-        (out / LAST).unlink(missing_ok=True)
-        if report and not (out / PAGE).is_file():
-            _write_page(dataset, out)
-        return read_results(out)
+        return _finished(dataset, out, report=report and fabric.is_global_zero)
+    if ranks is None and size > 1:
+        options = {"out": str(out), "seed": seed, "device": device, "source": source, "cache": cache}
+        options |= {"tensorboard": tensorboard, "report": report}
+        told = Watch(on_epoch, on_prepare, on_pretrain)
+        return launch(dataset, recipe, devices=size, options=options, watch=told)
+    if not fabric.is_global_zero:
+        # One rank speaks and writes.
+        on_epoch, on_prepare, on_pretrain, tensorboard = None, None, None, False
     begin = time.perf_counter()
     graph = dataset.graph.undirected()
     vectors = None
-    if uses_embeddings(recipe):
-        vectors = source_vectors(recipe, graph, device=device, cache=cache, on_epoch=on_pretrain)
-    pretrained_at = time.perf_counter()
-    candidates, examples = set_up(
-        dataset, recipe, seed, fabric.device, vectors=vectors, cache=cache, on_prepare=on_prepare
-    )
+    with in_turn(fabric, ranks):
+        if uses_embeddings(recipe):
+            vectors = source_vectors(recipe, graph, device=device, cache=cache, on_epoch=on_pretrain)
+        pretrained_at = time.perf_counter()
+        candidates, examples = set_up(
+            dataset, recipe, seed, fabric.device, vectors=vectors, cache=cache, on_prepare=on_prepare
+        )
     prepared_at = time.perf_counter()
     watch = also_events(on_epoch, out / TENSORBOARD, out / METRICS) if tensorboard else nullcontext(on_epoch)
     with watch as seen:
         fitted = _fit(candidates, examples, recipe, out, seed=seed, fabric=fabric, resume=resume, on_epoch=seen)
     trained_at = time.perf_counter()
+    if not fabric.is_global_zero:
+        return dict(fabric.broadcast({}))
     chosen = best_of(fitted)
     progress, model, checkpoint = fitted[chosen], candidates[chosen].model, candidates[chosen].checkpoint
     model.to(fabric.device).load_state_dict(progress.best_state)
@@ -128,7 +146,15 @@ def train(
     (out / LAST).unlink(missing_ok=True)
     if report:
         _write_page(dataset, out, vectors_of(model, examples.inputs) if recipe.method == "subgnn" else None)
-    return results
+    return dict(fabric.broadcast(results))
+
+
+def _finished(dataset: Dataset, out: Path, report: bool) -> dict[str, Any]:
+    """The results of a run that is done; its page, if that is wanted and missing."""
+    (out / LAST).unlink(missing_ok=True)
+    if report and not (out / PAGE).is_file():
+        _write_page(dataset, out)
+    return read_results(out)
 
 
 def _outcome(recipe: Recipe, progress: Progress, test: dict[str, float]) -> dict[str, Any]:
@@ -149,6 +175,7 @@ def _circumstances(seconds: dict[str, float], fabric: Fabric) -> dict[str, Any]:
         "seconds": seconds,
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "device": str(fabric.device),
+        "devices": fabric.world_size,
         "versions": versions(),
     }
 
@@ -176,27 +203,30 @@ def _fit(
     on_epoch: Callable[[dict[str, Any]], None] | None,
 ) -> list[Progress]:
     """Fit the candidates in turn; what was done before an interruption is not done again."""
-    before = _before(out) if resume else None
+    first = fabric.is_global_zero
+    before: dict[str, Any] | None = fabric.broadcast(_before(out, fabric.world_size) if resume and first else None)
     fitted = [] if before is None else [Progress(**progress) for progress in before["fitted"]]
-    log = MetricsLog(out / METRICS, "" if before is None else before["metrics"])
+    log = MetricsLog(out / METRICS, "" if before is None else before["metrics"]) if first else None
     saved_at = time.monotonic()
     with noted_interrupt() as interrupt:
 
         def after_epoch(record: dict[str, Any], progress: Progress, state: Callable[[], dict[str, Any]]) -> None:
             nonlocal saved_at
             record = record | ({"candidate": candidate.name} if candidate.name else {})
-            log.append(record)
+            if log is not None:
+                log.append(record)
             due = time.monotonic() - saved_at >= SECONDS_BETWEEN_SAVES
             try:
                 if on_epoch is not None:
                     on_epoch(record)
             except KeyboardInterrupt:
                 interrupt.pressed = True
-            if due or interrupt.pressed:
-                earlier = [progress.plain() for progress in fitted]
-                save_progress(state() | {"metrics": log.text, "fitted": earlier}, out / LAST)
+            stop = on_any(fabric, interrupt.pressed)
+            if log is not None and (due or stop):
+                about = {"metrics": log.text, "devices": fabric.world_size}
+                save_progress(state() | about | {"fitted": [progress.plain() for progress in fitted]}, out / LAST)
                 saved_at = time.monotonic()
-            if interrupt.pressed:
+            if stop:
                 raise KeyboardInterrupt
 
         for candidate in candidates[len(fitted) :]:
@@ -215,15 +245,20 @@ def _fit(
     return fitted
 
 
-def _before(out: Path) -> dict[str, Any] | None:
+def _before(out: Path, devices: int) -> dict[str, Any] | None:
     """The progress of an interrupted run; None where it has to start from the beginning."""
     if not (out / LAST).is_file():
         return None
     try:
-        return load_progress(out / LAST)
+        found = load_progress(out / LAST)
     except Damaged as error:
         warnings.warn(f"{error.where}: {error.what}; the run starts from the beginning", DataWarning, stacklevel=4)
         return None
+    before = found.get("devices", 1)
+    if before != devices:
+        what = f"the run was on {before} devices, not {devices}, which makes other batches"
+        raise DataError(what, where=str(out), hint=f"go on with --devices {before}, or give another --out")
+    return found
 
 
 def evaluate_split(out: Path, split: str, data: Path | None = None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ starts them all at once; it needs fixed shapes, so batches are filled up to the 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from subgnn.data.subgraphs import Task
 from subgnn.errors import DataWarning
 from subgnn.nn import Inputs
 from subgnn.nn.inputs import Choice, Room
+from subgnn.training.global_batch import followers, part_of_loss, share_of
 from subgnn.training.metrics import loss
 
 _WARM_UP = 3  # steps that run as they are before one is captured
@@ -28,7 +29,7 @@ _WARM_UP = 3  # steps that run as they are before one is captured
 
 @dataclass(slots=True)
 class Steps:
-    """Steps on batches of the given examples; calling one returns its loss."""
+    """Steps on batches of the given examples; calling one returns its loss, on many ranks this rank's part of it."""
 
     model: Any
     optimizer: Any
@@ -37,17 +38,32 @@ class Steps:
     settings: TrainingSettings
     weights: Tensor | None
     fabric: Fabric
+    following: list[Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.following = followers(self.model)
 
     def __call__(self, inputs: Any, rows: NDArray[np.int64]) -> Tensor:
-        """Train on the chosen subgraphs."""
+        """Train on the chosen subgraphs, which the ranks share out."""
+        size = self.fabric.world_size
+        share = share_of(len(rows), self.fabric.global_rank, size)
+        for module in self.following:
+            module.share = share
         targets = self.targets[torch.from_numpy(rows).to(self.fabric.device)]
-        return self.advance(inputs.batch(rows), targets)
+        part = part_of_loss(share, targets, task=self.task, weights=self.weights, size=size)
+        own = slice(share.begin, share.end)
+        return self.advance(inputs.batch(rows[own]), targets[own], part)
 
-    def advance(self, batch: Any, targets: Tensor) -> Tensor:
-        """Forward, backward, clip, update."""
+    def advance(self, batch: Any, targets: Tensor, part: Tensor | float = 1.0) -> Tensor:
+        """Forward, backward, clip, update.
+
+        Args:
+            part: what the loss counts for in that of the batch of all ranks.
+        """
         self.optimizer.zero_grad()
-        value = loss(self.model(batch), targets, self.task, self.weights)
-        self.fabric.backward(value)
+        value = loss(self.model(batch), targets, self.task, self.weights) * part
+        # Gradients are averaged over ranks; the gradient of the batch is their sum.
+        self.fabric.backward(value * self.fabric.world_size)
         if self.settings.clip:
             self.fabric.clip_gradients(
                 self.model, self.optimizer, max_norm=self.settings.clip, error_if_nonfinite=False

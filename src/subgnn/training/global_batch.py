@@ -1,0 +1,140 @@
+"""A step's batch, shared out over ranks so that together they do what one process would do with all of it.
+
+The loss of a batch is a mean over its subgraphs. A rank computes the mean over its own share and weighs it by the part
+that share has of the whole; the sum over ranks is the loss of the batch, and the sum of gradients its gradient. What
+looks at the batch as a whole, batch norm and the random numbers of dropout, is given modules that do so here too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.nn import functional
+
+from subgnn.data.subgraphs import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The subgraphs begin..end of a batch of ``total``."""
+
+    begin: int
+    end: int
+    total: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is all of the batch."""
+        return self.end - self.begin == self.total
+
+
+def share_of(total: int, rank: int, size: int) -> Share:
+    """The share of a rank: consecutive, and as large as any other's, or one larger.
+
+    A batch with fewer subgraphs than ranks goes to every rank whole: none is left without, and all find the same.
+
+    Example:
+        >>> [share_of(5, rank, 2) for rank in range(2)]
+        [Share(begin=0, end=3, total=5), Share(begin=3, end=5, total=5)]
+        >>> share_of(2, 2, 3)
+        Share(begin=0, end=2, total=2)
+    """
+    if total < size:
+        return Share(0, total, total)
+    least, longer = divmod(total, size)
+    begin = rank * least + min(rank, longer)
+    return Share(begin, begin + least + (rank < longer), total)
+
+
+def part_of_loss(share: Share, targets: Tensor, *, task: Task, weights: Tensor | None, size: int) -> Tensor | float:
+    """What the mean loss of a share is multiplied by; over all ranks, the products add up to the loss of the batch.
+
+    Weighted cross entropy divides by the sum of the weights, not by the number of subgraphs.
+
+    Args:
+        targets: of the whole batch.
+        size: the number of ranks.
+    """
+    if share.whole:
+        return 1 / size
+    if weights is None or task in ("multi-label", "regression"):
+        return (share.end - share.begin) / share.total
+    each = weights[targets.long()]
+    return each[share.begin : share.end].sum() / each.sum()
+
+
+class GlobalDropout(nn.Dropout):
+    """Dropout of the rows of a share, by the mask that one process would draw for the whole batch."""
+
+    share: Share | None = None
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Shapes: (rows of the share, width), both."""
+        if not self.training or self.share is None or self.share.whole:
+            return super().forward(input)
+        mask = functional.dropout(input.new_ones(self.share.total, *input.shape[1:]), self.p)
+        return input * mask[self.share.begin : self.share.end]
+
+
+class GlobalBatchNorm(nn.BatchNorm1d):
+    """Batch norm by the mean and variance of the whole batch, added up over ranks.
+
+    torch's own for several devices has no CPU; this has two sums of ``width`` numbers forwards, and two backwards.
+    """
+
+    share: Share | None = None
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Shapes: (rows of the share, width), both."""
+        if not self.training or self.share is None or self.share.whole:
+            return super().forward(input)
+        total, values = self.share.total, input.float()
+        mean = _sum_over_ranks(values.sum(dim=0)) / total
+        centred = values - mean
+        variance = _sum_over_ranks(centred.square().sum(dim=0)) / total
+        with torch.no_grad():
+            rate = cast(float, self.momentum)
+            cast(Tensor, self.running_mean).lerp_(mean, rate)
+            cast(Tensor, self.running_var).lerp_(variance * total / (total - 1), rate)
+            cast(Tensor, self.num_batches_tracked).add_(1)
+        normed = centred * torch.rsqrt(variance + self.eps) * self.weight + self.bias
+        return normed.to(input.dtype)
+
+
+class _SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, value: Tensor) -> Tensor:
+        total = value.clone()
+        distributed.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        # Every rank's loss depends on the sum, so every rank's gradient of it counts.
+        total = grads[0].clone()
+        distributed.all_reduce(total)
+        return total
+
+
+def _sum_over_ranks(value: Tensor) -> Tensor:
+    return cast(Tensor, _SumOverRanks.apply(value))  # type: ignore[no-untyped-call]
+
+
+def follow_global_batch(model: nn.Module) -> None:
+    """Replace, in place, the modules of a model that look at the batch as a whole; the weights keep their names."""
+    for module in list(model.modules()):
+        for name, child in list(module.named_children()):
+            if type(child) is nn.Dropout:
+                module.add_module(name, GlobalDropout(child.p))
+            elif type(child) is nn.BatchNorm1d:
+                norm = GlobalBatchNorm(child.num_features, eps=child.eps, momentum=child.momentum)
+                norm.load_state_dict(child.state_dict())
+                module.add_module(name, norm.to(child.weight.device))
+
+
+def followers(model: nn.Module) -> list[GlobalDropout | GlobalBatchNorm]:
+    """The modules that must be told of a step's share."""
+    return [module for module in model.modules() if isinstance(module, (GlobalDropout, GlobalBatchNorm))]

@@ -1,0 +1,200 @@
+"""Training on two devices, for real: two processes on a CPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from subgnn.cli.app import main
+from subgnn.data.formats.folder import write_folder
+from subgnn.errors import DataError, RankDied, UserError
+from subgnn.recipes import find_recipe
+from subgnn.training import launch
+from subgnn.training.checkpoint import load_checkpoint
+from subgnn.training.ranks import joined
+from subgnn.training.run import train
+from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS
+from subgnn.training.worker import Parent
+
+from .examples import dataset, recipe
+
+EPOCHS = 5
+
+
+def odd_dataset():
+    """Nineteen subgraphs to learn from: with batches of 6 = 2 x 3, a last one of 7, of which no half is a share."""
+    data = dataset()
+    splits = np.array(data.subgraphs.splits)
+    splits[19] = splits[20]
+    return replace(data, subgraphs=replace(data.subgraphs, splits=splits))
+
+
+def settings(batch_size: int):
+    """Batch norm, dropout, clipping, class weights and two draws of anchors."""
+    whole = recipe(EPOCHS)
+    return replace(
+        whole,
+        prepare=replace(whole.prepare, draws=2, ensemble=True),
+        training=replace(whole.training, batch_size=batch_size, class_weights=True, clip=0.5),
+    )
+
+
+def records(run: Path) -> list[dict]:
+    return [json.loads(line) for line in (run / METRICS).read_text().splitlines()]
+
+
+def assert_close(a: Path, b: Path) -> None:
+    for one, other in zip(records(a), records(b), strict=True):
+        assert one == pytest.approx(other, abs=1e-5, nan_ok=True)
+    ours, theirs = (load_checkpoint(run / CHECKPOINT).weights for run in (a, b))
+    for name, value in ours.items():
+        torch.testing.assert_close(value, theirs[name], atol=1e-4, rtol=1e-4, msg=name)
+
+
+def ranks_of_ours() -> list[int]:
+    """The processes of ranks that this process has started, the first rank first."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            variables = (folder / "environ").read_bytes().split(b"\0") if parent == os.getpid() else []
+        except OSError:
+            continue
+        found |= {int(v[5:]): int(folder.name) for v in variables if v.startswith(b"RANK=")}
+    return [found[rank] for rank in sorted(found)]
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").is_file(), reason="finds processes in /proc")
+def test_two_devices_that_are_interrupted_and_killed_are_one_with_twice_the_batch(tmp_path):
+    run, alone, data, seen = tmp_path / "two", tmp_path / "one", odd_dataset(), []
+
+    def interrupt(record):
+        if record["epoch"] == 1:
+            raise KeyboardInterrupt
+
+    def kill(record):
+        seen[:] = ranks_of_ours()
+        os.kill(seen[1], signal.SIGKILL)
+
+    def go_on(devices, on_epoch=None):
+        return train(data, settings(3), run, device="cpu", devices=devices, seed=2, resume=True, on_epoch=on_epoch)
+
+    with pytest.raises(KeyboardInterrupt):
+        go_on(2, interrupt)
+    assert (run / LAST).is_file()
+    with pytest.raises(DataError, match="the run was on 2 devices, not 1"):
+        go_on(1)
+    with pytest.raises(RankDied, match=r"rank 1 of 2 was killed \(SIGKILL.*go on with --resume"):
+        go_on(2, kill)
+    assert len(seen) == 2
+    assert not any(Path(f"/proc/{pid}").exists() for pid in seen)
+    results = go_on(2)
+
+    expected = train(data, settings(6), alone, device="cpu", seed=2)
+    assert_close(run, alone)
+    assert (results["devices"], expected["devices"]) == (2, 1)
+    assert results["selected_epoch"] == expected["selected_epoch"]
+    for split in ("val", "test"):
+        assert results[split] == pytest.approx(expected[split], abs=1e-5, nan_ok=True)
+    assert sorted(path.name for path in run.iterdir()) == sorted(path.name for path in alone.iterdir())
+
+
+def test_the_command_line_trains_a_baseline_on_two_devices(tmp_path, capfd):
+    write_folder(dataset(), tmp_path / "data")
+    options = ["--set", "training.epochs=2", "--set", "training.lr_finder=true", "--no-cache", "--json"]
+    command = ["train", str(tmp_path / "data"), "--recipe", "avg", "--device", "cpu", *options, "--out"]
+    assert main([*command, str(tmp_path / "two"), "--devices", "2", "--set", "training.batch_size=4"]) == 0
+    two = json.loads(capfd.readouterr().out)
+    assert main([*command, str(tmp_path / "one"), "--set", "training.batch_size=8"]) == 0
+    one = json.loads(capfd.readouterr().out)
+    assert two["devices"] == 2
+    assert two["lr"] == pytest.approx(one["lr"])
+    assert records(tmp_path / "two") == [pytest.approx(r, abs=1e-5) for r in records(tmp_path / "one")]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        (DataError("no label", where="file:3", hint="give one"), DataError, "file:3: no label; give one"),
+        (UserError("no", where="train"), UserError, "train: no"),
+        (PermissionError(13, "Permission denied", "run/last.pt"), OSError, "run/last.pt"),
+        (ValueError("seven"), RuntimeError, r"ValueError: seven \(rank 1 of 2\)"),
+    ],
+)
+def test_what_a_rank_has_to_say_is_raised_here(error, kind, text):
+    ends, sent = launch.Ends(), Parent.__new__(Parent)
+    sent.send = lambda message, **content: ends.note(1, {"kind": message} | content)
+    sent.fail(error)
+    ends.note(0, {"kind": "error", "type": "RuntimeError", "text": "connection closed", "at": float("inf")})
+    with pytest.raises(kind, match=text):
+        raise launch._error(ends, SimpleNamespace(size=2), Path("run"))
+
+
+def test_a_rank_that_died_is_one_line_and_exit_1(tmp_path, monkeypatch, capsys):
+    def died(*_, **__):
+        raise RankDied("run: rank 1 of 2 was killed")
+
+    monkeypatch.setattr("subgnn.training.run.launch", died)
+    write_folder(dataset(), tmp_path / "data")
+    command = ["train", str(tmp_path / "data"), "--devices", "2", "--device", "cpu", "--out", str(tmp_path / "run")]
+    assert main(command) == 1
+    assert capsys.readouterr().err == "run: rank 1 of 2 was killed\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "devices", "message"),
+    [
+        ("bag", "cpu", 2, "the method bag is fitted on one device; with many devices: subgnn, avg, gc"),
+        ("default", "cpu", 0, "--devices: 0 devices; accepted: a whole number from 1"),
+        ("default", "cuda", 999, "999 devices, but there are"),
+    ],
+)
+def test_what_many_devices_cannot_do_is_said_first(tmp_path, name, device, devices, message):
+    if device == "cuda" and not torch.cuda.is_available():
+        with pytest.raises(UserError, match=message):
+            launch.check_devices(find_recipe(name), device, devices, True)
+        return
+    with pytest.raises(UserError, match=message):
+        train(dataset(), find_recipe(name), tmp_path / "run", device=device, devices=devices)
+    assert not (tmp_path / "run").exists()
+
+
+def test_pretrained_embeddings_need_the_cache_to_be_shared():
+    chosen = find_recipe("default", ["embeddings.source=gin"])
+    with pytest.raises(UserError, match="pretrained embeddings are shared through the cache; leave --no-cache out"):
+        launch.check_devices(chosen, "cpu", 2, False)
+
+
+def test_a_rank_is_known_by_its_environment(monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    assert joined(None) is None
+    assert joined(4) is None
+    for name, value in {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    found = joined(None)
+    assert found is not None
+    assert (found.rank, found.size, found.local_rank, found.nodes) == (3, 4, 1, 2)
+    assert joined(2) == found
+    assert joined(1) is None
+    with pytest.raises(UserError, match="4 devices, but 2 processes were started on this machine"):
+        joined(4)
+
+
+def test_the_first_death_is_the_reason():
+    ends = launch.Ends()
+    ends.note(0, {"kind": "done"})
+    assert not ends
+    ends.note(1, {"kind": "error", "at": 1.0})
+    ends.note(0, {"kind": "gone", "code": -signal.SIGABRT})
+    assert (ends.first, ends.killed) == (1, [])
+    ends.note(2, {"kind": "gone", "code": -signal.SIGKILL})
+    assert (ends.killed, ends.settled) == ([2], True)
