@@ -17,12 +17,20 @@ svg .name { fill: var(--text); }
 svg .zero { stroke: var(--faint); stroke-width: 1.2; }
 svg .limit { stroke: var(--orange); stroke-dasharray: 4 3; }
 svg .edge-mark { stroke: var(--panel); stroke-width: .8; }
-.wide svg.chart { max-width: 44rem; }
+.scores { font-size: .88rem; }
+.scores th, .scores td { padding: .3rem .45rem; }
 .scores td { white-space: nowrap; }
 .scores td.best { font-weight: 650; }
 table.scores th:first-child { min-width: 6.5rem; }
 """
 )
+_CORNERS: dict[int, list[tuple[float, float]]] = {
+    2: [(0, -1.1), (1, 0.8), (-1, 0.8)],
+    3: [(0, -1.2), (1.2, 0), (0, 1.2), (-1.2, 0)],
+    4: [(0, 1.1), (1, -0.8), (-1, -0.8)],
+    5: [(-1, -0.4), (-0.4, -0.4), (-0.4, -1), (0.4, -1), (0.4, -0.4), (1, -0.4), (1, 0.4), (0.4, 0.4), (0.4, 1),
+        (-0.4, 1), (-0.4, 0.4), (-1, 0.4)],
+}  # fmt: skip
 _SHAPES = 6
 
 
@@ -35,13 +43,7 @@ def mark(x: float, y: float, group: int, title: str, *, size: float = 4.0) -> Ma
         return tag("circle", words, cx=x, cy=y, r=r, class_=kind)
     if shape == 1:
         return tag("rect", words, x=x - 0.85 * r, y=y - 0.85 * r, width=1.7 * r, height=1.7 * r, class_=kind)
-    corners = {
-        2: [(0, -1.1), (1, 0.8), (-1, 0.8)],
-        3: [(0, -1.2), (1.2, 0), (0, 1.2), (-1.2, 0)],
-        4: [(0, 1.1), (1, -0.8), (-1, -0.8)],
-        5: [(-1, -0.4), (-0.4, -0.4), (-0.4, -1), (0.4, -1), (0.4, -0.4), (1, -0.4), (1, 0.4), (0.4, 0.4), (0.4, 1),
-            (-0.4, 1), (-0.4, 0.4), (-1, 0.4)],
-    }[shape]  # fmt: skip
+    corners = _CORNERS[shape]
     return tag("polygon", words, points=_points((x + r * a, y + r * b) for a, b in corners), class_=kind)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.experiments.suite.answers import first_label
 from subgnn.report.agreement import Bin
-from subgnn.report.markup import Markup, cut, join, tag
 from subgnn.report.marks import diamond, mark, mark_key, stroke, swatch
+from subgnn.report.markup import Markup, cut, join, tag
 from subgnn.report.svg import MAX_POINTS, WIDTH, Axes, Scale, around, chart, thin
 
 _ROW, _NAME, _TOP = 22, 132, 8

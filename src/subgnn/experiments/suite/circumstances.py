@@ -7,6 +7,7 @@ import os
 import platform
 import resource
 import subprocess
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -61,21 +62,22 @@ def _processor() -> str:
 
 def reset_peak_memory() -> None:
     """Begin to watch memory anew, where the system can."""
-    try:
+    with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    except OSError:
-        pass
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
+    if _on_gpu():
         torch.cuda.reset_peak_memory_stats()
 
 
 def peak_memory() -> dict[str, Any]:
     """Most memory since :func:`reset_peak_memory`, in MB; where the system cannot begin anew, since the start."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    try:
+    with suppress(OSError, StopIteration):
         lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
         peak = next(int(line.split()[1]) / 1024 for line in lines if line.startswith(_HIGH_WATER))
-    except (OSError, StopIteration):
-        pass
-    gpu = torch.cuda.max_memory_allocated() / 2**20 if torch.cuda.is_initialized() else None
+    gpu = torch.cuda.max_memory_allocated() / 2**20 if _on_gpu() else None
     return {"peak_memory_mb": peak, "peak_gpu_memory_mb": gpu}
+
+
+def _on_gpu() -> bool:
+    """Whether this process has used a GPU; to ask it otherwise would start one."""
+    return torch.cuda.is_available() and bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]

@@ -142,7 +142,7 @@ def node_overlap(nodes: Ragged, others: Ragged, num_nodes: int) -> NDArray[np.fl
 
 
 def _keep_answers(folder: Path, dataset: Dataset, results: dict[str, Any], *, vectors: bool) -> None:
-    """Ask the trained run about the test split, and keep what it says; without a test split there is nothing to keep."""
+    """Ask the trained run about the test split, and keep what it says; without a test split there is nothing."""
     subgraphs = dataset.subgraphs
     rows = subgraphs.indices("test")
     if not len(rows):
@@ -150,7 +150,7 @@ def _keep_answers(folder: Path, dataset: Dataset, results: dict[str, Any], *, ve
     nodes = subgraphs.nodes.take(rows)
     predictor = Predictor(folder / CHECKPOINT, dataset.graph.undirected(), device=results["device"])
     train_nodes = subgraphs.nodes.take(subgraphs.indices("train"))
-    kept = {
+    kept: dict[str, Any] = {
         "rows": rows,
         "probabilities": predictor.probabilities(nodes),
         "targets": np.asarray(subgraphs.targets)[rows],

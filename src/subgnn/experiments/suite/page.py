@@ -18,8 +18,8 @@ from subgnn.experiments.suite.charts import (
 from subgnn.experiments.suite.markdown import failure_words
 from subgnn.experiments.suite.rows import Group
 from subgnn.report.agreement import Bin
-from subgnn.report.markup import Markup, breakable, facts, join, paragraph, section, table, tag
 from subgnn.report.marks import MARKS_STYLE
+from subgnn.report.markup import Markup, breakable, facts, join, paragraph, section, table, tag
 from subgnn.report.style import STYLE
 
 _PAPER_NOTE = (
@@ -73,7 +73,7 @@ def _protocol(found: dict[str, Any]) -> Markup:
 
 
 def _scores(found: dict[str, Any]) -> Markup:
-    parts = []
+    parts, charts = [], []
     for dataset, rows in by_dataset(found["rows"]).items():
         metric, word = ("r2", "R²") if rows[0]["task"] == "regression" else ("micro_f1", "micro-F1")
         header = [*HEADER[:2], word, *HEADER[3:]]
@@ -88,14 +88,19 @@ def _scores(found: dict[str, Any]) -> Markup:
         shown = table(f"Test scores on {dataset}", [header[i] for i in kept], cells, class_="scores")
         parts += [tag("h3", dataset), shown]
         if found["study"] == "table":
-            parts.append(tag("div", score_chart(dataset, rows, metric=metric, word=word), class_="wide"))
+            charts.append(score_chart(dataset, rows, metric=metric, word=word))
     sources = sorted({row["published"]["source"] for row in found["rows"] if row["published"]})
     if sources:
         parts.append(paragraph(f"Published: {'; '.join(sources)}. {_PAPER_NOTE}", class_="note"))
-    words = "The best baseline is the one with the highest test mean on the dataset; p is of the lead over it. A stored split is "
-    words += "the same for all seeds: p then speaks of the training's luck alone. MB is the largest peak of a run."
+    words = (
+        "The best baseline is the one with the highest test mean on the dataset; p is of the lead over it. A stored "
+    )
+    words += (
+        "split is the same for all seeds: p then speaks of the training's luck alone. MB is the largest peak of "
+    words += "a run."
+    )
     parts.append(paragraph(words, class_="note"))
-    return join(parts)
+    return join([*parts, tag("div", *charts, class_="charts")] if charts else parts)
 
 
 def _study(found: dict[str, Any]) -> Markup:
@@ -103,15 +108,16 @@ def _study(found: dict[str, Any]) -> Markup:
         charts = [bar_chart(found["rows"], metric=m, word=w) for m, w in (("micro_f1", "micro-F1"), ("auroc", "AUROC"))]
         return tag("div", *charts, class_="charts")
     if found["study"] == "sensitivity" and found["settings"]:
-        words = "The change of the validation score against the unchanged model, paired over seeds; hover a mark for its value."
+        words = "The change of the validation score against the unchanged model, paired over seeds. The pointer over a mark "
+        words += "shows its value."
         parts = [paragraph(words)]
         for dataset, rows in by_dataset(found["settings"]).items():
-            parts.append(tag("div", change_chart(dataset, rows, word="micro-F1"), class_="wide"))
+            parts.append(change_chart(dataset, rows, word="micro-F1"))
             parts.append(table(f"Values tried on {dataset}", SETTING_HEADER, map(setting_cells, rows), class_="scores"))
         return join(parts)
     if found["study"] == "generalization":
-        words = "Of each test subgraph, the largest share of its nodes that any one training subgraph has. Bars are a deviation "
-        words += "over seeds. Majority is the most frequent training answer, random one by chance."
+        words = "Of each test subgraph, the largest share of its nodes that any one training subgraph has. Bars are a "
+        words += "deviation over seeds. Majority is the most frequent training answer, random one by chance."
         return join([paragraph(words), *(_overlap(*pair) for pair in by_dataset(found["generalization"]).items())])
     return Markup("")
 
@@ -130,9 +136,11 @@ def _overlap(dataset: str, rows: Sequence[dict[str, Any]]) -> Markup:
 def _calibration(found: dict[str, Any]) -> Markup:
     if not found["calibration"]:
         return Markup("")
-    words = "Whether probabilities on the test split mean what they say, over all seeds: below the diagonal a model is too sure "
-    words += "of itself. The error is the expected calibration error, the mean gap between said and seen. Shown are the models "
-    words += "that are no baseline, and the best baseline."
+    words = (
+        "Whether probabilities on the test split mean what they say, over all seeds: below the diagonal a model is too "
+    )
+    words += "sure of itself. The error is the expected calibration error, the mean gap between said and seen. "
+    words += "Shown are the models that are no baseline, and the best baseline."
     charts = [
         reliability_chart(dataset, [(r["model"], [Bin(**b) for b in r["bins"]], r["error"]) for r in rows])
         for dataset, rows in by_dataset(found["calibration"]).items()
@@ -150,8 +158,10 @@ def _vectors(groups: Sequence[Group]) -> Markup:
             charts.append(vector_chart(caption, places, targets, shares, group.runs[0]["classes"]))
     if not charts:
         return Markup("")
-    words = "The vectors z_S of test subgraphs on their first two principal axes, by label (of several, the first). Labels had no "
-    words += "part in the projection."
+    words = (
+        "The vectors z_S of test subgraphs on their first two principal axes, by label (of several, the first). Labels "
+    )
+    words += "had no part in the projection."
     return join([paragraph(words), tag("div", *charts, class_="charts")])
 
 

@@ -1,8 +1,8 @@
 """From a suite to jobs: one for each dataset, model, varied setting and seed that differ in content.
 
-A run is known by its key, the SHA-256 of what it follows from: graph, subgraphs with labels and split, seed, the settings
-after all overrides, and the versions of the algorithms. So a finished run is found again, whatever it is called, and
-folders of runs can be copied from one machine to another.
+A run is known by its key, the SHA-256 of what it follows from: graph, subgraphs with labels and split, seed, the
+settings after all overrides, and the versions of the algorithms. So a finished run is found again, whatever it is
+called, and folders of runs can be copied from one machine to another.
 """
 
 from __future__ import annotations

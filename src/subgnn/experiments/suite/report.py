@@ -18,8 +18,9 @@ from subgnn.training.run_dir import read_json, write_json
 
 JSON, MARKDOWN, PAGE = "report.json", "report.md", "report.html"
 SELECTION = (
-    "the epoch with the highest validation micro-F1 (real values: the lowest validation loss), then the lowest validation "
-    "loss, then the earliest; where a recipe leaves a choice open, validation makes it. The test split is scored once"
+    "the epoch with the highest validation micro-F1 (real values: the lowest validation loss), then the lowest "
+    "validation loss, then the earliest; where a recipe leaves a choice open, validation makes it. The test split is "
+    "scored once"
 )
 TEST = "paired sign-flip test over seeds, two-sided, exact up to 15 seeds; no correction for several comparisons"
 

@@ -21,7 +21,7 @@ _REPLACE = "remove the run's folder, and run the suite again"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Runs that differ in their seed alone, in order of it; ``label`` is the model's, made distinct where it must be."""
+    """Runs that differ in their seed alone, in order of it; ``label`` is the model's, distinct where it must be."""
 
     dataset: str
     model: str
@@ -47,7 +47,8 @@ def read_runs(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
     Args:
         folder: ``runs`` of a suite.
     """
-    found, failed = [], []
+    found: list[dict[str, Any]] = []
+    failed: list[dict[str, Any]] = []
     for path in sorted(folder.glob("*")):
         for name, kept in ((OUTCOME, found), (FAILURE, failed)):
             if (path / name).is_file():
@@ -91,7 +92,7 @@ def _row(suite: Suite, group: Group, rival: Group | None) -> dict[str, Any]:
             published |= {name: float(known[group.dataset])} if group.dataset in known else {}
         published |= {"source": spec.published.source} if published else {}
     test = {name: spread(group.scores("test", name).values()) for name in first["test"]}
-    nothing = {"mean": None, "std": None}
+    nothing: dict[str, float | None] = {"mean": None, "std": None}
     ours = {name: test.get(name, nothing) for name in ("micro_f1", "auroc")}
     seconds = [sum(run["seconds"][part] for part in ("pretrain", "prepare", "train")) for run in group.runs]
     gpu = [run["peak_gpu_memory_mb"] for run in group.runs if run.get("peak_gpu_memory_mb")]
@@ -147,8 +148,8 @@ def _against(group: Group, rival: Group | None) -> dict[str, Any] | None:
 def setting_rows(suite: Suite, groups: Sequence[Group]) -> list[dict[str, Any]]:
     """For each value of a varied setting, the change of the validation score against the unchanged model.
 
-    The change is the mean over the seeds that both have; of several unchanged ones, as after other overrides, each value
-    is compared with those of the same overrides.
+    The change is the mean over the seeds that both have. Where the suite was run with several overrides, each value is
+    compared with the unchanged model of the same ones.
     """
     bases = {(g.dataset, g.model, tuple(g.runs[0]["set"])): g for g in groups if not g.setting}
     matters = {setting.name for setting in suite.settings if setting.matters}

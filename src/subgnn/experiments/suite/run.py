@@ -65,9 +65,9 @@ def run_suite(
     labels = [model.label for model in suite.models]
     wanted = [suite.models[labels.index(name)] for name in _pick(models, labels, "--models")]
     places = _places(suite, data or {}, _pick(datasets, [d.name for d in suite.datasets], "--datasets"), out)
-    for dataset, _ in places:  # an unknown recipe or setting is told before the work
+    for spec, _ in places:  # an unknown recipe or setting is told before the work
         for model in wanted:
-            suite.recipe(model, dataset.name, request.overrides)
+            suite.recipe(model, spec.name, request.overrides)
     _claim(suite, out)
     jobs = []
     for spec, source in places:

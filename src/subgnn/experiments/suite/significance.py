@@ -1,8 +1,8 @@
 """Is a model better than another over seeds, or only luckier?
 
-The paired sign-flip test: if the two models were alike, the difference of each seed would be as likely to have the other
-sign. The p-value is the share of all 2^n ways to choose signs whose mean difference is at least as large, in either
-direction. It is exact up to :data:`EXACT` seeds, and has no normal distribution in it; of n seeds it never gives less
+The paired sign-flip test: if the two models were alike, the difference of each seed would be as likely to have the
+other sign. The p-value is the share of all 2^n ways to choose signs whose mean difference is at least as large, in
+either direction. It is exact up to :data:`EXACT` seeds, and has no normal distribution in it; of n seeds it never gives less
 than 2^(1-n). With more seeds, signs are drawn at random.
 """
 
