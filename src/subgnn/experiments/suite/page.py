@@ -22,8 +22,27 @@ from subgnn.report.marks import MARKS_STYLE
 from subgnn.report.markup import Markup, breakable, facts, join, paragraph, section, table, tag
 from subgnn.report.style import STYLE
 
-_PAPER_NOTE = (
-    "A gap is ours less the published number: the datasets are not always the same instances (see the note above)."
+_PAPER_NOTE = "A gap is ours less the published number: data are not always the same (see the note above)."
+_SCORES_NOTE = (
+    "The best baseline is the one with the highest test mean on the dataset; p is of the lead over it. A stored split is "
+    "the same for all seeds: p then speaks of the training's luck alone. MB is the largest peak of a run."
+)
+_CHANGES = (
+    "The change of the validation score against the unchanged model, paired over seeds. The pointer over a mark shows its "
+    "value."
+)
+_OVERLAPS = (
+    "Of each test subgraph, the largest share of its nodes that any one training subgraph has. Bars are a deviation over "
+    "seeds. Majority is the most frequent training answer, random one by chance."
+)
+_RELIABILITY = (
+    "Whether probabilities on the test split mean what they say, over all seeds: below the diagonal a model is too sure "
+    "of itself. The error is the expected calibration error, the mean gap between said and seen. Shown are the models "
+    "that are no baseline, and the best baseline."
+)
+_PROJECTION = (
+    "The vectors z_S of test subgraphs on their first two principal axes, by label (of several, the first). Labels had "
+    "no part in the projection."
 )
 
 
@@ -92,14 +111,7 @@ def _scores(found: dict[str, Any]) -> Markup:
     sources = sorted({row["published"]["source"] for row in found["rows"] if row["published"]})
     if sources:
         parts.append(paragraph(f"Published: {'; '.join(sources)}. {_PAPER_NOTE}", class_="note"))
-    words = (
-        "The best baseline is the one with the highest test mean on the dataset; p is of the lead over it. A stored "
-    )
-    words += (
-        "split is the same for all seeds: p then speaks of the training's luck alone. MB is the largest peak of "
-    words += "a run."
-    )
-    parts.append(paragraph(words, class_="note"))
+    parts.append(paragraph(_SCORES_NOTE, class_="note"))
     return join([*parts, tag("div", *charts, class_="charts")] if charts else parts)
 
 
@@ -108,17 +120,13 @@ def _study(found: dict[str, Any]) -> Markup:
         charts = [bar_chart(found["rows"], metric=m, word=w) for m, w in (("micro_f1", "micro-F1"), ("auroc", "AUROC"))]
         return tag("div", *charts, class_="charts")
     if found["study"] == "sensitivity" and found["settings"]:
-        words = "The change of the validation score against the unchanged model, paired over seeds. The pointer over a mark "
-        words += "shows its value."
-        parts = [paragraph(words)]
+        parts = [paragraph(_CHANGES)]
         for dataset, rows in by_dataset(found["settings"]).items():
             parts.append(change_chart(dataset, rows, word="micro-F1"))
             parts.append(table(f"Values tried on {dataset}", SETTING_HEADER, map(setting_cells, rows), class_="scores"))
         return join(parts)
     if found["study"] == "generalization":
-        words = "Of each test subgraph, the largest share of its nodes that any one training subgraph has. Bars are a "
-        words += "deviation over seeds. Majority is the most frequent training answer, random one by chance."
-        return join([paragraph(words), *(_overlap(*pair) for pair in by_dataset(found["generalization"]).items())])
+        return join([paragraph(_OVERLAPS), *(_overlap(*pair) for pair in by_dataset(found["generalization"]).items())])
     return Markup("")
 
 
@@ -136,16 +144,11 @@ def _overlap(dataset: str, rows: Sequence[dict[str, Any]]) -> Markup:
 def _calibration(found: dict[str, Any]) -> Markup:
     if not found["calibration"]:
         return Markup("")
-    words = (
-        "Whether probabilities on the test split mean what they say, over all seeds: below the diagonal a model is too "
-    )
-    words += "sure of itself. The error is the expected calibration error, the mean gap between said and seen. "
-    words += "Shown are the models that are no baseline, and the best baseline."
     charts = [
         reliability_chart(dataset, [(r["model"], [Bin(**b) for b in r["bins"]], r["error"]) for r in rows])
         for dataset, rows in by_dataset(found["calibration"]).items()
     ]
-    return join([paragraph(words), tag("div", *charts, class_="charts")])
+    return join([paragraph(_RELIABILITY), tag("div", *charts, class_="charts")])
 
 
 def _vectors(groups: Sequence[Group]) -> Markup:
@@ -158,11 +161,7 @@ def _vectors(groups: Sequence[Group]) -> Markup:
             charts.append(vector_chart(caption, places, targets, shares, group.runs[0]["classes"]))
     if not charts:
         return Markup("")
-    words = (
-        "The vectors z_S of test subgraphs on their first two principal axes, by label (of several, the first). Labels "
-    )
-    words += "had no part in the projection."
-    return join([paragraph(words), tag("div", *charts, class_="charts")])
+    return join([paragraph(_PROJECTION), tag("div", *charts, class_="charts")])
 
 
 def _failures(found: dict[str, Any]) -> Markup:

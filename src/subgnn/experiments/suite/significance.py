@@ -2,8 +2,8 @@
 
 The paired sign-flip test: if the two models were alike, the difference of each seed would be as likely to have the
 other sign. The p-value is the share of all 2^n ways to choose signs whose mean difference is at least as large, in
-either direction. It is exact up to :data:`EXACT` seeds, and has no normal distribution in it; of n seeds it never gives less
-than 2^(1-n). With more seeds, signs are drawn at random.
+either direction. It is exact up to :data:`EXACT` seeds, and has no normal distribution in it; of n seeds it
+never gives less than 2^(1-n). With more seeds, signs are drawn at random.
 """
 
 from __future__ import annotations
