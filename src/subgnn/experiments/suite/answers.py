@@ -15,7 +15,7 @@ from subgnn.experiments.suite.rows import Group, spread
 from subgnn.report.agreement import Bin, calibration
 
 BIN_ENDS = (0.2, 0.4, 0.6, 0.8, 1.0)
-_TINY = 1e-9
+_TINY = 1e-6  # overlaps are kept as float32
 
 
 def read_answers(folder: Path) -> dict[str, NDArray[Any]] | None:

@@ -24,21 +24,21 @@ from subgnn.report.style import STYLE
 
 _PAPER_NOTE = "A gap is ours less the published number: data are not always the same (see the note above)."
 _SCORES_NOTE = (
-    "The best baseline is the one with the highest test mean on the dataset; p is of the lead over it. A stored split is "
-    "the same for all seeds: p then speaks of the training's luck alone. MB is the largest peak of a run."
+    "The best baseline is the one with the highest test mean on the dataset; p is of the lead over it. A stored split "
+    "is the same for all seeds: p then speaks of the training's luck alone. MB is the largest peak of a run."
 )
 _CHANGES = (
-    "The change of the validation score against the unchanged model, paired over seeds. The pointer over a mark shows its "
-    "value."
+    "The change of the validation score against the unchanged model, paired over seeds. The pointer over a mark shows "
+    "its value."
 )
 _OVERLAPS = (
-    "Of each test subgraph, the largest share of its nodes that any one training subgraph has. Bars are a deviation over "
-    "seeds. Majority is the most frequent training answer, random one by chance."
+    "Of each test subgraph, the largest share of its nodes that any one training subgraph has. Bars are a deviation "
+    "over seeds. Majority is the most frequent training answer, random one by chance."
 )
 _RELIABILITY = (
-    "Whether probabilities on the test split mean what they say, over all seeds: below the diagonal a model is too sure "
-    "of itself. The error is the expected calibration error, the mean gap between said and seen. Shown are the models "
-    "that are no baseline, and the best baseline."
+    "Whether probabilities on the test split mean what they say, over all seeds: below the diagonal a model is too "
+    "sure of itself. The error is the expected calibration error, the mean gap between said and seen. Shown are the "
+    "models that are no baseline, and the best baseline."
 )
 _PROJECTION = (
     "The vectors z_S of test subgraphs on their first two principal axes, by label (of several, the first). Labels had "
