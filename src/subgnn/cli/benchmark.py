@@ -138,7 +138,9 @@ def _print_report(report: dict[str, Any], out: Path, json: bool) -> None:
     from subgnn.experiments.suite.markdown import failure_words
 
     for dataset, rows in by_dataset(report["rows"]).items():
-        print_table(f"{dataset}: {rows[0]['protocol']}", HEADER[:8], [score_cells(row)[:8] for row in rows])
+        # Without blanks around the sign, a terminal of 80 columns breaks no number.
+        cells = [[cell.replace(" ± ", "±") for cell in score_cells(row)[:8]] for row in rows]
+        print_table(f"{dataset}: {rows[0]['protocol']}", HEADER[:8], cells)
     for dataset, rows in by_dataset(report["settings"]).items():
         print_table(f"{dataset}: one setting at a time", SETTING_HEADER, [setting_cells(row) for row in rows])
     for failure in report["failures"]:

@@ -13,7 +13,7 @@ svg .s1 { stroke-dasharray: 6 3; } svg .s2 { stroke-dasharray: 2 3; } svg .s3 { 
 svg .s5 { stroke-dasharray: 4 2; } svg .s6 { stroke-dasharray: 1 3; } svg .s7 { stroke-dasharray: 10 4; }
 svg .whisker { stroke: var(--text); stroke-width: 1.2; }
 svg .published { fill: var(--panel); stroke: var(--text); stroke-width: 1.4; }
-svg .name { fill: var(--text); }
+svg .name { fill: var(--text); paint-order: stroke; stroke: var(--panel); stroke-width: 4px; }
 svg .zero { stroke: var(--faint); stroke-width: 1.2; }
 svg .limit { stroke: var(--orange); stroke-dasharray: 4 3; }
 svg .edge-mark { stroke: var(--panel); stroke-width: .8; }
@@ -22,6 +22,8 @@ svg .edge-mark { stroke: var(--panel); stroke-width: .8; }
 .scores td { white-space: nowrap; }
 .scores td.best { font-weight: 650; }
 table.scores th:first-child { min-width: 6.5rem; }
+table.scores tbody th { position: sticky; left: 0; background: var(--panel); }
+@media (max-width: 30rem) { .scores tbody th { white-space: normal; } }
 """
 )
 _CORNERS: dict[int, list[tuple[float, float]]] = {

@@ -78,7 +78,7 @@ def bar_chart(rows: Sequence[dict[str, Any]], *, metric: str, word: str) -> Mark
     models = list(dict.fromkeys(row["model"] for row in shown))
     tops = [row["test"][metric]["mean"] + row["test"][metric]["std"] for row in shown]
     axes = Axes.of((0, max(1, len(datasets))), (0, max([1.0, *tops])))
-    parts = [axes.frame("", f"test {word}", x_ticks=False)]
+    parts = [axes.frame("dataset", f"test {word}", x_ticks=False)]
     width = 0.8 / max(1, len(models))
     for i, dataset in enumerate(datasets):
         parts.append(tag("text", cut(dataset, 16), x=axes.x(i + 0.5), y=axes.y(0) + 17, class_="tick x name"))

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from subgnn.experiments.suite.answers import projection
-from subgnn.experiments.suite.cells import HEADER, SETTING_HEADER, by_dataset, header_facts, score_cells, setting_cells
+from subgnn.experiments.suite.cells import (
+    HEADER,
+    SETTING_HEADER,
+    by_dataset,
+    header_facts,
+    score_cells,
+    setting_cells,
+    spread_text,
+)
 from subgnn.experiments.suite.charts import (
     bar_chart,
     change_chart,
@@ -92,7 +100,8 @@ def _protocol(found: dict[str, Any]) -> Markup:
 
 
 def _scores(found: dict[str, Any]) -> Markup:
-    parts, charts = [], []
+    parts: list[Markup] = [_summary(found["rows"])] if len(by_dataset(found["rows"])) > 1 else []
+    charts = []
     for dataset, rows in by_dataset(found["rows"]).items():
         metric, word = ("r2", "R²") if rows[0]["task"] == "regression" else ("micro_f1", "micro-F1")
         header = [*HEADER[:2], word, *HEADER[3:]]
@@ -111,8 +120,20 @@ def _scores(found: dict[str, Any]) -> Markup:
     sources = sorted({row["published"]["source"] for row in found["rows"] if row["published"]})
     if sources:
         parts.append(paragraph(f"Published: {'; '.join(sources)}. {_PAPER_NOTE}", class_="note"))
-    parts.append(paragraph(_SCORES_NOTE, class_="note"))
+    if any(row["against"] for row in found["rows"]):
+        parts.append(paragraph(_SCORES_NOTE, class_="note"))
     return join([*parts, tag("div", *charts, class_="charts")] if charts else parts)
+
+
+def _summary(rows: Sequence[dict[str, Any]]) -> Markup:
+    """Models by datasets, as papers print it."""
+    known = {(row["model"], row["dataset"]): row for row in rows}
+    models, datasets = (list(dict.fromkeys(row[name] for row in rows)) for name in ("model", "dataset"))
+    cells = []
+    for model in models:
+        texts = [spread_text(known[model, d]["test"].get("micro_f1")) if (model, d) in known else "" for d in datasets]
+        cells.append([breakable(model), *texts])
+    return table("Test micro-F1, mean ± deviation over seeds", ["model", *datasets], cells, class_="scores")
 
 
 def _study(found: dict[str, Any]) -> Markup:

@@ -153,8 +153,8 @@ def setting_rows(suite: Suite, groups: Sequence[Group]) -> list[dict[str, Any]]:
     """
     bases = {(g.dataset, g.model, tuple(g.runs[0]["set"])): g for g in groups if not g.setting}
     matters = {setting.name for setting in suite.settings if setting.matters}
-    rows = []
-    for group in groups:
+    names, rows = [setting.name for setting in suite.settings], []
+    for group in sorted(groups, key=lambda g: (g.dataset, _place(g.setting, names))):
         base = bases.get((group.dataset, group.model, tuple(group.runs[0]["set"])))
         if not group.setting or base is None:
             continue
