@@ -143,6 +143,9 @@ def test_a_model_that_fails_is_listed_and_mended(ran, tmp_path):
     broken = {**MODELS[2], "label": "broken", "set": ["embeddings.source=nowhere.npy"]}
     suite = tiny(models=[broken, MODELS[1]])
     report = run(suite, data, tmp_path / "out")
+    for left in (tmp_path / "out" / "runs").glob("*avg*"):
+        (left / ".failure.json.0123abcd.part").touch()  # as of a process that was killed
+    assert run(suite, data, tmp_path / "out") == report
     assert [row["model"] for row in report["rows"]] == ["bag"]
     assert timeless(report["rows"][0]) == timeless(found["rows"][1])
     assert [(f["model"], f["seed"]) for f in report["failures"]] == [("broken", 0), ("broken", 1)]

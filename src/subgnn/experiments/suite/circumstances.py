@@ -25,11 +25,16 @@ def circumstances() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """The commit of the checkout the package is in; nothing where it is in none."""
+    """The commit of the checkout the package is part of; nothing where it is in none, or only lies in one."""
+    asked = (
+        ["ls-files", "--error-unmatch", "__init__.py"],
+        ["rev-parse", "HEAD"],
+        ["status", "--porcelain", "--untracked-files=no", "--", "."],
+    )
     try:
-        head, changes = (
+        _, head, changes = (
             subprocess.run(["git", "-C", str(_PACKAGE), *words], capture_output=True, text=True, check=True, timeout=10)
-            for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no", "--", "."])
+            for words in asked
         )
     except (OSError, subprocess.SubprocessError):
         return ""
@@ -46,7 +51,7 @@ def _source_hash() -> str:
 
 def _hardware() -> str:
     words = [_processor(), f"{os.cpu_count()} cores"]
-    if torch.cuda.is_available():
+    if _on_gpu():
         words.append(torch.cuda.get_device_name())
     return ", ".join(words)
 

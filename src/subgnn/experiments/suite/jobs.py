@@ -82,7 +82,7 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
         begin = time.perf_counter()
         dataset = with_split(_load(job["source"], job["id_base"]), job["split"], job["seed"])
         recipe = _recipe(job)
-        (folder / FAILURE).unlink(missing_ok=True)
+        _clear(folder)
         results = train(
             dataset,
             recipe,
@@ -111,6 +111,12 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
     write_json(outcome, folder / OUTCOME)
     drop_weights(folder)
     return outcome
+
+
+def _clear(folder: Path) -> None:
+    """Remove the failure of an earlier try, and what a process left that was killed while it wrote."""
+    for path in (folder / FAILURE, *folder.glob(".*.part")):
+        path.unlink(missing_ok=True)
 
 
 def drop_weights(folder: Path) -> None:

@@ -95,7 +95,8 @@ def plan_jobs(
                 "seed": seed,
                 "entries": [entry],
                 "set": list(request.overrides),
-                "recipe": asdict(recipe),
+                # Without what is not in the key, so that a run that was interrupted goes on after a word was changed.
+                "recipe": asdict(replace(recipe, note="", published={})),
                 "device": request.device,
                 "cache": request.cache,
                 "id_base": request.id_base,
