@@ -134,15 +134,13 @@ def _print_report(report: dict[str, Any], out: Path, json: bool) -> None:
     if json:
         print_json(report)
         return
-    from subgnn.experiments.suite.cells import HEADER, SETTING_HEADER, by_dataset, score_cells, setting_cells
+    from subgnn.experiments.suite.cells import by_dataset, change_table, short_table, short_title
     from subgnn.experiments.suite.markdown import failure_words
 
-    for dataset, rows in by_dataset(report["rows"]).items():
-        # Without blanks around the sign, a terminal of 80 columns breaks no number.
-        cells = [[cell.replace(" ± ", "±") for cell in score_cells(row)[:8]] for row in rows]
-        print_table(f"{dataset}: {rows[0]['protocol']}", HEADER[:8], cells)
+    for rows in by_dataset(report["rows"]).values():
+        print_table(short_title(rows), *short_table(rows))
     for dataset, rows in by_dataset(report["settings"]).items():
-        print_table(f"{dataset}: one setting at a time", SETTING_HEADER, [setting_cells(row) for row in rows])
+        print_table(f"{dataset}: change of validation micro-F1, one setting at a time", *change_table(rows))
     for failure in report["failures"]:
         print_line(f"failed: {failure_words(failure)}")
     for words in report["missing"]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from subgnn.experiments.suite.answers import overlap_bins, projection, random_score
+from subgnn.experiments.suite.cells import change_table, short_table, short_title
 from subgnn.experiments.suite.jobs import node_overlap
 from subgnn.experiments.suite.rows import Group
 from subgnn.ragged import Ragged
@@ -141,3 +142,18 @@ def test_overrides_reach_the_channels():
     assert [c.num_anchors for c in recipe.channels] == [3, 7]
     recipe = suite.recipe(suite.models[0], "cliques", change="channels.structure=8")
     assert [c.num_anchors for c in recipe.channels] == [8, 8]
+
+
+def test_tables_of_a_terminal():
+    nothing = {"mean": None, "std": None}
+    row = {"dataset": "d", "model": "m", "task": "multi-class", "protocol": "stored split", "n": 2, "gap": -0.1}
+    row |= {"test": {"micro_f1": {"mean": 0.5, "std": 0.25}}, "auroc": nothing, "published": {"micro_f1": 0.6}}
+    rows = [{**row, "against": {"model": "bag", "lead": 0.1234, "n": 2, "p": 0.0002}}, {**row, "against": None}]
+    assert short_title(rows) == "d: stored split; lead over bag"
+    assert short_table(rows) == (
+        ["model", "n", "micro-F1", "published", "gap", "lead", "p"],
+        [["m", "2", "0.500±0.250", "0.600", "-0.100", "+0.123", "<0.001"]]
+        + [["m", "2", "0.500±0.250", "0.600", "-0.100", "", ""]],
+    )
+    changes = [{"setting": "a", "matters": True, "change": {"mean": mean}} for mean in (0.1, None, -0.2)]
+    assert change_table(changes)[1] == [["a", "3", "-0.200", "+0.100", "matters"]]

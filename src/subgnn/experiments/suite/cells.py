@@ -27,6 +27,27 @@ def score_cells(row: dict[str, Any]) -> list[str]:
     ]
 
 
+def short_title(rows: Sequence[dict[str, Any]]) -> str:
+    """What a dataset's table on a terminal is of."""
+    rivals = sorted({row["against"]["model"] for row in rows if row["against"]})
+    return f"{rows[0]['dataset']}: {rows[0]['protocol']}" + (f"; lead over {', '.join(rivals)}" if rivals else "")
+
+
+def short_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Header and cells that a terminal of 80 columns holds; columns without a number are left out."""
+    headline = "r2" if rows[0]["task"] == "regression" else "micro_f1"
+    header = ["model", "n", "R2" if headline == "r2" else "micro-F1", "AUROC", "published", "gap", "lead", "p"]
+    cells = []
+    for row in rows:
+        published, against = row["published"] or {}, row["against"] or {}
+        means = ({"mean": value, "std": None} for value in (row["auroc"]["mean"], published.get("micro_f1")))
+        score = spread_text(row["test"].get(headline)).replace(" ", "")
+        numbers = [*map(spread_text, means), *map(signed, (row["gap"], against.get("lead")))]
+        cells.append([row["model"], str(row["n"]), score, *numbers, p_text(against.get("p"))])
+    kept = [i for i in range(len(header)) if any(line[i] for line in cells)]
+    return [header[i] for i in kept], [[line[i] for i in kept] for line in cells]
+
+
 def setting_cells(row: dict[str, Any]) -> list[str]:
     """The cells of a varied setting's value under :data:`SETTING_HEADER`."""
     change = row["change"]
@@ -35,6 +56,17 @@ def setting_cells(row: dict[str, Any]) -> list[str]:
         moved += f" ± {change['std']:.3f}"
     name = f"{row['setting']} ({row['model']})"
     return [name, row["value"], str(row["n"]), spread_text(row["val"]), moved, "matters" if row["matters"] else ""]
+
+
+def change_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """For a terminal: how far down and up each setting takes the validation score."""
+    cells = []
+    for name in dict.fromkeys(row["setting"] for row in rows):
+        mine = [row for row in rows if row["setting"] == name]
+        changes = [row["change"]["mean"] for row in mine if row["change"]["mean"] is not None]
+        ends = [signed(min(changes)), signed(max(changes))] if changes else ["", ""]
+        cells.append([name, str(len(mine)), *ends, "matters" if mine[0]["matters"] else ""])
+    return ["setting", "values", "lowest", "highest", "paper"], cells
 
 
 def spread_text(found: dict[str, Any] | None) -> str:
