@@ -22,6 +22,8 @@ def work(job):
     what, value = job
     if what == "square":
         return value * value
+    if what == "pid":
+        return os.getpid()
     if what == "environment":
         return {name: os.environ.get(name) for name in ONE_THREAD}
     if what == "mistake":
@@ -40,7 +42,8 @@ def work(job):
 
 
 def done(jobs, processes):
-    return dict(LocalEngine(processes).map(work, jobs))
+    with LocalEngine(processes) as engine:
+        return dict(engine.map(work, jobs))
 
 
 def test_in_this_process():
@@ -68,11 +71,17 @@ def test_in_workers_of_which_some_die():
 
 def test_an_interruption_ends_the_workers(tmp_path):
     jobs = [("sleep", str(tmp_path)), ("square", 2)]
-    results = LocalEngine(2).map(work, jobs)
-    assert next(results) == (("square", 2), 4)
-    (pid,) = wait_for(tmp_path, 1)
-    results.close()
-    assert not alive(pid)
+    with LocalEngine(2) as engine:
+        results = engine.map(work, jobs)
+        assert next(results) == (("square", 2), 4)
+        (pid,) = wait_for(tmp_path, 1)
+        results.close()
+        assert not alive(pid)
+        # The other worker is still there, and takes the next jobs.
+        ((_, first),) = engine.map(work, [("pid", 0)])
+        ((_, second),) = engine.map(work, [("pid", 0)])
+        assert first == second != os.getpid()
+    assert not alive(first)
 
 
 def test_workers_end_with_a_parent_that_is_killed(tmp_path):

@@ -14,7 +14,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol, TypeVar
@@ -55,20 +55,27 @@ class Engine(Protocol):
         """Each job with its result, or why it has none, in the order in which they end."""
 
 
-@dataclass(frozen=True, slots=True)
 class LocalEngine:
     """Processes of this machine, started afresh (spawned), each with one job at a time.
 
     With one process the jobs run in this one, which costs no start. A worker that is killed fails its job alone, and
-    another takes its place. Workers end when this process ends, however it ends.
+    another takes its place. Workers stay for the next ``map``, with what they have loaded; they end with ``close``, at
+    the end of a ``with`` block, and when this process ends, however it ends.
 
     Args:
         processes: how many at once.
-        environment: variables of the workers.
+        environment: variables of the workers; by default those of one thread.
+
+    Example:
+        >>> with LocalEngine() as engine:
+        ...     dict(engine.map(abs, [-1, -2]))
+        {-1: 1, -2: 2}
     """
 
-    processes: int = 1
-    environment: Mapping[str, str] = field(default_factory=lambda: dict(ONE_THREAD))
+    def __init__(self, processes: int = 1, *, environment: Mapping[str, str] | None = None) -> None:
+        self.processes = processes
+        self.environment = dict(ONE_THREAD if environment is None else environment)
+        self._workers: list[_Worker] = []
 
     def map(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
         """Each job with its result, or why it has none, in the order in which they end."""
@@ -77,45 +84,57 @@ class LocalEngine:
         return self._spread(function, jobs)
 
     def _spread(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
-        waiting = list(reversed(jobs))
-        workers: list[_Worker] = []
+        waiting, workers = list(reversed(jobs)), self._workers
         try:
             while waiting or any(worker.busy for worker in workers):
                 idle = [worker for worker in workers if not worker.busy]
                 while waiting and (idle or len(workers) < self.processes):
                     if not idle:
-                        idle.append(_Worker(function, self.environment))
+                        idle.append(_Worker(self.environment))
                         workers.append(idle[-1])
-                    idle.pop().give(waiting.pop())
+                    idle.pop().give(function, waiting.pop())
                 # A worker's end is noticed as the end of its pipe.
                 ready = wait([worker.pipe for worker in workers if worker.busy])
                 for worker in [worker for worker in workers if worker.pipe in ready]:
-                    yield worker.take()
+                    pair = worker.take()
                     if worker.gone:
                         workers.remove(worker)
-        finally:
-            for worker in workers:
+                    yield pair
+        finally:  # where nobody wants the rest, or it was interrupted
+            for worker in [worker for worker in workers if worker.busy]:
+                workers.remove(worker)
                 worker.end()
+
+    def close(self) -> None:
+        """End the workers."""
+        while self._workers:
+            self._workers.pop().end()
+
+    def __enter__(self) -> LocalEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class _Worker:
     """A process, the pipe to it, and the job it has."""
 
-    def __init__(self, function: Callable[[Any], Any], environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str]) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process: BaseProcess = context.Process(target=_work, args=(function, theirs), daemon=True)
+        self.process: BaseProcess = context.Process(target=_work, args=(theirs,), daemon=True)
         with _environment(environment):
             self.process.start()
         theirs.close()  # so that the pipe ends with the worker
         self.job: Any = None
         self.busy = self.gone = False
 
-    def give(self, job: Any) -> None:
+    def give(self, function: Callable[[Any], Any], job: Any) -> None:
         """Hand it a job."""
         self.job, self.busy = job, True
         with suppress(OSError):  # it may have died idle; that is noticed when its result is waited for
-            self.pipe.send(job)
+            self.pipe.send((function, job))
 
     def take(self) -> tuple[Any, Any]:
         """The job it had, and what came of it."""
@@ -145,13 +164,13 @@ def _attempt(function: Callable[[Job], Result], job: Job) -> Result | Failure:
         return Failure.of(error)
 
 
-def _work(function: Callable[[Any], Any], pipe: Connection) -> None:
+def _work(pipe: Connection) -> None:
     """What a worker does: one job after the other, until there is nobody to give them."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # EOFError: the pipe was closed. A break from the terminal reaches parent and workers; the parent tells of it.
     with suppress(EOFError, OSError, KeyboardInterrupt):
         while True:
-            result = _attempt(function, pipe.recv())
+            result = _attempt(*pipe.recv())
             try:
                 pipe.send(result)
             except (TypeError, ValueError, AttributeError) as error:  # what cannot be pickled

@@ -100,7 +100,7 @@ def run_benchmark(
         id_base=id_base,
         command=shlex.join(command),
     )
-    with progress_bar() as bar:
+    with progress_bar() as bar, LocalEngine(processes) as engine:
         report = run_suite(
             found,
             out,
@@ -108,7 +108,7 @@ def run_benchmark(
             models=_names(models or []),
             datasets=_names(datasets or []),
             request=request,
-            engine=LocalEngine(processes),
+            engine=engine,
             on_progress=bar.prepare,
         )
     _print_report(report, out, json)

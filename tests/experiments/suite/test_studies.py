@@ -152,8 +152,10 @@ def test_tables_of_a_terminal():
     assert short_title(rows) == "d: stored split; lead over bag"
     assert short_table(rows) == (
         ["model", "n", "micro-F1", "published", "gap", "lead", "p"],
-        [["m", "2", "0.500±0.250", "0.600", "-0.100", "+0.123", "<0.001"]]
-        + [["m", "2", "0.500±0.250", "0.600", "-0.100", "", ""]],
+        [
+            ["m", "2", "0.500±0.250", "0.600", "-0.100", "+0.123", "<0.001"],
+            ["m", "2", "0.500±0.250", "0.600", "-0.100", "", ""],
+        ],
     )
     changes = [{"setting": "a", "matters": True, "change": {"mean": mean}} for mean in (0.1, None, -0.2)]
     assert change_table(changes)[1] == [["a", "3", "-0.200", "+0.100", "matters"]]
