@@ -13,7 +13,7 @@ from tests.experiments.suite.examples import SMALL, folder, timeless
 from tests.pages import ROOT
 from tests.training.test_kills import Killer
 
-KILLS = 4
+KILLS = 3
 # Everything that the children would import, once.
 SERVE = """
 import runpy

@@ -90,6 +90,7 @@ def plan_jobs(
                 "folder": f"{_plain(name)}_{_plain(recipe.name)}_{seed}_{key[:12]}",
                 "suite": suite.name,
                 "dataset": name,
+                "graph": graph_hash,
                 "source": str(source),
                 "split": split,
                 "seed": seed,

@@ -113,7 +113,8 @@ def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgre
         if not job["cache"]:
             continue
         if uses_embeddings(recipe) and recipe.embeddings.source in PRETRAINED:
-            parts = [job["source"], recipe.embeddings.source, recipe.embeddings.dim, asdict(recipe.pretrain)]
+            # By the graph: two datasets may have one in common.
+            parts = [job["graph"], recipe.embeddings.source, recipe.embeddings.dim, asdict(recipe.pretrain)]
             pretrain.setdefault(digest({"of": parts}), {**job, "share": "pretrain"})
         if recipe.method == "subgnn":
             settings = [job["recipe"]["channels"], job["recipe"]["prepare"], recipe.model.layers]
