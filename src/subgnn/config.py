@@ -32,6 +32,7 @@ from subgnn.errors import UserError, choices, excerpt
 Kind = Literal["position", "neighborhood", "structure"]
 Side = Literal["internal", "border"]
 Where = Callable[[str], str]
+Table = typing.TypeVar("Table")
 Method = Literal[
     "subgnn", "avg", "mn-gin", "mn-gat", "s2v-n", "s2v-s", "s2v-ns", "gc", "topology", "bag", "bag-1hop"
 ]  # fmt: skip
@@ -251,6 +252,11 @@ def read_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"this is no TOML ({error})", where=str(path)) from None
     return parse_recipe({"name": path.stem} | content, str(path), overrides)
+
+
+def parse_table(kind: type[Table], content: Any, where: str) -> Table:
+    """Check a mapping and make it a dataclass, by the rules of recipes."""
+    return typing.cast(Table, _build(kind, content, lambda _: where, ""))
 
 
 def _override(content: dict[str, Any], override: str) -> list[str]:

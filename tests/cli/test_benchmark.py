@@ -1,4 +1,4 @@
-"""benchmark run quick, as it is typed."""
+"""benchmark run and report, as they are typed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from subgnn.cli.app import app
 from subgnn.data.formats.folder import write_folder
 from subgnn.experiments.quick import EPOCHS
 from tests.cli.command import call
+from tests.experiments.suite.examples import SMALL as SUITE_SMALL
 from tests.experiments.test_quick import SMALL
 from tests.training.examples import dataset
 
@@ -46,7 +47,10 @@ def test_an_unknown_suite_lists_the_choices(looked, tmp_path):
     folder, *_ = looked
     called = call("benchmark", "run", "quik", folder / "data", "--out", tmp_path / "x")
     assert called.code == 2
-    assert called.error == "benchmark run: unknown suite 'quik'; accepted: quick; did you mean 'quick'?"
+    start = (
+        "benchmark run: unknown suite 'quik'; accepted: quick, ablation, generalization, real, sensitivity, synthetic;"
+    )
+    assert called.error == f"{start} did you mean 'quick'?; or the path of a .toml file"
     assert not (tmp_path / "x").exists()
 
 
@@ -59,3 +63,85 @@ def test_without_a_dataset(tmp_path):
     called = call("benchmark", "run", "quick", "--out", tmp_path / "x")
     assert called.code == 2
     assert called.error.startswith("benchmark run: no dataset is given; as in: subgnn benchmark run quick DIR")
+
+
+SUITE = """
+title = "Two bags"
+
+[protocol]
+split = "stored"
+seeds = 3
+
+[[datasets]]
+name = "my-data"
+
+[[models]]
+label = "bag"
+recipe = "bag"
+baseline = true
+[models.published]
+source = "a letter"
+micro_f1 = { my-data = 0.5 }
+
+[[models]]
+label = "broken"
+recipe = "avg"
+set = ["embeddings.source=nowhere.npy"]
+"""
+
+
+@pytest.fixture(scope="module")
+def suite(looked):
+    folder, *_ = looked
+    (folder / "suite.toml").write_text(SUITE)
+    settings = [word for given in SUITE_SMALL for word in ("--set", given)]
+    command = ["benchmark", "run", folder / "suite.toml", "--data", f"my_data={folder / 'data'}", "--seeds", 1]
+    command += ["--out", folder / "suite", "--device", "cpu", *settings]
+    return folder, command, call(*command)
+
+
+def test_a_suite_of_ones_own(suite):
+    folder, _, called = suite
+    assert called.code == 0
+    assert "my-data: stored split" in called.out
+    assert "failed: broken on my-data, seed 0: nowhere.npy: " in called.out
+    assert f"the report: {folder / 'suite' / 'report.html'}" in called.out
+    assert called.err == ""
+
+
+def test_a_suite_as_json_and_its_report(suite):
+    folder, command, _ = suite
+    found = call(*command, "--json").json
+    assert found == call("benchmark", "report", folder / "suite", "--json").json
+    assert "my-data: stored split" in call("benchmark", "report", folder / "suite").out
+    (row,) = found["rows"]
+    keys = {"dataset", "model", "protocol", "n", "micro_f1", "auroc", "published", "gap"}
+    assert keys <= set(row)
+    assert row["published"] == {"micro_f1": 0.5, "source": "a letter"}
+    (line,) = found["circumstances"]["commands"]
+    assert line.startswith(f"subgnn benchmark run {folder / 'suite.toml'} --out {folder / 'suite'} --data my_data=")
+    assert line.endswith("--seeds 1 --processes 1 --device cpu")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["synthetic", "x", "--out", "y"], "'x': only quick takes a dataset by its place; give folders by name"),
+        (["synthetic", "--out", "y", "--epochs", "3"], "only quick takes --epochs; use --set training.epochs=3"),
+        (["quick", "x", "--out", "y", "--processes", "2"], "quick takes no --processes"),
+        (["real", "--out", "y"], "no dataset is given; give at least one folder, as --data ppi-bp=DIR"),
+        (["real", "--out", "y", "--data", "x"], "--data: 'x'; accepted: NAME=DIR"),
+    ],
+)
+def test_what_does_not_go_together(words, said):
+    called = call("benchmark", "run", *words)
+    assert called.code == 2
+    assert said in called.error
+
+
+def test_a_report_of_nothing(tmp_path):
+    called = call("benchmark", "report", tmp_path)
+    assert (called.code, called.error.partition(": ")[2]) == (
+        2,
+        "no suite was run here; subgnn benchmark run SUITE --out DIR writes one",
+    )

@@ -72,15 +72,15 @@ class Axes:
         """Axes for two ranges."""
         return cls(Scale(*x, _LEFT, WIDTH - _RIGHT), Scale(*y, HEIGHT - _BOTTOM, _TOP, log=log))
 
-    def frame(self, x_label: str, y_label: str) -> Markup:
-        """Grid, ticks and labels."""
+    def frame(self, x_label: str, y_label: str, *, x_ticks: bool = True) -> Markup:
+        """Grid, ticks and labels; without ``x_ticks`` those below are left to the caller."""
         bottom, middle = HEIGHT - _BOTTOM, (_TOP + HEIGHT - _BOTTOM) / 2
         parts = []
         for value in self.y.ticks():
             at = self.y(value)
             parts.append(tag("line", x1=_LEFT, x2=WIDTH - _RIGHT, y1=at, y2=at, class_="grid"))
             parts.append(tag("text", f"{value:.4g}", x=_LEFT - 6, y=at + 4, class_="tick y"))
-        for value in self.x.ticks():
+        for value in self.x.ticks() if x_ticks else ():
             at = self.x(value)
             parts.append(tag("line", x1=at, x2=at, y1=bottom, y2=bottom + 4, class_="axis"))
             parts.append(tag("text", f"{value:.4g}", x=at, y=bottom + 17, class_="tick x"))

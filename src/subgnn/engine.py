@@ -1,0 +1,206 @@
+"""Many independent jobs over processes: what each came to, as it ends.
+
+A job is plain data that can be pickled; the function is one that a module has, so that a worker can import it. Jobs are
+independent, so an engine may run them in any order and anywhere. One that raises, or whose worker is killed, is a
+:class:`Failure`; the others go on.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, Protocol, TypeVar
+
+from subgnn.errors import UserError
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+ONE_THREAD = {
+    "GOMP_SPINCOUNT": "1000",  # a waiting thread that spins takes a core from its neighbours
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+}
+"""The environment of a worker: a core each. It has to be there before a worker loads its libraries."""
+_GRACE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a job has no result: one line, and the traceback where there is one."""
+
+    message: str
+    details: str = ""
+
+    @classmethod
+    def of(cls, error: BaseException) -> Failure:
+        """The failure that an exception is."""
+        message = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+        return cls(" ".join(message.split()), "".join(traceback.format_exception(error)))
+
+
+class Engine(Protocol):
+    """What runs jobs."""
+
+    def map(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
+        """Each job with its result, or why it has none, in the order in which they end."""
+
+
+class LocalEngine:
+    """Processes of this machine, started afresh (spawned), each with one job at a time.
+
+    With one process the jobs run in this one, which costs no start. A worker that is killed fails its job alone, and
+    another takes its place. Workers stay for the next ``map``, with what they have loaded; they end with ``close``, at
+    the end of a ``with`` block, and when this process ends, however it ends.
+
+    Args:
+        processes: how many at once.
+        environment: variables of the workers; by default those of one thread.
+
+    Example:
+        >>> with LocalEngine() as engine:
+        ...     dict(engine.map(abs, [-1, -2]))
+        {-1: 1, -2: 2}
+    """
+
+    def __init__(self, processes: int = 1, *, environment: Mapping[str, str] | None = None) -> None:
+        self.processes = processes
+        self.environment = dict(ONE_THREAD if environment is None else environment)
+        self._workers: list[_Worker] = []
+
+    def map(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
+        """Each job with its result, or why it has none, in the order in which they end."""
+        if self.processes <= 1 or not jobs:
+            return ((job, _attempt(function, job)) for job in jobs)
+        return self._spread(function, jobs)
+
+    def _spread(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
+        waiting, workers = list(reversed(jobs)), self._workers
+        try:
+            while waiting or any(worker.busy for worker in workers):
+                idle = [worker for worker in workers if not worker.busy]
+                while waiting and (idle or len(workers) < self.processes):
+                    if not idle:
+                        idle.append(_Worker(self.environment))
+                        workers.append(idle[-1])
+                    idle.pop().give(function, waiting.pop())
+                # A worker's end is noticed as the end of its pipe.
+                ready = wait([worker.pipe for worker in workers if worker.busy])
+                for worker in [worker for worker in workers if worker.pipe in ready]:
+                    pair = worker.take()
+                    if worker.gone:
+                        workers.remove(worker)
+                    yield pair
+        finally:  # where nobody wants the rest, or it was interrupted
+            for worker in [worker for worker in workers if worker.busy]:
+                workers.remove(worker)
+                worker.end()
+
+    def close(self) -> None:
+        """End the workers."""
+        while self._workers:
+            self._workers.pop().end()
+
+    def __enter__(self) -> LocalEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Worker:
+    """A process, the pipe to it, and the job it has."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process: BaseProcess = context.Process(target=_work, args=(theirs,), daemon=True)
+        with _environment(environment):
+            self.process.start()
+        theirs.close()  # so that the pipe ends with the worker
+        self.job: Any = None
+        self.busy = self.gone = False
+
+    def give(self, function: Callable[[Any], Any], job: Any) -> None:
+        """Hand it a job."""
+        self.job, self.busy = job, True
+        with suppress(OSError):  # it may have died idle; that is noticed when its result is waited for
+            self.pipe.send((function, job))
+
+    def take(self) -> tuple[Any, Any]:
+        """The job it had, and what came of it."""
+        self.busy = False
+        try:
+            return self.job, self.pipe.recv()
+        except (EOFError, OSError):
+            self.gone = True
+            self.process.join()
+            return self.job, Failure(f"the worker process {_death(self.process.exitcode)}")
+
+    def end(self) -> None:
+        """Let it end; after a while, make it."""
+        self.pipe.close()
+        if self.busy:
+            self.process.terminate()
+        self.process.join(_GRACE_SECONDS)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+def _attempt(function: Callable[[Job], Result], job: Job) -> Result | Failure:
+    try:
+        return function(job)
+    except Exception as error:
+        return Failure.of(error)
+
+
+def _work(pipe: Connection) -> None:
+    """What a worker does: one job after the other, until there is nobody to give them."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    # EOFError: the pipe was closed. A break from the terminal reaches parent and workers; the parent tells of it.
+    with suppress(EOFError, OSError, KeyboardInterrupt):
+        while True:
+            result = _attempt(*pipe.recv())
+            try:
+                pipe.send(result)
+            except (TypeError, ValueError, AttributeError) as error:  # what cannot be pickled
+                pipe.send(Failure.of(error))
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _death(code: int | None) -> str:
+    if code is None or code >= 0:
+        return f"ended by itself (exit code {code})"
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+    return f"was killed ({name})" + ("; was there too little memory?" if name == "SIGKILL" else "")
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Variables for processes that are started meanwhile."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

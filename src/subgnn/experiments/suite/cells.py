@@ -1,0 +1,118 @@
+"""The cells of a suite's tables, alike on the page, in report.md and on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+HEADER = ("model", "n", "micro-F1", "AUROC", "published", "gap", "over best baseline", "p", "s a run", "MB")
+SETTING_HEADER = ("setting", "value", "n", "validation", "change", "paper")
+
+
+def score_cells(row: dict[str, Any]) -> list[str]:
+    """A row's cells under :data:`HEADER`; R^2 stands in place of micro-F1 for real values."""
+    headline = "r2" if row["task"] == "regression" else "micro_f1"
+    against, published = row["against"], row["published"] or {}
+    return [
+        row["model"],
+        str(row["n"]),
+        spread_text(row["test"].get(headline)),
+        spread_text(row["auroc"]),
+        spread_text({"mean": published.get("micro_f1"), "std": published.get("micro_f1_std")}),
+        signed(row["gap"]),
+        f"{signed(against['lead'])} ({against['model']})" if against else "",
+        p_text(against["p"]) if against else "",
+        f"{row['seconds']['mean']:.1f}",
+        f"{row['peak_memory_mb']:,.0f}",
+    ]
+
+
+def short_title(rows: Sequence[dict[str, Any]]) -> str:
+    """What a dataset's table on a terminal is of."""
+    rivals = sorted({row["against"]["model"] for row in rows if row["against"]})
+    return f"{rows[0]['dataset']}: {rows[0]['protocol']}" + (f"; lead over {', '.join(rivals)}" if rivals else "")
+
+
+def short_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Header and cells that a terminal of 80 columns holds; columns without a number are left out."""
+    headline = "r2" if rows[0]["task"] == "regression" else "micro_f1"
+    header = ["model", "n", "R2" if headline == "r2" else "micro-F1", "AUROC", "published", "gap", "lead", "p"]
+    cells = []
+    for row in rows:
+        published, against = row["published"] or {}, row["against"] or {}
+        means = ({"mean": value, "std": None} for value in (row["auroc"]["mean"], published.get("micro_f1")))
+        score = spread_text(row["test"].get(headline)).replace(" ", "")
+        numbers = [*map(spread_text, means), *map(signed, (row["gap"], against.get("lead")))]
+        cells.append([row["model"], str(row["n"]), score, *numbers, p_text(against.get("p"))])
+    kept = [i for i in range(len(header)) if any(line[i] for line in cells)]
+    return [header[i] for i in kept], [[line[i] for i in kept] for line in cells]
+
+
+def setting_cells(row: dict[str, Any]) -> list[str]:
+    """The cells of a varied setting's value under :data:`SETTING_HEADER`."""
+    change = row["change"]
+    moved = "the base" if row["same_as_base"] else signed(change["mean"])
+    if change["mean"] is not None and not row["same_as_base"]:
+        moved += f" ± {change['std']:.3f}"
+    name = f"{row['setting']} ({row['model']})"
+    return [name, row["value"], str(row["n"]), spread_text(row["val"]), moved, "matters" if row["matters"] else ""]
+
+
+def change_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """For a terminal: how far down and up each setting takes the validation score."""
+    cells = []
+    for name in dict.fromkeys(row["setting"] for row in rows):
+        mine = [row for row in rows if row["setting"] == name]
+        changes = [row["change"]["mean"] for row in mine if row["change"]["mean"] is not None]
+        ends = [signed(min(changes)), signed(max(changes))] if changes else ["", ""]
+        cells.append([name, str(len(mine)), *ends, "matters" if mine[0]["matters"] else ""])
+    return ["setting", "values", "lowest", "highest", "paper"], cells
+
+
+def spread_text(found: dict[str, Any] | None) -> str:
+    """Mean ± deviation; nothing where there is no number."""
+    if found is None or found["mean"] is None:
+        return ""
+    return f"{found['mean']:.3f}" + (f" ± {found['std']:.3f}" if found["std"] is not None else "")
+
+
+def signed(value: float | None) -> str:
+    """A difference."""
+    return "" if value is None else f"{round(value, 3) + 0.0:+.3f}"
+
+
+def p_text(value: float | None) -> str:
+    """A p-value; exact ones are never 0."""
+    if value is None:
+        return ""
+    return f"{value:.3f}" if value >= 0.001 else "<0.001"
+
+
+def header_facts(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the numbers were made with: protocol, code, machine."""
+    protocol, made = found["protocol"], found["circumstances"]
+    seeds = protocol["seeds"]
+    runs = f"{len(seeds)} seeds, {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else "1 seed"
+    facts = [
+        ("Split", protocol["split"]),
+        ("Seeds", f"{runs}; {found['runs']} runs" if seeds else "no finished run"),
+        ("Selection", protocol["selection"]),
+        ("Spread", "mean ± population standard deviation over seeds"),
+        ("Significance", protocol["test"]),
+        ("Commit", "; ".join(made["commits"]) or "not known"),
+        ("Source, SHA-256", "; ".join(made["source_hashes"])),
+        ("Versions", "; ".join(made["versions"])),
+        ("Machine", "; ".join(made["hardware"])),
+        ("Device", ", ".join(made["devices"])),
+    ]
+    if found["left_out"]:
+        facts.append(("Not run", f"{', '.join(found['left_out'])}: no data given, or not asked for"))
+    return facts
+
+
+def by_dataset(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Rows of each dataset, in their order."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["dataset"], []).append(row)
+    return found

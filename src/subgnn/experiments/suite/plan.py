@@ -1,0 +1,138 @@
+"""From a suite to jobs: one for each dataset, model, varied setting and seed that differ in content.
+
+A run is known by its key, the SHA-256 of what it follows from: graph, subgraphs with labels and split, seed, the
+settings after all overrides, and the versions of the algorithms. So a finished run is found again, whatever it is
+called, and folders of runs can be copied from one machine to another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from subgnn.config import Recipe
+from subgnn.data.dataset import Dataset
+from subgnn.data.splits import split_subgraphs
+from subgnn.embeddings.pretrain import ALGORITHM as PRETRAIN_ALGORITHM
+from subgnn.errors import DataError
+from subgnn.experiments.suite.spec import ModelSpec, Suite
+from subgnn.prepare import ALGORITHM_VERSION as PREPARE_ALGORITHM
+
+TRAINING_ALGORITHM = 1
+"""Counts up when the same settings and seed come to train another model."""
+_NAMES = ("name", "note", "published")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of every run beside what the suite says."""
+
+    seeds: int
+    overrides: tuple[str, ...] = ()
+    device: str = "auto"
+    cache: bool = True
+    id_base: int | None = None
+    command: str = ""
+
+
+def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
+    """A dataset under a protocol's split.
+
+    Raises:
+        DataError: where it has no labels, or no split of its own.
+    """
+    if dataset.subgraphs.targets is None:
+        raise DataError("the subgraphs have no labels", where=dataset.name, hint="give each one a label")
+    if split == "random":
+        return replace(dataset, subgraphs=split_subgraphs(dataset.subgraphs, method="random", seed=seed))
+    if dataset.subgraphs.splits is None:
+        hint = "draw one with subgnn data split, or take a suite with protocol.split = 'random'"
+        raise DataError("the subgraphs have no split", where=dataset.name, hint=hint)
+    return dataset
+
+
+def plan_jobs(
+    suite: Suite, name: str, source: Path, dataset: Dataset, *, models: Sequence[ModelSpec], request: Request
+) -> list[dict[str, Any]]:
+    """The jobs of one dataset, seed by seed, so that all models have their first runs early.
+
+    Models, or values of a varied setting, that come to the same content share a job.
+
+    Args:
+        name: of the dataset in the suite.
+        source: where it is read from.
+        models: those of the suite that are wanted.
+
+    Returns:
+        Plain dictionaries, as :func:`~subgnn.experiments.suite.jobs.run_job` takes them.
+    """
+    split, graph_hash = suite.protocol.split, dataset.graph.undirected().content_hash
+    whole = dataset.subgraphs if split == "stored" else replace(dataset.subgraphs, splits=None)
+    variants = list(_variants(suite, name, models, request.overrides))
+    jobs: dict[str, dict[str, Any]] = {}
+    for seed in range(request.seeds):
+        subgraphs_hash = with_split(dataset, split, seed).subgraphs.content_hash
+        for entry, recipe in variants:
+            settings = {key: value for key, value in asdict(recipe).items() if key not in _NAMES}
+            same = {"graph": graph_hash, "split": split, "settings": settings, "algorithms": algorithms()}
+            key = digest({**same, "subgraphs": subgraphs_hash, "seed": seed})
+            if key in jobs:
+                jobs[key]["entries"].append(entry)
+                continue
+            jobs[key] = {
+                "key": key,
+                "config": digest({**same, "subgraphs": whole.content_hash}),
+                "folder": f"{_plain(name)}_{_plain(recipe.name)}_{seed}_{key[:12]}",
+                "suite": suite.name,
+                "dataset": name,
+                "graph": graph_hash,
+                "source": str(source),
+                "split": split,
+                "seed": seed,
+                "entries": [entry],
+                "set": list(request.overrides),
+                # Without what is not in the key, so that a run that was interrupted goes on after a word was changed.
+                "recipe": asdict(replace(recipe, note="", published={})),
+                "device": request.device,
+                "cache": request.cache,
+                "id_base": request.id_base,
+                "command": request.command,
+            }
+    return list(jobs.values())
+
+
+def _variants(
+    suite: Suite, dataset: str, models: Sequence[ModelSpec], overrides: tuple[str, ...]
+) -> list[tuple[dict[str, str], Recipe]]:
+    """Each model as it is, and with each value of each setting that is varied in it."""
+    found = [
+        ({"model": model.label, "setting": "", "value": ""}, suite.recipe(model, dataset, overrides))
+        for model in models
+    ]
+    by_label = {model.label: model for model in models}
+    for setting in suite.settings:
+        if setting.model in by_label:
+            for value in setting.values:
+                change = f"{setting.key}={value}"
+                recipe = suite.recipe(by_label[setting.model], dataset, overrides, change=change)
+                found.append(({"model": setting.model, "setting": setting.name, "value": value}, recipe))
+    return found
+
+
+def algorithms() -> dict[str, int]:
+    """Versions of what a run's numbers follow from."""
+    return {"prepare": PREPARE_ALGORITHM, "pretrain": PRETRAIN_ALGORITHM, "training": TRAINING_ALGORITHM}
+
+
+def digest(content: Mapping[str, Any]) -> str:
+    """SHA-256 of plain content, whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", name)[:40]

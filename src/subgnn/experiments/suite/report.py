@@ -1,0 +1,131 @@
+"""The report of a suite: report.json, report.md and report.html, from the folders of its runs and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from subgnn.data.formats.text import appearing
+from subgnn.errors import DataError
+from subgnn.experiments.suite.answers import calibration_groups, overlap_bins, random_score, reliability
+from subgnn.experiments.suite.markdown import suite_markdown
+from subgnn.experiments.suite.page import suite_page
+from subgnn.experiments.suite.rows import Group, group_runs, read_runs, setting_rows, spread, table_rows
+from subgnn.experiments.suite.spec import Suite, parse_suite
+from subgnn.training.run_dir import read_json, write_json
+
+JSON, MARKDOWN, PAGE = "report.json", "report.md", "report.html"
+SELECTION = (
+    "the epoch with the highest validation micro-F1 (real values: the lowest validation loss), then the lowest "
+    "validation loss, then the earliest; where a recipe leaves a choice open, validation makes it. The test split is "
+    "scored once"
+)
+TEST = "paired sign-flip test over seeds, two-sided, exact up to 15 seeds; no correction for several comparisons"
+
+
+def write_suite_report(out: Path) -> dict[str, Any]:
+    """Write the three files of a suite's folder, and return what report.json holds.
+
+    Raises:
+        DataError: where there is no suite, or no run.
+    """
+    if not (out / "suite.json").is_file():
+        hint = "subgnn benchmark run SUITE --out DIR writes one"
+        raise DataError("no suite was run here", where=str(out), hint=hint)
+    content = read_json(out / "suite.json", "run the suite again")
+    suite = parse_suite(content, str(out / "suite.json"))
+    outcomes, failed = read_runs(out / "runs")
+    if not outcomes and not failed:
+        raise DataError("there are no finished runs", where=str(out / "runs"), hint="run the suite again")
+    groups = group_runs(suite, outcomes)
+    found = collect(suite, groups, outcomes, failed)
+    write_json(found, out / JSON)
+    for name, text in ((MARKDOWN, suite_markdown(found)), (PAGE, suite_page(found, groups))):
+        with appearing(out / name, overwrite=True) as temporary:
+            temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+    return found
+
+
+def collect(
+    suite: Suite, groups: Sequence[Group], outcomes: Sequence[dict[str, Any]], failed: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """All that is reported, as plain content; what is undefined is null."""
+    rows = table_rows(suite, groups)
+    return {
+        "suite": suite.name,
+        "title": suite.title,
+        "study": suite.study,
+        "note": " ".join(suite.note.split()),
+        "protocol": {
+            "split": suite.protocol.words,
+            "selection": SELECTION,
+            "seeds": sorted({run["seed"] for run in outcomes}),
+            "test": TEST,
+        },
+        "circumstances": _circumstances(outcomes),
+        "runs": len(outcomes),
+        "rows": rows,
+        "settings": setting_rows(suite, groups) if suite.study == "sensitivity" else [],
+        "generalization": _generalization(groups) if suite.study == "generalization" else [],
+        "calibration": _calibration(groups, rows),
+        "failures": [_failure(run, entry) for run in failed for entry in run["entries"]],
+        "missing": _missing(suite, rows),
+        "left_out": [d.name for d in suite.datasets if d.name not in {run["dataset"] for run in [*outcomes, *failed]}],
+    }
+
+
+def _circumstances(outcomes: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    def distinct(values: Iterable[str]) -> list[str]:
+        return sorted({value for value in values if value})
+
+    return {
+        "commits": distinct(run["commit"] for run in outcomes),
+        "source_hashes": distinct(run["source_hash"] for run in outcomes),
+        "versions": distinct(", ".join(f"{k} {v}" for k, v in run["versions"].items()) for run in outcomes),
+        "hardware": distinct(run["hardware"] for run in outcomes),
+        "devices": distinct(run["device"] for run in outcomes),
+        "commands": distinct(run["command"] for run in outcomes),
+        "warnings": distinct(f"{run['dataset']}: {words}" for run in outcomes for words in run["warnings"]),
+    }
+
+
+def _generalization(groups: Sequence[Group]) -> list[dict[str, Any]]:
+    return [
+        {
+            "dataset": group.dataset,
+            "model": group.label,
+            "n": len(group.runs),
+            "majority": spread(run["majority"] for run in group.runs if run["majority"] is not None)["mean"],
+            "random": random_score(group),
+            "bins": overlap_bins(group),
+        }
+        for group in groups
+        if not group.setting
+    ]
+
+
+def _calibration(groups: Sequence[Group], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    found = []
+    for dataset in dict.fromkeys(row["dataset"] for row in rows):
+        for group in calibration_groups(groups, rows, dataset):
+            known = reliability(group)
+            if known is not None:
+                bins = [asdict(some) for some in known[0]]
+                found.append(
+                    {"dataset": dataset, "model": group.label, "n": len(group.runs), "error": known[1], "bins": bins}
+                )
+    return found
+
+
+def _failure(run: dict[str, Any], entry: dict[str, str]) -> dict[str, Any]:
+    changed = {"setting": entry["setting"], "value": entry["value"]} if entry["setting"] else {}
+    about = {"dataset": run["dataset"], "model": entry["model"], **changed, "seed": run["seed"]}
+    return {**about, "message": run["message"], "run": run["folder"].name}
+
+
+def _missing(suite: Suite, rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Rows with fewer seeds than the fullest row has, in words."""
+    most = max((row["n"] for row in rows), default=0)
+    return [f"{row['model']} on {row['dataset']}: {row['n']} of {most} seeds" for row in rows if row["n"] < most]

@@ -1,0 +1,186 @@
+"""Run a suite: make the data, share what several runs need, run what is not finished, and report.
+
+DIR/suite.json        what the suite says
+DIR/data/NAME         generated datasets, seed 0
+DIR/runs/NAME         a folder a run (:mod:`subgnn.experiments.suite.jobs`), named by content
+DIR/report.html       and report.md, report.json (:mod:`subgnn.experiments.suite.report`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from subgnn.baselines import uses_embeddings
+from subgnn.cache import cache_limit
+from subgnn.config import parse_recipe
+from subgnn.data.formats import read_dataset
+from subgnn.data.formats.folder import write_folder
+from subgnn.data.synthetic import generate
+from subgnn.embeddings import PRETRAINED
+from subgnn.engine import Engine, Failure, LocalEngine
+from subgnn.errors import DataError, UserError, choices
+from subgnn.experiments.suite.jobs import FAILURE, OUTCOME, drop_weights, run_job, share_job
+from subgnn.experiments.suite.plan import Request, digest, plan_jobs
+from subgnn.experiments.suite.report import write_suite_report
+from subgnn.experiments.suite.spec import DatasetSpec, Suite
+from subgnn.pacing import OnProgress
+from subgnn.training.run_dir import read_json, write_json
+
+SUITE, DATA, RUNS = "suite.json", "data", "runs"
+_REPLACE = "remove the run's folder, and run the suite again"
+
+
+def run_suite(
+    suite: Suite,
+    out: Path,
+    *,
+    data: Mapping[str, Path] | None = None,
+    models: Sequence[str] = (),
+    datasets: Sequence[str] = (),
+    request: Request | None = None,
+    engine: Engine | None = None,
+    on_progress: OnProgress | None = None,
+) -> dict[str, Any]:
+    """Run a suite, or a part of it; what is finished is not run again.
+
+    Args:
+        out: the folder; new, or one of the same suite.
+        data: folders of datasets by their names in the suite; one that is generated may be replaced so, too.
+        models, datasets: labels and names to take; all by default.
+        request: seeds, overrides, device; by default the suite's seeds.
+        engine: what runs the jobs; this process by default.
+        on_progress: called with what is being done, the jobs done and the jobs in all.
+
+    Returns:
+        The content of report.json.
+
+    Raises:
+        UserError: for a name that the suite does not have, and where no dataset is there.
+        DataError: where the folder holds another suite.
+    """
+    request, engine = request or Request(suite.protocol.seeds), engine or LocalEngine()
+    labels = [model.label for model in suite.models]
+    wanted = [suite.models[labels.index(name)] for name in _pick(models, labels, "--models")]
+    places = _places(suite, data or {}, _pick(datasets, [d.name for d in suite.datasets], "--datasets"), out)
+    for spec, _ in places:  # an unknown recipe or setting is told before the work
+        for model in wanted:
+            suite.recipe(model, spec.name, request.overrides)
+    _claim(suite, out)
+    jobs = []
+    for spec, source in places:
+        if not source.exists():
+            write_folder(generate(spec.generate, seed=0, **spec.options), source)
+        dataset = read_dataset(source, id_base=request.id_base)
+        jobs += plan_jobs(suite, spec.name, source.resolve(), dataset, models=wanted, request=request)
+    for job in jobs:
+        job["out"] = str(out / RUNS / job["folder"])
+    pending = [job for job in jobs if not _finished(job)]
+    _share(pending, engine, on_progress)
+    _map(engine, run_job, sorted(pending, key=lambda job: job["seed"]), "runs", on_progress)
+    return write_suite_report(out)
+
+
+def _map(
+    engine: Engine,
+    function: Callable[[dict[str, Any]], Any],
+    jobs: Sequence[dict[str, Any]],
+    what: str,
+    on_progress: OnProgress | None,
+) -> None:
+    """Run jobs; one that fails leaves its message where its run would be."""
+    for done, (job, result) in enumerate(engine.map(function, jobs), 1):
+        if isinstance(result, Failure) and function is run_job:
+            kept = {name: job[name] for name in ("key", "config", "dataset", "seed", "entries", "set", "split")}
+            write_json({**kept, "message": result.message, "details": result.details}, Path(job["out"]) / FAILURE)
+        if on_progress is not None:
+            on_progress(what, done, len(jobs))
+
+
+def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgress | None) -> None:
+    """Pretrain embeddings once for all runs that start from them, then prepare what at least two runs need, once each.
+
+    What fails here fails again, and is told, in the runs that need it.
+    """
+    if cache_limit() == 0:
+        return
+    pretrain: dict[str, dict[str, Any]] = {}
+    prepare: dict[str, list[dict[str, Any]]] = {}
+    for job in jobs:
+        recipe = parse_recipe(job["recipe"], job["folder"])
+        if not job["cache"]:
+            continue
+        if uses_embeddings(recipe) and recipe.embeddings.source in PRETRAINED:
+            # By the graph: two datasets may have one in common.
+            parts = [job["graph"], recipe.embeddings.source, recipe.embeddings.dim, asdict(recipe.pretrain)]
+            pretrain.setdefault(digest({"of": parts}), {**job, "share": "pretrain"})
+        if recipe.method == "subgnn":
+            settings = [job["recipe"]["channels"], job["recipe"]["prepare"], recipe.model.layers]
+            prepare.setdefault(digest({"of": [job["source"], job["seed"], settings]}), []).append(job)
+    _map(engine, share_job, list(pretrain.values()), "pretraining", on_progress)
+    several = [{**same[0], "share": "prepare"} for same in prepare.values() if len(same) > 1]
+    _map(engine, share_job, several, "preparing", on_progress)
+
+
+def _finished(job: Mapping[str, Any]) -> bool:
+    """Whether a job's run is there; then note whose it is, and clear up what a killed worker may have left."""
+    folder = Path(job["out"])
+    if not (folder / OUTCOME).is_file():
+        return False
+    outcome = read_json(folder / OUTCOME, _REPLACE)
+    new = [entry for entry in job["entries"] if entry not in outcome["entries"]]
+    if new:
+        write_json({**outcome, "entries": outcome["entries"] + new}, folder / OUTCOME)
+    drop_weights(folder)
+    return True
+
+
+def _pick(asked: Sequence[str], known: Sequence[str], where: str) -> list[str]:
+    plain = {name.replace("_", "-"): name for name in known}
+    for name in asked:
+        if name.replace("_", "-") not in plain:
+            raise UserError(f"the suite has no '{name}'", where=where, hint=choices(name, known))
+    taken = {plain[name.replace("_", "-")] for name in asked}
+    return [name for name in known if not asked or name in taken]
+
+
+def _places(suite: Suite, data: Mapping[str, Path], wanted: Iterable[str], out: Path) -> list[tuple[DatasetSpec, Path]]:
+    """Where each dataset is, or will be; those that are neither given nor generated are left out."""
+    names = [dataset.name for dataset in suite.datasets]
+    for name in data:
+        _pick([name], names, "--data")
+    given = {name.replace("_", "-"): path for name, path in data.items()}
+    chosen, found = set(wanted), []
+    for dataset in suite.datasets:
+        path = given.get(dataset.name.replace("_", "-"))
+        if path is not None and not path.exists():
+            raise DataError("no such folder", where=str(path), hint=f"give the dataset with --data {dataset.name}=DIR")
+        if dataset.name in chosen and path is not None:
+            found.append((dataset, path))
+        elif dataset.name in chosen and dataset.generate:
+            found.append((dataset, out / DATA / dataset.name))
+    if not found:
+        hint = f"give at least one folder, as --data {names[0]}=DIR; the suite knows {', '.join(names)}"
+        raise UserError("no dataset is given", where=f"benchmark run {suite.name}", hint=hint)
+    return found
+
+
+def _claim(suite: Suite, out: Path) -> None:
+    """Make the folder, or check that it holds the same suite."""
+    content = {key: value for key, value in asdict(suite).items() if key != "folder"}
+    if (out / SUITE).is_file():
+        before = read_json(out / SUITE, "give another --out")
+        if any(before.get(key) != _plain(content)[key] for key in ("name", "datasets", "study")):
+            raise DataError(f"holds another suite, '{before.get('name')}'", where=str(out), hint="give another --out")
+    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise DataError("exists already", where=str(out), hint="choose another --out")
+    write_json(content, out / SUITE)
+
+
+def _plain(value: Any) -> Any:
+    """Content as it is when it comes back from a JSON file."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,183 @@
+"""What a suite file says: title, protocol, datasets, models, study, and published numbers with their source.
+
+.. code-block:: toml
+
+    title = "My models on my data"
+    study = "table"
+
+    [protocol]
+    split = "random"
+    seeds = 10
+
+    [[datasets]]
+    name = "density"
+    generate = "density"
+
+    [[models]]
+    label = "SubGNN"
+    recipe = "alsentzer2020_{dataset}"
+    set = ["embeddings.source=gin"]
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from subgnn.bounds import Count
+from subgnn.config import ChannelSettings, Recipe, parse_table
+from subgnn.data.synthetic import RECIPES as GENERATORS
+from subgnn.errors import UserError, choices
+from subgnn.recipes import find_recipe
+from subgnn.suites import FOLDER, suite_names
+
+Study = Literal["table", "ablation", "sensitivity", "generalization"]
+_CHANNELS = "channels."
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """How runs are made: random 50/25/25 that follows the seed, or the dataset's own split; seeds 0, 1 and so on."""
+
+    split: Literal["random", "stored"] = "random"
+    seeds: Count = 10
+
+    @property
+    def words(self) -> str:
+        """The protocol, for a table."""
+        return "random 50/25/25, by seed" if self.split == "random" else "stored split"
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSpec:
+    """A dataset: one that is generated with seed 0, or one whose folder is given when the suite is run."""
+
+    name: str
+    generate: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Published numbers by dataset, and where they are from."""
+
+    source: str = ""
+    micro_f1: dict[str, float] = field(default_factory=dict)
+    micro_f1_std: dict[str, float] = field(default_factory=dict)
+    auroc: dict[str, float] = field(default_factory=dict)
+    auroc_std: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A recipe under a label; ``{dataset}`` in its name is the dataset's, and channels replace those of the recipe."""
+
+    label: str
+    recipe: str
+    set: tuple[str, ...] = ()
+    channels: tuple[ChannelSettings, ...] = ()
+    baseline: bool = False
+    published: Published = field(default_factory=Published)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingSpec:
+    """A setting to vary: ``section.key``, or ``channels.KIND`` and ``channels.KIND/SIDE`` for numbers of anchors."""
+
+    name: str
+    key: str
+    values: tuple[str, ...]
+    model: str
+    matters: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A suite; ``folder`` is where recipes that are files are looked for."""
+
+    name: str
+    title: str
+    datasets: tuple[DatasetSpec, ...]
+    models: tuple[ModelSpec, ...]
+    study: Study = "table"
+    note: str = ""
+    protocol: Protocol = field(default_factory=Protocol)
+    settings: tuple[SettingSpec, ...] = ()
+    folder: str = ""
+
+    def recipe(self, model: ModelSpec, dataset: str, overrides: tuple[str, ...] = (), *, change: str = "") -> Recipe:
+        """The settings of a model on a dataset.
+
+        Args:
+            overrides: ``section.key=value``, after those of the model.
+            change: one more, which may also be ``channels.KIND=N`` or ``channels.KIND/SIDE=N``.
+        """
+        name = model.recipe.replace("{dataset}", dataset.replace("-", "_"))
+        if name.endswith(".toml"):
+            name = str(Path(self.folder) / name)
+        anchors = change.startswith(_CHANNELS)
+        given = [*model.set, *overrides, *([change] if change and not anchors else [])]
+        found = find_recipe(name, given)
+        if model.channels:
+            found = replace(found, channels=model.channels)
+        return _with_anchors(found, change, self.name) if anchors else found
+
+
+def _with_anchors(recipe: Recipe, change: str, where: str) -> Recipe:
+    """Other numbers of anchors for one channel, or for both sides of one."""
+    channel, _, number = change.removeprefix(_CHANNELS).partition("=")
+    known = [name for c in recipe.channels for name in (c.kind, c.name)]
+    if channel not in known:
+        raise UserError(
+            f"the recipe has no channel '{channel}'", where=where, hint=choices(channel, dict.fromkeys(known))
+        )
+    if not number.strip().isdigit() or int(number) < 1:
+        raise UserError(f"'{change}'", where=where, hint="accepted: a number of anchors from 1")
+    return replace(
+        recipe,
+        channels=tuple(
+            replace(c, num_anchors=int(number)) if channel in (c.kind, c.name) else c for c in recipe.channels
+        ),
+    )
+
+
+def find_suite(name: str) -> Suite:
+    """A suite by name, or by the path of a file.
+
+    Raises:
+        UserError: where there is none, or the file is not one.
+    """
+    if not name.endswith(".toml") and name not in suite_names():
+        known = ["quick", *suite_names()]
+        hint = f"{choices(name, known)}; or the path of a .toml file"
+        raise UserError(f"unknown suite '{name}'", where="benchmark run", hint=hint)
+    path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError("no such suite", where=str(path)) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"this is no TOML ({error})", where=str(path)) from None
+    return parse_suite({"name": path.stem, "folder": str(path.resolve().parent)} | content, str(path))
+
+
+def parse_suite(content: dict[str, Any], where: str) -> Suite:
+    """Check a mapping and make it a suite."""
+    suite = parse_table(Suite, content, where)
+    for what, names in (("dataset", [d.name for d in suite.datasets]), ("model", [m.label for m in suite.models])):
+        if not names:
+            raise UserError(f"there is no {what}", where=where, hint=f"add a [[{what}s]] entry")
+        for name in names:
+            if names.count(name) > 1:
+                raise UserError(f"the {what} '{name}' is there twice", where=where, hint="give each a name of its own")
+    for dataset in suite.datasets:
+        if dataset.generate and dataset.generate not in GENERATORS:
+            hint = choices(dataset.generate, GENERATORS)
+            raise UserError(f"unknown generator '{dataset.generate}'", where=where, hint=hint)
+    labels = [m.label for m in suite.models]
+    for setting in suite.settings:
+        if setting.model not in labels:
+            raise UserError(f"unknown model '{setting.model}'", where=where, hint=choices(setting.model, labels))
+    return suite

@@ -1,0 +1,96 @@
+"""Suite files: those of the package are sound, and mistakes in one's own are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from subgnn.config import Recipe
+from subgnn.data.catalog import CATALOG
+from subgnn.errors import UserError
+from subgnn.experiments.suite import find_suite, parse_suite
+from subgnn.recipes import recipe_names
+from subgnn.suites import suite_names
+from tests.experiments.suite.examples import tiny
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_every_recipe_of_a_suite_builds(name):
+    suite = find_suite(name)
+    by_label = {model.label: model for model in suite.models}
+    for dataset in suite.datasets:
+        assert dataset.name in CATALOG
+        assert dataset.generate in ("", dataset.name)
+        assert bool(dataset.generate) == (CATALOG[dataset.name].kind == "synthetic")
+        for model in suite.models:
+            recipe = suite.recipe(model, dataset.name)
+            assert isinstance(recipe, Recipe)
+            assert model.baseline == (recipe.method != "subgnn")
+        for setting in suite.settings:
+            base = suite.recipe(by_label[setting.model], dataset.name)
+            changed = [
+                suite.recipe(by_label[setting.model], dataset.name, change=f"{setting.key}={value}")
+                for value in setting.values
+            ]
+            assert sum(recipe != base for recipe in changed) >= len(changed) - 1
+
+
+@pytest.mark.parametrize("name", ["synthetic", "real"])
+def test_published_numbers_are_those_of_the_recipes(name):
+    suite = find_suite(name)
+    for dataset in suite.datasets:
+        recipe = suite.recipe(suite.models[0], dataset.name)
+        published = suite.models[0].published
+        best = max(m.published.micro_f1.get(dataset.name, 0) for m in suite.models if not m.baseline)
+        numbers = (published.micro_f1[dataset.name], best)
+        assert recipe.published["micro_f1"] in numbers
+        for model in suite.models:
+            for table in (model.published.micro_f1, model.published.auroc):
+                assert all(0 < number < 1 for number in table.values())
+                assert not table or set(table) == {d.name for d in suite.datasets}
+            assert bool(model.published.source) == bool(model.published.micro_f1)
+
+
+def test_the_tables_hold_all_baselines():
+    baselines = {"avg", "mn-gin", "mn-gat", "s2v-n", "s2v-s", "s2v-ns", "gc", "topology", "bag", "bag-1hop"}
+    assert baselines <= set(recipe_names())
+    for name in ("synthetic", "real"):
+        assert {model.recipe for model in find_suite(name).models if model.baseline} == baselines
+
+
+def test_the_paper_has_seven_settings_that_matter():
+    assert sum(setting.matters for setting in find_suite("sensitivity").settings) == 7
+
+
+def test_mistakes(tmp_path):
+    with pytest.raises(UserError, match=r"unknown suite 'sythetic'; accepted: quick, .*; did you mean 'synthetic'\?"):
+        find_suite("sythetic")
+    with pytest.raises(UserError, match=r"gone\.toml: no such suite"):
+        find_suite(str(tmp_path / "gone.toml"))
+    (tmp_path / "bad.toml").write_text("title =")
+    with pytest.raises(UserError, match=r"bad\.toml: this is no TOML"):
+        find_suite(str(tmp_path / "bad.toml"))
+    with pytest.raises(UserError, match=r"here: unknown setting 'model'; accepted: name, title, .*'models'"):
+        parse_suite({"name": "x", "title": "x", "model": []}, "here")
+    with pytest.raises(UserError, match="unknown generator 'densty'; accepted: density"):
+        tiny(datasets=[{"name": "a", "generate": "densty"}])
+    with pytest.raises(UserError, match="the model 'a' is there twice"):
+        tiny(models=[{"label": "a", "recipe": "bag"}] * 2)
+    with pytest.raises(UserError, match="there is no model"):
+        tiny(models=[])
+    with pytest.raises(UserError, match="unknown model 'b'; accepted: SubGNN, bag, avg"):
+        tiny(settings=[{"name": "x", "key": "training.lr", "values": ["1"], "model": "b"}])
+    suite = tiny()
+    with pytest.raises(UserError, match="tiny: the recipe has no channel 'position'; accepted: structure"):
+        suite.recipe(suite.models[0], "cliques", change="channels.position=3")
+    with pytest.raises(UserError, match="accepted: a number of anchors from 1"):
+        suite.recipe(suite.models[0], "cliques", change="channels.structure=0")
+
+
+def test_recipes_beside_ones_own_suite(tmp_path):
+    (tmp_path / "mine.toml").write_text('method = "bag"\n')
+    (tmp_path / "suite.toml").write_text(
+        'title = "Mine"\n[[datasets]]\nname = "a"\n[[models]]\nlabel = "m"\nrecipe = "mine.toml"\n'
+    )
+    suite = find_suite(str(tmp_path / "suite.toml"))
+    assert (suite.name, suite.protocol.seeds, suite.protocol.split) == ("suite", 10, "random")
+    assert suite.recipe(suite.models[0], "a").name == "mine"
