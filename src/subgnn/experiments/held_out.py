@@ -35,12 +35,12 @@ def without_test(dataset: Dataset) -> Dataset:
 
 
 def _only_its_classes(subgraphs: SubgraphSet) -> SubgraphSet:
-    targets = subgraphs.targets
-    if targets is None or subgraphs.task not in ("multi-class", "binary", "multi-label"):
+    targets, task = subgraphs.targets, subgraphs.task
+    if targets is None or task not in ("multi-class", "binary", "multi-label"):
         return subgraphs
-    if subgraphs.task == "multi-label":
+    if task == "multi-label":
         kept = np.flatnonzero(targets.any(axis=0))
-        changed, task = targets[:, kept], subgraphs.task
+        changed = targets[:, kept]
     else:
         kept, places = np.unique(targets, return_inverse=True)
         changed, task = places.astype(targets.dtype), "binary" if len(kept) == 2 else "multi-class"

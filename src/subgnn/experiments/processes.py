@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
@@ -59,6 +60,7 @@ def _child(function: Callable[[Any], int], task: Any, sender: connection.Connect
     # In a group of its own, so that Ctrl-C in a terminal reaches the parent alone, which passes it on.
     os.setpgrp()
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
     try:
         sender.send(("done", function(task)))
     except KeyboardInterrupt:

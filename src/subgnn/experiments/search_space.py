@@ -148,7 +148,8 @@ def parse_space(content: Mapping[str, Any], where: str, *, name: str = "unnamed"
         for key, entry in _table(entries, section, where).items():
             settings[f"{section}.{key}"] = _of_setting(section, key, entry, where)
     found = {
-        key: _of_channel(key, entry, where) for key, entry in _table(content.get("channels", {}), "channels", where).items()
+        key: _of_channel(key, entry, where)
+        for key, entry in _table(content.get("channels", {}), "channels", where).items()
     }
     if not settings and not found:
         raise UserError("the search space is empty", where=where, hint="as in: training.lr = {low = 1e-4, high = 1e-2}")
@@ -182,13 +183,15 @@ def _of_channel(key: str, entry: Any, where: str) -> ChannelSpace:
     path = f"channels.{key}"
     if key not in _CHANNEL_KEYS:
         raise UserError(f"unknown channel '{key}'", where=where, hint=choices(key, _CHANNEL_KEYS))
-    use, anchors = None, None
+    use: Choices | None = None
+    anchors: Dimension | None = None
     for name, inner in _table(entry, path, where).items():
         if name == "use":
-            use = _dimension(inner, f"{path}.use", where)
-            if not isinstance(use, Choices) or not all(type(value) is bool for value in use.values):
+            switch = _dimension(inner, f"{path}.use", where)
+            if not isinstance(switch, Choices) or not all(type(value) is bool for value in switch.values):
                 hint = "accepted: {choices = [true, false]}"
                 raise UserError(f"{path}.use is {excerpt(str(inner))}", where=where, hint=hint)
+            use = switch
         elif name == "num_anchors":
             anchors = _dimension(inner, f"{path}.num_anchors", where, whole=True)
             for value in anchors.values if isinstance(anchors, Choices) else (anchors.low, anchors.high):

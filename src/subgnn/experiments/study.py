@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from subgnn.errors import DataError, MissingExtra, UserError, excerpt
+from subgnn.errors import DataError, DataWarning, MissingExtra, UserError, excerpt
 from subgnn.rng import stream_key
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def quiet_optuna() -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            # What is said of the data is said in every trial; once is enough.
+            warnings.simplefilter("once", DataWarning)
             yield
     finally:
         optuna.logging.set_verbosity(before)
