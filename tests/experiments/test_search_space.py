@@ -78,7 +78,10 @@ def test_read(tmp_path):
         ("model.head = {choices = [[8, 4], [8]]}", "model.head is .*a list of 2"),
         ("model.topology = {low = 0, high = 1}", "model.topology is '0.0'; accepted: true or false"),
         ("channels.strukture.num_anchors = {low = 1, high = 2}", "unknown channel 'strukture'; .*mean 'structure'"),
-        ("channels.structure.anchors = {low = 1, high = 2}", "unknown setting 'channels.structure.anchors'; .*num_anch"),
+        (
+            "channels.structure.anchors = {low = 1, high = 2}",
+            "unknown setting 'channels.structure.anchors'; .*num_anch",
+        ),
         ("channels.structure.num_anchors = {low = 0, high = 2}", "num_anchors is 0; accepted: a whole number from 1"),
         ("channels.structure.use = {choices = [1, 0]}", r"use is .*\[true, false\]"),
         ("note = 1", "note is '1'"),

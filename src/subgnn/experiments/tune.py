@@ -30,7 +30,7 @@ from subgnn.embeddings import check_source
 from subgnn.errors import DataError, UserError
 from subgnn.experiments.draw import own_parameters
 from subgnn.experiments.held_out import divide_anew, without_test
-from subgnn.experiments.processes import run_processes
+from subgnn.processes import run_processes
 from subgnn.experiments.search_space import SearchSpace
 from subgnn.experiments.spaces import find_space
 from subgnn.experiments.study import ERROR, Pruner, counted, quiet_optuna, require_optuna, storage_url
