@@ -37,7 +37,7 @@ def work_together(task: Work) -> int:
     study = task.open()
 
     def wait_for_both(*given: Any, **options: Any) -> Judged:
-        until = time.monotonic() + 120
+        until = time.monotonic() + 600
         while len({t.user_attrs.get(WORKER) for t in study.get_trials()} - {None}) < 2:
             assert time.monotonic() < until, "the other worker did not come"
             time.sleep(0.05)

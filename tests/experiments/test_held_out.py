@@ -77,7 +77,8 @@ def test_there_is_always_something_to_train_on():
     subgraphs = SubgraphSet.from_lists(nodes, num_nodes=6, labels=["a", "b", "a"], splits=["val", "val", "train"])
     for seed in range(5):
         divided = divide_anew(Dataset("few", GRAPH, subgraphs), seed).subgraphs
-        assert len(divided.indices("train")) and len(divided.indices("val"))
+        assert len(divided.indices("train"))
+        assert len(divided.indices("val"))
     same = subgraphs.take([0, 1])
     with pytest.raises(DataError, match="all subgraphs have the same nodes"):
         divide_anew(Dataset("one", GRAPH, same), 0)

@@ -102,7 +102,7 @@ def test_files_that_are_none(tmp_path):
     (tmp_path / "bad.toml").write_text("a = ")
     with pytest.raises(UserError, match="this is no TOML"):
         find_space(str(tmp_path / "bad.toml"))
-    with pytest.raises(UserError, match="unknown search space 'papr'; .*did you mean 'paper'"):
+    with pytest.raises(UserError, match=r"unknown search space 'papr'; .*did you mean 'paper'"):
         find_space("papr")
 
 

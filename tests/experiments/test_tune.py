@@ -101,7 +101,7 @@ def test_the_study_is_the_same_whatever_is_in_test(searched, change, tmp_path):
         targets = subgraphs.targets.copy()
         targets[held_out] = 3  # a class of its own, for all of them
         subgraphs = replace(subgraphs, targets=targets, classes=(*subgraphs.classes, "garbage"))
-    again = search(tmp_path / "out", replace(data, subgraphs=subgraphs))
+    search(tmp_path / "out", replace(data, subgraphs=subgraphs))
     unequal = ("seconds", "worker")
     plain = [[{k: v for k, v in row.items() if k not in unequal} for row in table(o)] for o in (out, tmp_path / "out")]
     assert plain[0] == plain[1]
@@ -259,7 +259,7 @@ def test_seeds_are_averaged(tmp_path):
 
 
 def test_steps_tell_the_best_so_far(monkeypatch):
-    """Of regression the epoch with the lowest loss; of others that with the best score; then the mean with seeds done."""
+    """Of regression the epoch of the lowest loss, else that of the best score; and the mean with seeds done."""
     epochs = [(0.2, 0.9), (0.6, 0.8), (0.4, 0.7)]
 
     def fake(data, drawn, out, *, on_epoch, **_):

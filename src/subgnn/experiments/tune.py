@@ -30,7 +30,6 @@ from subgnn.embeddings import check_source
 from subgnn.errors import DataError, UserError
 from subgnn.experiments.draw import own_parameters
 from subgnn.experiments.held_out import divide_anew, without_test
-from subgnn.processes import run_processes
 from subgnn.experiments.search_space import SearchSpace
 from subgnn.experiments.spaces import find_space
 from subgnn.experiments.study import ERROR, Pruner, counted, quiet_optuna, require_optuna, storage_url
@@ -38,6 +37,7 @@ from subgnn.experiments.trial import Splitting
 from subgnn.experiments.tune_result import write_result
 from subgnn.experiments.worker import Work, work
 from subgnn.pacing import OnProgress
+from subgnn.processes import run_processes
 from subgnn.training.run_dir import read_json, write_json
 
 if TYPE_CHECKING:
