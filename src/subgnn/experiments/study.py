@@ -110,12 +110,23 @@ def open_storage(url: str) -> optuna.storages.RDBStorage:
             if attempt + 1 < _ATTEMPTS and (isinstance(error, exc.IntegrityError) or "already exists" in str(error)):
                 time.sleep(0.2 * (attempt + 1))
                 continue
-            raise unreachable(error, url) from None
+            raise _unreachable(error, url) from None
     raise AssertionError("the last attempt returns or raises")
 
 
-def unreachable(error: Exception, url: str) -> DataError:
-    """The error of a database that cannot be used."""
+@contextmanager
+def failing_storage(url: str) -> Iterator[None]:
+    """Say of an error of the database what it is, and what to do."""
+    import optuna
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+        raise _unreachable(error, url) from error
+
+
+def _unreachable(error: Exception, url: str) -> DataError:
     cause = getattr(error, "orig", None) or error.__cause__ or error
     words = " ".join(str(cause).split())[:200]
     hint = "is it up, and may you write there? What is done is kept: give the same command again"

@@ -32,7 +32,7 @@ from subgnn.experiments.draw import own_parameters
 from subgnn.experiments.held_out import divide_anew, without_test
 from subgnn.experiments.search_space import SearchSpace
 from subgnn.experiments.spaces import find_space
-from subgnn.experiments.study import ERROR, Pruner, counted, quiet_optuna, require_optuna, storage_url
+from subgnn.experiments.study import ERROR, Pruner, counted, failing_storage, quiet_optuna, require_optuna, storage_url
 from subgnn.experiments.trial import Splitting
 from subgnn.experiments.tune_result import write_result
 from subgnn.experiments.worker import Work, work
@@ -117,20 +117,19 @@ def tune(
         deadline=None if timeout is None else time.time() + timeout,
     )
     _claim(out, task)
-    opened = task.open()
+    with failing_storage(task.storage), quiet_optuna():
+        opened = task.open()
 
-    def show() -> None:
-        if on_progress is not None:
-            done = [t for t in counted(opened.get_trials(deepcopy=False)) if t.state.is_finished()]
-            on_progress("trials", min(len(done), trials), trials)
+        def show() -> None:
+            if on_progress is not None:
+                done = [t for t in counted(opened.get_trials(deepcopy=False)) if t.state.is_finished()]
+                on_progress("trials", min(len(done), trials), trials)
 
-    show()
-    try:
-        _run(task, processes, show)
-    except KeyboardInterrupt:
-        _finish(opened, task, out)
-        raise
-    found = _finish(opened, task, out)
+        show()
+        try:
+            _run(task, processes, show)
+        finally:
+            found = write_result(opened, task, out)
     if found["best"] is None:
         raise DataError(
             _why_none(opened), where=task.study, hint="mend the recipe or the space; --set changes a setting"
@@ -185,15 +184,10 @@ def _claim(out: Path, task: Work) -> None:
 
 def _run(task: Work, processes: int, show: Callable[[], None]) -> None:
     if processes == 1:
-        work(task, lambda _: show())
+        work(task, show)
         return
     threads = max(1, (os.cpu_count() or 1) // processes)
     run_processes(work, [replace(task, threads=threads)] * processes, while_waiting=show)
-
-
-def _finish(study: optuna.Study, task: Work, out: Path) -> dict[str, Any]:
-    with quiet_optuna():
-        return write_result(study, task, out)
 
 
 def _why_none(study: optuna.Study) -> str:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from subgnn.report.markup import Markup, breakable, cut, escape, facts, join, paragraph, section, table, tag
+from subgnn.report.markup import Markup, breakable, cut, facts, join, paragraph, section, table, tag
 from subgnn.report.overview import NAMES, figure_text
 from subgnn.report.style import STYLE
 from subgnn.report.svg import MAX_POINTS, WIDTH, Axes, Scale, around, chart, key, thin
@@ -121,7 +121,7 @@ def _importance(found: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Markup
         "it is a rough guess. Settings that only some trials have are left out."
     )
     word = f"validation {NAMES[found['metric']]}"
-    charts = [c for name in list(shares)[:_MOST_CHARTS] if (c := _slice(name, rows, word)) is not None]
+    charts = [_slice(name, rows, word) for name in list(shares)[:_MOST_CHARTS]]
     return section("importance", "What mattered", paragraph(words), bars(shares), tag("div", *charts, class_="charts"))
 
 
@@ -146,7 +146,7 @@ def bars(shares: dict[str, float]) -> Markup:
     return tag("figure", tag("figcaption", "Importance of settings"), drawing)
 
 
-def _slice(name: str, rows: Sequence[dict[str, Any]], word: str) -> Markup | None:
+def _slice(name: str, rows: Sequence[dict[str, Any]], word: str) -> Markup:
     """Scores of complete trials over one setting; choices stand side by side."""
     kept = [row for row in rows if row["state"] == "complete" and name in row["parameters"]]
     kept = [kept[i] for i in thin(len(kept), MAX_POINTS)]
@@ -165,7 +165,7 @@ def _slice(name: str, rows: Sequence[dict[str, Any]], word: str) -> Markup | Non
         for place, row in zip(places, kept, strict=True)
     )  # fmt: skip
     said = f"{len(kept)} complete trials: {word} over {what}."
-    return chart(escape(name), said, axes.frame(what, word), *points)
+    return chart(name, said, axes.frame(what, word), *points)
 
 
 def _trials(rows: Sequence[dict[str, Any]]) -> Markup:

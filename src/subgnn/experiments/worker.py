@@ -24,10 +24,10 @@ from subgnn.experiments.study import (
     WORKER,
     Pruner,
     counted,
+    failing_storage,
     open_storage,
     open_study,
     quiet_optuna,
-    unreachable,
 )
 from subgnn.experiments.trial import Judged, Splitting, judge_recipe
 
@@ -83,7 +83,7 @@ class _Surplus(Exception):
     """A trial begun while others began the last ones."""
 
 
-def work(task: Work, after_trial: Callable[[optuna.Study], None] | None = None) -> int:
+def work(task: Work, after_trial: Callable[[], None] | None = None) -> int:
     """Run trials until the study has its total or the time is up; returns how many were run here.
 
     Raises:
@@ -91,27 +91,23 @@ def work(task: Work, after_trial: Callable[[optuna.Study], None] | None = None) 
         KeyboardInterrupt: after Ctrl-C; the trial under way does not count.
     """
     import optuna
-    from sqlalchemy.exc import SQLAlchemyError
 
     if task.threads:
         _use_threads(task.threads)
     ran = 0
-    try:
+    with failing_storage(task.storage), quiet_optuna():
         study = task.open()
-        with quiet_optuna():
-            while not _time_is_up(task):
-                optuna.storages.fail_stale_trials(study)
-                if len(counted(study.get_trials(deepcopy=False))) >= task.trials:
-                    break
-                try:
-                    study.optimize(_Objective(task, study), n_trials=1, catch=(TrialFailed,))
-                except _Surplus:
-                    break
-                ran += 1
-                if after_trial is not None:
-                    after_trial(study)
-    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
-        raise unreachable(error, task.storage) from error
+        while not _time_is_up(task):
+            optuna.storages.fail_stale_trials(study)
+            if len(counted(study.get_trials(deepcopy=False))) >= task.trials:
+                break
+            try:
+                study.optimize(_Objective(task, study), n_trials=1, catch=(TrialFailed,))
+            except _Surplus:
+                break
+            ran += 1
+            if after_trial is not None:
+                after_trial()
     return ran
 
 
