@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.errors import UserError
-from subgnn.experiments.draw import draw
+from subgnn.experiments.draw import check_sight, draw
 from subgnn.experiments.search_space import Choices, Dimension, SearchSpace
 from subgnn.experiments.study import (
     ERROR,
@@ -165,9 +165,11 @@ class _Objective:
             return suggest_value(trial, name, dimension)
 
         task = self._task
+        recipe = draw(task.space, task.recipe, suggest)
+        check_sight(recipe)
         return judge_recipe(
             task.dataset,
-            draw(task.space, task.recipe, suggest),
+            recipe,
             seeds=task.seeds,
             split=task.split,
             device=task.device,
