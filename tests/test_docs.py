@@ -15,7 +15,15 @@ import subgnn
 from tests.pages import ROOT, Block, Session, blocks
 
 DOCS = ROOT / "docs"
-RUN = ("quickstart.md", "concepts.md", "python.md", "command_line.md", "settings.md", "suites.md")
+RUN = (
+    "quickstart.md",
+    "concepts.md",
+    "python.md",
+    "command_line.md",
+    "settings.md",
+    "suites.md",
+    "tuning.md",
+)
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 README_BLOCKS = [block for block in blocks(ROOT / "README.md") if block.language == "python"]
 

@@ -22,6 +22,7 @@ from subgnn.cli.prepare import prepare_dataset
 from subgnn.cli.pretrain import pretrain_nodes
 from subgnn.cli.report import report_run
 from subgnn.cli.train import evaluate_run, train_run
+from subgnn.cli.tune import tune_recipe
 from subgnn.errors import RankDied, UserError
 
 app = typer.Typer(
@@ -35,6 +36,7 @@ app.command()(info)
 app.command("pretrain")(pretrain_nodes)
 app.command("prepare")(prepare_dataset)
 app.command("train")(train_run)
+app.command("tune")(tune_recipe)
 app.command("evaluate")(evaluate_run)
 app.command("predict")(predict_subgraphs)
 app.command("embed")(embed_subgraphs)
