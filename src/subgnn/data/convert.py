@@ -98,7 +98,11 @@ def _convert_on_disk(
         problems.stop()
         if dataset is None:
             raise DataError("nothing could be read", where=str(source))
+        if on_progress is not None:
+            on_progress("writing the bundle", 0, 1)
         write_bundle(dataset, destination, overwrite=overwrite)
+    if on_progress is not None:
+        on_progress("writing the bundle", 1, 1)
     return read_bundle(destination)
 
 
