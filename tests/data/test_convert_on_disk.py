@@ -16,6 +16,10 @@ from subgnn.data import edge_store
 from subgnn.data.convert import convert
 from subgnn.data.formats import staged_edges
 from subgnn.data.formats.bundle import verify_bundle
+from subgnn.data.formats.edge_list import read_edge_list
+from subgnn.data.formats.node_table import read_node_table
+from subgnn.data.formats.staged_edges import Staging, stage_edge_list
+from subgnn.data.problems import Problems
 from tests.cli.command import call
 from tests.data.samples import NODES, tree, write_sample
 
@@ -164,6 +168,19 @@ def test_same_message_for_what_the_whole_file_tells(tmp_path, text, card, line):
         convert(folder, tmp_path / "x.subgnn", memory=TINY)
     assert str(on_disk.value) == str(in_memory.value)
     assert f"edge_list.txt:{line}: " in str(on_disk.value)
+
+
+@pytest.mark.parametrize("nodes", [None, NODES])
+def test_same_list_of_problems(tmp_path, nodes):
+    """All of them, which data check prints: the first hundred faults, the others counted."""
+    text = "0 1\n" + "".join(f"{i} -{i}\n# c\n0 1 {i}\n7\n" for i in range(60)) + "0 1\nTP53 1 nan\n"
+    path = write_sample(tmp_path / "x", {"edge_list.txt": text, "nodes.tsv": nodes}) / "edge_list.txt"
+    names = None if nodes is None else read_node_table(path.with_name("nodes.tsv"), Problems())
+    in_memory, on_disk = Problems(), Problems()
+    read_edge_list(path, in_memory, names=names)
+    stage_edge_list(path, on_disk, Staging(tmp_path, TINY), names=names)
+    assert on_disk.errors == in_memory.errors
+    assert on_disk.num_errors == in_memory.num_errors >= 181
 
 
 def test_same_warning(tmp_path):
