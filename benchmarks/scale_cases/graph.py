@@ -2,7 +2,7 @@
 
 Edges are drawn one after another from a counter, so that memory does not grow with their number. Half of them join two
 nodes drawn by rank, with probability proportional to rank ** -EXPONENT (degrees then have a heavy tail: with 49 million
-nodes and 196 million edges the largest is about 140,000); half join a uniform node to one of the REACH ids after it.
+nodes and 196 million edges the largest is about 380,000); half join a uniform node to one of the REACH ids after it.
 Subgraphs are walks: their sizes have a median of 3 and a tail of hundreds. Those of class 1 turn away from hubs.
 """
 
