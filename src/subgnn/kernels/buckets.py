@@ -125,11 +125,12 @@ def _rows(records: Array, first: int, num_rows: int, bits: int) -> tuple[Array, 
         longest = max(longest, offsets[v + 1])
         offsets[v + 1] += offsets[v]
     fill = offsets[:-1].copy()
-    # Neighbour above, place below: sorting puts equal neighbours in the order they came in.
+    # Neighbour, place, and whether it is flipped: sorting puts equal neighbours in the order they came in.
     entries = np.empty(len(records), np.uint64)
     for i in range(len(records)):
         row = records[i, 0] - first
-        entries[fill[row]] = (np.uint64(records[i, 1] & _ID) << np.uint64(32)) | np.uint64(i)
+        coded = records[i, 1]
+        entries[fill[row]] = (np.uint64(coded & _ID) << np.uint64(32)) | np.uint64(2 * i) | np.uint64(coded >> 31)
         fill[row] += 1
     spare = np.empty(longest, np.uint64)
     neighbors = np.empty(len(records), np.int32)
@@ -144,17 +145,15 @@ def _rows(records: Array, first: int, num_rows: int, bits: int) -> tuple[Array, 
             _sort_long(entries[begin:end], spare[: end - begin], bits)
         e = begin
         while e < end:
-            place = np.int64(entries[e] & np.uint64(0xFFFFFFFF))
-            neighbor = np.int64(entries[e] >> np.uint64(32))
-            flipped, both = records[place, 1] & _FLIPPED, False
+            entry, neighbor, both = entries[e], entries[e] >> np.uint64(32), False
             neighbors[count] = neighbor
             if len(weights):
-                weights[count] = records[place, 2]
+                weights[count] = records[np.int64(entry & np.uint64(0xFFFFFFFF)) >> 1, 2]
             count += 1
-            while e < end and np.int64(entries[e] >> np.uint64(32)) == neighbor:
-                both |= (records[np.int64(entries[e] & np.uint64(0xFFFFFFFF)), 1] & _FLIPPED) != flipped
+            while e < end and entries[e] >> np.uint64(32) == neighbor:
+                both |= (entries[e] ^ entry) & np.uint64(1) != np.uint64(0)
                 e += 1
-            mirrored += int(both and first + v < neighbor)
+            mirrored += int(both and first + v < np.int64(neighbor))
         offsets[v + 1] = count
         begin = end
     return offsets, neighbors[:count], weights[: count if len(weights) else 0], mirrored
