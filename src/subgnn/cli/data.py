@@ -13,6 +13,7 @@ from subgnn.cli.build import build_dataset
 from subgnn.cli.download import download_dataset_verb
 from subgnn.cli.generate import generate_dataset
 from subgnn.cli.output import IdBase, JsonFlag, print_error, print_json, print_line, print_table
+from subgnn.cli.progress import progress_bar
 from subgnn.cli.split import split_dataset
 from subgnn.data.catalog import CATALOG
 from subgnn.data.check import check
@@ -20,12 +21,16 @@ from subgnn.data.convert import TableColumns, convert
 from subgnn.data.describe import describe
 from subgnn.data.formats import read_dataset
 from subgnn.data.plot import plot_dataset
+from subgnn.errors import UserError, excerpt
+from subgnn.sizes import parse_size
 
 data = typer.Typer(no_args_is_help=True, help="Make, fetch, look at, check, split and convert datasets.")
 data.command("generate")(generate_dataset)
 data.command("build")(build_dataset)
 data.command("download")(download_dataset_verb)
 data.command("split")(split_dataset)
+
+_LEAST_MEMORY = 10**7
 
 Dataset = Annotated[
     Path, typer.Argument(metavar="DIR", help="A dataset folder, a bundle, or a file of subgraphs alone.")
@@ -177,6 +182,14 @@ def convert_dataset(
     directed: Annotated[bool, typer.Option("--directed", help="Table of edges: keep the direction of edges.")] = False,
     id_base: IdBase = None,
     gzip: Annotated[bool, typer.Option("--gzip", help="Compress the edge list of a folder.")] = False,
+    memory: Annotated[
+        str,
+        typer.Option(
+            "--memory",
+            metavar="SIZE",
+            help="A folder to a bundle: memory to work in; the edge list may be larger. 10MB at least.",
+        ),
+    ] = "2GB",
     force: Annotated[bool, typer.Option("--force", help="Replace what is at DST.")] = False,
     json: JsonFlag = False,
 ) -> None:
@@ -187,17 +200,20 @@ def convert_dataset(
 
     subgnn data convert edges.csv --subgraphs members.csv --out my_folder
     """
-    dataset, layout = convert(
-        source,
-        out,
-        to=None if to is None else to.value,
-        subgraphs=subgraphs,
-        columns=TableColumns(source_column, target_column, weight_column),
-        directed=directed,
-        id_base=id_base,
-        compress=gzip,
-        overwrite=force,
-    )
+    with progress_bar() as bar:
+        dataset, layout = convert(
+            source,
+            out,
+            to=None if to is None else to.value,
+            subgraphs=subgraphs,
+            columns=TableColumns(source_column, target_column, weight_column),
+            directed=directed,
+            id_base=id_base,
+            compress=gzip,
+            overwrite=force,
+            memory=_memory(memory),
+            on_progress=bar.prepare,
+        )
     graph, count = dataset.graph, len(dataset.subgraphs)
     if json:
         print_json(
@@ -216,3 +232,10 @@ def convert_dataset(
     if not count:
         print_line(f"there are no subgraphs yet: write {out}/subgraphs.tsv, or convert again with --subgraphs")
     print_line(f"next: subgnn data check {out}")
+
+
+def _memory(text: str) -> int:
+    size = parse_size(text, "--memory")
+    if size < _LEAST_MEMORY:
+        raise UserError(f"{excerpt(text)} is too little", where="--memory", hint="10MB or more is accepted")
+    return size

@@ -8,18 +8,21 @@ from pathlib import Path
 from typing import Literal
 
 from subgnn.data.dataset import Dataset
+from subgnn.data.edge_store import MEMORY
 from subgnn.data.formats import read_dataset
-from subgnn.data.formats.bundle import SUFFIX, is_bundle, write_bundle
-from subgnn.data.formats.folder import write_folder
+from subgnn.data.formats.bundle import SUFFIX, is_bundle, read_bundle, write_bundle
+from subgnn.data.formats.folder import read_folder, write_folder
 from subgnn.data.formats.graph_files import READERS, GraphOptions, read_graph_file
+from subgnn.data.formats.staged_edges import Staging
 from subgnn.data.formats.subgraph_text import read_subgraphs
 from subgnn.data.formats.tables import SUFFIXES, is_table, read_edge_table, read_membership_table
-from subgnn.data.formats.text import stream_lines
+from subgnn.data.formats.text import refuse_taken, scratch_folder, stream_lines
 from subgnn.data.graph import Graph
 from subgnn.data.problems import Problems
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, DataWarning
+from subgnn.pacing import OnProgress
 from subgnn.ragged import Ragged
 
 Layout = Literal["folder", "bundle"]
@@ -45,6 +48,8 @@ def convert(
     id_base: int | None = None,
     compress: bool = False,
     overwrite: bool = False,
+    memory: int = MEMORY,
+    on_progress: OnProgress | None = None,
 ) -> tuple[Dataset, Layout]:
     """Read a dataset or a graph and write it in another form.
 
@@ -57,12 +62,17 @@ def convert(
         columns: for a table of edges.
         directed: for a table of edges, keep orientations.
         compress: gzip the edge list of a folder.
+        memory: bytes to work in where a folder becomes a bundle; its edge list may be larger.
+        on_progress: called with what is done, how much of it and how much there is, where a folder becomes a bundle.
     """
     if destination.suffix == SUFFIX and to is None:
         to = "bundle"
     layout: Layout = to if to is not None else "bundle" if source.is_dir() else "folder"
     if not source.exists():
         raise DataError("no such file or folder", where=str(source), hint="check the path")
+    if source.is_dir() and layout == "bundle" and subgraphs is None:
+        staged = _convert_on_disk(source, destination, memory, id_base, overwrite, on_progress)
+        return staged, layout
     name = destination.name.removesuffix(SUFFIX)
     dataset = _read(source, name, subgraphs, columns or TableColumns(), directed, id_base)
     if layout == "bundle":
@@ -70,6 +80,30 @@ def convert(
     else:
         write_folder(dataset, destination, compress=compress, overwrite=overwrite)
     return dataset, layout
+
+
+def _convert_on_disk(
+    source: Path,
+    destination: Path,
+    memory: int,
+    id_base: int | None,
+    overwrite: bool,
+    on_progress: OnProgress | None,
+) -> Dataset:
+    """A folder to a bundle; the graph is built beside the bundle and never in memory."""
+    refuse_taken(destination, overwrite=overwrite)
+    problems = Problems()
+    with scratch_folder(destination) as scratch:
+        dataset = read_folder(source, problems, id_base=id_base, staging=Staging(scratch, memory, on_progress))
+        problems.stop()
+        if dataset is None:
+            raise DataError("nothing could be read", where=str(source))
+        if on_progress is not None:
+            on_progress("writing the bundle", 0, 1)
+        write_bundle(dataset, destination, overwrite=overwrite)
+    if on_progress is not None:
+        on_progress("writing the bundle", 1, 1)
+    return read_bundle(destination)
 
 
 def _read(

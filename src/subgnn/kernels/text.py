@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from subgnn.kernels.arrays import Array
+from subgnn.kernels.arrays import Array, frozen
 from subgnn.kernels.compile import compiled
 
 MAX_FAULTS = 100
@@ -32,6 +32,8 @@ class ParsedEdges:
     Shapes:
         tails, heads: (edges,) int32. weights: (edges,) float64, or empty where the file has two columns.
         faults: (min(num_faults, MAX_FAULTS), 3) int64: line from 1, byte where the fault is, kind.
+
+    ``columns`` is how many the edges have, 0 where there are none; ``num_lines`` counts the ends of lines.
     """
 
     tails: Array
@@ -39,6 +41,8 @@ class ParsedEdges:
     weights: Array
     faults: Array
     num_faults: int
+    columns: int
+    num_lines: int
 
 
 @compiled
@@ -138,10 +142,12 @@ def _parse_weight(text: Array, begin: int, end: int) -> float:
 
 
 @compiled
-def _parse(text: Array, tails: Array, heads: Array, weights: Array, faults: Array) -> tuple[int, int, int]:
+def _parse(
+    text: Array, file_columns: int, tails: Array, heads: Array, weights: Array, faults: Array
+) -> tuple[int, int, int]:
     """Returns the number of edges, of faults, and of columns (0 for a file without edges)."""
     size = len(text)
-    edges, num_faults, file_columns = 0, 0, 0
+    edges, num_faults = 0, 0
     line, i = 0, 0
     begin, end = np.zeros(4, np.int64), np.zeros(4, np.int64)
     while i < size:
@@ -199,8 +205,11 @@ def _parse(text: Array, tails: Array, heads: Array, weights: Array, faults: Arra
     return edges, num_faults, file_columns
 
 
-def parse_edges(text: Array) -> ParsedEdges:
-    r"""Parse the bytes of an edge list.
+def parse_edges(text: Array, columns: int = 0) -> ParsedEdges:
+    r"""Parse the bytes of an edge list, or of whole lines of one.
+
+    Args:
+        columns: of the edges before these lines, 0 where there are none.
 
     Shapes:
         text: (bytes,) uint8.
@@ -210,16 +219,19 @@ def parse_edges(text: Array) -> ParsedEdges:
         >>> e.tails.tolist(), e.heads.tolist(), e.num_faults
         ([0, 1], [1, 2], 0)
     """
+    text = frozen(text, np.uint8)
     lines = _count_lines(text)
     tails, heads = np.empty(lines, np.int32), np.empty(lines, np.int32)
     # The operating system gives memory to pages that are written to: a file without weights costs nothing here.
     weights = np.empty(lines, np.float64)
     faults = np.zeros((MAX_FAULTS, 3), np.int64)
-    edges, num_faults, columns = _parse(text, tails, heads, weights, faults)
+    edges, num_faults, columns = _parse(text, columns, tails, heads, weights, faults)
     return ParsedEdges(
         tails=tails[:edges],
         heads=heads[:edges],
         weights=weights[:edges] if columns == 3 else weights[:0],
         faults=faults[: min(num_faults, MAX_FAULTS)],
         num_faults=num_faults,
+        columns=columns,
+        num_lines=lines - 1,
     )

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.formats.text import read_bytes
+from subgnn.data.formats.text import read_bytes, read_chunks
+from subgnn.data.graph import Graph
 from subgnn.data.problems import Problems
 from subgnn.data.strings import NodeNames, is_id
 from subgnn.errors import excerpt
 from subgnn.kernels import text as parser
 
 _COLUMNS = "accepted: 'u v' or 'u v weight', separated by spaces or tabs"
+_CHUNK = 2**24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,9 +29,18 @@ class EdgeList:
     weights: NDArray[Any] | None
 
     @property
+    def num_edges(self) -> int:
+        """How many there are, self loops and repeats too."""
+        return len(self.tails)
+
+    @property
     def num_nodes(self) -> int:
         """One more than the largest id."""
         return 1 + max(int(self.tails.max(initial=-1)), int(self.heads.max(initial=-1)))
+
+    def build(self, num_nodes: int, *, directed: bool) -> Graph:
+        """The graph of these edges."""
+        return Graph.from_edges(self.tails, self.heads, num_nodes=num_nodes, weights=self.weights, directed=directed)
 
 
 def read_edge_list(path: Path, problems: Problems, *, names: NodeNames | None = None, id_base: int = 0) -> EdgeList:
@@ -38,19 +49,145 @@ def read_edge_list(path: Path, problems: Problems, *, names: NodeNames | None = 
     Node names may stand in place of ids where ``names`` knows them; such a file is read more slowly.
     """
     data = np.frombuffer(read_bytes(path), np.uint8)
-    parsed = parser.parse_edges(data)
-    if names is not None and any(kind == parser.NOT_AN_ID for _, _, kind in parsed.faults):
-        return _read_named(path, data.tobytes(), problems, names, id_base)
-    for line, place, kind in parsed.faults.tolist():
-        what, hint = _fault(kind, _token(data, place), has_names=names is not None)
-        problems.error(f"{path}:{line}", what, hint)
-    problems.num_errors += parsed.num_faults - len(parsed.faults)
-    edges = EdgeList(parsed.tails, parsed.heads, parsed.weights if len(parsed.weights) else None)
-    largest = np.abs(parsed.weights).max(initial=0.0)
-    if largest > np.finfo(np.float32).max:
-        line = line_of_edge(data.tobytes(), int(np.abs(parsed.weights).argmax()))
-        problems.error(f"{path}:{line}", f"weight {largest:g} is too large", "weights are kept as 32-bit numbers")
-    return _rebase(path, data.tobytes, edges, id_base, problems)
+    reader = EdgeReader(path, names=names, id_base=id_base)
+    edges = reader.read(data)
+    if reader.needs_names:
+        reader = EdgeReader(path, names=names, id_base=id_base, by_name=True)
+        edges = reader.read(data)
+    reader.report(problems)
+    return edges
+
+
+def first_beyond(path: Path, limit: int, *, names: NodeNames | None = None, id_base: int = 0) -> tuple[int, int]:
+    """The line of the first edge with a node that is not below ``limit``, and that node, in a file without faults."""
+    for by_name in (False, True):
+        reader = EdgeReader(path, names=names, id_base=id_base, by_name=by_name)
+        for data, _ in read_chunks(path, _CHUNK):
+            before = reader.num_lines
+            edges = reader.read(data)
+            high = np.maximum(edges.tails, edges.heads)
+            beyond = high >= limit
+            if beyond.any() and not reader.needs_names:
+                at = int(np.argmax(beyond))
+                return before + line_of_edge(data.tobytes(), at), int(high[at]) + id_base
+        if not reader.needs_names:
+            break
+    return 0, limit
+
+
+class EdgeReader:
+    """Reads an edge list, all at once or some lines after others, and remembers what is wrong with it.
+
+    Args:
+        names: names that may stand in place of ids.
+        id_base: what the file counts from.
+        by_name: look names up. Where the first reading finds :attr:`needs_names`, read again with this.
+    """
+
+    def __init__(self, path: Path, *, names: NodeNames | None = None, id_base: int = 0, by_name: bool = False) -> None:
+        self.path, self.names, self.id_base, self.by_name = path, names, id_base, by_name
+        self.num_lines = 0
+        self.needs_names = False
+        self._columns = 0
+        self._found = Problems()
+        self._faults_left = parser.MAX_FAULTS
+        self._heaviest, self._heaviest_line = float(np.finfo(np.float32).max), 0
+        self._lowest, self._low_line = id_base, 0
+
+    @property
+    def num_errors(self) -> int:
+        """How much is wrong so far."""
+        return self._found.num_errors + bool(self._heaviest_line) + bool(self._low_line)
+
+    def read(self, data: NDArray[np.uint8]) -> EdgeList:
+        """The edges of these lines, which follow those read before."""
+        if self.by_name and self.names is not None:
+            return self._read_named(data.tobytes(), self.names)
+        parsed = parser.parse_edges(data, self._columns)
+        self._note_faults(data, parsed)
+        edges = EdgeList(parsed.tails, parsed.heads, parsed.weights if len(parsed.weights) else None)
+        heaviest = float(np.abs(parsed.weights).max(initial=0.0))
+        if heaviest > self._heaviest:
+            at = int(np.abs(parsed.weights).argmax())
+            self._heaviest, self._heaviest_line = heaviest, self.num_lines + line_of_edge(data.tobytes(), at)
+        edges = self._rebase(data, edges)
+        self._columns = parsed.columns
+        self.num_lines += parsed.num_lines
+        return edges
+
+    def report(self, problems: Problems) -> None:
+        """Hand on what is wrong."""
+        for error in self._found.errors:
+            problems.error(error.where, error.what, error.hint)
+        problems.num_errors += self._found.num_errors - len(self._found.errors)
+        if self._heaviest_line:
+            what = f"weight {self._heaviest:g} is too large"
+            problems.error(f"{self.path}:{self._heaviest_line}", what, "weights are kept as 32-bit numbers")
+        if self._low_line:
+            hint = f"with --id-base {self.id_base} ids run from {self.id_base}"
+            problems.error(f"{self.path}:{self._low_line}", f"node {self._lowest}", hint)
+
+    def _note_faults(self, data: NDArray[np.uint8], parsed: parser.ParsedEdges) -> None:
+        kept = parsed.faults[: self._faults_left].tolist()
+        self._faults_left -= len(kept)
+        self.needs_names |= self.names is not None and any(kind == parser.NOT_AN_ID for _, _, kind in kept)
+        for line, place, kind in kept:
+            what, hint = _fault(kind, _token(data, place), has_names=self.names is not None)
+            self._found.error(f"{self.path}:{self.num_lines + line}", what, hint)
+        self._found.num_errors += parsed.num_faults - len(kept)
+
+    def _rebase(self, data: NDArray[np.uint8], edges: EdgeList) -> EdgeList:
+        if self.id_base == 0 or len(edges.tails) == 0:
+            return edges
+        low = np.minimum(edges.tails, edges.heads)
+        if int(low.min()) < self.id_base:
+            self._lowest = min(self._lowest, int(low.min()))
+            at = int(np.argmax(low < self.id_base))
+            self._low_line = self._low_line or self.num_lines + line_of_edge(data.tobytes(), at)
+            return edges
+        return EdgeList(edges.tails - self.id_base, edges.heads - self.id_base, edges.weights)
+
+    def _read_named(self, text: bytes, names: NodeNames) -> EdgeList:
+        ends: list[list[int]] = []
+        weights: list[float] = []
+        lines = text.decode("utf-8", "replace").split("\n")
+        for number, line in enumerate(lines, self.num_lines + 1):
+            tokens = line.split()
+            if not tokens or tokens[0][0] in "#%":
+                continue
+            where = f"{self.path}:{number}"
+            if len(tokens) not in (2, 3):
+                self._found.error(where, f"{len(tokens)} columns", _COLUMNS)
+                continue
+            self._columns = self._columns or len(tokens)
+            if len(tokens) != self._columns:
+                self._found.error(where, *_fault(parser.OTHER_COLUMNS, b"", has_names=True))
+                continue
+            nodes = [self._named_node(token, names, where) for token in tokens[:2]]
+            weight = self._named_weight(tokens[2], where) if len(tokens) == 3 else 1.0
+            if None not in nodes:
+                ends.append([node for node in nodes if node is not None])
+                weights.append(weight)
+        self.num_lines += len(lines) - 1
+        array = np.array(ends, np.int64).reshape(-1, 2)
+        return EdgeList(array[:, 0], array[:, 1], np.array(weights) if self._columns == 3 and weights else None)
+
+    def _named_node(self, token: str, names: NodeNames, where: str) -> int | None:
+        node = int(token) - self.id_base if is_id(token) else names.find(token)
+        if node is not None and node >= 0:
+            return node
+        what = "names several nodes" if node is not None else "is neither an id nor a name of nodes.tsv"
+        self._found.error(where, f"{excerpt(token)} {what}", "use ids, or names that stand for one node")
+        return None
+
+    def _named_weight(self, token: str, where: str) -> float:
+        try:
+            weight = float(token)
+        except ValueError:
+            weight = float("nan")
+        if not np.isfinite(weight):
+            self._found.error(where, f"weight {excerpt(token)}", "weights must be finite numbers")
+        return weight
 
 
 def _token(data: NDArray[np.uint8], place: int) -> bytes:
@@ -78,17 +215,6 @@ def _fault(kind: int, token: bytes, *, has_names: bool) -> tuple[str, str]:
     return f"{excerpt(token)} is not an integer id, {known}", "ids are integers from 0"
 
 
-def _rebase(path: Path, text: Any, edges: EdgeList, id_base: int, problems: Problems) -> EdgeList:
-    if id_base == 0 or len(edges.tails) == 0:
-        return edges
-    low = np.minimum(edges.tails, edges.heads)
-    if int(low.min()) < id_base:
-        line = line_of_edge(text(), int(np.argmax(low < id_base)))
-        problems.error(f"{path}:{line}", f"node {int(low.min())}", f"with --id-base {id_base} ids run from {id_base}")
-        return edges
-    return EdgeList(edges.tails - id_base, edges.heads - id_base, edges.weights)
-
-
 def line_of_edge(text: bytes, index: int) -> int:
     """The line on which edge ``index`` of a well-formed list stands."""
     seen = -1
@@ -98,38 +224,3 @@ def line_of_edge(text: bytes, index: int) -> int:
         if seen == index:
             return number
     return 0
-
-
-def _read_named(path: Path, text: bytes, problems: Problems, names: NodeNames, id_base: int) -> EdgeList:
-    ends: list[list[int]] = []
-    weights: list[float] = []
-    width = 0
-    for number, line in enumerate(text.decode("utf-8", "replace").split("\n"), 1):
-        tokens = line.split()
-        if not tokens or tokens[0][0] in "#%":
-            continue
-        if len(tokens) not in (2, 3):
-            problems.error(f"{path}:{number}", f"{len(tokens)} columns", _COLUMNS)
-            continue
-        width = width or len(tokens)
-        if len(tokens) != width:
-            problems.error(f"{path}:{number}", *_fault(parser.OTHER_COLUMNS, b"", has_names=True))
-            continue
-        nodes = [int(t) - id_base if is_id(t) else names.find(t) for t in tokens[:2]]
-        for token, node in zip(tokens, nodes, strict=False):
-            if node is None or node < 0:
-                what = "names several nodes" if node is not None else "is neither an id nor a name of nodes.tsv"
-                problems.error(
-                    f"{path}:{number}", f"{excerpt(token)} {what}", "use ids, or names that stand for one node"
-                )
-        try:
-            weight = float(tokens[2]) if len(tokens) == 3 else 1.0
-        except ValueError:
-            weight = float("nan")
-        if not np.isfinite(weight):
-            problems.error(f"{path}:{number}", f"weight {excerpt(tokens[2])}", "weights must be finite numbers")
-        if all(node is not None and node >= 0 for node in nodes):
-            ends.append([node for node in nodes if node is not None])
-            weights.append(weight)
-    array = np.array(ends, np.int64).reshape(-1, 2)
-    return EdgeList(array[:, 0], array[:, 1], np.array(weights) if width == 3 else None)

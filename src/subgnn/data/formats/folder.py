@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
-from subgnn.data.formats.edge_list import EdgeList, line_of_edge, read_edge_list
+from subgnn.data.edge_store import EdgeStore
+from subgnn.data.formats.edge_list import EdgeList, first_beyond, read_edge_list
 from subgnn.data.formats.node_table import read_node_table, write_node_table
+from subgnn.data.formats.staged_edges import Staging, stage_edge_list
 from subgnn.data.formats.subgraph_text import read_subgraphs
 from subgnn.data.formats.text import appearing, find_file, read_bytes, read_lines
 from subgnn.data.graph import Graph, check_features, plausible_nodes
@@ -29,11 +31,14 @@ EDGES, SUBGRAPHS, AUTHORS_SUBGRAPHS = "edge_list.txt", "subgraphs.tsv", "subgrap
 NODES, FEATURES, CARD, SUBGRAPH_NAMES = "nodes.tsv", "features.npy", "dataset.json", "subgraph_names.tsv"
 
 
-def read_folder(folder: Path, problems: Problems, *, id_base: int | None = None) -> Dataset | None:
+def read_folder(
+    folder: Path, problems: Problems, *, id_base: int | None = None, staging: Staging | None = None
+) -> Dataset | None:
     """Read a dataset folder; what is wrong goes to ``problems``, and None comes back where it is not whole.
 
     Args:
         id_base: what the files count nodes from; by default what the card says, else 0.
+        staging: where to build the graph on disk; by default it is built in memory.
     """
     card = _gather(problems, lambda: _read_card(folder / CARD)) or {}
     base = _card_int(card, "id_base", problems, folder) or 0 if id_base is None else id_base
@@ -43,7 +48,7 @@ def read_folder(folder: Path, problems: Problems, *, id_base: int | None = None)
     declared = _card_int(card, "num_nodes", problems, folder)
     if declared is None and names is not None:
         declared = len(names)
-    edges, edge_path = _read_edges(folder, problems, names, base, declared)
+    edges, edge_path = _read_edges(folder, problems, names, base, declared, staging)
     features = _gather(problems, lambda: _read_features(folder / FEATURES))
     num_nodes = declared if declared is not None or edges is None else _count_nodes(edges, features)
     subgraph_path = find_file(folder, SUBGRAPHS, AUTHORS_SUBGRAPHS)
@@ -60,7 +65,7 @@ def read_folder(folder: Path, problems: Problems, *, id_base: int | None = None)
             lambda: read_subgraphs(
                 subgraph_path,
                 problems,
-                num_nodes=num_nodes if edges is None or len(edges.tails) or declared is not None else None,
+                num_nodes=num_nodes if edges is None or edges.num_edges or declared is not None else None,
                 names=names,
                 id_base=base,
                 task=_card_task(card, problems, folder),
@@ -69,7 +74,7 @@ def read_folder(folder: Path, problems: Problems, *, id_base: int | None = None)
         )
     if problems.num_errors or edges is None or subgraphs is None or num_nodes is None:
         return None
-    if not len(edges.tails) and declared is None:
+    if not edges.num_edges and declared is None:
         # A graph without edges is as large as its subgraphs and features ask.
         num_nodes = max(num_nodes, int(subgraphs.nodes.values.max()) + 1)
     graph = _gather(problems, lambda: _build(edges, edge_path, num_nodes, names, features, card, problems))
@@ -149,8 +154,13 @@ def _read_features(path: Path) -> NDArray[Any] | None:
 
 
 def _read_edges(
-    folder: Path, problems: Problems, names: NodeNames | None, id_base: int, declared: int | None
-) -> tuple[EdgeList | None, Path]:
+    folder: Path,
+    problems: Problems,
+    names: NodeNames | None,
+    id_base: int,
+    declared: int | None,
+    staging: Staging | None,
+) -> tuple[EdgeList | EdgeStore | None, Path]:
     path = find_file(folder, EDGES)
     if path is None:
         what = "no such file" if folder.is_dir() else "no such folder"
@@ -159,14 +169,20 @@ def _read_edges(
         )
         return None, folder / EDGES
     before = problems.num_errors
-    edges = _gather(problems, lambda: read_edge_list(path, problems, names=names, id_base=id_base))
+    edges = _gather(
+        problems,
+        lambda: (
+            read_edge_list(path, problems, names=names, id_base=id_base)
+            if staging is None
+            else stage_edge_list(path, problems, staging, names=names, id_base=id_base)
+        ),
+    )
     if edges is None or problems.num_errors > before:
         return None, path
-    limit = declared if declared is not None else plausible_nodes(len(edges.tails))
+    limit = declared if declared is not None else plausible_nodes(edges.num_edges)
     if edges.num_nodes > limit:
-        high = np.maximum(edges.tails, edges.heads)
-        line = line_of_edge(read_bytes(path), int(np.argmax(high >= limit)))
-        what = f"node {int(high[high >= limit][0]) + id_base} is not in the graph"
+        line, node = first_beyond(path, limit, names=names, id_base=id_base)
+        what = f"node {node} is not in the graph"
         hint = f"ids run {id_base}..{limit - 1 + id_base}" + (
             "" if declared is not None else ", without large gaps; for other ids use data convert"
         )
@@ -175,12 +191,12 @@ def _read_edges(
     return edges, path
 
 
-def _count_nodes(edges: EdgeList, features: NDArray[Any] | None) -> int:
+def _count_nodes(edges: EdgeList | EdgeStore, features: NDArray[Any] | None) -> int:
     return max(edges.num_nodes, len(features) if features is not None and features.ndim else 0)
 
 
 def _build(
-    edges: EdgeList,
+    edges: EdgeList | EdgeStore,
     path: Path,
     num_nodes: int,
     names: NodeNames | None,
@@ -198,20 +214,13 @@ def _build(
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        graph = Graph.from_edges(
-            edges.tails,
-            edges.heads,
-            num_nodes=num_nodes,
-            weights=edges.weights,
-            names=names,
-            directed=card.get("directed", False),
-        )
+        graph = edges.build(num_nodes, directed=card.get("directed", False))
     if graph.dropped.self_loops or graph.dropped.duplicates:
         problems.warn(
             str(path),
             f"{graph.dropped.self_loops:,} self loops and {graph.dropped.duplicates:,} repeated edges dropped",
         )
-    return replace(graph, features=features)
+    return replace(graph, names=names, features=features)
 
 
 def write_folder(

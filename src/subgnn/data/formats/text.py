@@ -10,6 +10,10 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from subgnn.errors import DataError, excerpt
 
@@ -25,22 +29,24 @@ def find_file(folder: Path, *names: str) -> Path | None:
 
 def read_bytes(path: Path) -> bytes:
     """The content of a file, unpacked where its name ends in .gz."""
-    try:
+    with _reading(path):
         data = path.read_bytes()
+        if path.suffix != ".gz":
+            return data
+        if not data:
+            raise EOFError
+        return gzip.decompress(data)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """What can go wrong with a file, in words."""
+    try:
+        yield
     except FileNotFoundError:
         raise DataError("no such file", where=str(path), hint="check the path") from None
     except IsADirectoryError:
         raise DataError("this is a folder, not a file", where=str(path)) from None
-    except OSError as error:
-        raise DataError(f"cannot be read ({error.strerror})", where=str(path)) from None
-    if path.suffix != ".gz":
-        return data
-    if not data:
-        raise DataError(
-            "the gzip file ends too early", where=str(path), hint="was the download complete? fetch it again"
-        )
-    try:
-        return gzip.decompress(data)
     except EOFError:
         raise DataError(
             "the gzip file ends too early", where=str(path), hint="was the download complete? fetch it again"
@@ -49,6 +55,36 @@ def read_bytes(path: Path) -> bytes:
         raise DataError(
             "this is no gzip file, or a damaged one", where=str(path), hint="fetch it again, or drop the .gz"
         ) from None
+    except OSError as error:
+        raise DataError(f"cannot be read ({error.strerror})", where=str(path)) from None
+
+
+def read_chunks(path: Path, size: int) -> Iterator[tuple[NDArray[np.uint8], int]]:
+    """The content of a file, unpacked where its name ends in .gz, in pieces that end where lines do.
+
+    Args:
+        size: bytes of a piece; one with a longer line is longer.
+
+    Yields:
+        A piece, which lasts until the next is asked for, and how many bytes of the file have been read.
+    """
+    with _reading(path), path.open("rb") as raw:
+        packed = path.suffix == ".gz"
+        if packed and path.stat().st_size == 0:
+            raise EOFError
+        file = cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if packed else raw
+        buffer, kept = bytearray(size), 0
+        while True:
+            got = file.readinto(memoryview(buffer)[kept:])  # type: ignore[attr-defined]
+            whole = kept + got if got == 0 else buffer.rfind(b"\n", kept, kept + got) + 1
+            if whole:
+                yield np.frombuffer(buffer, np.uint8, whole), raw.tell()
+            if got == 0:
+                return
+            rest, kept = bytes(memoryview(buffer)[whole : kept + got]), kept + got - whole
+            if 2 * kept > len(buffer):
+                buffer = bytearray(2 * len(buffer))
+            buffer[:kept] = rest
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -88,10 +124,8 @@ def appearing(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     Raises:
         DataError: where something is at ``path`` already and ``overwrite`` is off; an empty folder is nothing.
     """
-    taken = path.exists() and not (path.is_dir() and not any(path.iterdir()))
-    if taken and not overwrite:
-        raise DataError("exists already", where=str(path), hint="choose another place, or pass --force to replace it")
-    temporary = path.parent / f".{path.name[:100]}.{uuid.uuid4().hex[:8]}.part"
+    refuse_taken(path, overwrite=overwrite)
+    temporary = _sibling(path, "part")
     aside = temporary.with_suffix(".old")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,8 +136,7 @@ def appearing(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     except OSError as error:
         if aside.exists() and not path.exists():
             aside.rename(path)
-        hint = "make room there, or choose another place" if error.errno == errno.ENOSPC else ""
-        raise DataError(f"cannot be written ({error.strerror or error})", where=str(path), hint=hint) from error
+        raise _unwritable(path, error) from error
     finally:
         for leftover in (temporary, aside):
             if leftover.is_dir():
@@ -111,3 +144,36 @@ def appearing(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
             else:
                 with suppress(OSError):
                     leftover.unlink()
+
+
+@contextmanager
+def scratch_folder(path: Path) -> Iterator[Path]:
+    """A folder beside ``path`` for what is needed while it is made; gone afterwards, whatever happens."""
+    folder = _sibling(path, "scratch")
+    new = [parent for parent in folder.parents if not parent.exists()]
+    try:
+        folder.mkdir(parents=True)
+        yield folder
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            for parent in new:
+                parent.rmdir()
+
+
+def refuse_taken(path: Path, *, overwrite: bool) -> None:
+    """Raise :class:`DataError` where something is at ``path`` already and may not be replaced."""
+    taken = path.exists() and not (path.is_dir() and not any(path.iterdir()))
+    if taken and not overwrite:
+        raise DataError("exists already", where=str(path), hint="choose another place, or pass --force to replace it")
+
+
+def _sibling(path: Path, suffix: str) -> Path:
+    return path.parent / f".{path.name[:100]}.{uuid.uuid4().hex[:8]}.{suffix}"
+
+
+def _unwritable(path: Path, error: OSError) -> DataError:
+    hint = "make room there, or choose another place" if error.errno == errno.ENOSPC else ""
+    return DataError(f"cannot be written ({error.strerror or error})", where=str(path), hint=hint)

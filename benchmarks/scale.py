@@ -1,0 +1,174 @@
+"""How cost grows with the graph: generate, convert, prepare, train and predict at several sizes.
+
+    python benchmarks/scale.py --sizes 1e6 5e6 --stages generate convert [--out results.jsonl] [--folder DIR]
+    python benchmarks/scale.py --sizes 1e6 5e6 20e6 49e6 --prepare-flags "--memory 16GB"
+
+A size is a number of nodes; there are four edges a node and as many subgraphs a node as Elliptic2 has (49.3 million
+nodes, 196 million edges, 121,810 subgraphs). Every stage is a process of its own, one after the other. Each result is a
+line here and a line of JSON in ``--out``; at the end comes, over the sizes, the slope of log cost on log edges: 1 is
+linear.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scale_cases.measure import measure
+
+STAGES = ("generate", "convert", "prepare", "train", "predict")
+COSTS = ("seconds", "cpu_seconds", "resident_mb", "anonymous_mb")
+EDGES_PER_NODE = 4
+RECIPE = """
+note = "All six subchannels, for benchmarks of size."
+
+[[channels]]
+kind = "position"
+side = "internal"
+num_anchors = 25
+
+[[channels]]
+kind = "position"
+side = "border"
+num_anchors = 100
+
+[[channels]]
+kind = "neighborhood"
+side = "internal"
+num_anchors = 25
+
+[[channels]]
+kind = "neighborhood"
+side = "border"
+num_anchors = 25
+
+[[channels]]
+kind = "structure"
+side = "internal"
+num_anchors = 25
+
+[[channels]]
+kind = "structure"
+side = "border"
+num_anchors = 25
+
+[embeddings]
+source = "random"
+dim = 64
+
+[model]
+layers = 2
+
+[training]
+epochs = 10
+batch_size = 256
+"""
+
+
+def commands(folder: Path, options: argparse.Namespace, nodes: int) -> dict[str, list[str]]:
+    """What each stage runs."""
+    subgnn = [sys.executable, "-m", "subgnn"]
+    recipe = options.recipe or str(folder / "scale.toml")
+    bundle, run = str(folder / "graph.subgnn"), str(folder / "run")
+    text = ["--text"] if options.text or "convert" in options.stages else []
+    flags = {stage: shlex.split(getattr(options, f"{stage}_flags")) for stage in STAGES if stage != "generate"}
+    generate = ["--generate", str(nodes), "--folder", str(folder), "--seed", str(options.seed), *text]
+    convert = ["data", "convert", str(folder / "text"), "--out", str(folder / "converted.subgnn"), "--force", "--json"]
+    predict = ["--subgraphs", str(folder / "new.tsv"), "--out", str(folder / "predictions.tsv"), "--force", "--json"]
+    return {
+        "generate": [sys.executable, __file__, *generate],
+        "convert": [*subgnn, *convert, *flags["convert"]],
+        "prepare": [*subgnn, "prepare", bundle, "--recipe", recipe, "--json", *flags["prepare"]],
+        "train": [*subgnn, "train", bundle, "--recipe", recipe, "--out", run, "--json", *flags["train"]],
+        "predict": [*subgnn, "predict", run, *predict, *flags["predict"]],
+    }
+
+
+def run_size(nodes: int, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """All stages at one size."""
+    folder = options.folder / f"{nodes}"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "scale.toml").write_text(RECIPE)
+    environment = {"SUBGNN_CACHE": str(folder / "cache")}
+    rows, generated = [], ""
+    for stage, words in commands(folder, options, nodes).items():
+        if stage not in options.stages:
+            continue
+        if stage == "train":
+            shutil.rmtree(folder / "run", ignore_errors=True)
+        found = measure(words, environment=environment)
+        out = found.pop("out").strip()
+        row = {"stage": stage, "nodes": nodes, "edges": EDGES_PER_NODE * nodes, **found, "load": os.getloadavg()[0]}
+        row["result"] = json.loads(out) if out.startswith("{") else out[-400:]
+        row["command"] = shlex.join(words[1:])
+        if stage == "generate" and found["code"] == 0:
+            generated = row["result"]["graph_hash"]
+        if stage == "convert" and found["code"] == 0 and generated:
+            row["same_graph"] = row["result"]["graph_hash"] == generated
+        rows.append(row)
+        show(row)
+        if options.out is not None:
+            with options.out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+        if found["code"]:
+            break
+    if not options.keep:
+        shutil.rmtree(folder)
+    return rows
+
+
+def show(row: dict[str, Any]) -> None:
+    """One line for people."""
+    costs = "  ".join(f"{name} {row[name]:>9,}" for name in COSTS)
+    trouble = f"  exit {row['code']}: {row['error']}" if row["code"] else ""
+    other = "" if row.get("same_graph", True) else "  ANOTHER GRAPH"
+    print(f"{row['stage']:<9} {row['nodes']:>12,} nodes  {costs}  load {row['load']:.1f}{trouble}{other}", flush=True)
+
+
+def slopes(rows: list[dict[str, Any]]) -> None:
+    """How each cost of each stage grows with the edges."""
+    for stage in STAGES:
+        done = [row for row in rows if row["stage"] == stage and row["code"] == 0]
+        if len({row["edges"] for row in done}) < 2:
+            continue
+        edges = np.log([row["edges"] for row in done])
+        grown = {cost: np.polyfit(edges, np.log([max(row[cost], 1e-2) for row in done]), 1)[0] for cost in COSTS}
+        print(f"{stage:<9} slope of log cost on log edges: " + ", ".join(f"{c} {g:.2f}" for c, g in grown.items()))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=float, nargs="+", default=[1e6], help="numbers of nodes")
+    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES))
+    parser.add_argument("--folder", type=Path, default=Path("scale"), help="where graphs and runs are written")
+    parser.add_argument("--out", type=Path, help="results, a line of JSON each, added to what is there")
+    parser.add_argument("--recipe", help="by default all six subchannels, 100 border position anchors, two layers")
+    parser.add_argument("--text", action="store_true", help="write the edge list as text even if it is not converted")
+    parser.add_argument("--keep", action="store_true", help="keep graphs and runs")
+    parser.add_argument("--seed", type=int, default=0)
+    for stage in STAGES[1:]:
+        parser.add_argument(f"--{stage}-flags", default="", metavar="WORDS", help=f"further options of subgnn {stage}")
+    parser.add_argument("--generate", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.generate is not None:
+        from scale_cases.graph import generate
+
+        nodes = options.generate
+        edges = EDGES_PER_NODE * nodes
+        print(json.dumps(generate(options.folder, nodes=nodes, edges=edges, seed=options.seed, text=options.text)))
+        return 0
+    rows = [row for size in options.sizes for row in run_size(int(size), options)]
+    slopes(rows)
+    return 0 if all(row["code"] == 0 and row.get("same_graph", True) for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

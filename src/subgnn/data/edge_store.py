@@ -1,0 +1,203 @@
+"""Edges on disk, and the graph built from them there: for edge lists larger than memory.
+
+Edges are kept in the order they come, and counted by the node they leave. Then every edge goes, from each of its ends,
+into one of several *buckets*: consecutive rows, few enough to be sorted in memory. The rows of one bucket after another
+are the graph. The result is that of :meth:`Graph.from_edges`, entry for entry.
+
+On disk this takes 24 bytes an edge at most, 36 with weights, and then the graph.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.data.graph import MAX_NODES, Dropped, Graph
+from subgnn.errors import DataError
+from subgnn.kernels.buckets import CELL, bucket_rows, distribute, record_edges
+from subgnn.pacing import OnProgress
+
+MEMORY = 2 * 10**9
+_BYTES_PER_ENTRY, _BYTES_PER_ROW, _BYTES_PER_EDGE = 32, 24, 64
+# Records of a bucket that fits a processor's cache, which halves the time; and how many buckets are still written to in
+# long pieces.
+_BUCKET, _BUCKETS = 2**20, 400
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    """Shows nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Which rows each bucket has (from, to), and where its records begin."""
+
+    rows: NDArray[np.int64]
+    places: NDArray[np.int64]
+    of_cell: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.rows) - 1
+
+
+class EdgeStore:
+    """Takes edges, a piece after another, and makes a graph of them whose arrays are memory maps.
+
+    Args:
+        folder: where its files are; they last as long as whoever made the folder keeps it.
+        memory: bytes to work in, about; a bucket has at least the rows of 256 nodes, whatever their degrees.
+        on_progress: called with what is done, how many edges are done and how many there are.
+    """
+
+    def __init__(self, folder: Path, *, memory: int = MEMORY, on_progress: OnProgress | None = None) -> None:
+        self.memory, self.on_progress = memory, on_progress or _silent
+        self.num_edges = self.num_nodes = self._loops = 0
+        self._folder, self._width = folder, 0
+        self._leaving, self._entering = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        with self._open("edges", "wb"):
+            pass
+
+    def append(self, tails: NDArray[Any], heads: NDArray[Any], weights: NDArray[Any] | None = None) -> None:
+        """Add edges: ids from 0, and finite weights for all edges or for none.
+
+        Ids that no graph can have are counted in ``num_nodes``, for the caller to refuse, and nothing is kept.
+
+        Raises:
+            DataError: for a weight that is too large for 32 bits.
+        """
+        if len(tails) == 0:
+            return
+        self.num_nodes = max(self.num_nodes, 1 + int(tails.max()), 1 + int(heads.max()))
+        self.num_edges += len(tails)
+        if self.num_nodes > MAX_NODES:
+            return
+        single = self._single(weights)
+        if self.num_nodes > len(self._leaving) * CELL:
+            more = max(-(-self.num_nodes // CELL), 2 * len(self._leaving)) - len(self._leaving)
+            self._leaving, self._entering = np.pad(self._leaving, (0, more)), np.pad(self._entering, (0, more))
+        records = record_edges(tails, heads, single, leaving=self._leaving, entering=self._entering)
+        self._width = records.shape[1]
+        self._loops += len(tails) - len(records)
+        with self._open("edges", "ab") as file:
+            file.write(records.data)
+
+    def _single(self, weights: NDArray[Any] | None) -> NDArray[np.float32] | None:
+        if weights is None:
+            return None
+        with np.errstate(over="ignore"):
+            single = weights.astype(np.float32)
+        bad = np.flatnonzero(~np.isfinite(single))
+        if len(bad):
+            what = f"weight {single[bad[0]]} of edge {self.num_edges - len(single) + bad[0]}"
+            raise DataError(what, where="weights", hint="weights must be finite")
+        return single
+
+    def build(self, num_nodes: int, *, directed: bool = False) -> Graph:
+        """The graph; the store cannot be used again.
+
+        Args:
+            num_nodes: N, at least what the ids ask for.
+            directed: keep orientations.
+        """
+        plan = self._plan(num_nodes, self._leaving if directed else self._leaving + self._entering)
+        self._distribute(plan, both=not directed)
+        (self._folder / "edges").unlink()
+        entries, mirrored = self._write_rows(plan, num_nodes)
+        (self._folder / "buckets").unlink()
+        kept = self.num_edges - self._loops
+        repeats = kept - entries if directed else kept - entries // 2 - mirrored
+        return Graph(
+            offsets=self._map("offsets", np.int64),
+            neighbors=self._map("neighbors", np.int32),
+            weights=self._map("weights", np.float32) if self._width == 3 else None,
+            directed=directed,
+            dropped=Dropped(self._loops, repeats),
+        )
+
+    def _plan(self, n: int, cells: NDArray[np.int64]) -> _Plan:
+        """Cut the cells into buckets that can be sorted in half the memory."""
+        num_cells = -(-n // CELL)
+        ends = np.zeros(num_cells + 1, np.int64)
+        known = min(num_cells, len(cells))
+        ends[1 : known + 1] = cells[:known]
+        np.cumsum(ends, out=ends)
+        most = min(max(_BUCKET, int(ends[-1]) // _BUCKETS), max(1, self.memory // 2 // _BYTES_PER_ENTRY))
+        widest = max(1, self.memory // 4 // _BYTES_PER_ROW // CELL)
+        cuts = [0]
+        while cuts[-1] < num_cells:
+            fits = int(np.searchsorted(ends, ends[cuts[-1]] + most, "right")) - 1
+            cuts.append(min(max(fits, cuts[-1] + 1), cuts[-1] + widest, num_cells))
+        of_cell = np.repeat(np.arange(len(cuts) - 1, dtype=np.int32), np.diff(cuts))
+        return _Plan(np.minimum(np.array(cuts, np.int64) * CELL, n), ends[cuts], of_cell)
+
+    def _records(self) -> Iterator[NDArray[np.uint32]]:
+        """What was kept, in pieces."""
+        most = max(1, self.memory // 4 // _BYTES_PER_EDGE)
+        with self._open("edges", "rb") as file:
+            while True:
+                piece = np.fromfile(file, np.uint32, min(most, 2**22) * max(2, self._width))
+                if not len(piece):
+                    return
+                yield piece.reshape(-1, self._width)
+
+    def _distribute(self, plan: _Plan, *, both: bool) -> None:
+        """Every record to its bucket, by edges in the order they came in."""
+        fill, done, total = plan.places[:-1].copy(), 0, self.num_edges - self._loops
+        with self._open("buckets", "wb") as file:
+            for records in self._records():
+                self.on_progress("distributing edges", done, total)
+                sorted_records, ends = distribute(records, plan.of_cell, len(plan), both=both)
+                for bucket in np.flatnonzero(np.diff(ends)):
+                    piece = sorted_records[ends[bucket] : ends[bucket + 1]]
+                    _write_at(file, piece, int(fill[bucket]) * 4 * self._width)
+                    fill[bucket] += len(piece)
+                done += len(records)
+        self.on_progress("distributing edges", done, total)
+
+    def _write_rows(self, plan: _Plan, n: int) -> tuple[int, int]:
+        """Sort the buckets one after the other; returns the entries and the edges given in both orientations."""
+        entries = mirrored = 0
+        total = int(plan.places[-1])
+        with (
+            self._open("buckets", "rb") as file,
+            self._open("offsets", "wb") as offsets_file,
+            self._open("neighbors", "wb") as neighbors_file,
+            self._open("weights", "wb") as weights_file,
+        ):
+            offsets_file.write(np.zeros(1, np.int64).data)
+            for bucket in range(len(plan)):
+                first, last = (int(row) for row in plan.rows[bucket : bucket + 2])
+                begin, end = (int(place) for place in plan.places[bucket : bucket + 2])
+                self.on_progress("sorting rows", begin, total)
+                records = np.fromfile(file, np.uint32, (end - begin) * max(2, self._width))
+                records = records.reshape(-1, max(2, self._width))
+                offsets, neighbors, weights, both = bucket_rows(records, first, last - first, num_nodes=n)
+                offsets_file.write((offsets[1:] + entries).data)
+                neighbors_file.write(neighbors.data)
+                weights_file.write(weights.data)
+                entries += len(neighbors)
+                mirrored += both
+        self.on_progress("sorting rows", total, total)
+        return entries, mirrored
+
+    def _open(self, name: str, mode: str) -> IO[bytes]:
+        return (self._folder / name).open(mode)
+
+    def _map(self, name: str, dtype: Any) -> NDArray[Any]:
+        path = self._folder / name
+        if path.stat().st_size == 0:
+            return np.empty(0, dtype)
+        return np.memmap(path, dtype, mode="r").view(np.ndarray)
+
+
+def _write_at(file: IO[bytes], piece: NDArray[Any], place: int) -> None:
+    data = piece.data.cast("B")
+    while len(data):
+        written = os.pwrite(file.fileno(), data, place)
+        data, place = data[written:], place + written

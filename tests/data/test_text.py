@@ -1,0 +1,81 @@
+"""Files in pieces, and folders that are gone afterwards."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+
+import pytest
+
+from subgnn import DataError
+from subgnn.data.formats.text import read_bytes, read_chunks, scratch_folder
+
+TEXTS = {
+    "lines": b"".join(b"%d %d\n" % (i, i * i) for i in range(300)),
+    "no end": b"a\nbb\n\nccc",
+    "a long line": b"a\n" + b"x" * 500 + b"\nb\n" + b"y" * 300,
+    "empty": b"",
+    "blank": b"\n\n\n",
+}
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 64, 10**5])
+@pytest.mark.parametrize("suffix", [".txt", ".txt.gz"])
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_pieces_end_where_lines_do(tmp_path, text, suffix, size):
+    path = tmp_path / f"x{suffix}"
+    path.write_bytes(gzip.compress(text) if suffix.endswith(".gz") else text)
+    pieces, places = [], []
+    for data, place in read_chunks(path, size):
+        pieces.append(data.tobytes())
+        places.append(place)
+    assert b"".join(pieces) == text
+    assert all(piece.endswith(b"\n") for piece in pieces[:-1])
+    longest = max((len(line) for line in text.split(b"\n")), default=0)
+    assert all(len(piece) <= max(size, 4 * (longest + 1)) for piece in pieces)
+    assert places == sorted(places)
+    assert not places or places[-1] == path.stat().st_size
+
+
+@pytest.mark.parametrize("size", [16, 10**6])
+@pytest.mark.parametrize("cut", [0, 1, 5, 9, 30, -9, -1])
+def test_same_words_for_a_damaged_file(tmp_path, cut, size):
+    path = tmp_path / "x.gz"
+    path.write_bytes(gzip.compress(TEXTS["lines"])[:cut])
+    with pytest.raises(DataError) as whole:
+        read_bytes(path)
+    with pytest.raises(DataError) as pieces:
+        list(read_chunks(path, size))
+    assert str(pieces.value) == str(whole.value)
+
+
+def test_what_cannot_be_read(tmp_path):
+    with pytest.raises(DataError, match="nowhere: no such file"):
+        list(read_chunks(tmp_path / "nowhere", 10))
+    with pytest.raises(DataError, match="this is a folder, not a file"):
+        list(read_chunks(tmp_path, 10))
+
+
+def test_scratch_folder_is_gone_afterwards(tmp_path):
+    (tmp_path / "old").mkdir()
+    for path in (tmp_path / "x", tmp_path / "old" / "x", tmp_path / "a" / "b" / "x"):
+        with scratch_folder(path) as scratch:
+            assert scratch.parent == path.parent
+            (scratch / "inner").mkdir()
+            (scratch / "inner" / "file").write_text("x")
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_scratch_folder_leaves_what_was_made_beside_it(tmp_path):
+    with scratch_folder(tmp_path / "a" / "x"):
+        (tmp_path / "a" / "x").write_text("done")
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["x"]
+
+
+def test_scratch_folder_on_a_full_disk(tmp_path):
+    with (
+        pytest.raises(DataError, match=r"x: cannot be written \(No space left on device\); make room there"),
+        scratch_folder(tmp_path / "x"),
+    ):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert list(tmp_path.iterdir()) == []
