@@ -35,6 +35,7 @@ def test_progress_is_told():
     )
     assert {what for what, _, _ in told} == {
         "hops to own anchors",
+        "hops to far own anchors",
         "hops to shared anchors",
         "anchors at borders",
         "structure/internal, layer 1: time warping",

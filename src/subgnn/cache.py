@@ -16,13 +16,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from subgnn.errors import DataError, DataWarning, UserError, excerpt
+from subgnn.errors import DataError, DataWarning
+from subgnn.memory import parse_size
 
 LIMIT = 20 * 10**9
 KINDS = {"prepared": ("prepared",), "embeddings": ("safetensors", "state.pt")}
 """The suffixes of each kind; the first is that of what is kept, others are of work under way."""
 _STALE_SECONDS = 24 * 3600
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
 def cache_folder() -> Path:
@@ -42,13 +42,8 @@ def cache_limit() -> int:
     given = os.environ.get("SUBGNN_CACHE_LIMIT")
     if not given:
         return LIMIT
-    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([KMGT]?B?)\s*", given, re.IGNORECASE)
-    unit = found[2].upper() if found else ""
-    scale = _UNITS.get(unit, _UNITS.get(unit + "B"))
-    if found is None or scale is None:
-        hint = "accepted: a number with KB, MB, GB or TB, as 5GB; 0 keeps nothing"
-        raise UserError(f"{excerpt(given)} is no size", where="SUBGNN_CACHE_LIMIT", hint=hint)
-    return int(float(found[1]) * scale)
+    hint = "accepted: a number with KB, MB, GB or TB, as 5GB; 0 keeps nothing"
+    return parse_size(given, "SUBGNN_CACHE_LIMIT", hint)
 
 
 def cache_path(kind: str, key: str) -> Path:

@@ -67,6 +67,10 @@ class PrepareSettings:
     draws is the number of independent draws of all anchors: epoch e trains on draw e mod draws, so that as many draws
     as epochs are anchors drawn anew every epoch. Each is prepared before training and kept in memory. Validation, test
     and prediction use draw 0, or with ensemble the mean of the outputs over all draws.
+
+    own_hops says how distances to a component's own anchors are had: exact, or bounded: exact up to hop_cutoff as far
+    as two searches of hop_edges edges each can tell, and beyond an upper bound, the least of a path through the
+    component and a detour by one of the landmarks, the nodes with most neighbours.
     """
 
     hops: Count = 1
@@ -80,6 +84,10 @@ class PrepareSettings:
     dtw_normalize: bool = False
     draws: Count = 1
     ensemble: bool = False
+    own_hops: Literal["exact", "bounded"] = "exact"
+    hop_cutoff: Count = 4
+    hop_edges: Count = 4096
+    landmarks: Count = 64
 
 
 @dataclass(frozen=True, slots=True)
