@@ -14,7 +14,6 @@ from subgnn.landmarks import landmark_nodes
 from subgnn.own_hops import own_measures
 from tests.nn.examples import random_graph
 
-
 EXACT = PrepareSettings()
 ROOMY = PrepareSettings(own_hops="bounded", hop_cutoff=1000, hop_edges=10**5)
 

@@ -86,7 +86,7 @@ class PrepareSettings:
     ensemble: bool = False
     own_hops: Literal["exact", "bounded"] = "exact"
     hop_cutoff: Count = 4
-    hop_edges: Count = 4096
+    hop_edges: Count = 1024
     landmarks: Count = 64
 
 

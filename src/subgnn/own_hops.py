@@ -34,7 +34,7 @@ OPEN_AT_ONCE = 8_000_000
 _WHAT = "hops to own anchors"
 _BYTES_OPEN = 640  # of an open pair: its ends, its slot, and the hops of both ends to 64 landmarks
 _LARGE = 2_000_000  # entries; in a smaller graph a search across it costs less than many small ones
-_EDGES = 4096
+_EDGES = 1024
 
 
 @dataclass(slots=True)
@@ -129,9 +129,7 @@ def _put_aside(
     left.bounds.append(hops[places])
 
 
-def _settle(
-    graph: Graph, left: _Open, tally: Tally, settings: PrepareSettings, on_progress: OnProgress | None
-) -> None:
+def _settle(graph: Graph, left: _Open, tally: Tally, settings: PrepareSettings, on_progress: OnProgress | None) -> None:
     nodes, anchors = np.concatenate(left.nodes), np.concatenate(left.anchors)
     if settings.own_hops == "bounded":
         detour = landmark_hops(graph, nodes, anchors, landmark_nodes(graph, settings.landmarks))

@@ -14,6 +14,8 @@ small hash tables: memory does not grow with N.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import prange
 
@@ -29,7 +31,7 @@ _COUNT, _LEVEL, _RADIUS, _EDGES, _NEXT = range(5)  # of a ball: nodes, where the
 
 
 @compiled
-def _slot(keys: Array, node: int) -> int:
+def _slot(keys: Array, node: int) -> Any:
     """Where a node is in a hash table, or the free place where it would be."""
     mask = len(keys) - 1
     at = np.int64((np.uint64(node) * _HASH) >> np.uint64(16)) & mask

@@ -21,6 +21,7 @@ from subgnn.data.subgraphs import Task
 from subgnn.errors import DataWarning
 from subgnn.nn import Inputs
 from subgnn.nn.inputs import Choice, Room
+from subgnn.training.by_rows import clip_sparse, has_sparse_gradient
 from subgnn.training.metrics import loss
 
 _WARM_UP = 3  # steps that run as they are before one is captured
@@ -48,7 +49,9 @@ class Steps:
         self.optimizer.zero_grad()
         value = loss(self.model(batch), targets, self.task, self.weights)
         self.fabric.backward(value)
-        if self.settings.clip:
+        if self.settings.clip and has_sparse_gradient(self.model):
+            clip_sparse(self.model, self.settings.clip)
+        elif self.settings.clip:
             self.fabric.clip_gradients(
                 self.model, self.optimizer, max_norm=self.settings.clip, error_if_nonfinite=False
             )
