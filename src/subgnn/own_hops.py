@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from subgnn.config import PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.kernels import pair_distances
-from subgnn.kernels.bfs import WORD
+from subgnn.kernels.bfs import BYTES_A_NODE, WORD
 from subgnn.kernels.near import UNBOUNDED, near_hops
 from subgnn.kernels.reduce import Tally
 from subgnn.landmarks import landmark_hops, landmark_nodes
-from subgnn.memory import share
+from subgnn.memory import share, workers
 from subgnn.pacing import OnProgress, pieces
 from subgnn.ragged import Ragged
 
@@ -151,9 +151,16 @@ def _search(
     sources, first = np.unique(near[order], return_index=True)
     rows = np.append(first, len(order)).astype(np.int64)
     hops = np.empty(len(order), np.int32)
-    step = WORD * int(numba.get_num_threads())
-    for part in pieces(len(sources), step=step, what="hops to far own anchors", on_progress=on_progress):
+    at_once = searches_at_once(graph)
+    step = WORD * at_once
+    most = None if at_once == numba.get_num_threads() else step
+    for part in pieces(len(sources), step=step, most=most, what="hops to far own anchors", on_progress=on_progress):
         here = slice(int(rows[part.start]), int(rows[part.stop]))
         targets = Ragged(far[order[here]], rows[part.start : part.stop + 1] - here.start)
         hops[order[here]] = pair_distances(*graph.csr, sources[part], targets).values
     return hops
+
+
+def searches_at_once(graph: Graph) -> int:
+    """How many words of sources are searched from at once: one a thread, as far as there is memory for their marks."""
+    return workers(BYTES_A_NODE * graph.num_nodes, int(numba.get_num_threads()))

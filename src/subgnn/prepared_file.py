@@ -1,8 +1,8 @@
 """Prepared subgraphs as a file: arrays in the safetensors layout, the key they belong to, and a checksum of all of it.
 
 The checksum is the SHA-256 of the whole file with zeros in the checksum's own place, so no byte of it can change
-unnoticed. Arrays come back equal bit for bit, of the same type, and frozen where they were; they stay in the file, which
-is mapped into memory, so that training reads the rows of its batches.
+unnoticed. Arrays come back equal bit for bit, of the same type, and frozen where they were. They stay in the file,
+which is mapped into memory, so that training reads the rows of its batches.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,7 +24,7 @@ from subgnn.kernels import dtw, hop_distances, inside_degrees
 from subgnn.kernels.bfs import WORD
 from subgnn.kernels.reduce import reduce_table
 from subgnn.memory import share
-from subgnn.own_hops import own_measures
+from subgnn.own_hops import own_measures, searches_at_once
 from subgnn.pacing import OnProgress, pieces
 from subgnn.ragged import Ragged
 
@@ -66,7 +65,8 @@ def shared_hops(
     nodes, slots = np.unique(components.values, return_inverse=True)
     sources = np.concatenate([a.nodes for a in anchors])
     distance, reached = (np.empty((len(components), len(sources)), np.float32) for _ in range(2))
-    most = min(WORD * int(numba.get_num_threads()), _PAIRS_AT_ONCE // max(1, len(nodes)))
+    table = min(_PAIRS_AT_ONCE, share(0.05) // 4)
+    most = min(WORD * searches_at_once(graph), table // max(1, len(nodes)))
     for part in pieces(len(sources), step=WORD, most=most, what="hops to shared anchors", on_progress=on_progress):
         hops = hop_distances(*graph.csr, sources[part], nodes)
         distance[:, part], reached[:, part] = reduce_table(

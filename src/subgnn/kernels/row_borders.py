@@ -38,10 +38,10 @@ def _added(offsets: Array, neighbors: Array, members: Array, hub: int) -> Array:
         if v != hub:
             for e in range(offsets[v], offsets[v + 1]):
                 w = neighbors[e]
-                if not contains(members, 0, len(members), w):
-                    if not contains(neighbors, offsets[hub], offsets[hub + 1], w):
-                        found[count] = w
-                        count += 1
+                inside = contains(members, 0, len(members), w)
+                if not inside and not contains(neighbors, offsets[hub], offsets[hub + 1], w):
+                    found[count] = w
+                    count += 1
     found = np.sort(found[:count])
     distinct = 0
     for i in range(count):

@@ -41,7 +41,7 @@ class SubGNN(nn.Module):
 
     Args:
         table: embeddings of the touched nodes; None where features stand in their place.
-        table_nodes: which nodes those are, sorted; where batches number their nodes themselves, those of shared anchors.
+        table_nodes: which nodes those are, sorted; those of shared anchors where batches number their nodes themselves.
         channels: the subchannels.
         shared: for each layer and channel, its shared anchors, or None where anchors are a subgraph's own.
         settings: the network's options.
