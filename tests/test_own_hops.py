@@ -124,7 +124,7 @@ def test_a_search_across_the_graph_goes_from_the_fewer(monkeypatch, turned):
     monkeypatch.setattr(
         own_hops,
         "pair_distances",
-        lambda o, n, sources, rows: asked.append(sources.tolist()) or search(o, n, sources, rows),
+        lambda o, n, sources, rows, **way: asked.append(sources.tolist()) or search(o, n, sources, rows, **way),
     )
     ends = Ragged.from_rows([[0]]), Ragged.from_rows([[5, 9, 14, 19]])
     distance, _ = own_measures(path, *(ends[::-1] if turned else ends), nearest=False)

@@ -30,6 +30,9 @@ def check_recipe(recipe: Recipe, graph: Graph) -> None:
     layer_width(recipe.channels, recipe.model, recipe.embeddings.dim)
     if recipe.embeddings.features != "none":
         require_features(graph)
+    if recipe.prepare.directed and recipe.prepare.own_hops == "bounded":
+        hint = "bounds hold for undirected hops alone: set prepare.own_hops=exact or prepare.directed=false"
+        raise UserError("prepare.directed with prepare.own_hops=bounded", where="recipe", hint=hint)
     if recipe.prepare.draws < 1:
         raise UserError("prepare.draws is 0", where="recipe", hint="accepted: a whole number from 1")
 

@@ -71,6 +71,9 @@ class PrepareSettings:
     own_hops says how distances to a component's own anchors are had: exact, or bounded: exact up to hop_cutoff as far
     as two searches of hop_edges edges each can tell, and beyond an upper bound, the least of a path through the
     component and a detour by one of the landmarks, the nodes with most neighbours.
+
+    directed counts hops along the orientation of edges, from a component to an anchor, where the graph is directed.
+    Components, borders and walks are those of its undirected form in any case. Weights of edges are never looked at.
     """
 
     hops: Count = 1
@@ -88,6 +91,7 @@ class PrepareSettings:
     hop_cutoff: Count = 4
     hop_edges: Count = 1024
     landmarks: Count = 64
+    directed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

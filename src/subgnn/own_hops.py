@@ -29,6 +29,8 @@ from subgnn.memory import share, workers
 from subgnn.pacing import OnProgress, pieces
 from subgnn.ragged import Ragged
 
+Way = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]
+
 PAIRS_AT_ONCE = 2_000_000
 OPEN_AT_ONCE = 8_000_000
 _WHAT = "hops to own anchors"
@@ -86,7 +88,12 @@ def own_measures(
         end = max(begin + 1, int(np.searchsorted(pairs, done + PAIRS_AT_ONCE, side="right")))
         nodes = components.take(owner[begin:end])
         anchors = Ragged(wanted.values[bounds[begin] : bounds[end]], bounds[begin : end + 1] - bounds[begin])
-        hops, unsettled = near_hops(*graph.csr, nodes, anchors, cutoff=cutoff, cap=cap)
+        if settings.directed and graph.oriented is not None:
+            # What is near without orientations may be far with them.
+            hops = np.full(int((nodes.lengths * anchors.lengths).sum()), UNBOUNDED, np.int32)
+            unsettled = np.ones(len(hops), np.bool_)
+        else:
+            hops, unsettled = near_hops(*graph.csr, nodes, anchors, cutoff=cutoff, cap=cap)
         first = int(bounds[begin])
         tally.add_runs(hops, unsettled, nodes.lengths, anchors.lengths, first=first)
         _put_aside(left, hops, unsettled, nodes, anchors, first)
@@ -136,17 +143,22 @@ def _settle(graph: Graph, left: _Open, tally: Tally, settings: PrepareSettings, 
         hops = np.minimum(np.concatenate(left.bounds), detour)
         hops[hops == UNBOUNDED] = -1
     else:
-        hops = _search(graph, nodes, anchors, on_progress)
+        hops = _search(graph, nodes, anchors, settings, on_progress)
     tally.add_pairs(hops, np.concatenate(left.slots))
 
 
 def _search(
-    graph: Graph, nodes: NDArray[np.int32], anchors: NDArray[np.int32], on_progress: OnProgress | None
+    graph: Graph,
+    nodes: NDArray[np.int32],
+    anchors: NDArray[np.int32],
+    settings: PrepareSettings,
+    on_progress: OnProgress | None,
 ) -> NDArray[np.int32]:
     """Hops of pairs by searches across the graph, from the fewer of both ends; a source shared by many is one."""
+    way, back = both_ways(graph, settings)
     near, far = nodes, anchors
     if len(np.unique(anchors)) < len(np.unique(nodes)):
-        near, far = anchors, nodes
+        near, far, way = anchors, nodes, back
     order = np.argsort(near, kind="stable")
     sources, first = np.unique(near[order], return_index=True)
     rows = np.append(first, len(order)).astype(np.int64)
@@ -157,10 +169,21 @@ def _search(
     for part in pieces(len(sources), step=step, most=most, what="hops to far own anchors", on_progress=on_progress):
         here = slice(int(rows[part.start]), int(rows[part.stop]))
         targets = Ragged(far[order[here]], rows[part.start : part.stop + 1] - here.start)
-        hops[order[here]] = pair_distances(*graph.csr, sources[part], targets).values
+        hops[order[here]] = pair_distances(*way[:2], sources[part], targets, reverse=way[2:]).values
     return hops
 
 
 def searches_at_once(graph: Graph) -> int:
     """How many words of sources are searched from at once: one a thread, as far as there is memory for their marks."""
     return workers(BYTES_A_NODE * graph.num_nodes, int(numba.get_num_threads()))
+
+
+def both_ways(graph: Graph, settings: PrepareSettings) -> tuple[Way, Way]:
+    """The edges to follow from a component to an anchor, and from an anchor back to a component.
+
+    Each is out-edges and in-edges; all are the same unless hops follow orientations.
+    """
+    if not settings.directed or graph.oriented is None:
+        return (*graph.csr, *graph.csr), (*graph.csr, *graph.csr)
+    along, against = graph.oriented.csr, graph.oriented.reverse().csr
+    return (*along, *against), (*against, *along)

@@ -17,7 +17,7 @@ from subgnn.errors import DataError
 from subgnn.nn import Inputs, SubGNN
 from subgnn.nn.inputs import Batch
 from subgnn.nn.streamed import StreamedInputs
-from subgnn.prepare import Prepared
+from subgnn.prepare import Prepared, seen_hash
 from subgnn.ragged import Ragged
 from subgnn.streaming import NodeLookup, build_streamed_model, build_streams, is_carried, is_large
 from subgnn.training.checkpoint import Checkpoint, load_checkpoint
@@ -39,8 +39,9 @@ class Predictor:
     def __init__(self, checkpoint: Checkpoint | Path, graph: Graph, *, device: torch.device | str = "cpu") -> None:
         run = checkpoint.parent if isinstance(checkpoint, Path) else Path()
         self.checkpoint = load_checkpoint(checkpoint) if isinstance(checkpoint, Path) else checkpoint
-        if graph.content_hash != self.checkpoint.graph_hash:
-            what = f"the graph is another one ({graph.content_hash[:12]}, not {self.checkpoint.graph_hash[:12]})"
+        seen = seen_hash(graph, self.checkpoint.recipe.prepare)
+        if seen != self.checkpoint.graph_hash:
+            what = f"the graph is another one ({seen[:12]}, not {self.checkpoint.graph_hash[:12]})"
             raise DataError(what, where="graph", hint="give the graph the run was trained on")
         self.graph, self.device = graph, torch.device(device)
         uses = uses_embeddings(self.checkpoint.recipe)

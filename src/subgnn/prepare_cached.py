@@ -18,7 +18,7 @@ from subgnn.data.graph import Graph
 from subgnn.errors import DataError, DataWarning
 from subgnn.memory import share
 from subgnn.pacing import OnProgress
-from subgnn.prepare import ALGORITHM_VERSION, Prepared, prepare
+from subgnn.prepare import ALGORITHM_VERSION, Prepared, prepare, seen_hash
 from subgnn.prepared_file import encode, read_prepared, write_prepared
 from subgnn.ragged import Ragged
 
@@ -94,7 +94,7 @@ def prepare_cached(
 
     if not cache or cache_limit() == 0:
         return Cached(compute(), None, False)
-    graph_hash = graph.content_hash
+    graph_hash = seen_hash(graph, settings)
     key = content_key(graph_hash, subgraphs, channels=channels, layers=layers, settings=settings, seed=seed)
     path = cache_path(_KIND, hashlib.sha256(key.encode()).hexdigest())
 

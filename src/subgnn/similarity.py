@@ -24,7 +24,7 @@ from subgnn.kernels import dtw, hop_distances, inside_degrees
 from subgnn.kernels.bfs import WORD
 from subgnn.kernels.reduce import reduce_table
 from subgnn.memory import share
-from subgnn.own_hops import own_measures, searches_at_once
+from subgnn.own_hops import both_ways, own_measures, searches_at_once
 from subgnn.pacing import OnProgress, pieces
 from subgnn.ragged import Ragged
 
@@ -67,8 +67,9 @@ def shared_hops(
     distance, reached = (np.empty((len(components), len(sources)), np.float32) for _ in range(2))
     table = min(_PAIRS_AT_ONCE, share(0.05) // 4)
     most = min(WORD * searches_at_once(graph), table // max(1, len(nodes)))
+    _, backward = both_ways(graph, settings)
     for part in pieces(len(sources), step=WORD, most=most, what="hops to shared anchors", on_progress=on_progress):
-        hops = hop_distances(*graph.csr, sources[part], nodes)
+        hops = hop_distances(*backward[:2], sources[part], nodes, reverse=backward[2:])
         distance[:, part], reached[:, part] = reduce_table(
             hops.T, slots, components.offsets, nearest=settings.reduce == "min"
         )

@@ -26,6 +26,7 @@ from subgnn.errors import DataError
 from subgnn.nn import Inputs, SubGNN
 from subgnn.nn.streamed import StreamedInputs
 from subgnn.pacing import OnProgress
+from subgnn.prepare import seen_hash
 from subgnn.prepare_cached import prepare_draws_cached
 from subgnn.rng import stream_key
 from subgnn.streaming import NodeLookup, anchor_nodes, build_streamed_model, build_streams, is_large
@@ -99,7 +100,7 @@ def set_up_subgnn(
         seed=seed,
         task=subgraphs.task,
         classes=subgraphs.classes,
-        graph_hash=graph.content_hash,
+        graph_hash=seen_hash(graph, recipe.prepare),
         table_nodes=table,
         shared=draws[0].shared,
         weights={},
