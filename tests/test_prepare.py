@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
 import pytest
 
-from subgnn import own_hops, pacing, prepare, similarity
+from subgnn import Graph, own_hops, pacing, prepare, similarity
+from subgnn.assemble import check_recipe
+from subgnn.config import PrepareSettings, Recipe
+from subgnn.errors import UserError
 from tests.nn.examples import ALL_CHANNELS, SMALL, prepare_example, random_graph, random_subgraphs
 from tests.prepared_equal import assert_same
 
@@ -35,6 +42,7 @@ def test_progress_is_told():
     )
     assert {what for what, _, _ in told} == {
         "hops to own anchors",
+        "hops to far own anchors",
         "hops to shared anchors",
         "anchors at borders",
         "structure/internal, layer 1: time warping",
@@ -46,3 +54,51 @@ def test_progress_is_told():
     for what in {what for what, _, _ in told}:
         last = [(done, total) for name, done, total in told if name == what][-1]
         assert last[0] == last[1] > 0
+
+
+def directed_oracle(graph, components, anchors):
+    """Mean hops along edges from the nodes of each component to its anchors, and the fraction that reach."""
+    whole = nx.DiGraph()
+    whole.add_nodes_from(range(graph.num_nodes))
+    whole.add_edges_from(zip(*(ends.tolist() for ends in graph.edges()[:2]), strict=True))
+    hops = dict(nx.all_pairs_shortest_path_length(whole))
+    for component, row in zip(components, anchors, strict=True):
+        for a in row:
+            found = [hops[u][a] for u in component if a in hops[u]]
+            yield (np.float32(np.mean(found)), np.float32(len(found) / len(component))) if found else (0, 0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_hops_along_edges(seed):
+    rng = np.random.default_rng(seed)
+    pairs = {(int(u), int(v)) for u, v in rng.integers(0, 12, (26, 2)) if u != v}
+    graph = Graph.from_edges(*zip(*sorted(pairs), strict=True), num_nodes=12, directed=True)
+    settings = replace(SMALL, directed=True)
+    found = prepare.prepare(
+        graph.undirected(), random_subgraphs(seed), channels=ALL_CHANNELS[:4], layers=1, settings=settings, seed=seed
+    )
+    components = found.components.nodes
+    for i, channel in enumerate(ALL_CHANNELS[:4]):
+        near, own, shared = found.inputs[0][i].nearness, found.inputs[0][i].own, found.shared[0][i]
+        if channel.name == "neighborhood/internal":
+            continue
+        anchors = [shared.nodes] * len(components) if own is None else own.nodes
+        wanted = np.array(list(directed_oracle(graph, components, anchors)), np.float32).reshape(
+            *near.distance.shape, 2
+        )
+        rows = slice(None) if own is None else own.present
+        assert np.array_equal(near.distance[rows], wanted[rows][..., 0])
+        assert np.array_equal(near.reached[rows], wanted[rows][..., 1])
+
+
+def test_the_orientation_of_edges_tells_directed_content_apart():
+    one, other = (Graph.from_edges(*ends, directed=True).undirected() for ends in (([0, 1], [1, 2]), ([1, 1], [0, 2])))
+    assert prepare.seen_hash(one, SMALL) == prepare.seen_hash(other, SMALL)
+    directed = replace(SMALL, directed=True)
+    assert prepare.seen_hash(one, directed) != prepare.seen_hash(other, directed)
+
+
+def test_bounds_do_not_go_with_orientations():
+    recipe = Recipe(channels=ALL_CHANNELS, prepare=PrepareSettings(directed=True, own_hops="bounded"))
+    with pytest.raises(UserError, match=r"set prepare\.own_hops=exact or prepare\.directed=false"):
+        check_recipe(recipe, random_graph(0))

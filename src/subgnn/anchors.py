@@ -128,7 +128,9 @@ def _draw_borders(
     """Draws from the border of every component, and whether it has one."""
     drawn, present = np.zeros((len(components), draws), np.int32), np.zeros(len(components), np.bool_)
     keys = node_set_keys(key, components)
-    for part in pieces(len(components), step=256, what="anchors at borders", on_progress=on_progress):
+    # Borders of more hops are marked in an array of all nodes: there must be enough of them to be worth clearing it.
+    step = 256 if settings.hops == 1 else max(256, graph.num_nodes // 256)
+    for part in pieces(len(components), step=step, what="anchors at borders", on_progress=on_progress):
         some = components.take(np.arange(part.start, part.stop))
         rows, sizes = sample_borders(*graph.csr, some, hops=settings.hops, draws=draws, key=keys[part])
         present[part] = sizes > 0

@@ -8,16 +8,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.config import Recipe
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.subgraph_text import NodeField
 from subgnn.data.formats.text import appearing, stream_lines
+from subgnn.data.formats.vectors import write_npy, write_parquet
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
-from subgnn.predict import Predictor
+from subgnn.memory import share
+from subgnn.predict import BATCH, Predictor
 from subgnn.ragged import Ragged
 from subgnn.training.run_dir import CHECKPOINT, read_results
-
-_CHUNK = 4096
 
 
 def open_run(run: Path, data: Path | None = None) -> Predictor:
@@ -29,7 +30,17 @@ def open_run(run: Path, data: Path | None = None) -> Predictor:
     return Predictor(run / CHECKPOINT, read_dataset(source).graph.undirected())
 
 
-def _chunks(path: Path, graph: Graph) -> Iterator[tuple[list[str], Ragged]]:
+def chunk_size(recipe: Recipe) -> int:
+    """How many subgraphs are measured at once: as many as fit in a fifth of the memory, if each had four components.
+
+    Shared anchors are searched from once a chunk, across the whole graph, so chunks are large; a multiple of the sizes
+    of batches, so that answers do not depend on it.
+    """
+    each = 4 * 12 * recipe.model.layers * sum(channel.num_anchors for channel in recipe.channels) + 1000
+    return BATCH * max(1, min(64, share(0.2) // (BATCH * each)))
+
+
+def _chunks(path: Path, graph: Graph, size: int) -> Iterator[tuple[list[str], Ragged]]:
     field = NodeField(graph.num_nodes, graph.names)
     texts: list[str] = []
     rows: list[NDArray[np.int64]] = []
@@ -41,7 +52,7 @@ def _chunks(path: Path, graph: Graph) -> Iterator[tuple[list[str], Ragged]]:
             raise DataError(error.what, where=f"{path}:{number}", hint=error.hint) from None
         texts.append(text)
         rows.append(nodes)
-        if len(rows) == _CHUNK:
+        if len(rows) == size:
             yield texts, Ragged.from_rows(rows)
             texts, rows = [], []
     if rows:
@@ -58,7 +69,7 @@ def write_predictions(
     count = 0
     with appearing(out, overwrite=overwrite) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         file.write("\t".join(["subgraph", "label", *columns]) + "\n")
-        for texts, rows in _chunks(subgraphs, predictor.graph):
+        for texts, rows in _chunks(subgraphs, predictor.graph, chunk_size(predictor.checkpoint.recipe)):
             for text, scores in zip(texts, predictor.probabilities(rows), strict=True):
                 if task == "regression":
                     label = f"{scores[0]:.6g}"
@@ -78,22 +89,11 @@ def write_embeddings(
     if out.suffix not in (".npy", ".parquet"):
         raise DataError(f"unknown kind of file '{out.suffix}'", where=str(out), hint="accepted: .npy, .parquet")
     predictor = open_run(run, data)
-    texts: list[str] = []
-    parts = []
-    for some, rows in _chunks(subgraphs, predictor.graph):
-        texts += some
-        parts.append(predictor.embeddings(rows))
-    if not parts:
-        raise DataError("no subgraphs", where=str(subgraphs), hint="a subgraph a line is needed")
-    vectors = np.concatenate(parts)
+    chunks = _chunks(subgraphs, predictor.graph, chunk_size(predictor.checkpoint.recipe))
+    answered = ((texts, predictor.embeddings(rows)) for texts, rows in chunks)
     with appearing(out, overwrite=overwrite) as temporary:
-        if out.suffix == ".npy":
-            with temporary.open("wb") as file:
-                np.save(file, vectors, allow_pickle=False)
-        else:
-            import pyarrow as pa
-            from pyarrow import parquet
-
-            flat = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
-            parquet.write_table(pa.table({"subgraph": texts, "vector": flat}), temporary)
-    return vectors.shape[0], vectors.shape[1]
+        write = write_npy if out.suffix == ".npy" else write_parquet
+        shape = write(temporary, answered)
+        if not shape[0]:
+            raise DataError("no subgraphs", where=str(subgraphs), hint="a subgraph a line is needed")
+    return shape

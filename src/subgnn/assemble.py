@@ -30,6 +30,9 @@ def check_recipe(recipe: Recipe, graph: Graph) -> None:
     layer_width(recipe.channels, recipe.model, recipe.embeddings.dim)
     if recipe.embeddings.features != "none":
         require_features(graph)
+    if recipe.prepare.directed and recipe.prepare.own_hops == "bounded":
+        hint = "bounds hold for undirected hops alone: set prepare.own_hops=exact or prepare.directed=false"
+        raise UserError("prepare.directed with prepare.own_hops=bounded", where="recipe", hint=hint)
     if recipe.prepare.draws < 1:
         raise UserError("prepare.draws is 0", where="recipe", hint="accepted: a whole number from 1")
 
@@ -162,16 +165,26 @@ def build_inputs(
     device: torch.device | str = "cpu",
 ) -> list[Inputs]:
     """Prepared subgraphs as tensors, for each draw; with statistics where the topology channel is on."""
-    standards, prepared = checkpoint.standards, draws[0]
-    stats = {}
-    if "component" in standards:
-        stats["component_stats"] = standards["component"](node_set_statistics(graph, prepared.components.nodes))
-        stats["subgraph_stats"] = standards["subgraph"](node_set_statistics(graph, subgraphs))
-    first = Inputs(prepared, table, known=_known(checkpoint, prepared.components.nodes), **stats).to(device)
+    prepared = draws[0]
+    stats = topology_statistics(checkpoint, graph, subgraphs, prepared)
+    first = Inputs(prepared, table, known=known_components(checkpoint, prepared.components.nodes), **stats).to(device)
     return [first, *(first.redrawn(other, table, draw=i) for i, other in enumerate(draws[1:], start=1))]
 
 
-def _known(checkpoint: Checkpoint, components: Ragged) -> NDArray[np.int64] | None:
+def topology_statistics(
+    checkpoint: Checkpoint, graph: Graph, subgraphs: Ragged, prepared: Prepared
+) -> dict[str, NDArray[np.float32]]:
+    """Standardised statistics of components and subgraphs, where the topology channel is on."""
+    standards = checkpoint.standards
+    if "component" not in standards:
+        return {}
+    return {
+        "component_stats": standards["component"](node_set_statistics(graph, prepared.components.nodes)),
+        "subgraph_stats": standards["subgraph"](node_set_statistics(graph, subgraphs)),
+    }
+
+
+def known_components(checkpoint: Checkpoint, components: Ragged) -> NDArray[np.int64] | None:
     """For each component the row of its learned offset; 0, the row of no offset, for those not met in training."""
     known = checkpoint.component_keys
     if not len(known):

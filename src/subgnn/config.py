@@ -68,6 +68,13 @@ class PrepareSettings:
     draws is the number of independent draws of all anchors: epoch e trains on draw e mod draws, so that as many draws
     as epochs are anchors drawn anew every epoch. Each is prepared before training and kept in memory. Validation, test
     and prediction use draw 0, or with ensemble the mean of the outputs over all draws.
+
+    own_hops says how distances to a component's own anchors are had: exact, or bounded: exact up to hop_cutoff as far
+    as two searches of hop_edges edges each can tell, and beyond an upper bound, the least of a path through the
+    component and a detour by one of the landmarks, the nodes with most neighbours.
+
+    directed counts hops along the orientation of edges, from a component to an anchor, where the graph is directed.
+    Components, borders and walks are those of its undirected form in any case. Weights of edges are never looked at.
     """
 
     hops: Count = 1
@@ -81,6 +88,11 @@ class PrepareSettings:
     dtw_normalize: bool = False
     draws: Count = 1
     ensemble: bool = False
+    own_hops: Literal["exact", "bounded"] = "exact"
+    hop_cutoff: Count = 4
+    hop_edges: Count = 1024
+    landmarks: Count = 64
+    directed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

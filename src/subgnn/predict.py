@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,17 @@ from subgnn.baselines import Answers, uses_embeddings
 from subgnn.data.graph import Graph
 from subgnn.embeddings.of_run import kept_vectors
 from subgnn.errors import DataError
-from subgnn.nn import SubGNN
+from subgnn.nn import Inputs, SubGNN
+from subgnn.nn.inputs import Batch
+from subgnn.nn.streamed import StreamedInputs
+from subgnn.prepare import Prepared, seen_hash
 from subgnn.ragged import Ragged
+from subgnn.streaming import NodeLookup, build_streamed_model, build_streams, is_carried, is_large
 from subgnn.training.checkpoint import Checkpoint, load_checkpoint
 from subgnn.training.metrics import probabilities
+
+BATCH, STREAMED_BATCH = 4096, 1024
+"""Subgraphs in a batch; the second where the table of nodes is large. Neither depends on the memory at hand."""
 
 
 class Predictor:
@@ -31,8 +39,9 @@ class Predictor:
     def __init__(self, checkpoint: Checkpoint | Path, graph: Graph, *, device: torch.device | str = "cpu") -> None:
         run = checkpoint.parent if isinstance(checkpoint, Path) else Path()
         self.checkpoint = load_checkpoint(checkpoint) if isinstance(checkpoint, Path) else checkpoint
-        if graph.content_hash != self.checkpoint.graph_hash:
-            what = f"the graph is another one ({graph.content_hash[:12]}, not {self.checkpoint.graph_hash[:12]})"
+        seen = seen_hash(graph, self.checkpoint.recipe.prepare)
+        if seen != self.checkpoint.graph_hash:
+            what = f"the graph is another one ({seen[:12]}, not {self.checkpoint.graph_hash[:12]})"
             raise DataError(what, where="graph", hint="give the graph the run was trained on")
         self.graph, self.device = graph, torch.device(device)
         uses = uses_embeddings(self.checkpoint.recipe)
@@ -71,6 +80,8 @@ class Predictor:
         return None if self._answers is not None else self._model(self.checkpoint.table_nodes)
 
     def _model(self, table: NDArray[np.int32]) -> SubGNN:
+        if is_carried(self.checkpoint):
+            return build_streamed_model(self.checkpoint, self.graph).to(self.device).eval()
         return build_model(self.checkpoint, self.graph, table, vectors=self.vectors).to(self.device).eval()
 
     @torch.no_grad()
@@ -80,7 +91,38 @@ class Predictor:
             return self._answers.ask(subgraphs, method)
         prepared = measure_draws(self.checkpoint, self.graph, subgraphs, draws=draws)
         table = np.union1d(self.checkpoint.table_nodes, touched_nodes(prepared))
+        if is_carried(self.checkpoint) or is_large(len(table), self.checkpoint.recipe.embeddings):
+            return self._ask_streamed(subgraphs, method, prepared)
         model = self._model(table)
         inputs = build_inputs(self.checkpoint, self.graph, subgraphs, draws=prepared, table=table, device=self.device)
-        answers = torch.stack([getattr(model, method)(draw.whole) for draw in inputs])
-        return answers.mean(dim=0).float().cpu().numpy()
+        return _mean([_answers(getattr(model, method), draw, BATCH) for draw in inputs])
+
+    def _ask_streamed(self, subgraphs: Ragged, method: str, prepared: list[Prepared]) -> NDArray[np.float32]:
+        """As :meth:`_ask`, batch by batch, without a table of all nodes that are touched."""
+        checkpoint = self.checkpoint
+        learned = None
+        if "table" in checkpoint.weights:
+            learned = checkpoint.table_nodes, checkpoint.weights["table"].numpy()
+        lookup = NodeLookup(
+            checkpoint.recipe.embeddings,
+            num_nodes=self.graph.num_nodes,
+            seed=checkpoint.seed,
+            vectors=self.vectors,
+            learned=learned,
+        )
+        model = build_streamed_model(checkpoint, self.graph).to(self.device).eval()
+        answers = []
+        for draw in build_streams(checkpoint, self.graph, subgraphs, draws=prepared, lookup=lookup):
+            answers.append(_answers(getattr(model, method), draw.to(self.device), STREAMED_BATCH))
+        return _mean(answers)
+
+
+def _answers(method: Callable[[Batch], torch.Tensor], inputs: Inputs | StreamedInputs, size: int) -> torch.Tensor:
+    """Answers for all subgraphs, in batches of a fixed size."""
+    rows = np.arange(len(inputs))
+    return torch.cat([method(inputs.batch(rows[i : i + size])) for i in range(0, max(1, len(rows)), size)])
+
+
+def _mean(answers: list[torch.Tensor]) -> NDArray[np.float32]:
+    found: NDArray[np.float32] = torch.stack(answers).mean(dim=0).float().cpu().numpy()
+    return found

@@ -76,6 +76,13 @@ class Prepared:
         return np.unique(np.concatenate(parts))
 
 
+def seen_hash(graph: Graph, settings: PrepareSettings) -> str:
+    """The hash of what is measured on: the undirected graph, or the directed one where hops follow orientations."""
+    if settings.directed and graph.oriented is not None:
+        return graph.oriented.content_hash
+    return graph.content_hash
+
+
 def prepare(
     graph: Graph,
     subgraphs: Ragged,
@@ -137,7 +144,7 @@ def measure(
         channels=channels,
         settings=settings,
         seed=seed,
-        graph_hash=graph.content_hash,
+        graph_hash=seen_hash(graph, settings),
         components=components,
         shared=shared,
         inputs=[[of_channel[layer] for of_channel in by_channel] for layer in range(len(shared))],

@@ -16,8 +16,9 @@ from subgnn.cache import cache_limit, cache_path, keep, touch
 from subgnn.config import ChannelSettings, PrepareSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, DataWarning
+from subgnn.memory import share
 from subgnn.pacing import OnProgress
-from subgnn.prepare import ALGORITHM_VERSION, Prepared, prepare
+from subgnn.prepare import ALGORITHM_VERSION, Prepared, prepare, seen_hash
 from subgnn.prepared_file import encode, read_prepared, write_prepared
 from subgnn.ragged import Ragged
 
@@ -93,11 +94,15 @@ def prepare_cached(
 
     if not cache or cache_limit() == 0:
         return Cached(compute(), None, False)
-    graph_hash = graph.content_hash
+    graph_hash = seen_hash(graph, settings)
     key = content_key(graph_hash, subgraphs, channels=channels, layers=layers, settings=settings, seed=seed)
     path = cache_path(_KIND, hashlib.sha256(key.encode()).hexdigest())
+
+    def read() -> Prepared:
+        return read_prepared(path, key=key, channels=channels, settings=settings, seed=seed, graph_hash=graph_hash)
+
     try:
-        found = read_prepared(path, key=key, channels=channels, settings=settings, seed=seed, graph_hash=graph_hash)
+        found = read()
     except FileNotFoundError:
         pass
     except DataError as error:
@@ -109,7 +114,13 @@ def prepare_cached(
     prepared = compute()
     parts = encode(prepared, key)
     size = sum(memoryview(part).nbytes for part in parts)
-    return Cached(prepared, path if keep(path, size, lambda: write_prepared(path, parts)) else None, False)
+    if not keep(path, size, lambda: write_prepared(path, parts)):
+        return Cached(prepared, None, False)
+    if size > share(0.1):
+        # What is in the file need not be in memory as well.
+        del prepared, parts
+        return Cached(read(), path, False)
+    return Cached(prepared, path, False)
 
 
 def prepare_draws_cached(

@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,11 +23,14 @@ from subgnn.data.graph import Graph
 from subgnn.kernels import dtw, hop_distances, inside_degrees
 from subgnn.kernels.bfs import WORD
 from subgnn.kernels.reduce import reduce_table
-from subgnn.own_hops import own_measures
+from subgnn.memory import share
+from subgnn.own_hops import both_ways, own_measures, searches_at_once
 from subgnn.pacing import OnProgress, pieces
 from subgnn.ragged import Ragged
 
 _PAIRS_AT_ONCE = 64_000_000  # of which each is an int32
+OWN_AT_ONCE = 1_000_000  # components
+_BYTES_DRAWN = 48  # of a drawn anchor while equal ones are found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,9 +65,11 @@ def shared_hops(
     nodes, slots = np.unique(components.values, return_inverse=True)
     sources = np.concatenate([a.nodes for a in anchors])
     distance, reached = (np.empty((len(components), len(sources)), np.float32) for _ in range(2))
-    most = min(WORD * int(numba.get_num_threads()), _PAIRS_AT_ONCE // max(1, len(nodes)))
+    table = min(_PAIRS_AT_ONCE, share(0.05) // 4)
+    most = min(WORD * searches_at_once(graph), table // max(1, len(nodes)))
+    _, backward = both_ways(graph, settings)
     for part in pieces(len(sources), step=WORD, most=most, what="hops to shared anchors", on_progress=on_progress):
-        hops = hop_distances(*graph.csr, sources[part], nodes)
+        hops = hop_distances(*backward[:2], sources[part], nodes, reverse=backward[2:])
         distance[:, part], reached[:, part] = reduce_table(
             hops.T, slots, components.offsets, nearest=settings.reduce == "min"
         )
@@ -84,27 +88,39 @@ def own_hops(
 ) -> list[Nearness]:
     """Nearness of every component to anchors of its own, for every layer.
 
-    An anchor drawn twice is searched for once.
+    An anchor drawn twice is searched for once. Components are taken a block at a time, each as large as memory allows.
     """
-    drawn = np.stack([a.nodes for a in anchors], axis=1).reshape(len(components), -1)  # (C, L * n_A)
-    present = anchors[0].present
-    keys = np.arange(len(components), dtype=np.int64)[:, None] * graph.num_nodes + drawn
-    unique, inverse = np.unique(keys[present], return_inverse=True)
-    owner = unique // graph.num_nodes
-    wanted = Ragged.from_lengths(
-        (unique % graph.num_nodes).astype(np.int32), np.bincount(owner, minlength=len(components))
-    )
     nearest = settings.reduce == "min"
-    distance, reached = own_measures(graph, components, wanted, nearest=nearest, on_progress=on_progress)
-    found = []
     shape = (len(components), len(anchors), anchors[0].nodes.shape[1])
-    full = [np.zeros(drawn.shape, np.float32) for _ in range(2)]
-    for out, values in zip(full, (distance, reached), strict=True):
-        out[present] = values[inverse.reshape(-1, drawn.shape[1])]
-    for layer in range(len(anchors)):
-        parts = [np.ascontiguousarray(out.reshape(shape)[:, layer]) for out in full]
-        found.append(Nearness(*parts))
-    return found
+    full = [np.zeros(shape, np.float32) for _ in range(2)]
+    at_once = min(OWN_AT_ONCE, max(1, share(0.1) // (_BYTES_DRAWN * max(1, shape[1] * shape[2]))))
+    for begin in range(0, len(components), at_once):
+        rows = slice(begin, min(begin + at_once, len(components)))
+        some = components.take(np.arange(rows.start, rows.stop))
+        wanted, inverse = _wanted([a.nodes[rows] for a in anchors], anchors[0].present[rows], graph.num_nodes)
+        told = None if on_progress is None else _within(on_progress, rows, len(components))
+        measured = own_measures(graph, some, wanted, nearest=nearest, settings=settings, on_progress=told)
+        for out, values in zip(full, measured, strict=True):
+            out[rows][anchors[0].present[rows]] = values[inverse].reshape(-1, *shape[1:])
+    parts = ([np.ascontiguousarray(out[:, layer]) for out in full] for layer in range(shape[1]))
+    return [Nearness(*part) for part in parts]
+
+
+def _wanted(
+    drawn: list[NDArray[np.int32]], present: NDArray[np.bool_], num_nodes: int
+) -> tuple[Ragged, NDArray[np.int64]]:
+    """The distinct anchors of each component, and the place among them of each draw of those that have any."""
+    keys = np.stack(drawn, axis=1).reshape(len(present), -1).astype(np.int64)
+    keys += np.arange(len(present), dtype=np.int64)[:, None] * num_nodes
+    unique, inverse = np.unique(keys[present], return_inverse=True)
+    owner, nodes = np.divmod(unique, num_nodes)
+    return Ragged.from_lengths(nodes.astype(np.int32), np.bincount(owner, minlength=len(present))), inverse.reshape(-1)
+
+
+def _within(on_progress: OnProgress, rows: slice, total: int) -> OnProgress:
+    """Report a share of some of the components as components of all."""
+    size = rows.stop - rows.start
+    return lambda what, done, count: on_progress(what, rows.start + size * done // max(1, count), total)
 
 
 def structure(

@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subgnn.kernels.reduce import reduce_pairs, reduce_table
-from subgnn.ragged import Ragged
+from subgnn.kernels.reduce import Tally, reduce_table
 from tests.kernels.graphs import many
 
 hops = st.integers(-1, 40)
@@ -47,29 +46,16 @@ def test_shared_anchors(nearest: bool, data: st.DataObject) -> None:
 @given(nearest=st.booleans(), data=st.data())
 def test_anchors_of_a_component_s_own(nearest: bool, data: st.DataObject) -> None:
     shapes = data.draw(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 4)), max_size=6))
-    tables = [
-        data.draw(st.lists(st.lists(hops, min_size=anchors, max_size=anchors), min_size=nodes, max_size=nodes))
-        for nodes, anchors in shapes
-    ]
-    # A turned component has its distances by anchor, the others by node.
-    turned = data.draw(st.lists(st.booleans(), min_size=len(shapes), max_size=len(shapes)))
-    runs = [
-        [[row[a] for row in table] for a in range(anchors)] if turn else table
-        for table, (_, anchors), turn in zip(tables, shapes, turned, strict=True)
-    ]
-    flat = [run for table in runs for run in table]
-    distance, fraction = reduce_pairs(
-        np.array([d for run in flat for d in run], np.int32),
-        Ragged.from_lengths(offsets([len(run) for run in flat])[:-1], [len(table) for table in runs]),
-        sizes=np.array([nodes for nodes, _ in shapes], np.int64),
-        anchors=offsets([anchors for _, anchors in shapes]),
-        turned=np.array(turned, np.bool_),
-        nearest=nearest,
-    )
-    wanted = [
-        reduced([row[a] for row in table], nearest)
-        for table, (_, anchors) in zip(tables, shapes, strict=True)
-        for a in range(anchors)
-    ]
+    runs = [data.draw(st.lists(hops, min_size=size, max_size=size)) for size, count in shapes for _ in range(count)]
+    flat = np.array([d for run in runs for d in run], np.int32)
+    later = np.array(data.draw(st.lists(st.booleans(), min_size=len(flat), max_size=len(flat))), np.bool_)
+    sizes, counts = (np.array([shape[i] for shape in shapes], np.int64) for i in range(2))
+    tally = Tally.zeros(len(runs))
+    tally.add_runs(flat, later, sizes, counts, first=0)
+    # What was left out of the runs comes pair by pair, in any order.
+    slots = np.repeat(np.arange(len(runs)), [len(run) for run in runs])
+    tally.add_pairs(flat[later][::-1], slots[later][::-1])
+    distance, fraction = tally.measures(np.repeat(sizes, counts), nearest=nearest)
+    wanted = [reduced(run, nearest) for run in runs]
     assert distance.tolist() == [d for d, _ in wanted]
     assert fraction.tolist() == [f for _, f in wanted]

@@ -42,6 +42,7 @@ from subgnn.config import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError
+from subgnn.prepare import seen_hash
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 from subgnn.topology import Standard
@@ -167,7 +168,7 @@ def set_up(
         seed=seed,
         task=subgraphs.task,
         classes=subgraphs.classes,
-        graph_hash=graph.content_hash,
+        graph_hash=seen_hash(graph, recipe.prepare),
         table_nodes=np.empty(0, np.int32),
         shared=[],
         weights=method.begin(graph, subgraphs, recipe, seed=seed, device=device, vectors=vectors),

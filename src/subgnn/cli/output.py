@@ -15,11 +15,29 @@ from rich.console import Console
 from rich.table import Table
 
 from subgnn.errors import DataWarning
+from subgnn.memory import within
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, and nothing else there.")]
 CacheFlag = Annotated[
     bool,
     typer.Option(" /--no-cache", show_default=False, help="Neither look into the cache nor write there."),
+]
+
+
+def _keep_within(context: typer.Context, memory: str | None) -> str | None:
+    """Put the limit in force until the verb is done."""
+    context.with_resource(within(memory))
+    return memory
+
+
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        callback=_keep_within,
+        help="How much memory to stay within, as 16GB; by default two thirds of the machine's. Changes no result.",
+    ),
 ]
 IdBase = Annotated[
     int | None,

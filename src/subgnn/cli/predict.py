@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from subgnn.cli.output import JsonFlag, print_json, print_line
+from subgnn.cli.output import JsonFlag, MemoryLimit, print_json, print_line
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")]
 Subgraphs = Annotated[
@@ -30,6 +30,7 @@ def predict_subgraphs(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The TSV to write.")],
     data: Data = None,
     force: Force = False,
+    memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
     """Predict labels of subgraphs of the graph a run was trained on.
@@ -51,6 +52,7 @@ def embed_subgraphs(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The .npy or .parquet to write.")],
     data: Data = None,
     force: Force = False,
+    memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
     """Write the vector of each subgraph: .npy, or .parquet with the subgraphs beside it.

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, print_json, print_line, print_table
+from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, MemoryLimit, print_json, print_line, print_table
 from subgnn.cli.progress import progress_bar
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
@@ -28,6 +28,7 @@ def prepare_dataset(
     ] = None,
     cache: CacheFlag = True,
     id_base: IdBase = None,
+    memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
     """Compute components, anchors and similarities, and keep them in the cache, where train finds them.

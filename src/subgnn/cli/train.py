@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, print_json, print_line, print_table
+from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, MemoryLimit, print_json, print_line, print_table
 from subgnn.cli.progress import progress_bar
 from subgnn.data.formats import read_dataset
 from subgnn.recipes import find_recipe
@@ -48,6 +48,7 @@ def train_run(
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write event files into RUN/tensorboard.")] = False,
     cache: CacheFlag = True,
     id_base: IdBase = None,
+    memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
     """Train a recipe on a dataset, select on validation, score once on test.

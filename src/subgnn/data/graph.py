@@ -45,6 +45,8 @@ class Graph:
         offsets: (N + 1,) int64. neighbors: (entries,) int32, each row sorted.
         weights: (entries,) float32 or None. features: (N, F) floats or None.
 
+    ``oriented`` is the directed graph that this one is the undirected form of, where it is one.
+
     Example:
         >>> g = Graph.from_edges([0, 1], [1, 2])
         >>> g.num_nodes, g.num_edges, g.neighbors_of(1).tolist()
@@ -59,6 +61,7 @@ class Graph:
     directed: bool = False
     dropped: Dropped = Dropped()
     known_hash: str = ""
+    oriented: Graph | None = None
 
     def __post_init__(self) -> None:
         for name in ("offsets", "neighbors", "weights", "features"):
@@ -167,13 +170,14 @@ class Graph:
         return replace(self, offsets=offsets, neighbors=neighbors, weights=weights, known_hash="")
 
     def undirected(self) -> Graph:
-        """The same graph without orientations, as components and borders need it."""
+        """The same graph without orientations, as components and borders need it; it remembers them as ``oriented``."""
         if not self.directed:
             return self
         tails, heads, weights = self.edges()
         offsets, neighbors, places, _ = undirected_csr(tails, heads, self.num_nodes)
         weights = None if weights is None else weights[places]
-        return replace(self, offsets=offsets, neighbors=neighbors, weights=weights, directed=False, known_hash="")
+        plain = replace(self, offsets=offsets, neighbors=neighbors, weights=weights, directed=False, known_hash="")
+        return replace(plain, oriented=self)
 
     @property
     def content_hash(self) -> str:

@@ -4,7 +4,7 @@ Bit ``s`` of ``seen[v]`` says that source ``s`` has reached node ``v``; bit ``s`
 last level. One pass over the edges then advances 64 searches. A level is pushed along out-edges of the few active
 nodes, or pulled along in-edges of the nodes that some source has still to reach, whichever touches fewer edges.
 
-Memory is 28 bytes a node and thread, and one int32 for each wanted pair: never N x N.
+Memory is 32 bytes a node and thread, and one int32 for each wanted pair: never N x N.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from subgnn.kernels.compile import compiled, compiled_parallel
 from subgnn.ragged import Ragged
 
 WORD = 64
+BYTES_A_NODE = 32
 UNREACHED = -1
 _NO_LIMIT = np.iinfo(np.int32).max
 _PUSH_ADVANTAGE = 4  # a pulled edge is cheaper than a pushed one: sequential writes, and rows are left early

@@ -12,6 +12,7 @@ from numba import prange
 from subgnn.kernels.arrays import Array, csr, frozen, num_chunks, sets
 from subgnn.kernels.compile import compiled, compiled_parallel
 from subgnn.kernels.draws import item_keys, open_stream, uniform_below
+from subgnn.kernels.row_borders import sample_row_borders
 from subgnn.ragged import Ragged
 
 
@@ -168,6 +169,10 @@ def sample_borders(
     values, rows = sets(components)
     count = len(components)
     sizes, out = np.zeros(count, np.int64), np.empty((count, draws), np.int32)
-    _sample_borders(*csr(offsets, neighbors), values, rows, hops, _bounds(count), item_keys(key, count), sizes, out)
+    graph, keys = csr(offsets, neighbors), item_keys(key, count)
+    if hops == 1:
+        sample_row_borders(*graph, values, rows, keys, sizes, out)
+    else:
+        _sample_borders(*graph, values, rows, hops, _bounds(count), keys, sizes, out)
     drawn = sizes > 0
     return Ragged.from_lengths(out[drawn].reshape(-1), np.where(drawn, draws, 0)), sizes

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numba import prange
 
 from subgnn.kernels.arrays import Array, frozen
 from subgnn.kernels.compile import compiled, compiled_parallel
-from subgnn.ragged import Ragged
+
+_MOST = np.iinfo(np.int32).max
 
 
 @compiled
@@ -37,27 +40,90 @@ def _reduce_table(table: Array, slots: Array, rows: Array, nearest: bool, distan
 
 
 @compiled_parallel
-def _reduce_pairs(
-    hops: Array,
-    starts: Array,
-    rows: Array,
-    sizes: Array,
-    anchors: Array,
-    turned: Array,
-    nearest: bool,
-    distance: Array,
-    fraction: Array,
+def _add_runs(
+    hops: Array, skip: Array, starts: Array, sizes: Array, first: int, total: Array, reached: Array, lowest: Array
 ) -> None:
-    for c in prange(len(sizes)):
-        for a in range(anchors[c + 1] - anchors[c]):
-            total, reached, lowest = 0.0, 0, np.iinfo(np.int32).max
-            for i in range(sizes[c]):
-                d = hops[starts[rows[c] + a] + i] if turned[c] else hops[starts[rows[c] + i] + a]
-                if d >= 0:
-                    total += d
-                    reached += 1
-                    lowest = min(lowest, d)
-            _finish(total, reached, sizes[c], lowest, nearest, distance, fraction, anchors[c] + a)
+    for run in prange(len(sizes)):
+        at = first + run
+        for i in range(starts[run], starts[run] + sizes[run]):
+            if hops[i] >= 0 and not skip[i]:
+                total[at] += hops[i]
+                reached[at] += 1
+                lowest[at] = min(lowest[at], hops[i])
+
+
+@compiled
+def _add_pairs(hops: Array, slots: Array, total: Array, reached: Array, lowest: Array) -> None:
+    for i in range(len(hops)):
+        if hops[i] >= 0:
+            total[slots[i]] += hops[i]
+            reached[slots[i]] += 1
+            lowest[slots[i]] = min(lowest[slots[i]], hops[i])
+
+
+@compiled_parallel
+def _measures(
+    total: Array, reached: Array, lowest: Array, sizes: Array, nearest: bool, distance: Array, fraction: Array
+) -> None:
+    for i in prange(len(total)):
+        _finish(total[i], reached[i], sizes[i], lowest[i], nearest, distance, fraction, i)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tally:
+    """Hops of components to anchors, added up: whole numbers, so the order in which they come does not matter.
+
+    Shapes:
+        total: (anchors in all,) int64. reached, lowest: (anchors in all,) int32.
+    """
+
+    total: Array
+    reached: Array
+    lowest: Array
+
+    @classmethod
+    def zeros(cls, count: int) -> Tally:
+        """Nothing added yet."""
+        return cls(np.zeros(count, np.int64), np.zeros(count, np.int32), np.full(count, _MOST, np.int32))
+
+    def add_runs(self, hops: Array, skip: Array, sizes: Array, counts: Array, *, first: int) -> None:
+        """Add runs of hops, -1 where there is no path.
+
+        Args:
+            hops: for each component and each of its anchors a run, over the nodes of the component.
+            skip: hops that are not to be added.
+            sizes, counts: nodes and anchors of each component.
+            first: the place of the first anchor.
+        """
+        lengths = np.repeat(sizes, counts)
+        starts = np.cumsum(lengths) - lengths
+        _add_runs(
+            frozen(hops, np.int32),
+            frozen(skip, np.bool_),
+            frozen(starts, np.int64),
+            frozen(lengths, np.int64),
+            first,
+            self.total,
+            self.reached,
+            self.lowest,
+        )
+
+    def add_pairs(self, hops: Array, slots: Array) -> None:
+        """Add hops one by one, each to an anchor's place."""
+        _add_pairs(frozen(hops, np.int32), frozen(slots, np.int64), self.total, self.reached, self.lowest)
+
+    def measures(self, sizes: Array, *, nearest: bool) -> tuple[Array, Array]:
+        """Distance and the fraction of nodes that reach, as :func:`reduce_table` gives them.
+
+        Args:
+            sizes: nodes of each anchor's component.
+
+        Shapes:
+            returns: both (anchors in all,) float32.
+        """
+        distance, fraction = (np.zeros(len(self.total), np.float32) for _ in range(2))
+        _measures(self.total, self.reached, self.lowest, frozen(sizes, np.int64), nearest, distance, fraction)
+        return distance, fraction
 
 
 def reduce_table(table: Array, slots: Array, rows: Array, *, nearest: bool) -> tuple[Array, Array]:
@@ -75,35 +141,4 @@ def reduce_table(table: Array, slots: Array, rows: Array, *, nearest: bool) -> t
     distance = np.zeros((len(rows) - 1, table.shape[1]), np.float32)
     fraction = np.zeros_like(distance)
     _reduce_table(frozen(table, np.int32), frozen(slots, np.int64), frozen(rows, np.int64), nearest, distance, fraction)
-    return distance, fraction
-
-
-def reduce_pairs(
-    hops: Array, starts: Ragged, *, sizes: Array, anchors: Array, turned: Array, nearest: bool
-) -> tuple[Array, Array]:
-    """Distances of components to anchors of their own.
-
-    Args:
-        hops: a run of distances for each node of each component, one to each of the component's anchors; where the
-            component is turned, for each of its anchors, one to each of its nodes.
-        starts: where in ``hops`` each run begins, a row for each component.
-        sizes: nodes of each component. anchors: where each component's anchors begin, and their number.
-        turned: whether the component's runs are those of its anchors.
-
-    Shapes:
-        returns: distance and fraction, (anchors in all,) float32.
-    """
-    distance = np.zeros(int(anchors[-1]), np.float32)
-    fraction = np.zeros_like(distance)
-    _reduce_pairs(
-        frozen(hops, np.int32),
-        frozen(starts.values, np.int64),
-        frozen(starts.offsets, np.int64),
-        frozen(sizes, np.int64),
-        frozen(anchors, np.int64),
-        frozen(turned, np.bool_),
-        nearest,
-        distance,
-        fraction,
-    )
     return distance, fraction

@@ -45,6 +45,9 @@ class Batch:
         known: (C,) int64 rows of the components' learned offsets, 0 for those that have none, or None.
         draw: which draw of anchors the channels were measured against.
         spare: 1 where components beyond the subgraphs' own were added to fill fixed shapes; they belong to subgraph n.
+        rows: (U,) int64, or None: the batch numbers its nodes itself, and these are their places in the table.
+        vectors: (U, d), or None: embeddings of the nodes that the batch numbers, where the network has no table.
+        features: (U, F), or None: features of the nodes that the batch numbers.
     """
 
     nodes: Tensor
@@ -58,6 +61,9 @@ class Batch:
     known: Tensor | None = None
     draw: int = 0
     spare: int = 0
+    rows: Tensor | None = None
+    vectors: Tensor | None = None
+    features: Tensor | None = None
 
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on a device."""

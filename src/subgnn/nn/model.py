@@ -41,7 +41,7 @@ class SubGNN(nn.Module):
 
     Args:
         table: embeddings of the touched nodes; None where features stand in their place.
-        table_nodes: which nodes those are, sorted.
+        table_nodes: which nodes those are, sorted; those of shared anchors where batches number their nodes themselves.
         channels: the subchannels.
         shared: for each layer and channel, its shared anchors, or None where anchors are a subgraph's own.
         settings: the network's options.
@@ -52,6 +52,8 @@ class SubGNN(nn.Module):
         redrawn: the shared anchors of further draws; a batch says which draw it was measured against.
         num_known: how many components have a learned offset.
         num_component_stats, num_subgraph_stats: widths of the topology channel's inputs; 0 without it.
+        carried: whether batches bring the embeddings of their nodes along, so that there is no table.
+        num_features: F, where batches bring the features along.
 
     Shapes:
         table: (T, d). features: (T, F).
@@ -75,6 +77,8 @@ class SubGNN(nn.Module):
         num_known: int = 0,
         num_component_stats: int = 0,
         num_subgraph_stats: int = 0,
+        carried: bool = False,
+        num_features: int = 0,
     ) -> None:
         super().__init__()
         dim = dim if table is None else table.shape[1]
@@ -83,7 +87,9 @@ class SubGNN(nn.Module):
         self.table = None if table is None else nn.Parameter(table.clone(), requires_grad=trainable)
         # The graph has the features; a checkpoint need not.
         self.register_buffer("features", features, persistent=False)
-        self.feature_map = None if features is None else nn.Linear(features.shape[1], dim, bias=table is None)
+        num_features = num_features if features is None else features.shape[1]
+        embedded = carried or table is not None
+        self.feature_map = nn.Linear(num_features, dim, bias=not embedded) if num_features else None
         # Row 0 stays 0: it is that of all components without an offset.
         self.component_offsets = nn.Parameter(torch.zeros(num_known + 1, dim)) if num_known else None
         self.anchors = nn.ModuleList(AnchorPlaces(draw, table_nodes) for draw in (shared, *redrawn))
@@ -133,17 +139,25 @@ class SubGNN(nn.Module):
             begin += width
         return found
 
-    def node_vectors(self) -> Tensor:
-        """x: the vectors of the table's nodes, from embeddings, features or both.
+    def node_vectors(self, batch: Batch | None = None) -> Tensor:
+        """x: the vectors of the table's nodes, or of those a batch numbers, from embeddings, features or both.
 
         Shapes:
-            returns: (T, d).
+            returns: (T, d), or (U, d).
         """
+        table: Tensor | None = self.table
+        features = self.features
+        if batch is not None and (batch.rows is not None or batch.vectors is not None or batch.features is not None):
+            features = batch.features
+            if batch.rows is not None and self.table is not None:
+                # A gradient of the rows that were looked up, and nothing for all others.
+                table = functional.embedding(batch.rows, self.table, sparse=self.table.requires_grad)
+            else:
+                table = batch.vectors
         if self.feature_map is None:
-            return cast(Tensor, self.table)
-        features = cast(Tensor, self.features)
-        mapped: Tensor = self.feature_map(features).to(features.dtype)
-        return mapped if self.table is None else self.table + mapped
+            return cast(Tensor, table)
+        mapped: Tensor = self.feature_map(features).to(cast(Tensor, features).dtype)
+        return mapped if table is None else table + mapped
 
     def component_vectors(self, batch: Batch, nodes: Tensor) -> Tensor:
         """z^(0): the sum, mean or maximum of a component's node vectors, plus its offset where it has one.
@@ -185,7 +199,7 @@ class SubGNN(nn.Module):
         Shapes:
             returns: (C, width).
         """
-        nodes = self.node_vectors()
+        nodes = self.node_vectors(batch)
         initial = self.component_vectors(batch, nodes)  # (C, d)
         states = [initial for _ in self.channels]
         by_layer = []

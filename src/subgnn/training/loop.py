@@ -27,6 +27,7 @@ from subgnn.data.subgraphs import Task
 from subgnn.errors import UserError
 from subgnn.nn.inputs import Inputs
 from subgnn.rng import stream, stream_key
+from subgnn.training.by_rows import AdamByRows
 from subgnn.training.global_batch import share_of
 from subgnn.training.metrics import loss, metrics
 from subgnn.training.steps import GraphedSteps, Steps
@@ -182,7 +183,7 @@ def adam(
     """
     learned = [p for p in model.parameters() if p.requires_grad]
     if graphed_on is None:
-        return torch.optim.Adam(learned, lr=settings.lr, weight_decay=settings.weight_decay, fused=True)
+        return AdamByRows(learned, lr=settings.lr, weight_decay=settings.weight_decay, fused=True)
     rate = torch.tensor(settings.lr, device=graphed_on)
     return torch.optim.Adam(learned, lr=rate, weight_decay=settings.weight_decay, capturable=True, fused=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -23,9 +24,12 @@ from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError
 from subgnn.nn import Inputs, SubGNN
+from subgnn.nn.streamed import StreamedInputs
 from subgnn.pacing import OnProgress
+from subgnn.prepare import seen_hash
 from subgnn.prepare_cached import prepare_draws_cached
 from subgnn.rng import stream_key
+from subgnn.streaming import NodeLookup, anchor_nodes, build_streamed_model, build_streams, is_large
 from subgnn.training.candidates import Candidate
 from subgnn.training.checkpoint import Checkpoint
 from subgnn.training.labels import warn_of_unseen
@@ -69,7 +73,7 @@ def set_up(
         task=subgraphs.task,
         train=subgraphs.indices("train"),
         val=subgraphs.indices("val"),
-        redrawn=list(redrawn),
+        redrawn=[inputs.to(device) for inputs in redrawn],
         ensemble=recipe.prepare.ensemble,
         num_classes=subgraphs.num_classes,
     )
@@ -86,7 +90,7 @@ def set_up_subgnn(
     vectors: NDArray[np.float32] | None = None,
     cache: bool = True,
     on_prepare: OnProgress | None = None,
-) -> tuple[SubGNN, Checkpoint, list[Inputs]]:
+) -> tuple[SubGNN, Checkpoint, Sequence[Inputs | StreamedInputs]]:
     """Prepare the subgraphs and make the network; the checkpoint has everything but weights."""
     kept = prepare_draws_cached(recipe, graph, subgraphs.nodes, seed=seed, cache=cache, on_progress=on_prepare)
     draws = [found.prepared for found in kept]
@@ -96,7 +100,7 @@ def set_up_subgnn(
         seed=seed,
         task=subgraphs.task,
         classes=subgraphs.classes,
-        graph_hash=graph.content_hash,
+        graph_hash=seen_hash(graph, recipe.prepare),
         table_nodes=table,
         shared=draws[0].shared,
         weights={},
@@ -104,8 +108,23 @@ def set_up_subgnn(
         redrawn=[prepared.shared for prepared in draws[1:]],
         component_keys=component_keys(subgraphs, recipe, draws[0]),
     )
+    large = is_large(len(table), recipe.embeddings)
+    learned = large and recipe.embeddings.trainable and recipe.embeddings.features != "instead"
+    if large and not learned:
+        # What is frozen can be had again for any node: a checkpoint need not have it.
+        checkpoint = replace(checkpoint, table_nodes=anchor_nodes(checkpoint))
     with torch.random.fork_rng():
         torch.manual_seed(stream_key(seed, "initialisation"))
-        model = build_model(checkpoint, graph, table, vectors=vectors)
-    inputs = build_inputs(checkpoint, graph, subgraphs.nodes, draws=draws, table=table, device=device)
+        if large:
+            model = build_streamed_model(checkpoint, graph, table=table if learned else None, vectors=vectors)
+        else:
+            model = build_model(checkpoint, graph, table, vectors=vectors)
+    inputs: Sequence[Inputs | StreamedInputs]
+    if learned:
+        inputs = build_streams(checkpoint, graph, subgraphs.nodes, draws=draws, table=table)
+    elif large:
+        lookup = NodeLookup(recipe.embeddings, num_nodes=graph.num_nodes, seed=seed, vectors=vectors, ahead=table)
+        inputs = build_streams(checkpoint, graph, subgraphs.nodes, draws=draws, lookup=lookup)
+    else:
+        inputs = build_inputs(checkpoint, graph, subgraphs.nodes, draws=draws, table=table, device=device)
     return model, checkpoint, inputs

@@ -21,6 +21,7 @@ from subgnn.data.subgraphs import Task
 from subgnn.errors import DataWarning
 from subgnn.nn import Inputs
 from subgnn.nn.inputs import Choice, Room
+from subgnn.training.by_rows import clip_sparse, has_sparse_gradient
 from subgnn.training.global_batch import followers, part_of_loss, share_of
 from subgnn.training.metrics import loss
 
@@ -64,7 +65,9 @@ class Steps:
         value = loss(self.model(batch), targets, self.task, self.weights) * part
         # Gradients are averaged over ranks; the gradient of the batch is their sum.
         self.fabric.backward(value * self.fabric.world_size)
-        if self.settings.clip:
+        if self.settings.clip and has_sparse_gradient(self.model):
+            clip_sparse(self.model, self.settings.clip)
+        elif self.settings.clip:
             self.fabric.clip_gradients(
                 self.model, self.optimizer, max_norm=self.settings.clip, error_if_nonfinite=False
             )

@@ -1,0 +1,72 @@
+"""Adam for large tables: a step moves the rows a batch has looked up, and no others.
+
+For a parameter with a sparse gradient g, and the rows R it has: m_R <- b1 m_R + (1 - b1) g, v_R <- b2 v_R + (1 - b2)
+g^2, x_R <- x_R - lr m_R / (1 - b1^t) / (sqrt(v_R / (1 - b2^t)) + eps), t the number of steps so far. Plain Adam goes on
+moving a row that is not looked up by what is left of m; here it rests, so a step costs what its batch holds. Weight
+decay, too, is of the rows that move.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+
+class AdamByRows(torch.optim.Adam):
+    """Adam; by rows for parameters with sparse gradients, as usual for all others."""
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        """Move what has a gradient."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None and parameter.grad.is_sparse:
+                    self._move(parameter, group)
+                    parameter.grad = None
+        return super().step(closure)
+
+    def _move(self, parameter: Tensor, group: dict[str, Any]) -> None:
+        state = self.state[parameter]
+        if not state:
+            # Pages of zeros that are not written to take no memory.
+            zeros = (np.zeros(tuple(parameter.shape), np.float32) for _ in range(2))
+            moments = [torch.from_numpy(z) if parameter.device.type == "cpu" else None for z in zeros]
+            moments = [torch.zeros_like(parameter) if m is None else m for m in moments]
+            state["step"], state["exp_avg"], state["exp_avg_sq"] = torch.zeros(()), moments[0], moments[1]
+        state["step"] += 1
+        steps, (beta1, beta2) = float(state["step"]), group["betas"]
+        sparse = parameter.grad.coalesce()  # type: ignore[union-attr]
+        rows, gradient = sparse.indices()[0], sparse.values()
+        if group["weight_decay"]:
+            gradient = gradient + group["weight_decay"] * parameter.index_select(0, rows)
+        mean = state["exp_avg"].index_select(0, rows).lerp_(gradient, 1 - beta1)
+        square = state["exp_avg_sq"].index_select(0, rows).mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        state["exp_avg"].index_copy_(0, rows, mean)
+        state["exp_avg_sq"].index_copy_(0, rows, square)
+        scale = square.div(1 - beta2**steps).sqrt_().add_(group["eps"])
+        parameter.index_add_(0, rows, mean.div_(scale), alpha=-float(group["lr"]) / (1 - beta1**steps))
+
+
+def has_sparse_gradient(model: nn.Module) -> bool:
+    """Whether a parameter has one, after a backward pass."""
+    return any(p.grad is not None and p.grad.is_sparse for p in model.parameters())
+
+
+@torch.no_grad()
+def clip_sparse(model: nn.Module, max_norm: float) -> None:
+    """Scale all gradients, sparse ones among them, so that their norm is at most ``max_norm``."""
+    values = []
+    for parameter in model.parameters():
+        if parameter.grad is not None:
+            if parameter.grad.is_sparse:
+                parameter.grad = parameter.grad.coalesce()
+                values.append(parameter.grad.values())
+            else:
+                values.append(parameter.grad)
+    total = torch.stack([value.norm() for value in values]).norm()
+    scale = (max_norm / (total + 1e-6)).clamp(max=1.0)
+    for value in values:
+        value.mul_(scale)
