@@ -81,7 +81,13 @@ def test_an_interruption_ends_the_workers(tmp_path):
         ((_, first),) = engine.map(work, [("pid", 0)])
         ((_, second),) = engine.map(work, [("pid", 0)])
         assert first == second != os.getpid()
-    assert not alive(first)
+        # One that is killed while it has nothing to do is replaced.
+        os.kill(first, signal.SIGKILL)
+        while alive(first):
+            time.sleep(0.02)
+        ((_, third),) = engine.map(work, [("pid", 0)])
+        assert third not in (first, os.getpid())
+    assert not alive(third)
 
 
 def test_workers_end_with_a_parent_that_is_killed(tmp_path):

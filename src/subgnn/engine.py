@@ -87,6 +87,7 @@ class LocalEngine:
         waiting, workers = list(reversed(jobs)), self._workers
         try:
             while waiting or any(worker.busy for worker in workers):
+                workers[:] = [worker for worker in workers if worker.busy or worker.process.is_alive()]
                 idle = [worker for worker in workers if not worker.busy]
                 while waiting and (idle or len(workers) < self.processes):
                     if not idle:
@@ -133,7 +134,7 @@ class _Worker:
     def give(self, function: Callable[[Any], Any], job: Any) -> None:
         """Hand it a job."""
         self.job, self.busy = job, True
-        with suppress(OSError):  # it may have died idle; that is noticed when its result is waited for
+        with suppress(OSError):  # it may have died just now; that is noticed when its result is waited for
             self.pipe.send((function, job))
 
     def take(self) -> tuple[Any, Any]:

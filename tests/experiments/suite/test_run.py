@@ -96,12 +96,12 @@ def test_files(ran):
 
 def test_finished_runs_are_skipped(ran, monkeypatch):
     data, out, found = ran
-
-    def refuse(*_: object, **__: object):
-        raise AssertionError("run again")
-
-    monkeypatch.setattr(jobs, "train", refuse)
+    called = []
+    monkeypatch.setattr(runs, "run_job", called.append)
     assert run(tiny(), data, out) == found
+    assert called == []
+    run(tiny(), data, out, seeds=3)
+    assert sorted(job["seed"] for job in called) == [2, 2, 2]
 
 
 def test_half_of_the_runs_deleted_and_run_again(ran, tmp_path):

@@ -83,6 +83,12 @@ def peak_memory() -> dict[str, Any]:
     return {"peak_memory_mb": peak, "peak_gpu_memory_mb": gpu}
 
 
+def release_memory() -> None:
+    """Give back what this process keeps of a GPU for later, as others may share it."""
+    if _on_gpu():
+        torch.cuda.empty_cache()
+
+
 def _on_gpu() -> bool:
     """Whether this process has used a GPU; to ask it otherwise would start one."""
     return torch.cuda.is_available() and bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]

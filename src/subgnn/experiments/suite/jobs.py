@@ -32,7 +32,7 @@ from subgnn.data.formats.text import appearing
 from subgnn.embeddings import source_vectors
 from subgnn.embeddings.of_run import FILE as EMBEDDINGS
 from subgnn.experiments.constant import constant_pieces
-from subgnn.experiments.suite.circumstances import circumstances, peak_memory, reset_peak_memory
+from subgnn.experiments.suite.circumstances import circumstances, peak_memory, release_memory, reset_peak_memory
 from subgnn.experiments.suite.plan import with_split
 from subgnn.predict import Predictor
 from subgnn.prepare_cached import prepare_draws_cached
@@ -110,6 +110,7 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
         }
     write_json(outcome, folder / OUTCOME)
     drop_weights(folder)
+    release_memory()
     return outcome
 
 
