@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.anchors import SharedAnchors, draw_seed
+from subgnn.baselines.scores import BaselineScores
 from subgnn.config import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
@@ -32,6 +33,9 @@ def check_recipe(recipe: Recipe, graph: Graph) -> None:
         require_features(graph)
     if recipe.prepare.draws < 1:
         raise UserError("prepare.draws is 0", where="recipe", hint="accepted: a whole number from 1")
+    if recipe.method == "subgnn" and (recipe.model.baseline, recipe.baseline.classifier) == ("topology", "head"):
+        hint = "to be corrected, a baseline must be fitted in one go; accepted: auto, boosting, forest"
+        raise UserError("baseline.classifier is 'head', and model.baseline 'topology'", where="recipe", hint=hint)
 
 
 def build_standards(
@@ -160,10 +164,19 @@ def build_inputs(
     draws: Sequence[Prepared],
     table: NDArray[np.int32],
     device: torch.device | str = "cpu",
+    scores: NDArray[np.float32] | None = None,
 ) -> list[Inputs]:
-    """Prepared subgraphs as tensors, for each draw; with statistics where the topology channel is on."""
+    """Prepared subgraphs as tensors, for each draw; with statistics where the topology channel is on.
+
+    Args:
+        scores: of the baseline that the network corrects; by default its checkpoint is asked.
+    """
     standards, prepared = checkpoint.standards, draws[0]
     stats = {}
+    if checkpoint.baseline is not None:
+        stats["baseline_scores"] = (
+            BaselineScores(checkpoint.baseline, graph).of(subgraphs) if scores is None else scores
+        )
     if "component" in standards:
         stats["component_stats"] = standards["component"](node_set_statistics(graph, prepared.components.nodes))
         stats["subgraph_stats"] = standards["subgraph"](node_set_statistics(graph, subgraphs))

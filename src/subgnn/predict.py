@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from subgnn.assemble import build_inputs, build_model, measure_draws, touched_nodes
 from subgnn.baselines import Answers, uses_embeddings
+from subgnn.baselines.scores import BaselineScores
 from subgnn.data.graph import Graph
 from subgnn.embeddings.of_run import kept_vectors
 from subgnn.errors import DataError
@@ -21,6 +22,9 @@ from subgnn.training.metrics import probabilities
 
 class Predictor:
     """A checkpoint and the graph it was trained on.
+
+    An answer is a function of a subgraph's nodes and the run alone, whether or not the subgraph was in training. Where
+    the network corrects a baseline, it is the one fitted to the whole training split, for training subgraphs too.
 
     Args:
         checkpoint: of a run, or the file that holds it.
@@ -39,6 +43,8 @@ class Predictor:
         self.vectors = kept_vectors(run, self.checkpoint.recipe, graph, self.checkpoint.vectors_hash) if uses else None
         baseline = self.checkpoint.recipe.method != "subgnn"
         self._answers = Answers(self.checkpoint, graph, self.device, self.vectors) if baseline else None
+        corrected = self.checkpoint.baseline
+        self._corrected = None if corrected is None else BaselineScores(corrected, graph)
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """Logits; values for regression. Where the recipe asks for an ensemble, the mean over all draws of anchors.
@@ -81,6 +87,14 @@ class Predictor:
         prepared = measure_draws(self.checkpoint, self.graph, subgraphs, draws=draws)
         table = np.union1d(self.checkpoint.table_nodes, touched_nodes(prepared))
         model = self._model(table)
-        inputs = build_inputs(self.checkpoint, self.graph, subgraphs, draws=prepared, table=table, device=self.device)
+        inputs = build_inputs(
+            self.checkpoint,
+            self.graph,
+            subgraphs,
+            draws=prepared,
+            table=table,
+            device=self.device,
+            scores=None if self._corrected is None else self._corrected.of(subgraphs),
+        )
         answers = torch.stack([getattr(model, method)(draw.whole) for draw in inputs])
         return answers.mean(dim=0).float().cpu().numpy()

@@ -103,12 +103,15 @@ def fit(
     fabric: Fabric,
     resume: State | None = None,
     after_epoch: Callable[[dict[str, Any], Progress, Callable[[], State]], None] | None = None,
+    first_as_it_is: bool = False,
 ) -> Progress:
     """Train, and return the best epoch's weights and metrics.
 
     Args:
         resume: what ``state()`` gave ``after_epoch`` in an earlier run.
         after_epoch: called with the epoch's record, the progress, and a function that gives all state.
+        first_as_it_is: epoch 0 takes no step. It judges the network as it is, so that this too can be selected: for one
+            that corrects a baseline it is the baseline itself, whose fit is what this epoch did.
     """
     graphed = (
         settings.cuda_graph
@@ -144,7 +147,10 @@ def fit(
         for epoch in range(progress.epoch, settings.epochs):
             begin = time.perf_counter()
             set_rate(optimizer, _rate(settings, epoch))
-            train_loss = _train_epoch(wrapped, step, examples, settings, seed=seed, epoch=epoch, fabric=fabric)
+            if first_as_it_is and epoch == 0:
+                train_loss, _ = evaluate(wrapped, examples, examples.train, settings.batch_size, weights, fabric=fabric)
+            else:
+                train_loss = _train_epoch(wrapped, step, examples, settings, seed=seed, epoch=epoch, fabric=fabric)
             if not math.isfinite(train_loss):
                 hint = "lower training.lr, or clip gradients with training.clip"
                 raise UserError(f"the loss became {train_loss} in epoch {epoch}", where="train", hint=hint)

@@ -28,6 +28,7 @@ from subgnn.prepare_cached import prepare_draws_cached
 from subgnn.rng import stream_key
 from subgnn.training.candidates import Candidate
 from subgnn.training.checkpoint import Checkpoint
+from subgnn.training.cross_fit import fit_baseline
 from subgnn.training.labels import warn_of_unseen
 from subgnn.training.loop import Examples, Source
 
@@ -88,6 +89,9 @@ def set_up_subgnn(
     on_prepare: OnProgress | None = None,
 ) -> tuple[SubGNN, Checkpoint, list[Inputs]]:
     """Prepare the subgraphs and make the network; the checkpoint has everything but weights."""
+    baseline, scores = None, None
+    if recipe.model.baseline != "none":
+        baseline, scores = fit_baseline(graph, subgraphs, recipe, seed=seed)
     kept = prepare_draws_cached(recipe, graph, subgraphs.nodes, seed=seed, cache=cache, on_progress=on_prepare)
     draws = [found.prepared for found in kept]
     table = touched_nodes(draws)
@@ -103,9 +107,10 @@ def set_up_subgnn(
         standards=build_standards(graph, subgraphs, recipe, draws[0], table),
         redrawn=[prepared.shared for prepared in draws[1:]],
         component_keys=component_keys(subgraphs, recipe, draws[0]),
+        baseline=baseline,
     )
     with torch.random.fork_rng():
         torch.manual_seed(stream_key(seed, "initialisation"))
         model = build_model(checkpoint, graph, table, vectors=vectors)
-    inputs = build_inputs(checkpoint, graph, subgraphs.nodes, draws=draws, table=table, device=device)
+    inputs = build_inputs(checkpoint, graph, subgraphs.nodes, draws=draws, table=table, device=device, scores=scores)
     return model, checkpoint, inputs
