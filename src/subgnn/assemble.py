@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.anchors import SharedAnchors, draw_seed
+from subgnn.baselines.scores import BaselineScores
 from subgnn.config import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
@@ -35,6 +36,9 @@ def check_recipe(recipe: Recipe, graph: Graph) -> None:
         raise UserError("prepare.directed with prepare.own_hops=bounded", where="recipe", hint=hint)
     if recipe.prepare.draws < 1:
         raise UserError("prepare.draws is 0", where="recipe", hint="accepted: a whole number from 1")
+    if recipe.method == "subgnn" and (recipe.model.baseline, recipe.baseline.classifier) == ("topology", "head"):
+        hint = "to be corrected, a baseline must be fitted in one go; accepted: auto, boosting, forest"
+        raise UserError("baseline.classifier is 'head', and model.baseline 'topology'", where="recipe", hint=hint)
 
 
 def build_standards(
@@ -163,25 +167,43 @@ def build_inputs(
     draws: Sequence[Prepared],
     table: NDArray[np.int32],
     device: torch.device | str = "cpu",
+    scores: NDArray[np.float32] | None = None,
 ) -> list[Inputs]:
-    """Prepared subgraphs as tensors, for each draw; with statistics where the topology channel is on."""
+    """Prepared subgraphs as tensors, for each draw; with statistics where the topology channel is on.
+
+    Args:
+        scores: of the baseline that the network corrects; by default its checkpoint is asked.
+    """
     prepared = draws[0]
-    stats = topology_statistics(checkpoint, graph, subgraphs, prepared)
-    first = Inputs(prepared, table, known=known_components(checkpoint, prepared.components.nodes), **stats).to(device)
+    about = beside_channels(checkpoint, graph, subgraphs, prepared, scores)
+    first = Inputs(prepared, table, known=known_components(checkpoint, prepared.components.nodes), **about).to(device)
     return [first, *(first.redrawn(other, table, draw=i) for i, other in enumerate(draws[1:], start=1))]
 
 
-def topology_statistics(
-    checkpoint: Checkpoint, graph: Graph, subgraphs: Ragged, prepared: Prepared
+def beside_channels(
+    checkpoint: Checkpoint,
+    graph: Graph,
+    subgraphs: Ragged,
+    prepared: Prepared,
+    scores: NDArray[np.float32] | None = None,
 ) -> dict[str, NDArray[np.float32]]:
-    """Standardised statistics of components and subgraphs, where the topology channel is on."""
+    """What the network is given beside its channels, where its recipe asks for it.
+
+    Standardised statistics of components and subgraphs with the topology channel, and the scores of the baseline that
+    is corrected.
+
+    Args:
+        scores: those of the baseline; by default its checkpoint is asked.
+    """
+    found = {}
     standards = checkpoint.standards
-    if "component" not in standards:
-        return {}
-    return {
-        "component_stats": standards["component"](node_set_statistics(graph, prepared.components.nodes)),
-        "subgraph_stats": standards["subgraph"](node_set_statistics(graph, subgraphs)),
-    }
+    if "component" in standards:
+        found["component_stats"] = standards["component"](node_set_statistics(graph, prepared.components.nodes))
+        found["subgraph_stats"] = standards["subgraph"](node_set_statistics(graph, subgraphs))
+    if checkpoint.baseline is not None:
+        asked = BaselineScores(checkpoint.baseline, graph).of(subgraphs) if scores is None else scores
+        found["baseline_scores"] = asked
+    return found
 
 
 def known_components(checkpoint: Checkpoint, components: Ragged) -> NDArray[np.int64] | None:

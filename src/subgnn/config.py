@@ -148,6 +148,9 @@ class ModelSettings:
     initial says whether z^(0) takes part in the result, as in the paper; without it, a network on random embeddings has
     less to learn by heart. channel_aggregation is AGG_C, layer_aggregation AGG_L. trainable_components gives every
     component of the training split a learned offset to z^(0); a component with other nodes has none.
+
+    baseline names one that is fitted before training and whose scores the network corrects: its output is added to
+    them, and starts at 0. The baseline's options are those of [baseline]. Epoch 0 is then the baseline itself.
     """
 
     layers: int = 1
@@ -167,6 +170,7 @@ class ModelSettings:
     lstm_dropout: Probability = 0.0
     head: tuple[Count, Count] = (64, 32)
     dropout: Probability = 0.2
+    baseline: Literal["none", "bag", "bag-1hop", "topology"] = "none"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from subgnn.assemble import build_inputs, build_model, measure_draws, touched_nodes
 from subgnn.baselines import Answers, uses_embeddings
+from subgnn.baselines.scores import BaselineScores
 from subgnn.data.graph import Graph
 from subgnn.embeddings.of_run import kept_vectors
 from subgnn.errors import DataError
@@ -30,6 +31,9 @@ BATCH, STREAMED_BATCH = 4096, 1024
 class Predictor:
     """A checkpoint and the graph it was trained on.
 
+    An answer is a function of a subgraph's nodes and the run alone, whether or not the subgraph was in training. Where
+    the network corrects a baseline, it is the one fitted to the whole training split, for training subgraphs too.
+
     Args:
         checkpoint: of a run, or the file that holds it.
         graph: the base graph; its content hash must be the one the run was trained on.
@@ -48,6 +52,8 @@ class Predictor:
         self.vectors = kept_vectors(run, self.checkpoint.recipe, graph, self.checkpoint.vectors_hash) if uses else None
         baseline = self.checkpoint.recipe.method != "subgnn"
         self._answers = Answers(self.checkpoint, graph, self.device, self.vectors) if baseline else None
+        corrected = self.checkpoint.baseline
+        self._corrected = None if corrected is None else BaselineScores(corrected, graph)
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """Logits; values for regression. Where the recipe asks for an ensemble, the mean over all draws of anchors.
@@ -94,7 +100,15 @@ class Predictor:
         if is_carried(self.checkpoint) or is_large(len(table), self.checkpoint.recipe.embeddings):
             return self._ask_streamed(subgraphs, method, prepared)
         model = self._model(table)
-        inputs = build_inputs(self.checkpoint, self.graph, subgraphs, draws=prepared, table=table, device=self.device)
+        inputs = build_inputs(
+            self.checkpoint,
+            self.graph,
+            subgraphs,
+            draws=prepared,
+            table=table,
+            device=self.device,
+            scores=self._baseline_scores(subgraphs),
+        )
         return _mean([_answers(getattr(model, method), draw, BATCH) for draw in inputs])
 
     def _ask_streamed(self, subgraphs: Ragged, method: str, prepared: list[Prepared]) -> NDArray[np.float32]:
@@ -112,9 +126,14 @@ class Predictor:
         )
         model = build_streamed_model(checkpoint, self.graph).to(self.device).eval()
         answers = []
-        for draw in build_streams(checkpoint, self.graph, subgraphs, draws=prepared, lookup=lookup):
+        scores = self._baseline_scores(subgraphs)
+        for draw in build_streams(checkpoint, self.graph, subgraphs, draws=prepared, lookup=lookup, scores=scores):
             answers.append(_answers(getattr(model, method), draw.to(self.device), STREAMED_BATCH))
         return _mean(answers)
+
+    def _baseline_scores(self, subgraphs: Ragged) -> NDArray[np.float32] | None:
+        """Of the baseline that the network corrects, where there is one."""
+        return None if self._corrected is None else self._corrected.of(subgraphs)
 
 
 def _answers(method: Callable[[Batch], torch.Tensor], inputs: Inputs | StreamedInputs, size: int) -> torch.Tensor:

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.anchors import NodeAnchors, PatchAnchors
-from subgnn.assemble import known_components, topology_statistics
+from subgnn.assemble import beside_channels, known_components
 from subgnn.config import EmbeddingSettings
 from subgnn.data.graph import Graph
 from subgnn.embeddings import node_vectors
@@ -156,12 +156,14 @@ def build_streams(
     draws: Sequence[Prepared],
     table: NDArray[np.int32] | None = None,
     lookup: NodeLookup | None = None,
+    scores: NDArray[np.float32] | None = None,
 ) -> list[StreamedInputs]:
     """Prepared subgraphs for each draw, read batch by batch.
 
     Args:
         table: the nodes of the network's table, where it has one.
         lookup: gives embeddings, where the network has no table.
+        scores: of the baseline that the network corrects; by default its checkpoint is asked.
     """
     standards = checkpoint.standards
 
@@ -173,7 +175,7 @@ def build_streams(
         "vectors": lookup if table is None and _embedded(checkpoint) else None,
         "features": features if "feature" in standards else None,
         "known": known_components(checkpoint, draws[0].components.nodes),
-        **topology_statistics(checkpoint, graph, subgraphs, draws[0]),
+        **beside_channels(checkpoint, graph, subgraphs, draws[0], scores),
     }
     anchors = anchor_nodes(checkpoint)
     return [StreamedInputs(prepared, anchors, draw=draw, **options) for draw, prepared in enumerate(draws)]

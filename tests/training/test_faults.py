@@ -134,8 +134,8 @@ def test_progress_of_another_version_is_said_and_kept(cut, monkeypatch):
 
 
 def test_a_checkpoint_of_another_version_is_said(whole, monkeypatch):
-    monkeypatch.setattr(checkpoints, "_VERSION", 99)
-    with pytest.raises(DataError, match="a checkpoint of version 2; this release reads version 99; train again"):
+    monkeypatch.setattr(checkpoints, "_READ_VERSIONS", (98, 99))
+    with pytest.raises(DataError, match="a checkpoint of version 3; this release reads version 98 and 99; train again"):
         load_checkpoint(whole / CHECKPOINT)
 
 

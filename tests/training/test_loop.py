@@ -46,11 +46,12 @@ class Linear(nn.Linear):
         return rows
 
 
-def run_fit(examples, outputs=2, after_epoch=None, **settings):
+def run_fit(examples, outputs=2, after_epoch=None, first_as_it_is=False, **settings):
     torch.manual_seed(0)
     model = Linear(examples.inputs.table.shape[1], outputs)
     settings = TrainingSettings(**{"epochs": 10, "batch_size": 2, "lr": 0.1} | settings)
-    return fit(model, examples, settings, seed=0, fabric=make_fabric("cpu", "32-true"), after_epoch=after_epoch)
+    fabric = make_fabric("cpu", "32-true")
+    return fit(model, examples, settings, seed=0, fabric=fabric, after_epoch=after_epoch, first_as_it_is=first_as_it_is)
 
 
 def test_cosine_schedule_falls_from_lr_towards_zero(monkeypatch):
@@ -137,6 +138,24 @@ def test_of_equal_scores_the_lower_loss_then_the_earlier_epoch_is_selected(monke
     progress = run_fit(example([0, 1]), epochs=4)
     assert progress.best_epoch == 1
     assert progress.best_metrics == {"loss": 0.9, "micro_f1": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("values", "selected"),
+    [
+        # Two looks at epoch 0, at the training split and at validation; one at each later epoch.
+        ([(1.0, 0.5), (1.0, 0.5), (0.9, 0.5), (0.8, 0.5)], 0),
+        ([(1.0, 0.5), (1.0, 0.5), (0.9, 0.6), (0.8, 0.6)], 2),
+        ([(1.0, 0.5), (1.0, 0.5), (1.1, 0.6), (1.2, 0.6)], 1),
+    ],
+)
+def test_what_was_fitted_in_one_go_is_replaced_by_a_higher_score_alone(monkeypatch, values, selected):
+    looks, steps = iter(values), []
+    monkeypatch.setattr(loop, "evaluate", lambda *_, **__: (lambda v: (v[0], {"micro_f1": v[1]}))(next(looks)))
+    step = torch.optim.Adam.step
+    monkeypatch.setattr(torch.optim.Adam, "step", lambda self, *a, **k: (steps.append(1), step(self))[1])
+    progress = run_fit(example([0, 1]), epochs=3, first_as_it_is=True)
+    assert (progress.best_epoch, progress.epoch, len(steps)) == (selected, 3, 2)
 
 
 def test_draws_take_turns():

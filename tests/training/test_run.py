@@ -129,7 +129,9 @@ def test_recipes_parse_and_carry_the_published_number(name):
 
 @pytest.mark.parametrize("name", recipe_names())
 def test_recipes_build_a_network_that_answers(name):
-    candidates, examples = set_up(dataset(), find_recipe(name), 0, torch.device("cpu"))
+    data, found = dataset(), find_recipe(name)
+    vectors = None if found.embeddings.source == "random" else np.ones((24, found.embeddings.dim), np.float32)
+    candidates, examples = set_up(data, found, 0, torch.device("cpu"), vectors=vectors)
     model = candidates[0].model
     assert outputs_of(model, examples.inputs, np.arange(4), 2).shape == (4, 3)
 

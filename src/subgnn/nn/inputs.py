@@ -43,6 +43,7 @@ class Batch:
         sizes: (C,) nodes of each component. subgraph: (C,) int64. num_subgraphs: n.
         channels: [layer][channel]. component_stats: (C, F) or None. subgraph_stats: (n, F') or None.
         known: (C,) int64 rows of the components' learned offsets, 0 for those that have none, or None.
+        baseline_scores: (n, outputs) of the baseline that the network corrects, or None.
         draw: which draw of anchors the channels were measured against.
         spare: 1 where components beyond the subgraphs' own were added to fill fixed shapes; they belong to subgraph n.
         rows: (U,) int64, or None: the batch numbers its nodes itself, and these are their places in the table.
@@ -59,6 +60,7 @@ class Batch:
     component_stats: Tensor | None = None
     subgraph_stats: Tensor | None = None
     known: Tensor | None = None
+    baseline_scores: Tensor | None = None
     draw: int = 0
     spare: int = 0
     rows: Tensor | None = None
@@ -89,6 +91,7 @@ class Inputs:
         table: the nodes that have an embedding, sorted; all that are touched must be among them.
         component_stats, subgraph_stats: statistics for the topology channel.
         known: rows of the components' learned offsets, 0 for those that have none.
+        baseline_scores: of the baseline that the network corrects.
     """
 
     def __init__(
@@ -99,6 +102,7 @@ class Inputs:
         component_stats: NDArray[np.float32] | None = None,
         subgraph_stats: NDArray[np.float32] | None = None,
         known: NDArray[np.int64] | None = None,
+        baseline_scores: NDArray[np.float32] | None = None,
     ) -> None:
         components = prepared.components
         places = _places(components.nodes.values, table)
@@ -114,6 +118,7 @@ class Inputs:
             component_stats=None if component_stats is None else torch.from_numpy(component_stats),
             subgraph_stats=None if subgraph_stats is None else torch.from_numpy(subgraph_stats),
             known=None if known is None else torch.from_numpy(known),
+            baseline_scores=None if baseline_scores is None else torch.from_numpy(baseline_scores),
         )
 
     def __len__(self) -> int:
@@ -169,6 +174,7 @@ class Inputs:
             component_stats=None if whole.component_stats is None else whole.component_stats[components],
             subgraph_stats=None if whole.subgraph_stats is None else whole.subgraph_stats[rows],
             known=None if whole.known is None else whole.known[components],
+            baseline_scores=None if whole.baseline_scores is None else whole.baseline_scores[rows],
             draw=whole.draw,
             spare=choice.spare,
         )

@@ -37,7 +37,8 @@ class SubGNN(nn.Module):
 
     *Differs from the paper:* its authors' option of trainable component embeddings puts a free vector in the place of
     z^(0). An offset that starts at 0 leaves z^(0) as it is for components that were not met in training, so that new
-    subgraphs have a prediction.
+    subgraphs have a prediction. And a network may correct a baseline (``settings.baseline``): its output is then
+    b(S) + head(z_S), b(S) the baseline's scores, which come with the batch.
 
     Args:
         table: embeddings of the touched nodes; None where features stand in their place.
@@ -84,6 +85,7 @@ class SubGNN(nn.Module):
         dim = dim if table is None else table.shape[1]
         self.settings, self.channels = settings, tuple(channels)
         self.dim, self.num_stats = dim, (num_component_stats, num_subgraph_stats)
+        self.num_scores = 0 if settings.baseline == "none" else num_outputs
         self.table = None if table is None else nn.Parameter(table.clone(), requires_grad=trainable)
         # The graph has the features; a checkpoint need not.
         self.register_buffer("features", features, persistent=False)
@@ -107,7 +109,8 @@ class SubGNN(nn.Module):
         self.readout = Readout(settings.readout, width)
         width += num_subgraph_stats + (2 if settings.size_aware else 0)
         self.norm = {"none": nn.Identity, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}[settings.norm](width)
-        self.head = Head(width, num_outputs, hidden=settings.head, dropout=settings.dropout)
+        corrects = self.num_scores > 0
+        self.head = Head(width, num_outputs, hidden=settings.head, dropout=settings.dropout, corrects=corrects)
 
     def _layer(self, channel: ChannelSettings, dim: int) -> SubchannelLayer:
         neighborhood = channel.kind == "neighborhood"
@@ -120,7 +123,7 @@ class SubGNN(nn.Module):
         )
 
     def parts(self) -> dict[str, list[slice]]:
-        """Which columns of z_S hold z^(0) (``z0``), each subchannel, ``topology`` and ``size``; in the order of z_S.
+        """Which columns of z_S hold z^(0) (``z0``), each subchannel, ``topology``, ``size`` and ``baseline``; in order.
 
         Subchannels that are added up share their columns: they are one part, ``channels``.
         """
@@ -133,7 +136,7 @@ class SubGNN(nn.Module):
         widths += [("topology", self.num_stats[0]), ("size", 2 if self.settings.size_aware else 0)]
         found: dict[str, list[slice]] = {}
         begin = 0
-        for name, width in [*widths, ("topology", self.num_stats[1])]:
+        for name, width in [*widths, ("topology", self.num_stats[1]), ("baseline", self.num_scores)]:
             if width:
                 found.setdefault(name, []).append(slice(begin, begin + width))
             begin += width
@@ -221,7 +224,7 @@ class SubGNN(nn.Module):
         return torch.cat(z, dim=1)
 
     def embed(self, batch: Batch) -> Tensor:
-        """z_S, the vector of each subgraph, as the head receives it.
+        """z_S, the vector of each subgraph, as the head receives it; the last columns are scores of a baseline, if any.
 
         Shapes:
             returns: (n, width).
@@ -236,7 +239,7 @@ class SubGNN(nn.Module):
         if batch.subgraph_stats is not None:
             vectors.append(batch.subgraph_stats)
         embedded: Tensor = self.norm(torch.cat(vectors, dim=1))
-        return embedded
+        return embedded if batch.baseline_scores is None else torch.cat([embedded, batch.baseline_scores], dim=1)
 
     def forward(self, batch: Batch) -> Tensor:
         """Logits; one value for regression.

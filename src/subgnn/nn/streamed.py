@@ -31,7 +31,7 @@ class StreamedInputs:
         table: the nodes of the network's table, sorted; None where vectors come with the batch.
         vectors: gives the embeddings of nodes; None where they are in the network's table, or there are none.
         features: gives the standardised features of nodes.
-        component_stats, subgraph_stats, known: as for :class:`~subgnn.nn.inputs.Inputs`.
+        component_stats, subgraph_stats, known, baseline_scores: as for :class:`~subgnn.nn.inputs.Inputs`.
         draw: which draw of anchors this is.
     """
 
@@ -46,11 +46,13 @@ class StreamedInputs:
         component_stats: NDArray[np.float32] | None = None,
         subgraph_stats: NDArray[np.float32] | None = None,
         known: NDArray[np.int64] | None = None,
+        baseline_scores: NDArray[np.float32] | None = None,
         draw: int = 0,
     ) -> None:
         self.prepared, self.anchor_nodes, self.table = prepared, anchor_nodes, table
         self.vectors, self.features = vectors, features
         self.component_stats, self.subgraph_stats, self.known = component_stats, subgraph_stats, known
+        self.baseline_scores = baseline_scores
         self.draw, self.device = draw, torch.device("cpu")
         self.first = np.concatenate([[0], np.cumsum(prepared.components.counts)])
 
@@ -80,6 +82,7 @@ class StreamedInputs:
             component_stats=_rows(self.component_stats, components),
             subgraph_stats=_rows(self.subgraph_stats, rows),
             known=_rows(self.known, components),
+            baseline_scores=_rows(self.baseline_scores, rows),
             draw=self.draw,
             rows=None if self.table is None else torch.from_numpy(np.searchsorted(self.table, numbers.all)),
             vectors=None if self.vectors is None else torch.from_numpy(self.vectors(numbers.all)),

@@ -15,7 +15,12 @@ from subgnn.report.overview import SPLIT_WORDS
 from subgnn.report.svg import MAX_POINTS, Axes, around, bar, chart, key, thin
 
 _MAX_MATRIX, _MAX_CLASSES, _LABEL = 12, 40, 40
-_PART_NAMES = {"z0": "node vectors, z⁽⁰⁾", "topology": "topology statistics", "size": "size"}
+_PART_NAMES = {
+    "z0": "node vectors, z⁽⁰⁾",
+    "topology": "topology statistics",
+    "size": "size",
+    "baseline": "scores of the baseline",
+}
 
 
 def agreement(found: Findings) -> Markup:

@@ -115,8 +115,15 @@ def _model_facts(found: Findings) -> list[tuple[str, str]]:
     return [
         ("Channels", "; ".join(f"{c.name} ({c.num_anchors} anchors)" for c in recipe.channels) or "none"),
         ("Layers", str(recipe.model.layers)),
+        *_corrected(found),
         ("Weights", f"{others:,}; and {table_size:,} in node vectors, {trained}"),
     ]
+
+
+def _corrected(found: Findings) -> list[tuple[str, str]]:
+    """The baseline that the network corrects, and what was chosen for it on validation."""
+    baseline = found.checkpoint.baseline
+    return [] if baseline is None else [("Corrects", f"{baseline.recipe.method} ({baseline.recipe.name})")]
 
 
 def _changed(found: Findings) -> list[Markup]:

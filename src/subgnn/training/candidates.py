@@ -60,25 +60,40 @@ def fit_candidate(
             settings = replace(settings, lr=resume["progress"]["lr"])
         elif settings.lr_finder:
             settings = replace(settings, lr=find_rate(model, examples, settings, seed=seed, fabric=fabric))
-        return fit(model, examples, settings, seed=seed, fabric=fabric, resume=resume, after_epoch=after_epoch)
+        return fit(
+            model,
+            examples,
+            settings,
+            seed=seed,
+            fabric=fabric,
+            resume=resume,
+            after_epoch=after_epoch,
+            first_as_it_is=candidate.checkpoint.baseline is not None,
+        )
     if resume is not None:
         return Progress(**resume["progress"])
     begin = time.perf_counter()
     model.to(fabric.device)
     model.solve(examples)
-    train_loss, _ = evaluate(model, examples, examples.train, settings.batch_size)
-    val_loss, val = evaluate(model, examples, examples.val, settings.batch_size)
+    progress, record = judge_solved(model, examples, settings.batch_size)
+    progress.seconds = [time.perf_counter() - begin]
+    after_epoch(record, progress, lambda: {"progress": progress.plain()})
+    return progress
+
+
+def judge_solved(model: nn.Module, examples: Examples, batch_size: int) -> tuple[Progress, dict[str, Any]]:
+    """A model that was fitted in one go, and the record of this one epoch."""
+    train_loss, _ = evaluate(model, examples, examples.train, batch_size)
+    val_loss, val = evaluate(model, examples, examples.val, batch_size)
     progress = Progress(
         epoch=1,
         best_epoch=0,
         best=(val.get("micro_f1", -val_loss), val_loss),
         best_metrics={"loss": val_loss, **val},
         best_state={k: v.detach().cpu().clone() for k, v in model.state_dict().items()},
-        seconds=[time.perf_counter() - begin],
     )
     record = {"epoch": 0, "train_loss": train_loss, "val_loss": val_loss} | {f"val_{k}": v for k, v in val.items()}
-    after_epoch(record, progress, lambda: {"progress": progress.plain()})
-    return progress
+    return progress, record
 
 
 def best_of(fitted: Sequence[Progress]) -> int:

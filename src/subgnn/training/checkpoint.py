@@ -23,7 +23,8 @@ from subgnn.errors import DataError
 from subgnn.ragged import Ragged
 from subgnn.topology import Standard
 
-_FORMAT, _VERSION = "subgnn-run", 2
+_FORMAT, _VERSION = "subgnn-run", 3
+_READ_VERSIONS = (2, 3)  # 2 knows of no baseline to correct
 _PROGRESS_FORMAT, _PROGRESS_VERSION = "subgnn-progress", 1
 _DAMAGE = (
     pickle.UnpicklingError,
@@ -54,7 +55,8 @@ class Checkpoint:
     ``standards`` holds what was standardised with: component, subgraph, target and feature, where there are any.
     ``redrawn`` holds the shared anchors of further draws where predictions are means over draws. ``component_keys``
     are the sorted keys of the components that have a learned offset. ``vectors_hash`` is that of the table of node
-    embeddings the run started from; empty for random ones.
+    embeddings the run started from; empty for random ones. ``baseline`` is the checkpoint of the baseline that the
+    network corrects, where it does.
     """
 
     recipe: Recipe
@@ -69,6 +71,7 @@ class Checkpoint:
     redrawn: list[list[list[SharedAnchors | None]]] = field(default_factory=list)
     component_keys: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     vectors_hash: str = ""
+    baseline: Checkpoint | None = None
 
     @property
     def num_outputs(self) -> int:
@@ -113,34 +116,39 @@ def load(path: Path) -> Any:
 
 def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
     """Write a checkpoint."""
-    save(
-        {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "recipe": json.dumps(asdict(checkpoint.recipe)),
-            "seed": checkpoint.seed,
-            "task": checkpoint.task,
-            "classes": list(checkpoint.classes),
-            "graph_hash": checkpoint.graph_hash,
-            "table_nodes": torch.from_numpy(np.array(checkpoint.table_nodes)),
-            "shared": _pack_draw(checkpoint.shared),
-            "redrawn": [_pack_draw(draw) for draw in checkpoint.redrawn],
-            # As int64, which every part of torch knows.
-            "component_keys": torch.from_numpy(checkpoint.component_keys.view(np.int64)),
-            "weights": checkpoint.weights,
-            "standards": {
-                name: [torch.from_numpy(np.array(s.mean)), torch.from_numpy(np.array(s.deviation))]
-                for name, s in checkpoint.standards.items()
-            },
-            "vectors_hash": checkpoint.vectors_hash,
+    save({"format": _FORMAT, "version": _VERSION, **_pack_checkpoint(checkpoint)}, path)
+
+
+def _pack_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
+    return {
+        "recipe": json.dumps(asdict(checkpoint.recipe)),
+        "seed": checkpoint.seed,
+        "task": checkpoint.task,
+        "classes": list(checkpoint.classes),
+        "graph_hash": checkpoint.graph_hash,
+        "table_nodes": torch.from_numpy(np.array(checkpoint.table_nodes)),
+        "shared": _pack_draw(checkpoint.shared),
+        "redrawn": [_pack_draw(draw) for draw in checkpoint.redrawn],
+        # As int64, which every part of torch knows.
+        "component_keys": torch.from_numpy(checkpoint.component_keys.view(np.int64)),
+        "weights": checkpoint.weights,
+        "standards": {
+            name: [torch.from_numpy(np.array(s.mean)), torch.from_numpy(np.array(s.deviation))]
+            for name, s in checkpoint.standards.items()
         },
-        path,
-    )
+        "vectors_hash": checkpoint.vectors_hash,
+        "baseline": None if checkpoint.baseline is None else _pack_checkpoint(checkpoint.baseline),
+    }
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
     """Read a checkpoint."""
-    content = _checked(load(path), path, _FORMAT, _VERSION, "a checkpoint", "train again")
+    content = _checked(load(path), path, _FORMAT, _READ_VERSIONS, "a checkpoint", "train again")
+    return _unpack_checkpoint(content, path)
+
+
+def _unpack_checkpoint(content: dict[str, Any], path: Path) -> Checkpoint:
+    baseline = content.get("baseline")
     return Checkpoint(
         recipe=parse_recipe(json.loads(content["recipe"]), str(path)),
         seed=content["seed"],
@@ -154,6 +162,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         weights=content["weights"],
         standards={name: Standard(a.numpy(), b.numpy()) for name, (a, b) in content["standards"].items()},
         vectors_hash=content["vectors_hash"],
+        baseline=None if baseline is None else _unpack_checkpoint(baseline, path),
     )
 
 
@@ -173,15 +182,16 @@ def save_progress(state: dict[str, Any], path: Path) -> None:
 def load_progress(path: Path) -> dict[str, Any]:
     """Read what :func:`save_progress` wrote."""
     hint = "go on with the release that wrote it, or remove the file to start from the beginning"
-    return _checked(load(path), path, _PROGRESS_FORMAT, _PROGRESS_VERSION, "saved progress", hint)
+    return _checked(load(path), path, _PROGRESS_FORMAT, (_PROGRESS_VERSION,), "saved progress", hint)
 
 
-def _checked(content: Any, path: Path, name: str, version: int, noun: str, hint: str) -> dict[str, Any]:
+def _checked(content: Any, path: Path, name: str, versions: tuple[int, ...], noun: str, hint: str) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != name:
         raise Damaged(path)
-    if content.get("version") != version:
+    if content.get("version") not in versions:
         what = f"{noun} of version {content.get('version')}"
-        raise DataError(what, where=str(path), hint=f"this release reads version {version}; {hint}")
+        read = " and ".join(map(str, versions))
+        raise DataError(what, where=str(path), hint=f"this release reads version {read}; {hint}")
     return content
 
 

@@ -104,12 +104,16 @@ def fit(
     fabric: Fabric,
     resume: State | None = None,
     after_epoch: Callable[[dict[str, Any], Progress, Callable[[], State]], None] | None = None,
+    first_as_it_is: bool = False,
 ) -> Progress:
     """Train, and return the best epoch's weights and metrics.
 
     Args:
         resume: what ``state()`` gave ``after_epoch`` in an earlier run.
         after_epoch: called with the epoch's record, the progress, and a function that gives all state.
+        first_as_it_is: epoch 0 takes no step. It judges the network as it is, so that this too can be selected: for one
+            that corrects a baseline it is the baseline itself, whose fit is what this epoch did. A lower loss alone
+            does not replace it: as between candidates, what was fitted in one go goes before the best of many looks.
     """
     graphed = (
         settings.cuda_graph
@@ -145,14 +149,18 @@ def fit(
         for epoch in range(progress.epoch, settings.epochs):
             begin = time.perf_counter()
             set_rate(optimizer, _rate(settings, epoch))
-            train_loss = _train_epoch(wrapped, step, examples, settings, seed=seed, epoch=epoch, fabric=fabric)
+            if first_as_it_is and epoch == 0:
+                train_loss, _ = evaluate(wrapped, examples, examples.train, settings.batch_size, weights, fabric=fabric)
+            else:
+                train_loss = _train_epoch(wrapped, step, examples, settings, seed=seed, epoch=epoch, fabric=fabric)
             if not math.isfinite(train_loss):
                 hint = "lower training.lr, or clip gradients with training.clip"
                 raise UserError(f"the loss became {train_loss} in epoch {epoch}", where="train", hint=hint)
             judged = evaluate(wrapped, examples, examples.val, settings.batch_size, weights, fabric=fabric)
             val_loss, val = fabric.broadcast(judged)  # so that all ranks select, and stop, alike
             score = (val.get("micro_f1", -val_loss), -val_loss)
-            if score > (progress.best[0], -progress.best[1]):
+            in_one_go = first_as_it_is and progress.best_epoch == 0
+            if score > (progress.best[0], math.inf if in_one_go else -progress.best[1]):
                 progress.best, progress.best_epoch = (score[0], val_loss), epoch
                 progress.best_metrics = {"loss": val_loss, **val}
                 progress.best_state = {k: v.detach().cpu().clone() for k, v in model.state_dict().items()}

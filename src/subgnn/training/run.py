@@ -142,10 +142,14 @@ def train(
     results |= _circumstances(seconds, fabric)
     if candidates[0].name:
         results |= comparison(candidates, fitted, chosen)
+    if kept.baseline is not None:
+        results["baseline"] = {"method": kept.baseline.recipe.method, "candidate": kept.baseline.recipe.name}
     write_json(results, out / RESULTS)
     (out / LAST).unlink(missing_ok=True)
     if report:
-        _write_page(dataset, out, vectors_of(model, examples.inputs) if recipe.method == "subgnn" else None)
+        # Vectors of training hold cross-fitted scores of a baseline that is corrected; those of an answer do not.
+        at_hand = recipe.method == "subgnn" and kept.baseline is None
+        _write_page(dataset, out, vectors_of(model, examples.inputs) if at_hand else None)
     return dict(fabric.broadcast(results))
 
 

@@ -32,6 +32,7 @@ from subgnn.rng import stream_key
 from subgnn.streaming import NodeLookup, anchor_nodes, build_streamed_model, build_streams, is_large
 from subgnn.training.candidates import Candidate
 from subgnn.training.checkpoint import Checkpoint
+from subgnn.training.cross_fit import fit_baseline
 from subgnn.training.labels import warn_of_unseen
 from subgnn.training.loop import Examples, Source
 
@@ -92,6 +93,9 @@ def set_up_subgnn(
     on_prepare: OnProgress | None = None,
 ) -> tuple[SubGNN, Checkpoint, Sequence[Inputs | StreamedInputs]]:
     """Prepare the subgraphs and make the network; the checkpoint has everything but weights."""
+    baseline, scores = None, None
+    if recipe.model.baseline != "none":
+        baseline, scores = fit_baseline(graph, subgraphs, recipe, seed=seed)
     kept = prepare_draws_cached(recipe, graph, subgraphs.nodes, seed=seed, cache=cache, on_progress=on_prepare)
     draws = [found.prepared for found in kept]
     table = touched_nodes(draws)
@@ -107,6 +111,7 @@ def set_up_subgnn(
         standards=build_standards(graph, subgraphs, recipe, draws[0], table),
         redrawn=[prepared.shared for prepared in draws[1:]],
         component_keys=component_keys(subgraphs, recipe, draws[0]),
+        baseline=baseline,
     )
     large = is_large(len(table), recipe.embeddings)
     learned = large and recipe.embeddings.trainable and recipe.embeddings.features != "instead"
@@ -121,10 +126,12 @@ def set_up_subgnn(
             model = build_model(checkpoint, graph, table, vectors=vectors)
     inputs: Sequence[Inputs | StreamedInputs]
     if learned:
-        inputs = build_streams(checkpoint, graph, subgraphs.nodes, draws=draws, table=table)
+        inputs = build_streams(checkpoint, graph, subgraphs.nodes, draws=draws, table=table, scores=scores)
     elif large:
         lookup = NodeLookup(recipe.embeddings, num_nodes=graph.num_nodes, seed=seed, vectors=vectors, ahead=table)
-        inputs = build_streams(checkpoint, graph, subgraphs.nodes, draws=draws, lookup=lookup)
+        inputs = build_streams(checkpoint, graph, subgraphs.nodes, draws=draws, lookup=lookup, scores=scores)
     else:
-        inputs = build_inputs(checkpoint, graph, subgraphs.nodes, draws=draws, table=table, device=device)
+        inputs = build_inputs(
+            checkpoint, graph, subgraphs.nodes, draws=draws, table=table, device=device, scores=scores
+        )
     return model, checkpoint, inputs

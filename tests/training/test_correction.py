@@ -1,0 +1,194 @@
+"""Networks that correct a baseline: they begin as it, are never selected below it, and answer as they were scored."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from subgnn import Ragged
+from subgnn.baselines.scores import BaselineScores
+from subgnn.config import BaselineSettings, Recipe
+from subgnn.data.formats.folder import write_folder
+from subgnn.predict import Predictor
+from subgnn.report.findings import find
+from subgnn.training import run as runs
+from subgnn.training.checkpoint import load_checkpoint, save_checkpoint
+from subgnn.training.loop import outputs_of
+from subgnn.training.run import evaluate_split, train
+from subgnn.training.run_dir import CHECKPOINT, METRICS
+from subgnn.training.set_up import set_up
+
+from .examples import CHANNELS, dataset, recipe
+
+BASELINE = BaselineSettings(classifier="boosting", normalize="rows")
+TASKS = ["multi-class", "multi-label", "regression"]
+CPU = torch.device("cpu")
+
+
+def correcting(method: str, epochs: int = 4, **model: object) -> Recipe:
+    return replace(recipe(epochs, channels=CHANNELS[1:4], baseline=method, **model), baseline=BASELINE)
+
+
+def baseline_alone(method: str) -> Recipe:
+    return Recipe(name="alone", method=method, baseline=BASELINE)
+
+
+def lines(run) -> list[dict]:
+    return [json.loads(line) for line in (run / METRICS).read_text().splitlines()]
+
+
+def without_loss(scores: dict) -> dict:
+    return {name: value for name, value in scores.items() if name != "loss"}
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("method", ["bag", "bag-1hop", "topology"])
+def test_epoch_0_is_the_baseline_itself(tmp_path, method, task):
+    data = dataset(task)
+    alone = train(data, baseline_alone(method), tmp_path / "alone", report=False)
+    found = train(data, correcting(method, 1), tmp_path / "run", report=False)
+    assert (found["selected_epoch"], found["epochs"]) == (0, 1)
+    for split in ("val", "test"):
+        ours, theirs = without_loss(found[split]), without_loss(alone[split])
+        assert ours == pytest.approx(theirs, abs=1e-5, nan_ok=True)
+    assert found["baseline"] == {"method": method, "candidate": alone["candidate"]}
+    a, b = (Predictor(tmp_path / name / CHECKPOINT, data.graph) for name in ("run", "alone"))
+    # New subgraphs too, one of them of a node that training has not met.
+    asked = Ragged.from_rows([[0, 1, 2], [23], *data.subgraphs.nodes])
+    ours, theirs = a.probabilities(asked), b.probabilities(asked)
+    np.testing.assert_allclose(a.outputs(asked), BaselineScores(a.checkpoint.baseline, data.graph).of(asked), rtol=1e-5)
+    if task == "regression":
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
+    else:
+        shared_out = 0.01 if task == "multi-label" else 0.02 / 3
+        np.testing.assert_allclose(ours, 0.98 * theirs + shared_out, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A dataset, a run of four epochs that corrects bag-1hop, with two draws of anchors, and its results."""
+    folder, data = tmp_path_factory.mktemp("corrected"), dataset()
+    write_folder(data, folder / "data")
+    settings = drawn_twice(correcting("bag-1hop"))
+    results = train(data, settings, folder / "run", seed=5, source=str(folder / "data"))
+    return data, folder / "run", results
+
+
+def drawn_twice(settings: Recipe) -> Recipe:
+    return replace(settings, prepare=replace(settings.prepare, draws=2, ensemble=True))
+
+
+def test_the_first_line_judges_the_start_and_the_others_steps(trained):
+    data, run, results = trained
+    candidates, examples = set_up(data, drawn_twice(correcting("bag-1hop")), 5, CPU)
+    scores = examples.inputs.whole.baseline_scores
+    rows = torch.from_numpy(examples.train)
+    expected = torch.nn.functional.cross_entropy(scores[rows], examples.targets[rows].long())
+    records = lines(run)
+    assert [record["epoch"] for record in records] == [0, 1, 2, 3]
+    assert records[0]["train_loss"] == pytest.approx(float(expected), abs=1e-6)
+    assert records[1]["val_loss"] != records[0]["val_loss"]
+    assert results["val"]["micro_f1"] == max(record["val_micro_f1"] for record in records)
+    # The network begins as the cross-fitted baseline on the training split, whatever the draw of anchors.
+    for inputs in (examples.inputs, *examples.redrawn):
+        torch.testing.assert_close(outputs_of(candidates[0].model, inputs, examples.train, 8), scores[rows])
+
+
+def test_what_steps_spoil_is_not_selected(tmp_path):
+    data = dataset()
+    settings = correcting("bag-1hop", 3)
+    wild = replace(settings, training=replace(settings.training, lr=50.0, clip=0.0))
+    found = train(data, wild, tmp_path / "run", report=False)
+    assert found["selected_epoch"] == 0
+    assert lines(tmp_path / "run")[1]["val_loss"] > found["val"]["loss"]
+
+
+def test_a_trained_network_answers_as_it_was_scored(trained):
+    data, run, results = trained
+    assert evaluate_split(run, "test")["test"] == pytest.approx(results["test"], abs=1e-6, nan_ok=True)
+    predictor = Predictor(run / CHECKPOINT, data.graph)
+    whole = predictor.outputs(data.subgraphs.nodes)
+    for rows in ([3], [7, 2, 2], [29, 0]):
+        np.testing.assert_allclose(predictor.outputs(data.subgraphs.nodes.take(rows)), whole[rows], atol=1e-5)
+
+
+def test_saved_and_loaded_answers_are_equal(trained, tmp_path):
+    data, run, _ = trained
+    first = load_checkpoint(run / CHECKPOINT)
+    save_checkpoint(first, tmp_path / "again.pt")
+    second = load_checkpoint(tmp_path / "again.pt")
+    assert second.baseline.recipe == first.baseline.recipe
+    assert second.baseline.recipe.method == "bag-1hop"
+    a, b = (Predictor(c, data.graph).outputs(data.subgraphs.nodes) for c in (first, second))
+    np.testing.assert_array_equal(a, b)
+
+
+def test_a_checkpoint_from_before_is_read(tmp_path):
+    data = dataset()
+    train(data, recipe(1, channels=CHANNELS[1:2]), tmp_path / "run", report=False)
+    path = tmp_path / "run" / CHECKPOINT
+    content = torch.load(path, weights_only=True)
+    assert content.pop("baseline") is None
+    settings = json.loads(content["recipe"])
+    del settings["model"]["baseline"]
+    torch.save(content | {"version": 2, "recipe": json.dumps(settings)}, tmp_path / "old.pt")
+    a, b = (Predictor(p, data.graph).outputs(data.subgraphs.nodes) for p in (path, tmp_path / "old.pt"))
+    np.testing.assert_array_equal(a, b)
+
+
+def test_the_baseline_is_a_part_of_its_own_on_the_page(trained):
+    data, run, results = trained
+    found = find(run, data)
+    parts = found.network.parts()
+    assert list(parts)[-1] == "baseline"
+    assert parts["baseline"] == [slice(found.vectors.shape[1] - 3, found.vectors.shape[1])]
+    assert found.scored_again()["micro_f1"] == pytest.approx(results["test"]["micro_f1"])
+    page = (run / "report.html").read_text()
+    assert "scores of the baseline" in page
+    assert "bag-1hop (normalize=rows" in page
+
+
+@pytest.mark.parametrize("stop", [0, 2])
+def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, stop):
+    monkeypatch.setattr(runs, "SECONDS_BETWEEN_SAVES", 0.0)
+    data, settings = dataset(), correcting("topology")
+    train(data, settings, tmp_path / "whole", seed=3, report=False)
+
+    def interrupt(record):
+        if record["epoch"] == stop:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(data, settings, tmp_path / "cut", seed=3, on_epoch=interrupt, report=False)
+    train(data, settings, tmp_path / "cut", seed=3, resume=True, report=False)
+    a, b = (load_checkpoint(tmp_path / name / CHECKPOINT) for name in ("whole", "cut"))
+    for ours, theirs in ((a.weights, b.weights), (a.baseline.weights, b.baseline.weights)):
+        assert ours.keys() == theirs.keys()
+        assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert (tmp_path / "whole" / METRICS).read_text() == (tmp_path / "cut" / METRICS).read_text()
+
+
+def test_scores_are_picked_with_their_subgraphs():
+    _, examples = set_up(dataset(), correcting("bag"), 0, CPU)
+    inputs, rows = examples.inputs, np.array([7, 2, 2])
+    expected = inputs.whole.baseline_scores[[7, 2, 2]]
+    assert torch.equal(inputs.batch(rows).baseline_scores, expected)
+    filled = inputs.pick(inputs.choose(rows, inputs.room(3)))
+    assert torch.equal(filled.baseline_scores, expected)
+    assert filled.spare == 1
+
+
+def test_without_a_baseline_nothing_is_added():
+    candidates, examples = set_up(dataset(), recipe(channels=CHANNELS[1:4]), 0, CPU)
+    assert candidates[0].checkpoint.baseline is None
+    assert examples.inputs.whole.baseline_scores is None
+    # All else starts from the same numbers.
+    others, _ = set_up(dataset(), correcting("bag"), 0, CPU)
+    plain, corrects = (c[0].model.state_dict() for c in (candidates, others))
+    assert plain.keys() == corrects.keys()
+    same = {name for name in plain if torch.equal(plain[name], corrects[name])}
+    assert plain.keys() - same == {"head.layers.6.weight", "head.layers.6.bias"}
