@@ -9,7 +9,7 @@ import pytest
 from subgnn import memory, own_hops, similarity
 from subgnn.ask import chunk_size
 from subgnn.errors import UserError
-from tests.nn.examples import SMALL, prepare_example, random_graph
+from tests.nn.examples import ALL_CHANNELS, SMALL, prepare_example, random_graph
 from tests.prepared_equal import assert_same
 from tests.training.examples import recipe
 
@@ -67,3 +67,13 @@ def test_results_do_not_depend_on_the_limit(monkeypatch, how):
     monkeypatch.setattr(similarity, "WORD", 1)
     _, cut = prepare_example(4, settings=settings)
     assert_same(whole, cut)
+
+
+def test_a_graph_that_does_not_fit_is_refused_before_the_work(monkeypatch):
+    monkeypatch.setattr(own_hops, "limit", lambda: 100)
+    with pytest.raises(
+        UserError, match=r"--memory: the rows of the graph and the marks of one search are .*; give more"
+    ):
+        prepare_example(4)
+    structure = tuple(channel for channel in ALL_CHANNELS if channel.kind == "structure")
+    prepare_example(4, channels=structure)

@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 
 from subgnn.config import PrepareSettings
 from subgnn.data.graph import Graph
+from subgnn.errors import UserError
 from subgnn.kernels import pair_distances
 from subgnn.kernels.bfs import BYTES_A_NODE, WORD
 from subgnn.kernels.near import UNBOUNDED, near_hops
 from subgnn.kernels.reduce import Tally
 from subgnn.landmarks import landmark_hops, landmark_nodes
-from subgnn.memory import share, workers
+from subgnn.memory import limit, share, workers
 from subgnn.pacing import OnProgress, pieces
 from subgnn.ragged import Ragged
 
@@ -174,8 +175,17 @@ def _search(
 
 
 def searches_at_once(graph: Graph) -> int:
-    """How many words of sources are searched from at once: one a thread, as far as there is memory for their marks."""
-    return workers(BYTES_A_NODE * graph.num_nodes, int(numba.get_num_threads()))
+    """How many words of sources are searched from at once: one a thread, as far as there is memory for their marks.
+
+    Raises:
+        UserError: where there is not even memory for one.
+    """
+    marks = BYTES_A_NODE * graph.num_nodes
+    needed = marks + graph.offsets.nbytes + graph.neighbors.nbytes
+    if needed > limit():
+        what = f"the rows of the graph and the marks of one search are {needed / 1e9:.1f} of {limit() / 1e9:.1f} GB"
+        raise UserError(what, where="--memory", hint="give more, or leave out the position and neighborhood channels")
+    return workers(marks, int(numba.get_num_threads()))
 
 
 def both_ways(graph: Graph, settings: PrepareSettings) -> tuple[Way, Way]:

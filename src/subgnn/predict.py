@@ -86,7 +86,7 @@ class Predictor:
         return None if self._answers is not None else self._model(self.checkpoint.table_nodes)
 
     def _model(self, table: NDArray[np.int32]) -> SubGNN:
-        if is_carried(self.checkpoint):
+        if is_carried(self.checkpoint) or is_large(len(table), self.checkpoint.recipe.embeddings):
             return build_streamed_model(self.checkpoint, self.graph).to(self.device).eval()
         return build_model(self.checkpoint, self.graph, table, vectors=self.vectors).to(self.device).eval()
 

@@ -16,6 +16,7 @@ from subgnn.anchors import NodeAnchors, OwnAnchors, PatchAnchors, SharedAnchors,
 from subgnn.config import ChannelSettings, PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.kernels import Components, induced_components
+from subgnn.own_hops import searches_at_once
 from subgnn.pacing import OnProgress
 from subgnn.ragged import Ragged
 from subgnn.similarity import Nearness, own_hops, shared_hops, structure
@@ -122,6 +123,8 @@ def measure(
     on_progress: OnProgress | None = None,
 ) -> Prepared:
     """Measure subgraphs against given shared anchors; their own anchors follow the seed and their nodes."""
+    if any(channel.kind != "structure" for channel in channels):
+        searches_at_once(graph)  # where memory is too small for one, that is said before the work
     components = induced_components(*graph.csr, subgraphs)
     by_channel = []
     for i, channel in enumerate(channels):

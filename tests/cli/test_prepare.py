@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from subgnn import memory, prepare_cached
 from subgnn.assemble import touched_nodes
 from subgnn.data.formats.folder import write_folder
 from subgnn.prepare_cached import prepare_draws_cached
@@ -115,3 +116,18 @@ def test_mistakes(folder, monkeypatch):
     called = call("prepare", folder)
     assert called.code == 2
     assert called.error.startswith("SUBGNN_CACHE_LIMIT: 'much' is no size")
+
+
+def test_memory(folder, monkeypatch):
+    seen = []
+    measured = prepare_cached.prepare
+    monkeypatch.setattr(
+        prepare_cached, "prepare", lambda *a, **options: seen.append(memory.limit()) or measured(*a, **options)
+    )
+    before = memory.limit()
+    assert call("prepare", folder, "--memory", "3GB", "--json").code == 0
+    assert seen == [3_000_000_000]
+    assert memory.limit() == before
+    called = call("prepare", folder, "--memory", "much")
+    assert (called.code, called.out) == (2, "")
+    assert called.error.startswith("--memory: 'much' is no size; accepted: a number with MB or GB")
