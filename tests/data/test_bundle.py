@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from subgnn import DataError, Dataset, Graph, SubgraphSet, read_dataset, write_bundle, write_folder
+from subgnn.data.formats import bundle as bundle_module
 from subgnn.data.formats.bundle import is_bundle, verify_bundle
 from tests.cli.command import call
 from tests.data.samples import assert_same, tree, whole_dataset, write_sample
@@ -137,6 +138,17 @@ def test_arrays_are_views_of_a_memory_map(bundle):
         while getattr(chain[-1], "base", None) is not None:
             chain.append(chain[-1].base)
         assert any(isinstance(link, np.memmap) for link in chain)
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 100])
+def test_rows_that_overlap_are_found_across_pieces(monkeypatch, piece):
+    monkeypatch.setattr(bundle_module, "_PIECE", piece)
+    rising = np.array([0, 0, 2, 2, 5, 7, 7, 9])
+    assert bundle_module._rises(rising)
+    for place in range(1, len(rising)):
+        falling = rising.copy()
+        falling[place] = falling[place - 1] - 1
+        assert not bundle_module._rises(falling)
 
 
 def test_is_bundle(tmp_path, bundle):
