@@ -150,6 +150,7 @@ def test_the_baseline_is_a_part_of_its_own_on_the_page(trained):
     page = (run / "report.html").read_text()
     assert "scores of the baseline" in page
     assert "bag-1hop (normalize=rows" in page
+    assert "Epoch 0 is the baseline" in page
 
 
 @pytest.mark.parametrize("stop", [0, 2])

@@ -148,6 +148,8 @@ def curves(found: Findings) -> Markup:
     how = "the highest validation micro-F1, then the lowest validation loss"
     words = f"The upright line marks epoch {chosen}, the one that was selected: "
     words += "the lowest validation loss." if found.task == "regression" else f"{how}."
+    if found.checkpoint.baseline is not None:
+        words += " Epoch 0 is the baseline that the network corrects; only a better score replaces it."
     return section("curves", "How it learned", paragraph(words), tag("div", losses, score, class_="charts"))
 
 
