@@ -1,9 +1,10 @@
 """Networks and inputs whose steps do not look at the whole table of nodes; for tables that are large.
 
-Below :data:`LARGE` numbers a step works on the whole table, which needs no numbering of its own for each batch. Above,
-batches number their nodes themselves (:mod:`subgnn.nn.streamed`). Which way is taken follows from the size of the table
-alone, never from the memory at hand. Frozen random embeddings are then a function of node and seed: a checkpoint has
-none of them, and rows are drawn when a batch asks, or kept where memory allows, which gives the same numbers.
+Up to :data:`LARGE` numbers, or a quarter of it where they are frozen, a step works on the whole table, which needs no
+numbering of its own for each batch. Above, batches number their nodes themselves (:mod:`subgnn.nn.streamed`). Which way
+is taken follows from the size of the table alone, never from the memory at hand. Frozen random embeddings are then a
+function of node and seed: a checkpoint has none of them, and rows are drawn when a batch asks, or kept where memory
+allows, which gives the same numbers.
 """
 
 from __future__ import annotations
@@ -30,12 +31,16 @@ from subgnn.ragged import Ragged
 from subgnn.training.checkpoint import Checkpoint
 
 LARGE = 2**25
-"""Numbers in a table of nodes from which on steps do without the whole of it."""
+"""Numbers in a learned table of nodes from which on steps do without the whole of it."""
 
 
 def is_large(num_nodes: int, settings: EmbeddingSettings) -> bool:
-    """Whether a table of this many nodes is too large to be looked at in every step."""
-    return num_nodes * settings.dim > LARGE
+    """Whether a table of this many nodes is too large to be looked at in every step.
+
+    A frozen one is so from a quarter of the size on, where streaming begins to be faster: it computes the same. A
+    learned one is moved in another way then (:mod:`subgnn.training.by_rows`).
+    """
+    return num_nodes * settings.dim > (LARGE if settings.trainable else LARGE // 4)
 
 
 def is_carried(checkpoint: Checkpoint) -> bool:

@@ -12,6 +12,7 @@ import pytest
 
 from subgnn import kernels
 from subgnn.kernels.members import sample_members
+from subgnn.kernels.near import near_hops
 from subgnn.kernels.normal import normal_rows
 from subgnn.kernels.reduce import reduce_table
 from subgnn.kernels.sampling import induced_block, sample_neighbors, sample_non_edges, walk_nodes
@@ -37,6 +38,7 @@ KEYS = kernels.node_set_keys(KEY, ROWS)
 CALLS: dict[str, Callable[[], Any]] = {
     "hop_distances": lambda: kernels.hop_distances(*CSR, SOURCES),
     "pair_distances": lambda: kernels.pair_distances(*CSR, SOURCES, ragged([SETS[i % 151] for i in range(300)])),
+    "near_hops": lambda: near_hops(*CSR, ROWS, ROWS.take(np.arange(len(ROWS)) // 2), cutoff=4, cap=30),
     "induced_components": lambda: kernels.induced_components(*CSR, ROWS),
     "border_sets": lambda: kernels.border_sets(*CSR, ROWS, hops=2),
     "sample_borders": lambda: kernels.sample_borders(*CSR, ROWS, hops=2, draws=40, key=KEY),
