@@ -12,8 +12,9 @@ from subgnn.data.formats import read_dataset
 from subgnn.data.formats.subgraph_text import NodeField
 from subgnn.data.formats.text import appearing, stream_lines
 from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError
-from subgnn.predict import Predictor
+from subgnn.predict import Predictor, label_text
 from subgnn.ragged import Ragged
 from subgnn.training.run_dir import CHECKPOINT, read_results
 
@@ -22,14 +23,21 @@ _CHUNK = 4096
 
 def open_run(run: Path, data: Path | None = None) -> Predictor:
     """A finished run with its graph, read from where the run read it unless ``data`` says otherwise."""
+    return open_run_and_data(run, data)[0]
+
+
+def open_run_and_data(run: Path, data: Path | None = None) -> tuple[Predictor, SubgraphSet | None]:
+    """As :func:`open_run`, and the subgraphs of the dataset."""
     results = read_results(run)
     source = data if data is not None else Path(results["source"])
     if not source.exists():
         raise DataError("the run's dataset is not there", where=str(source), hint="say where it is with --data")
-    return Predictor(run / CHECKPOINT, read_dataset(source).graph.undirected())
+    dataset = read_dataset(source)
+    return Predictor(run / CHECKPOINT, dataset.graph.undirected()), dataset.subgraphs
 
 
-def _chunks(path: Path, graph: Graph) -> Iterator[tuple[list[str], Ragged]]:
+def chunks(path: Path, graph: Graph, *, size: int = _CHUNK) -> Iterator[tuple[list[str], Ragged]]:
+    """The subgraphs of a file, as they are written and as nodes, so many at a time."""
     field = NodeField(graph.num_nodes, graph.names)
     texts: list[str] = []
     rows: list[NDArray[np.int64]] = []
@@ -41,7 +49,7 @@ def _chunks(path: Path, graph: Graph) -> Iterator[tuple[list[str], Ragged]]:
             raise DataError(error.what, where=f"{path}:{number}", hint=error.hint) from None
         texts.append(text)
         rows.append(nodes)
-        if len(rows) == _CHUNK:
+        if len(rows) == size:
             yield texts, Ragged.from_rows(rows)
             texts, rows = [], []
     if rows:
@@ -58,14 +66,9 @@ def write_predictions(
     count = 0
     with appearing(out, overwrite=overwrite) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         file.write("\t".join(["subgraph", "label", *columns]) + "\n")
-        for texts, rows in _chunks(subgraphs, predictor.graph):
+        for texts, rows in chunks(subgraphs, predictor.graph):
             for text, scores in zip(texts, predictor.probabilities(rows), strict=True):
-                if task == "regression":
-                    label = f"{scores[0]:.6g}"
-                elif task == "multi-label":
-                    label = "-".join(c for c, p in zip(classes, scores, strict=True) if p > 0.5)
-                else:
-                    label = classes[int(np.argmax(scores))]
+                label = label_text(scores, predictor.checkpoint)
                 file.write("\t".join([text, label, *(f"{p:.6g}" for p in scores)]) + "\n")
             count += len(texts)
     return count
@@ -80,7 +83,7 @@ def write_embeddings(
     predictor = open_run(run, data)
     texts: list[str] = []
     parts = []
-    for some, rows in _chunks(subgraphs, predictor.graph):
+    for some, rows in chunks(subgraphs, predictor.graph):
         texts += some
         parts.append(predictor.embeddings(rows))
     if not parts:

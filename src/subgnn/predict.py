@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,36 @@ from subgnn.baselines import Answers, uses_embeddings
 from subgnn.data.graph import Graph
 from subgnn.embeddings.of_run import kept_vectors
 from subgnn.errors import DataError
-from subgnn.nn import SubGNN
+from subgnn.nn import Inputs, SubGNN
+from subgnn.prepare import Prepared
 from subgnn.ragged import Ragged
 from subgnn.training.checkpoint import Checkpoint, load_checkpoint
 from subgnn.training.metrics import probabilities
+
+_KEPT_NUMBERS = 2**24  # of a table of all nodes that is kept between calls
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """Subgraphs as a network takes them, for each draw of anchors, and the network."""
+
+    model: SubGNN
+    inputs: list[Inputs]
+    prepared: list[Prepared]
+
+
+def label_text(scores: NDArray[np.float32], checkpoint: Checkpoint) -> str:
+    """The label that probabilities say: a class, classes joined by ``-``, or a value.
+
+    Shapes:
+        scores: (classes,) or (1,).
+    """
+    classes = checkpoint.classes
+    if checkpoint.task == "regression":
+        return f"{scores[0]:.6g}"
+    if checkpoint.task == "multi-label":
+        return "-".join(c for c, p in zip(classes, scores, strict=True) if p > 0.5)
+    return classes[int(np.argmax(scores))]
 
 
 class Predictor:
@@ -39,6 +66,12 @@ class Predictor:
         self.vectors = kept_vectors(run, self.checkpoint.recipe, graph, self.checkpoint.vectors_hash) if uses else None
         baseline = self.checkpoint.recipe.method != "subgnn"
         self._answers = Answers(self.checkpoint, graph, self.device, self.vectors) if baseline else None
+        self._kept: tuple[NDArray[np.int32], SubGNN] | None = None
+
+    @property
+    def draws(self) -> int:
+        """How many draws of anchors an answer is the mean over."""
+        return 1 + len(self.checkpoint.redrawn)
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """Logits; values for regression. Where the recipe asks for an ensemble, the mean over all draws of anchors.
@@ -46,7 +79,7 @@ class Predictor:
         Shapes:
             returns: (n, outputs).
         """
-        return self._ask(subgraphs, "forward", draws=1 + len(self.checkpoint.redrawn))
+        return self._ask(subgraphs, "forward", draws=self.draws)
 
     def probabilities(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """Class probabilities; for regression the value, in its own unit.
@@ -54,7 +87,15 @@ class Predictor:
         Shapes:
             returns: (n, classes) or (n, 1).
         """
-        scores = probabilities(torch.from_numpy(self.outputs(subgraphs)), self.checkpoint.task).numpy()
+        return self.scores(self.outputs(subgraphs))
+
+    def scores(self, outputs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Probabilities, or values in their own unit, of what :meth:`outputs` gave.
+
+        Shapes:
+            outputs: (n, outputs). returns: (n, classes) or (n, 1).
+        """
+        scores = probabilities(torch.from_numpy(outputs), self.checkpoint.task).numpy()
         target = self.checkpoint.standards.get("target")
         return scores if target is None else (scores * target.deviation + target.mean).astype(np.float32)
 
@@ -78,9 +119,25 @@ class Predictor:
         """The mean of a method's answers over draws of anchors."""
         if self._answers is not None:
             return self._answers.ask(subgraphs, method)
-        prepared = measure_draws(self.checkpoint, self.graph, subgraphs, draws=draws)
-        table = np.union1d(self.checkpoint.table_nodes, touched_nodes(prepared))
-        model = self._model(table)
-        inputs = build_inputs(self.checkpoint, self.graph, subgraphs, draws=prepared, table=table, device=self.device)
-        answers = torch.stack([getattr(model, method)(draw.whole) for draw in inputs])
+        measured = self.measured(subgraphs, draws=draws)
+        answers = torch.stack([getattr(measured.model, method)(draw.whole) for draw in measured.inputs])
         return answers.mean(dim=0).float().cpu().numpy()
+
+    def measured(self, subgraphs: Ragged, *, draws: int) -> Measured:
+        """Subgraphs measured against the first draws of anchors, and a network that knows all nodes they touch."""
+        prepared = measure_draws(self.checkpoint, self.graph, subgraphs, draws=draws)
+        table, model = self._covering(touched_nodes(prepared))
+        inputs = build_inputs(self.checkpoint, self.graph, subgraphs, draws=prepared, table=table, device=self.device)
+        return Measured(model, inputs, prepared)
+
+    def _covering(self, touched: NDArray[np.int32]) -> tuple[NDArray[np.int32], SubGNN]:
+        """A network over the touched nodes; it is kept, and built again only for nodes it has not met."""
+        kept = self._kept
+        if kept is None or not np.isin(touched, kept[0], assume_unique=True).all():
+            table = np.union1d(self.checkpoint.table_nodes if kept is None else kept[0], touched)
+            features = self.graph.features
+            width = max(self.checkpoint.recipe.embeddings.dim, 0 if features is None else features.shape[1])
+            if self.graph.num_nodes * width <= _KEPT_NUMBERS:
+                table = np.arange(self.graph.num_nodes, dtype=np.int32)
+            kept = self._kept = (table, self._model(table))
+        return kept

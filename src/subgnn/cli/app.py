@@ -15,6 +15,7 @@ import typer
 from subgnn import __version__
 from subgnn.cli.benchmark import benchmark
 from subgnn.cli.data import data
+from subgnn.cli.explain import explain_subgraphs
 from subgnn.cli.info import info
 from subgnn.cli.output import print_error, print_line, warnings_as_lines
 from subgnn.cli.predict import embed_subgraphs, predict_subgraphs
@@ -38,6 +39,7 @@ app.command("train")(train_run)
 app.command("evaluate")(evaluate_run)
 app.command("predict")(predict_subgraphs)
 app.command("embed")(embed_subgraphs)
+app.command("explain")(explain_subgraphs)
 app.command("report")(report_run)
 app.add_typer(data, name="data")
 app.add_typer(benchmark, name="benchmark")
