@@ -78,7 +78,8 @@ def _write_table(file: IO[str], explainer: Explainer, items: Items) -> int:
     classes = (VALUE,) if checkpoint.task == "regression" else checkpoint.classes
     file.write("\t".join(["subgraph", "label", "by", "kind", "item", *classes]) + "\n")
     count = 0
-    for count, (text, explanation) in enumerate(items, 1):
+    for text, explanation in items:
+        count += 1
         for by, kind, item, numbers in _rows(explanation):
             shown = (f"{number:.6g}" for number in numbers)
             file.write("\t".join([text, explanation.label, by, kind, item, *shown]) + "\n")
