@@ -53,17 +53,27 @@ class Predictor:
         checkpoint: of a run, or the file that holds it.
         graph: the base graph; its content hash must be the one the run was trained on.
         device: where to compute.
+        vectors: the node embeddings the run started from (N, d), where they are at hand; by default they are looked
+            for in the run's folder.
     """
 
-    def __init__(self, checkpoint: Checkpoint | Path, graph: Graph, *, device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self,
+        checkpoint: Checkpoint | Path,
+        graph: Graph,
+        *,
+        device: torch.device | str = "cpu",
+        vectors: NDArray[np.float32] | None = None,
+    ) -> None:
         run = checkpoint.parent if isinstance(checkpoint, Path) else Path()
         self.checkpoint = load_checkpoint(checkpoint) if isinstance(checkpoint, Path) else checkpoint
         if graph.content_hash != self.checkpoint.graph_hash:
             what = f"the graph is another one ({graph.content_hash[:12]}, not {self.checkpoint.graph_hash[:12]})"
             raise DataError(what, where="graph", hint="give the graph the run was trained on")
         self.graph, self.device = graph, torch.device(device)
-        uses = uses_embeddings(self.checkpoint.recipe)
-        self.vectors = kept_vectors(run, self.checkpoint.recipe, graph, self.checkpoint.vectors_hash) if uses else None
+        self.vectors = vectors
+        if vectors is None and uses_embeddings(self.checkpoint.recipe):
+            self.vectors = kept_vectors(run, self.checkpoint.recipe, graph, self.checkpoint.vectors_hash)
         baseline = self.checkpoint.recipe.method != "subgnn"
         self._answers = Answers(self.checkpoint, graph, self.device, self.vectors) if baseline else None
         self._kept: tuple[NDArray[np.int32], SubGNN] | None = None
