@@ -159,7 +159,7 @@ ANCHORS = {
 @pytest.mark.parametrize("change", ANCHORS)
 def test_anchors_are_those_of_the_recipe(change, file, tmp_path):
     wrong = rewritten(file, tmp_path / "wrong", ANCHORS[change])
-    with pytest.raises(DataError, match="lacks a part, or has one of a wrong kind|do not describe the values"):
+    with pytest.raises(DataError, match=r"lacks a part, or has one of a wrong kind|do not describe the values"):
         open_run(wrong)
 
 
