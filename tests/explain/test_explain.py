@@ -285,3 +285,17 @@ def test_a_predictor_keeps_its_network():
     _, predictor = explained()
     rows = Ragged.from_rows([ROW])
     assert predictor.measured(rows, draws=1).model is predictor.measured(Ragged.from_rows([[3, 8]]), draws=1).model
+
+
+def test_an_anchor_of_one_of_two_draws_counts_half():
+    _, predictor = explained(ensemble=True)
+    found = explain(predictor, [ROW], max_anchors=1000)[0]
+    measured = predictor.measured(Ragged.from_rows([ROW]), draws=2)
+    heard = next(hear(measured, 1))
+    anchor = next(a for a in heard.each_anchor() if a.channel == 1)  # a node of position/border
+    gammas = [[gamma.clone()[None] for gamma in layer] for layer in heard.gammas]
+    gammas[0][1][0, anchor.components, anchor.slots] = 0
+    with torch.no_grad():
+        alone = heard.answer() - heard.outputs(heard.initial[None], gammas, heard.stats)
+    item = next(a for a in found.by_anchor if (a.draw, a.channel, a.nodes) == (1, "position/border", anchor.nodes))
+    np.testing.assert_allclose(item.contributions, alone[0].numpy() / 2, **CLOSE)
