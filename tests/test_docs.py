@@ -21,6 +21,7 @@ RUN = (
     "python.md",
     "command_line.md",
     "settings.md",
+    "explain.md",
     "suites.md",
     "tuning.md",
 )

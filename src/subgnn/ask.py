@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,20 +16,51 @@ from subgnn.data.formats.subgraph_text import NodeField
 from subgnn.data.formats.text import appearing, stream_lines
 from subgnn.data.formats.vectors import write_npy, write_parquet
 from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError
 from subgnn.memory import share
-from subgnn.predict import BATCH, Predictor
+from subgnn.predict import BATCH, Predictor, label_text
 from subgnn.ragged import Ragged
 from subgnn.training.run_dir import CHECKPOINT, read_results
 
 
 def open_run(run: Path, data: Path | None = None) -> Predictor:
     """A finished run with its graph, read from where the run read it unless ``data`` says otherwise."""
+    return open_whole(run, data).predictor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenedRun:
+    """A run, what it reported, and what is known of its dataset.
+
+    Shapes:
+        reference: (draws, width), the mean vector of the training split, where the run is a file that holds it.
+    """
+
+    predictor: Predictor
+    results: dict[str, Any]
+    subgraphs: SubgraphSet | None = None
+    reference: NDArray[np.float32] | None = None
+
+    def background(self) -> Ragged | None:
+        """The training subgraphs, where they are at hand."""
+        if self.subgraphs is None or self.subgraphs.splits is None:
+            return None
+        return self.subgraphs.nodes.take(self.subgraphs.indices("train"))
+
+
+def open_whole(run: Path, data: Path | None = None) -> OpenedRun:
+    """A finished run, the folder of one or a file that ``subgnn export`` wrote."""
+    if run.is_file():
+        from subgnn.export.opened import open_export  # which opens runs, and so imports what is here
+
+        return open_export(run, data)
     results = read_results(run)
     source = data if data is not None else Path(results["source"])
     if not source.exists():
         raise DataError("the run's dataset is not there", where=str(source), hint="say where it is with --data")
-    return Predictor(run / CHECKPOINT, read_dataset(source).graph.undirected())
+    dataset = read_dataset(source)
+    return OpenedRun(Predictor(run / CHECKPOINT, dataset.graph.undirected()), results, dataset.subgraphs)
 
 
 def chunk_size(recipe: Recipe) -> int:
@@ -40,7 +73,8 @@ def chunk_size(recipe: Recipe) -> int:
     return BATCH * max(1, min(64, share(0.2) // (BATCH * each)))
 
 
-def _chunks(path: Path, graph: Graph, size: int) -> Iterator[tuple[list[str], Ragged]]:
+def chunks(path: Path, graph: Graph, *, size: int) -> Iterator[tuple[list[str], Ragged]]:
+    """The subgraphs of a file, as they are written and as nodes, so many at a time."""
     field = NodeField(graph.num_nodes, graph.names)
     texts: list[str] = []
     rows: list[NDArray[np.int64]] = []
@@ -69,14 +103,9 @@ def write_predictions(
     count = 0
     with appearing(out, overwrite=overwrite) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         file.write("\t".join(["subgraph", "label", *columns]) + "\n")
-        for texts, rows in _chunks(subgraphs, predictor.graph, chunk_size(predictor.checkpoint.recipe)):
+        for texts, rows in chunks(subgraphs, predictor.graph, size=chunk_size(predictor.checkpoint.recipe)):
             for text, scores in zip(texts, predictor.probabilities(rows), strict=True):
-                if task == "regression":
-                    label = f"{scores[0]:.6g}"
-                elif task == "multi-label":
-                    label = "-".join(c for c, p in zip(classes, scores, strict=True) if p > 0.5)
-                else:
-                    label = classes[int(np.argmax(scores))]
+                label = label_text(scores, predictor.checkpoint)
                 file.write("\t".join([text, label, *(f"{p:.6g}" for p in scores)]) + "\n")
             count += len(texts)
     return count
@@ -89,8 +118,8 @@ def write_embeddings(
     if out.suffix not in (".npy", ".parquet"):
         raise DataError(f"unknown kind of file '{out.suffix}'", where=str(out), hint="accepted: .npy, .parquet")
     predictor = open_run(run, data)
-    chunks = _chunks(subgraphs, predictor.graph, chunk_size(predictor.checkpoint.recipe))
-    answered = ((texts, predictor.embeddings(rows)) for texts, rows in chunks)
+    parts = chunks(subgraphs, predictor.graph, size=chunk_size(predictor.checkpoint.recipe))
+    answered = ((texts, predictor.embeddings(rows)) for texts, rows in parts)
     with appearing(out, overwrite=overwrite) as temporary:
         write = write_npy if out.suffix == ".npy" else write_parquet
         shape = write(temporary, answered)

@@ -126,7 +126,7 @@ def build_model(
     if recipe.embeddings.features != "instead":
         seed = checkpoint.seed
         rows = node_vectors(recipe.embeddings, table, num_nodes=graph.num_nodes, seed=seed, table=vectors)
-        if weights:
+        if "table" in weights:  # where frozen vectors are many, a checkpoint has none
             rows[np.searchsorted(table, checkpoint.table_nodes)] = weights["table"].numpy()
     model = SubGNN(
         None if rows is None else torch.from_numpy(rows),

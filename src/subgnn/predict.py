@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from subgnn.assemble import build_inputs, build_model, measure_draws, touched_nodes
 from subgnn.baselines import Answers, uses_embeddings
@@ -15,6 +17,7 @@ from subgnn.baselines.scores import BaselineScores
 from subgnn.data.graph import Graph
 from subgnn.embeddings.of_run import kept_vectors
 from subgnn.errors import DataError
+from subgnn.kept import Kept, Measured
 from subgnn.nn import Inputs, SubGNN
 from subgnn.nn.inputs import Batch
 from subgnn.nn.streamed import StreamedInputs
@@ -26,6 +29,21 @@ from subgnn.training.metrics import probabilities
 
 BATCH, STREAMED_BATCH = 4096, 1024
 """Subgraphs in a batch; the second where the table of nodes is large. Neither depends on the memory at hand."""
+_KEPT_NUMBERS = 2**24  # of a table of all nodes that is kept between calls
+
+
+def label_text(scores: NDArray[np.float32], checkpoint: Checkpoint) -> str:
+    """The label that probabilities say: a class, classes joined by ``-``, or a value.
+
+    Shapes:
+        scores: (classes,) or (1,).
+    """
+    classes = checkpoint.classes
+    if checkpoint.task == "regression":
+        return f"{scores[0]:.6g}"
+    if checkpoint.task == "multi-label":
+        return "-".join(c for c, p in zip(classes, scores, strict=True) if p > 0.5)
+    return classes[int(np.argmax(scores))]
 
 
 class Predictor:
@@ -38,22 +56,44 @@ class Predictor:
         checkpoint: of a run, or the file that holds it.
         graph: the base graph; its content hash must be the one the run was trained on.
         device: where to compute.
+        vectors: the node embeddings the run started from (N, d), where they are at hand; by default they are looked
+            for in the run's folder.
+        keep_numbers: a table of all nodes is kept between calls where it has no more numbers than this; of larger ones,
+            the rows that were needed so far, as long as they are not many.
     """
 
-    def __init__(self, checkpoint: Checkpoint | Path, graph: Graph, *, device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self,
+        checkpoint: Checkpoint | Path,
+        graph: Graph,
+        *,
+        device: torch.device | str = "cpu",
+        vectors: NDArray[np.float32] | None = None,
+        keep_numbers: int = _KEPT_NUMBERS,
+    ) -> None:
         run = checkpoint.parent if isinstance(checkpoint, Path) else Path()
         self.checkpoint = load_checkpoint(checkpoint) if isinstance(checkpoint, Path) else checkpoint
+        found = graph.content_hash
+        # Every call asks for the hash; computing it reads all edges.
+        graph = replace(graph, known_hash=found)
         seen = seen_hash(graph, self.checkpoint.recipe.prepare)
         if seen != self.checkpoint.graph_hash:
             what = f"the graph is another one ({seen[:12]}, not {self.checkpoint.graph_hash[:12]})"
             raise DataError(what, where="graph", hint="give the graph the run was trained on")
-        self.graph, self.device = graph, torch.device(device)
-        uses = uses_embeddings(self.checkpoint.recipe)
-        self.vectors = kept_vectors(run, self.checkpoint.recipe, graph, self.checkpoint.vectors_hash) if uses else None
+        self.graph, self.device, self._keep_numbers = graph, torch.device(device), keep_numbers
+        self.vectors = vectors
+        if vectors is None and uses_embeddings(self.checkpoint.recipe):
+            self.vectors = kept_vectors(run, self.checkpoint.recipe, graph, self.checkpoint.vectors_hash)
         baseline = self.checkpoint.recipe.method != "subgnn"
         self._answers = Answers(self.checkpoint, graph, self.device, self.vectors) if baseline else None
         corrected = self.checkpoint.baseline
         self._corrected = None if corrected is None else BaselineScores(corrected, graph)
+        self._kept: Kept | None = None
+
+    @property
+    def draws(self) -> int:
+        """How many draws of anchors an answer is the mean over."""
+        return 1 + len(self.checkpoint.redrawn)
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """Logits; values for regression. Where the recipe asks for an ensemble, the mean over all draws of anchors.
@@ -61,7 +101,7 @@ class Predictor:
         Shapes:
             returns: (n, outputs).
         """
-        return self._ask(subgraphs, "forward", draws=1 + len(self.checkpoint.redrawn))
+        return self._ask(subgraphs, "forward", draws=self.draws)
 
     def probabilities(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """Class probabilities; for regression the value, in its own unit.
@@ -69,7 +109,15 @@ class Predictor:
         Shapes:
             returns: (n, classes) or (n, 1).
         """
-        scores = probabilities(torch.from_numpy(self.outputs(subgraphs)), self.checkpoint.task).numpy()
+        return self.scores(self.outputs(subgraphs))
+
+    def scores(self, outputs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Probabilities, or values in their own unit, of what :meth:`outputs` gave.
+
+        Shapes:
+            outputs: (n, outputs). returns: (n, classes) or (n, 1).
+        """
+        scores = probabilities(torch.from_numpy(outputs), self.checkpoint.task).numpy()
         target = self.checkpoint.standards.get("target")
         return scores if target is None else (scores * target.deviation + target.mean).astype(np.float32)
 
@@ -86,8 +134,6 @@ class Predictor:
         return None if self._answers is not None else self._model(self.checkpoint.table_nodes)
 
     def _model(self, table: NDArray[np.int32]) -> SubGNN:
-        if is_carried(self.checkpoint) or is_large(len(table), self.checkpoint.recipe.embeddings):
-            return build_streamed_model(self.checkpoint, self.graph).to(self.device).eval()
         return build_model(self.checkpoint, self.graph, table, vectors=self.vectors).to(self.device).eval()
 
     @torch.no_grad()
@@ -96,20 +142,12 @@ class Predictor:
         if self._answers is not None:
             return self._answers.ask(subgraphs, method)
         prepared = measure_draws(self.checkpoint, self.graph, subgraphs, draws=draws)
-        table = np.union1d(self.checkpoint.table_nodes, touched_nodes(prepared))
-        if is_carried(self.checkpoint) or is_large(len(table), self.checkpoint.recipe.embeddings):
+        touched = touched_nodes(prepared)
+        rows = len(np.union1d(self.checkpoint.table_nodes, touched))
+        if is_carried(self.checkpoint) or is_large(rows, self.checkpoint.recipe.embeddings):
             return self._ask_streamed(subgraphs, method, prepared)
-        model = self._model(table)
-        inputs = build_inputs(
-            self.checkpoint,
-            self.graph,
-            subgraphs,
-            draws=prepared,
-            table=table,
-            device=self.device,
-            scores=self._baseline_scores(subgraphs),
-        )
-        return _mean([_answers(getattr(model, method), draw, BATCH) for draw in inputs])
+        measured = self._as_inputs(subgraphs, prepared, touched)
+        return _mean([_answers(getattr(measured.kept, method), draw, BATCH) for draw in measured.inputs])
 
     def _ask_streamed(self, subgraphs: Ragged, method: str, prepared: list[Prepared]) -> NDArray[np.float32]:
         """As :meth:`_ask`, batch by batch, without a table of all nodes that are touched."""
@@ -131,17 +169,50 @@ class Predictor:
             answers.append(_answers(getattr(model, method), draw.to(self.device), STREAMED_BATCH))
         return _mean(answers)
 
+    def measured(self, subgraphs: Ragged, *, draws: int) -> Measured:
+        """Subgraphs measured against the first draws of anchors, and a network that knows all nodes they touch."""
+        prepared = measure_draws(self.checkpoint, self.graph, subgraphs, draws=draws)
+        return self._as_inputs(subgraphs, prepared, touched_nodes(prepared))
+
+    def _as_inputs(self, subgraphs: Ragged, prepared: list[Prepared], touched: NDArray[np.int32]) -> Measured:
+        kept = self._covering(touched)
+        inputs = build_inputs(
+            self.checkpoint,
+            self.graph,
+            subgraphs,
+            draws=prepared,
+            table=kept.table,
+            device=self.device,
+            scores=self._baseline_scores(subgraphs),
+        )
+        return Measured(kept, inputs, prepared)
+
+    def _covering(self, touched: NDArray[np.int32]) -> Kept:
+        """A network over the touched nodes; it is kept, and built again only for nodes it has not met."""
+        kept = self._kept
+        if kept is None or not kept.knows(touched, self.graph.num_nodes):
+            settings = self.checkpoint.recipe.embeddings
+            table = np.union1d(self.checkpoint.table_nodes if kept is None else kept.table, touched)
+            if is_large(len(table), settings):
+                table = np.union1d(self.checkpoint.table_nodes, touched)
+            features = self.graph.features
+            width = max(settings.dim, 0 if features is None else features.shape[1])
+            if self.graph.num_nodes * width <= self._keep_numbers:
+                table = np.arange(self.graph.num_nodes, dtype=np.int32)
+            kept = self._kept = Kept.of(self._model(table), table, draws=self.draws)
+        return kept
+
     def _baseline_scores(self, subgraphs: Ragged) -> NDArray[np.float32] | None:
         """Of the baseline that the network corrects, where there is one."""
         return None if self._corrected is None else self._corrected.of(subgraphs)
 
 
-def _answers(method: Callable[[Batch], torch.Tensor], inputs: Inputs | StreamedInputs, size: int) -> torch.Tensor:
+def _answers(method: Callable[[Batch], Tensor], inputs: Inputs | StreamedInputs, size: int) -> Tensor:
     """Answers for all subgraphs, in batches of a fixed size."""
     rows = np.arange(len(inputs))
     return torch.cat([method(inputs.batch(rows[i : i + size])) for i in range(0, max(1, len(rows)), size)])
 
 
-def _mean(answers: list[torch.Tensor]) -> NDArray[np.float32]:
+def _mean(answers: list[Tensor]) -> NDArray[np.float32]:
     found: NDArray[np.float32] = torch.stack(answers).mean(dim=0).float().cpu().numpy()
     return found

@@ -196,6 +196,17 @@ class SubGNN(nn.Module):
             vectors.append(row)
         return vectors
 
+    def similarities(self, batch: Batch, dtype: torch.dtype) -> list[list[Tensor]]:
+        """gamma: for each layer and channel, that of every component to every anchor.
+
+        Shapes:
+            returns: (C, n_A) each.
+        """
+        return [
+            [self.similarity[i](seen.distance.to(dtype), seen.reached.to(dtype)) for i, seen in enumerate(layer)]
+            for layer in batch.channels
+        ]
+
     def component_outputs(self, batch: Batch) -> Tensor:
         """z_c: z^(0)_c beside AGG_L over layers of AGG_C over subchannels.
 
@@ -204,14 +215,24 @@ class SubGNN(nn.Module):
         """
         nodes = self.node_vectors(batch)
         initial = self.component_vectors(batch, nodes)  # (C, d)
+        return self.pass_messages(
+            batch, initial, gammas=self.similarities(batch, nodes.dtype), anchors=self.anchor_vectors(nodes, batch.draw)
+        )
+
+    def pass_messages(
+        self, batch: Batch, initial: Tensor, *, gammas: list[list[Tensor]], anchors: list[list[Tensor]]
+    ) -> Tensor:
+        """z_c, from z^(0), similarities and anchors' vectors; of the batch, own anchors and statistics alone are read.
+
+        Shapes:
+            initial: (C, d). gammas: (C, n_A) each. anchors: as :meth:`anchor_vectors` gives them. returns: (C, width).
+        """
         states = [initial for _ in self.channels]
         by_layer = []
-        anchors = self.anchor_vectors(nodes, batch.draw)
-        for layer, inputs, vectors in zip(self.layers, batch.channels, anchors, strict=True):
+        for layer, inputs, near, vectors in zip(self.layers, batch.channels, gammas, anchors, strict=True):
             outputs = []
             for i, (subchannel, seen) in enumerate(zip(cast(nn.ModuleList, layer), inputs, strict=True)):
-                gamma = self.similarity[i](seen.distance.to(nodes.dtype), seen.reached.to(nodes.dtype))
-                state, output = subchannel(gamma, vectors[i], seen.own, states[i])
+                state, output = subchannel(near[i], vectors[i], seen.own, states[i])
                 states[i] = states[i] if state is None else state
                 outputs.append(combine([part for part in (state, output) if part is not None], "concat"))
             if outputs:
@@ -223,14 +244,13 @@ class SubGNN(nn.Module):
             z.append(batch.component_stats)
         return torch.cat(z, dim=1)
 
-    def embed(self, batch: Batch) -> Tensor:
-        """z_S, the vector of each subgraph, as the head receives it; the last columns are scores of a baseline, if any.
+    def read_out(self, batch: Batch, z: Tensor) -> Tensor:
+        """z_S from the z_c of its components; the last columns are scores of a baseline, if any.
 
         Shapes:
-            returns: (n, width).
+            z: (C, width). returns: (n, width).
         """
         n = batch.num_subgraphs
-        z = self.component_outputs(batch)
         vectors = [self.readout(z, batch.subgraph, n + batch.spare)[:n]]
         if self.settings.size_aware:
             counts = torch.stack([torch.ones_like(batch.sizes), batch.sizes], dim=1).to(z.dtype)
@@ -240,6 +260,14 @@ class SubGNN(nn.Module):
             vectors.append(batch.subgraph_stats)
         embedded: Tensor = self.norm(torch.cat(vectors, dim=1))
         return embedded if batch.baseline_scores is None else torch.cat([embedded, batch.baseline_scores], dim=1)
+
+    def embed(self, batch: Batch) -> Tensor:
+        """z_S, the vector of each subgraph, as the head receives it.
+
+        Shapes:
+            returns: (n, width).
+        """
+        return self.read_out(batch, self.component_outputs(batch))
 
     def forward(self, batch: Batch) -> Tensor:
         """Logits; one value for regression.

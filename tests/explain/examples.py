@@ -1,0 +1,43 @@
+"""Small trained runs to explain."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from subgnn.config import PrepareSettings
+from subgnn.data.dataset import Dataset
+from subgnn.predict import Predictor
+from subgnn.recipes import find_recipe
+from subgnn.training.run import train
+from subgnn.training.run_dir import CHECKPOINT
+from tests.training.examples import dataset, recipe
+
+PAIRED = PrepareSettings(patch_length=5, walks=2, walk_length=4, draws=2, ensemble=True)
+
+
+@cache
+def explained(task: str = "multi-class", *, ensemble: bool = False, **model: object) -> tuple[Dataset, Predictor]:
+    """A dataset and a run on it, with all channels; one for each set of arguments."""
+    settings = recipe(3, **model)
+    data = dataset(task)
+    return data, run_of(data, replace(settings, prepare=PAIRED) if ensemble else settings)
+
+
+@cache
+def baseline(name: str) -> tuple[Dataset, Predictor]:
+    """A baseline on the same dataset."""
+    data = dataset()
+    small = {"bag": [], "topology": ["baseline.classifier=forest"]}.get(name, ["embeddings.dim=8", "training.epochs=2"])
+    if name.startswith("mn"):
+        small += ["baseline.link_steps=3"]
+    return data, run_of(data, find_recipe(name, small))
+
+
+def run_of(data: Dataset, settings) -> Predictor:
+    """Train and open."""
+    with tempfile.TemporaryDirectory() as folder:
+        train(data, settings, Path(folder) / "run", device="cpu", cache=False, report=False)
+        return Predictor(Path(folder) / "run" / CHECKPOINT, data.graph)

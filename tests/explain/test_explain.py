@@ -1,0 +1,301 @@
+"""Contributions are differences of predictions; nothing hangs on orders or names."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from subgnn import DataError, NodeNames, Ragged
+from subgnn.explain import Explainer, explain
+from subgnn.explain.heard import hear
+from subgnn.predict import Predictor
+from tests.explain.examples import baseline, explained
+
+TASKS = ("multi-class", "binary", "multi-label", "regression")
+CLOSE = {"atol": 2e-6, "rtol": 1e-5}
+# Two cliques' worth of nodes and a lone one: three components.
+ROW = [0, 1, 2, 10, 11, 20]
+
+
+def values(predictor: Predictor, rows) -> np.ndarray:
+    """Logits, or values in their own unit."""
+    nodes = Ragged.from_rows([sorted(row) for row in rows])
+    return (predictor.probabilities if predictor.checkpoint.task == "regression" else predictor.outputs)(nodes)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_leaving_out_is_predicting_the_smaller_subgraph(task):
+    data, predictor = explained(task)
+    found = explain(predictor, [ROW])[0]
+    whole = values(predictor, [ROW])[0]
+    np.testing.assert_allclose(found.logits, whole, **CLOSE)
+    smaller = [[v for v in ROW if v != node] for node in ROW]
+    assert [item.node for item in found.by_node] == ROW
+    np.testing.assert_allclose(
+        [item.contributions for item in found.by_node], whole - values(predictor, smaller), **CLOSE
+    )
+    parts = [[0, 1, 2], [10, 11], [20]]
+    assert [list(item.nodes) for item in found.by_component] == parts
+    left = [[v for v in ROW if v not in part] for part in parts]
+    np.testing.assert_allclose(
+        [item.contributions for item in found.by_component], whole - values(predictor, left), **CLOSE
+    )
+    assert [item.component for item in found.by_node] == [0, 0, 0, 1, 1, 2]
+    if task == "regression":
+        assert found.classes == ("value",)
+        assert found.probabilities == found.by_node[0].probability_changes == ()
+        return
+    assert found.classes == data.subgraphs.classes
+    chances = predictor.probabilities(Ragged.from_rows([ROW, *smaller]))
+    np.testing.assert_allclose(found.probabilities, chances[0], **CLOSE)
+    changes = [item.probability_changes for item in found.by_node]
+    np.testing.assert_allclose(changes, chances[0] - chances[1:], **CLOSE)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_label_is_that_of_predict(task):
+    data, predictor = explained(task)
+    found = explain(predictor, [ROW])[0]
+    scores = predictor.probabilities(Ragged.from_rows([ROW]))[0]
+    expected = {
+        "multi-label": "-".join(c for c, p in zip(data.subgraphs.classes, scores, strict=False) if p > 0.5),
+        "regression": f"{scores[0]:.6g}",
+    }.get(task) or (data.subgraphs.classes or [""])[int(scores.argmax())]
+    assert found.label == expected
+    if task != "regression":
+        assert found.of_class(found.logits) == max(found.logits)
+        assert found.of_class(found.logits, found.classes[1]) == found.logits[1]
+
+
+@pytest.mark.parametrize("method", ["avg", "bag", "topology", "gc"])
+def test_nodes_of_a_baseline(method):
+    _, predictor = baseline(method)
+    found = explain(predictor, [ROW], attributions=True)[0]
+    expected = predictor.outputs(Ragged.from_rows([ROW])) - predictor.outputs(Ragged.from_rows([ROW[1:]]))
+    np.testing.assert_allclose(found.by_node[0].contributions, expected[0], **CLOSE)
+    assert len(found.by_component) == 3
+    assert found.by_channel == found.by_anchor == ()
+    assert found.attributions is None
+    assert found.notes == (f"{method} has no channels and no anchors, so it has no attributions",)
+
+
+def test_a_method_that_knows_no_other_subgraphs():
+    data, predictor = baseline("mn-gin")
+    found = explain(predictor, data.subgraphs.nodes.take([0]))[0]
+    assert found.by_node == found.by_component == ()
+    assert "cannot predict new subgraphs" in found.notes[0]
+    with pytest.raises(DataError, match="cannot predict new subgraphs"):
+        explain(predictor, [ROW])
+
+
+def test_orders_repeats_company_and_names_do_not_matter():
+    data, predictor = explained()
+    alone = explain(predictor, [ROW])[0]
+    shuffled = explain(predictor, [[3, 4], [20, 11, 0, 2, 1, 10, 11]])[1]
+    assert shuffled.nodes == alone.nodes
+    for name in ("by_node", "by_component", "by_channel", "by_anchor"):
+        before, after = getattr(alone, name), getattr(shuffled, name)
+        numbers = [[item.contributions for item in items] for items in (before, after)]
+        np.testing.assert_allclose(*numbers, **CLOSE)
+    assert alone.names == tuple(map(str, ROW))
+    called = NodeNames.of([f"gene-{24 - i}" for i in range(data.graph.num_nodes)])
+    named = Predictor(predictor.checkpoint, replace(data.graph, names=called))
+    other = explain(named, [ROW])[0]
+    assert [item.name for item in other.by_node] == [f"gene-{24 - i}" for i in ROW]
+    assert [item.contributions for item in other.by_node] == [item.contributions for item in alone.by_node]
+
+
+def test_relabelled_nodes_have_the_same_contributions():
+    """With anchors that are all shared, and renamed with the nodes, only the ids change."""
+    from subgnn import Graph
+    from subgnn.anchors import NodeAnchors, PatchAnchors
+    from subgnn.config import ChannelSettings
+    from tests.explain.examples import run_of
+    from tests.training.examples import dataset, recipe
+
+    data = dataset()
+    kinds = [("position", "border"), ("structure", "internal"), ("structure", "border")]
+    predictor = run_of(data, recipe(2, channels=tuple(ChannelSettings(k, s, 3) for k, s in kinds)))
+    n = data.graph.num_nodes
+    new = np.random.default_rng(1).permutation(n).astype(np.int32)
+    tails, heads, _ = data.graph.edges()
+    moved = Graph.from_edges(new[tails], new[heads], num_nodes=n)
+
+    def rename(rows: Ragged, order: bool) -> Ragged:
+        return Ragged.from_rows([np.sort(new[row]) if order else new[row] for row in rows])
+
+    had = predictor.checkpoint
+    shared = [
+        [
+            NodeAnchors(new[a.nodes])
+            if isinstance(a, NodeAnchors)
+            else PatchAnchors(rename(a.patches, True), rename(a.walks, False))
+            for a in layer
+        ]
+        for layer in had.shared
+    ]
+    order = np.argsort(new[had.table_nodes])
+    weights = had.weights | {"table": had.weights["table"][torch.from_numpy(order)]}
+    table = new[had.table_nodes][order]
+    assert len(table) == n
+    checkpoint = replace(had, graph_hash=moved.content_hash, shared=shared, weights=weights, table_nodes=table)
+    before = explain(predictor, [ROW])[0]
+    after = explain(Predictor(checkpoint, moved), [new[ROW].tolist()])[0]
+    of_node = {item.node: item.contributions for item in after.by_node}
+    np.testing.assert_allclose(
+        [of_node[int(new[item.node])] for item in before.by_node],
+        [item.contributions for item in before.by_node],
+        **CLOSE,
+    )
+    numbers = [[item.contributions for item in found.by_channel] for found in (before, after)]
+    np.testing.assert_allclose(*numbers, **CLOSE)
+
+
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_channels_become_the_training_mean_or_nothing(ensemble):
+    data, predictor = explained(ensemble=ensemble)
+    train = data.subgraphs.nodes.take(data.subgraphs.indices("train"))
+    draws = 1 + len(predictor.checkpoint.redrawn)
+    assert draws == 1 + ensemble
+    rows = Ragged.from_rows([ROW])
+    measured, means = predictor.measured(rows, draws=draws), []
+    for inputs in predictor.measured(train, draws=draws).inputs:
+        means.append(measured.model.embed(inputs.whole).detach().mean(dim=0))
+    for background, reference, word in ((train, means, "training mean"), (None, None, "zero")):
+        found = Explainer(predictor, background=background).explain(rows)[0]
+        assert found.reference == word
+        by_name = {(item.level, item.name): item.contributions for item in found.by_channel}
+        for level, name in by_name:
+            without = []
+            for draw, inputs in enumerate(measured.inputs):
+                z = measured.model.embed(inputs.whole).detach().clone()
+                for part, columns in measured.model.parts().items():
+                    if part == name or part.startswith(f"{name}/"):
+                        for some in columns:
+                            z[:, some] = 0 if reference is None else reference[draw][some]
+                without.append(measured.model.head(z)[0].detach())
+            expected = predictor.outputs(rows)[0] - torch.stack(without).mean(dim=0).numpy()
+            np.testing.assert_allclose(by_name[level, name], expected, **CLOSE)
+    assert {name for level, name in by_name if level == "channel"} == {"position", "neighborhood", "structure"}
+    assert len([name for level, name in by_name if level == "subchannel"]) == 6
+
+
+@pytest.mark.parametrize("model", [{}, {"layers": 2, "output": "both"}, {"aggregation": "max", "topology": True}])
+def test_a_silenced_anchor_has_similarity_0(model):
+    """Against the whole network on a batch in which the anchor is not reached."""
+    _, predictor = explained(**model)
+    rows = Ragged.from_rows([ROW])
+    found = explain(predictor, [ROW], max_anchors=1000)[0]
+    measured = predictor.measured(rows, draws=1)
+    heard = next(hear(measured, 0))
+    each = list(heard.each_anchor())
+    assert len(each) == len(found.by_anchor)
+    channels = predictor.checkpoint.recipe.channels
+    by_key = {(a.channel, a.layer, a.nodes): a for a in found.by_anchor}
+    assert len(by_key) == len(each)
+    for anchor in each:
+        whole = measured.inputs[0].whole
+        changed = [list(layer) for layer in whole.channels]
+        seen = changed[anchor.layer][anchor.channel]
+        reached = seen.reached.clone()
+        reached[anchor.components, anchor.slots] = 0
+        changed[anchor.layer][anchor.channel] = replace(seen, reached=reached)
+        without = measured.model(replace(whole, channels=changed))[0].detach().numpy()
+        item = by_key[channels[anchor.channel].name, anchor.layer, anchor.nodes]
+        np.testing.assert_allclose(item.contributions, predictor.outputs(rows)[0] - without, **CLOSE)
+        assert 0 < item.similarity <= 1
+    strengths = [abs(found.of_class(item.contributions)) for item in found.by_anchor]
+    assert strengths == sorted(strengths, reverse=True)
+
+
+def test_every_similarity_belongs_to_one_anchor():
+    _, predictor = explained(layers=2, output="both")
+    heard = next(hear(predictor.measured(Ragged.from_rows([ROW]), draws=1), 0))
+    for layer, row in enumerate(heard.gammas):
+        for channel, gamma in enumerate(row):
+            counts = np.zeros(gamma.shape, int)
+            own = heard.batch.channels[layer][channel].own
+            for anchor in (a for a in heard.each_anchor() if (a.layer, a.channel) == (layer, channel)):
+                np.add.at(counts, (anchor.components, anchor.slots), 1)
+                assert torch.equal(anchor.of(gamma), gamma[anchor.components, anchor.slots])
+                if own is not None:  # places in a table of all nodes are the nodes
+                    assert set(own[anchor.components, anchor.slots].tolist()) == set(anchor.nodes)
+            np.testing.assert_array_equal(counts, gamma.numpy() > 0)
+
+
+def test_bounds_are_said():
+    _, predictor = explained()
+    found = explain(predictor, [ROW], max_nodes=4, max_anchors=2)[0]
+    assert found.by_node == ()
+    assert len(found.by_component) == 3
+    assert len(found.by_anchor) == 2
+    assert found.notes[0] == "6 nodes, more than max_nodes (4): they were not left out one by one"
+    assert found.notes[1].startswith("2 of ")
+    found = explain(predictor, [ROW], max_nodes=2)[0]
+    assert found.by_component == ()
+    assert "3 components, more than max_nodes (2): none was left out" in found.notes
+    assert found.by_channel
+
+
+def test_a_single_node_leaves_nothing():
+    _, predictor = explained()
+    found = explain(predictor, [[7]], attributions=True)[0]
+    assert found.by_node == found.by_component == ()
+    assert found.notes[:2] == (
+        "the subgraph is one node: nothing is left without it",
+        "the subgraph is one component: nothing is left without it",
+    )
+    assert found.by_channel
+    assert len(found.attributions.components) == 1
+
+
+def test_the_whole_graph_has_no_border():
+    data, predictor = explained()
+    found = explain(predictor, [range(data.graph.num_nodes)], max_anchors=1000, attributions=True)[0]
+    assert not [item for item in found.by_anchor if item.channel == "neighborhood/border"]
+
+
+def test_nodes_that_are_not_there():
+    _, predictor = explained()
+    with pytest.raises(DataError, match="node 24 is not in the graph"):
+        explain(predictor, [[0, 24]])
+    assert explain(predictor, []) == []
+
+
+def test_json_is_plain_and_complete():
+    _, predictor = explained()
+    found = explain(predictor, [ROW], attributions=True)[0]
+    plain = json.loads(json.dumps(found.to_json()))
+    assert plain["label"] == found.label
+    assert list(plain["logits"]) == list(found.classes)
+    first = plain["by_node"][0]
+    assert {"node", "name", "component", "contributions", "probability_changes"} == set(first)
+    assert first["contributions"][found.classes[0]] == round(found.by_node[0].contributions[0], 6)
+    assert set(plain["attributions"]) == {
+        "steps", "baseline", "residual", "by_channel", "by_component", "of_subgraph", "by_anchor",
+    }  # fmt: skip
+    assert "probability_changes" not in plain["attributions"]["by_channel"][0]
+
+
+def test_a_predictor_keeps_its_network():
+    _, predictor = explained()
+    rows = Ragged.from_rows([ROW])
+    assert predictor.measured(rows, draws=1).model is predictor.measured(Ragged.from_rows([[3, 8]]), draws=1).model
+
+
+def test_an_anchor_of_one_of_two_draws_counts_half():
+    _, predictor = explained(ensemble=True)
+    found = explain(predictor, [ROW], max_anchors=1000)[0]
+    measured = predictor.measured(Ragged.from_rows([ROW]), draws=2)
+    heard = next(hear(measured, 1))
+    anchor = next(a for a in heard.each_anchor() if a.channel == 1)  # a node of position/border
+    gammas = [[gamma.clone()[None] for gamma in layer] for layer in heard.gammas]
+    gammas[0][1][0, anchor.components, anchor.slots] = 0
+    with torch.no_grad():
+        alone = heard.answer() - heard.outputs(heard.initial[None], gammas, heard.stats)
+    item = next(a for a in found.by_anchor if (a.draw, a.channel, a.nodes) == (1, "position/border", anchor.nodes))
+    np.testing.assert_allclose(item.contributions, alone[0].numpy() / 2, **CLOSE)
