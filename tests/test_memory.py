@@ -17,7 +17,7 @@ from tests.training.examples import recipe
 @pytest.mark.parametrize("text", ["", "GB", "-1GB", "12XB", "10 apples"])
 def test_what_is_no_size_is_refused(text):
     with (
-        pytest.raises(UserError, match=r"--memory: .*is no size; accepted: a number with MB or GB"),
+        pytest.raises(UserError, match=r"--memory: .*is no size; accepted: a number with KB, MB, GB or TB"),
         memory.within(text),
     ):
         pass

@@ -130,4 +130,4 @@ def test_memory(folder, monkeypatch):
     assert memory.limit() == before
     called = call("prepare", folder, "--memory", "much")
     assert (called.code, called.out) == (2, "")
-    assert called.error.startswith("--memory: 'much' is no size; accepted: a number with MB or GB")
+    assert called.error.startswith("--memory: 'much' is no size; accepted: a number with KB, MB, GB or TB")
