@@ -1,7 +1,8 @@
 """How cost grows with the graph: generate, convert, prepare, train and predict at several sizes.
 
     python benchmarks/scale.py --sizes 1e6 5e6 --stages generate convert [--out results.jsonl] [--folder DIR]
-    python benchmarks/scale.py --sizes 1e6 5e6 20e6 49e6 --prepare-flags "--memory 16GB"
+    python benchmarks/scale.py --sizes 1e6 5e6 20e6 49e6 --prepare-flags "--memory 16GB" \
+        --train-flags "--memory 16GB --set training.epochs=10"
 
 A size is a number of nodes; there are four edges a node and as many subgraphs a node as Elliptic2 has (49.3 million
 nodes, 196 million edges, 121,810 subgraphs). Every stage is a process of its own, one after the other. Each result is a
@@ -27,56 +28,12 @@ from scale_cases.measure import measure
 STAGES = ("generate", "convert", "prepare", "train", "predict")
 COSTS = ("seconds", "cpu_seconds", "resident_mb", "anonymous_mb")
 EDGES_PER_NODE = 4
-RECIPE = """
-note = "All six subchannels, for benchmarks of size."
-
-[[channels]]
-kind = "position"
-side = "internal"
-num_anchors = 25
-
-[[channels]]
-kind = "position"
-side = "border"
-num_anchors = 100
-
-[[channels]]
-kind = "neighborhood"
-side = "internal"
-num_anchors = 25
-
-[[channels]]
-kind = "neighborhood"
-side = "border"
-num_anchors = 25
-
-[[channels]]
-kind = "structure"
-side = "internal"
-num_anchors = 25
-
-[[channels]]
-kind = "structure"
-side = "border"
-num_anchors = 25
-
-[embeddings]
-source = "random"
-dim = 64
-
-[model]
-layers = 2
-
-[training]
-epochs = 10
-batch_size = 256
-"""
 
 
 def commands(folder: Path, options: argparse.Namespace, nodes: int) -> dict[str, list[str]]:
     """What each stage runs."""
     subgnn = [sys.executable, "-m", "subgnn"]
-    recipe = options.recipe or str(folder / "scale.toml")
+    recipe = options.recipe
     bundle, run = str(folder / "graph.subgnn"), str(folder / "run")
     text = ["--text"] if options.text or "convert" in options.stages else []
     flags = {stage: shlex.split(getattr(options, f"{stage}_flags")) for stage in STAGES if stage != "generate"}
@@ -96,7 +53,6 @@ def run_size(nodes: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     """All stages at one size."""
     folder = options.folder / f"{nodes}"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "scale.toml").write_text(RECIPE)
     environment = {"SUBGNN_CACHE": str(folder / "cache")}
     rows, generated = [], ""
     for stage, words in commands(folder, options, nodes).items():
@@ -150,7 +106,7 @@ def main() -> int:
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES))
     parser.add_argument("--folder", type=Path, default=Path("scale"), help="where graphs and runs are written")
     parser.add_argument("--out", type=Path, help="results, a line of JSON each, added to what is there")
-    parser.add_argument("--recipe", help="by default all six subchannels, 100 border position anchors, two layers")
+    parser.add_argument("--recipe", default="large", help="a name or a file; large has all six subchannels, two layers")
     parser.add_argument("--text", action="store_true", help="write the edge list as text even if it is not converted")
     parser.add_argument("--keep", action="store_true", help="keep graphs and runs")
     parser.add_argument("--seed", type=int, default=0)
