@@ -1,7 +1,7 @@
 """A subgraph and what lies around it, few enough nodes to be drawn.
 
-Drawn are all nodes of the subgraph, as far as there is room; then anchors of its border; then other nodes of the
-border, those with most edges into the subgraph first. Edges are those among drawn nodes.
+Drawn are all nodes of the subgraph, as far as there is room, and nodes of its border, those with most edges into the
+subgraph first; up to half of them are anchors. Edges are those among drawn nodes.
 """
 
 from __future__ import annotations
@@ -82,8 +82,7 @@ def draw(
     inside = subgraph[:_MOST_INSIDE]
     border, links = _border(graph, subgraph)
     anchors = anchor_channels(prepared, subgraph, max(1, most // 10))
-    order = sorted(range(len(border)), key=lambda i: (int(border[i]) not in anchors, -int(links[i]), int(border[i])))
-    chosen = border[order[:most]]
+    chosen = _chosen(border, links, anchors, most)
     far = np.setdiff1d(np.array(sorted(anchors), np.int32), np.concatenate([subgraph, border]))
     far = far[: max(0, most - len(chosen))]
     links_of = dict(zip(border.tolist(), links.tolist(), strict=True))
@@ -108,6 +107,17 @@ def draw(
         "border": len(subgraph) + len(border) - drawn - (len(subgraph) - len(inside)),
     }
     return found
+
+
+def _chosen(
+    border: NDArray[np.int32], links: NDArray[np.int64], anchors: dict[int, list[str]], most: int
+) -> NDArray[np.int32]:
+    """Nodes of the border: half of them anchors, where there are so many; all by their edges into the subgraph."""
+    order = border[np.lexsort((border, -links))]
+    is_anchor = np.array([int(node) in anchors for node in order], np.bool_)
+    first = np.concatenate([order[is_anchor][: (most + 1) // 2], order[~is_anchor]])[:most]
+    rest = order[is_anchor][(most + 1) // 2 :][: most - len(first)]
+    return np.concatenate([first, rest])
 
 
 def _border(graph: Graph, subgraph: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

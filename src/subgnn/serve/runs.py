@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from subgnn import __version__
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
-from subgnn.data.strings import NodeNames, Strings
+from subgnn.data.strings import NodeNames
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, UserError
 from subgnn.explain import Explainer
@@ -174,6 +174,7 @@ def readable(names: NodeNames | None) -> NodeNames | None:
     """The same names; shown is the first column that is not of numbers alone, where there is one.
 
     Example:
+        >>> from subgnn.data.strings import Strings
         >>> names = NodeNames({"gene_id": Strings.of(["7157", "581"]), "symbol": Strings.of(["TP53", "BAX"])})
         >>> readable(names)[0]
         'TP53'
