@@ -29,6 +29,9 @@ def serve_runs(
         int, typer.Option("--max-nodes", min=1, help="Of a request, all subgraphs together.")
     ] = 10_000,
     timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds of a request.")] = 30.0,
+    body_timeout: Annotated[
+        float, typer.Option("--body-timeout", min=0.1, help="Seconds in which a request must arrive.")
+    ] = 10.0,
     data: Annotated[
         Path | None, typer.Option("--data", metavar="DIR", help="The dataset; by default where each run read it.")
     ] = None,
@@ -54,6 +57,12 @@ def serve_runs(
         token_file=token_file,
         names=allowed_host or (),
         data=data,
-        limits={"body_bytes": max_body, "subgraphs": max_subgraphs, "nodes": max_nodes, "seconds": timeout},
+        limits={
+            "body_bytes": max_body,
+            "subgraphs": max_subgraphs,
+            "nodes": max_nodes,
+            "seconds": timeout,
+            "body_seconds": body_timeout,
+        },
         on_ready=on_ready,
     )

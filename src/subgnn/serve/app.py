@@ -18,7 +18,7 @@ from subgnn.serve.guard import Guard
 from subgnn.serve.limits import Limits
 from subgnn.serve.metrics import Metrics
 from subgnn.serve.page import page
-from subgnn.serve.refusals import Refusal
+from subgnn.serve.refusals import Refusal, failed
 from subgnn.serve.routes import JSON, Served, health, router
 from subgnn.serve.runs import ServedRun
 from subgnn.serve.security import Door
@@ -67,6 +67,7 @@ def create_app(runs: dict[str, ServedRun], *, door: Door | None = None, limits: 
     app.add_exception_handler(UserError, _mistaken)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _other)
+    app.add_exception_handler(Exception, _failed)
     return Guard(app, door=door or Door(), limits=limits, metrics=metrics)
 
 
@@ -79,6 +80,11 @@ async def _mistaken(request: Request, error: Exception) -> Response:
     """What the library says of the request, as of any other input."""
     what, hint = (error.what, error.hint) if isinstance(error, UserError) else ("", "")
     return await _refused(request, Refusal(422, what, hint=hint))
+
+
+async def _failed(request: Request, _: Exception) -> Response:
+    """Our mistake; what it was is in the log, under the same id."""
+    return await _refused(request, failed(request.scope["id"]))
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

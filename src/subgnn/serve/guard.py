@@ -10,6 +10,7 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any
 
 from subgnn.serve.answers import encode
@@ -17,7 +18,7 @@ from subgnn.serve.budget import Budget
 from subgnn.serve.limits import Limits
 from subgnn.serve.logs import log
 from subgnn.serve.metrics import Metrics
-from subgnn.serve.refusals import Refusal
+from subgnn.serve.refusals import Refusal, failed
 from subgnn.serve.security import HEADERS, Door
 
 Scope = MutableMapping[str, Any]
@@ -26,6 +27,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 _CLOSING = (408, 413)
+_DISCARD_BYTES, _DISCARD_SECONDS = 20_000_000, 1.0
 _CLIENT_LEFT = 499  # for logs and metrics alone: nobody receives it
 
 
@@ -46,6 +48,7 @@ class Guard:
 
     async def _request(self, scope: Scope, receive: Receive, reply: _Reply) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        scope["id"] = reply.id
         failure: BaseException | None = None
         try:
             self.door.check(scope["method"], scope["path"], headers)
@@ -59,7 +62,7 @@ class Guard:
         except Exception as error:
             failure = error
             if not reply.status:
-                await reply.refuse(Refusal(500, "the server failed; this is our mistake", hint=f"id {reply.id}"))
+                await reply.refuse(failed(reply.id))
         finally:
             self._note(scope, reply, failure)
 
@@ -94,6 +97,8 @@ class Guard:
         too_large = Refusal(413, f"a body of more than {most:,} bytes", hint="send fewer subgraphs at a time")
         length = headers.get("content-length", "")
         if length.isdigit() and int(length[:18]) > most:
+            if "expect" not in headers:
+                await _discard(receive)
             raise too_large
         body = bytearray()
         try:
@@ -103,9 +108,12 @@ class Guard:
                     if message["type"] == "http.disconnect":
                         raise _ClientLeft
                     body += message.get("body", b"")
+                    more = message.get("more_body", False)
                     if len(body) > most:
+                        if more:
+                            await _discard(receive)
                         raise too_large
-                    if not message.get("more_body", False):
+                    if not more:
                         return bytes(body)
         except TimeoutError:
             what = f"the body did not arrive within {self.limits.body_seconds:g} seconds"
@@ -125,6 +133,18 @@ class Guard:
             "client": (scope.get("client") or ["", 0])[0],
         }
         log("request", logging.ERROR if failure else logging.INFO, error=failure, **fields)
+
+
+async def _discard(receive: Receive) -> None:
+    """Take in some of what is not wanted: clients read the answer only when they have sent all, or could not."""
+    taken = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DISCARD_SECONDS):
+            while taken < _DISCARD_BYTES:
+                message = await receive()
+                taken += len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
 
 
 class _ClientLeft(Exception):

@@ -33,6 +33,11 @@ class Refusal(Exception):
         return found | ({"www-authenticate": "Bearer"} if self.status == 401 else {})
 
 
+def failed(request_id: str) -> Refusal:
+    """The server made a mistake."""
+    return Refusal(500, "the server failed; this is our mistake", hint=f"its log has more, under {request_id}")
+
+
 def out_of_time(seconds: float) -> Refusal:
     """The work took longer than a request may."""
     hint = "ask about fewer or smaller subgraphs at a time"
