@@ -44,7 +44,7 @@ class Lane:
 
     def __init__(self, name: str, *, workers: int, limits: Limits, metrics: Metrics) -> None:
         self.name, self.workers, self._limits, self._metrics = name, workers, limits, metrics
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix=f"subgnn-{name}", initializer=_one_thread)
+        self._pool: ThreadPoolExecutor | None = None
         self._inside = 0
 
     async def run(self, work: Callable[[], T], budget: Budget) -> T:
@@ -73,7 +73,7 @@ class Lane:
             with suppress(RuntimeError):  # the server has gone before its work
                 loop.call_soon_threadsafe(self._left)
 
-        future = self._pool.submit(context.run, job)
+        future = self._open().submit(context.run, job)
         future.add_done_callback(left)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(future), budget.left)
@@ -86,9 +86,18 @@ class Lane:
         self._inside -= 1
         self._metrics.gauge("subgnn_inside", self._inside, lane=self.name)
 
+    def _open(self) -> ThreadPoolExecutor:
+        """The threads; those of an application that is started again are new ones."""
+        if self._pool is None:
+            name = f"subgnn-{self.name}"
+            self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix=name, initializer=_one_thread)
+        return self._pool
+
     def close(self) -> None:
-        """Take no more work; what waits is dropped."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Let the threads go; what waits is dropped."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool = None
 
 
 class Lanes:

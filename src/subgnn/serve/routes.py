@@ -29,6 +29,7 @@ _PROBLEMS: Statuses = {
     408: {"model": schemas.Problem, "description": "The body took too long to arrive."},
     413: {"model": schemas.Problem, "description": "The body is too large."},
     422: {"model": schemas.Problem, "description": "A node is not known, or there is too much or too little of it."},
+    500: {"model": schemas.Problem, "description": "The server made a mistake, which is in its log."},
     503: {"model": schemas.Problem, "description": "The server is busy, or the work took too long."},
 }
 

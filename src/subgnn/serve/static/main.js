@@ -46,12 +46,15 @@ function showPicked() {
   byId("count").textContent = state.nodes.length ? `(${state.nodes.length})` : "";
   byId("nothing").hidden = state.nodes.length > 0;
   byId("clear").disabled = byId("copy").disabled = state.nodes.length === 0;
+  const focused = document.activeElement?.closest("#picked li")?.dataset.node;
   fill(byId("picked"), ...state.nodes.map((node) => {
     const chip = make("li", { "data-node": String(node) }, make("span", {}, nameOf(node)),
       make("button", { type: "button", "aria-label": `Remove ${nameOf(node)}`, onclick: () => remove(node) }, "\u2715"));
     chip.style.setProperty("--chip", colourOf(component.get(node) ?? null));
     return chip;
   }));
+  // Chips are made anew when their colours are known; who was on one of them stays there.
+  if (focused) byId("picked").querySelector(`[data-node="${focused}"] button`)?.focus();
 }
 
 function showDrawing() {
