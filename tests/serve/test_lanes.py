@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 
+import numba
 import pytest
 
 from subgnn.ragged import Ragged
 from subgnn.serve.budget import CURRENT, Budget, Spent, check
-from subgnn.serve.lanes import Lane
+from subgnn.serve.lanes import Lane, Lanes
 from subgnn.serve.limits import Limits
 from subgnn.serve.metrics import Metrics
 from subgnn.serve.paced import portions
@@ -116,3 +118,26 @@ def test_portions_are_all_of_it_in_order():
     some = list(portions(rows, most=40))
     assert [row.tolist() for part in some for row in part] == [row.tolist() for row in rows]
     assert [len(part) for part in some] == [2, 1, 1, 3]
+
+
+def test_where_kernels_must_take_turns_work_does(monkeypatch):
+    monkeypatch.setattr(numba, "threading_layer", lambda: "workqueue")
+    lanes = Lanes(Limits(), Metrics())
+    inside, most = 0, 0
+    counting = threading.Lock()
+
+    def work():
+        nonlocal inside, most
+        with counting:
+            inside += 1
+            most = max(most, inside)
+        time.sleep(0.01)
+        with counting:
+            inside -= 1
+
+    async def go():
+        await asyncio.gather(*(lane.run(work, Budget.of(LONG)) for lane in (lanes.quick, lanes.slow) * 5))
+
+    asyncio.run(go())
+    lanes.close()
+    assert most == 1

@@ -1,4 +1,4 @@
-"""Where the work is done: few threads in each of two lanes, so that quick requests never wait for slow ones.
+"""Where the work is done: few threads in each of three lanes, so that quick requests never wait for slow ones.
 
 Kernels and matrix products release the interpreter's lock, so lanes run beside each other. Each thread computes with
 one thread of its own: a server is kept busy by many requests, not by one.
@@ -10,15 +10,19 @@ import asyncio
 import contextvars
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from typing import TypeVar
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Any, TypeVar
 
 import numba
+import numpy as np
 import torch
 
+from subgnn.kernels import induced_components
+from subgnn.ragged import Ragged
 from subgnn.serve.budget import CURRENT, Budget, Spent
 from subgnn.serve.limits import Limits
 from subgnn.serve.metrics import Metrics
@@ -40,10 +44,20 @@ class Lane:
     Args:
         name: of the lane, for metrics.
         workers: its threads.
+        turn: held while work is done, where only one may compute at a time.
     """
 
-    def __init__(self, name: str, *, workers: int, limits: Limits, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        workers: int,
+        limits: Limits,
+        metrics: Metrics,
+        turn: AbstractContextManager[Any] | None = None,
+    ) -> None:
         self.name, self.workers, self._limits, self._metrics = name, workers, limits, metrics
+        self._turn = nullcontext() if turn is None else turn
         self._pool: ThreadPoolExecutor | None = None
         self._inside = 0
 
@@ -63,9 +77,10 @@ class Lane:
         asked = time.monotonic()
 
         def job() -> T:
-            budget.check()
-            self._metrics.observe("subgnn_waited_seconds", time.monotonic() - asked, lane=self.name)
-            return work()
+            with self._turn:
+                budget.check()
+                self._metrics.observe("subgnn_waited_seconds", time.monotonic() - asked, lane=self.name)
+                return work()
 
         loop = asyncio.get_running_loop()
 
@@ -100,16 +115,29 @@ class Lane:
         self._pool = None
 
 
+def kernels_run_side_by_side() -> bool:
+    """Whether compiled loops may be called from several threads at once; of Numba's own pool of threads they may not.
+
+    It is used only where there is neither OpenMP nor TBB, and would end the process.
+    """
+    induced_components(np.zeros(2, np.int64), np.empty(0, np.int32), Ragged.from_rows([[0]]))
+    return bool(numba.threading_layer() != "workqueue")
+
+
 class Lanes:
-    """The quick lane and the slow one."""
+    """For searches, for quick requests and for slow ones."""
 
     def __init__(self, limits: Limits, metrics: Metrics) -> None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         sys.setswitchinterval(SWITCH_SECONDS)
-        self.quick = Lane("quick", workers=max(2, min(8, cores)), limits=limits, metrics=metrics)
-        self.slow = Lane("slow", workers=max(1, min(4, cores // 2)), limits=limits, metrics=metrics)
+        turn = None if kernels_run_side_by_side() else threading.Lock()
+        workers = {"search": 1, "quick": max(2, min(8, cores)), "slow": max(1, min(4, cores // 2))}
+        self.search, self.quick, self.slow = (
+            Lane(name, workers=count, limits=limits, metrics=metrics, turn=None if name == "search" else turn)
+            for name, count in workers.items()
+        )
 
     def close(self) -> None:
-        """Close both."""
-        self.quick.close()
-        self.slow.close()
+        """Close all."""
+        for lane in (self.search, self.quick, self.slow):
+            lane.close()

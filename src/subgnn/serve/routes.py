@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from subgnn import __version__
 from subgnn.errors import UserError, choices
+from subgnn.ragged import Ragged
 from subgnn.serve import schemas
 from subgnn.serve.answers import encode
 from subgnn.serve.budget import Budget
@@ -76,15 +78,20 @@ Run = Annotated[ServedRun, Depends(the_run)]
 
 
 async def answer(
-    request: Request, run: ServedRun, work: Callable[[], Any], *, nodes: int, subgraphs: int = 1, slow: bool = False
-) -> Any:
-    """Do the work in a lane that fits it; the answer is encoded there, too."""
+    request: Request, run: ServedRun, work: Callable[[], Any], *, lane: Lane, subgraphs: int = 1
+) -> Response:
+    """Do the work in a lane; the answer is encoded there, too."""
     here = served(request)
-    lane: Lane = here.lanes.slow if slow or nodes > here.limits.quick_nodes else here.lanes.quick
     body = await lane.run(lambda: encode(work()), request.scope["budget"])
     question = request.scope["route"].path.rpartition("/")[2]
     here.metrics.count("subgnn_subgraphs_total", subgraphs, run=run.name, question=question)
     return Response(body, media_type=JSON)
+
+
+def lane_for(request: Request, nodes: int, *, slow: bool = False) -> Lane:
+    """The lane of a question about so many nodes."""
+    here = served(request)
+    return here.lanes.slow if slow or nodes > here.limits.quick_nodes else here.lanes.quick
 
 
 @health.get("/health", response_model=schemas.Health)
@@ -127,38 +134,42 @@ async def search(
         found = run.index.search(q, limit=most)
         return {"nodes": [{"id": f.node, "name": f.name, "matched": f.matched, "degree": f.degree} for f in found]}
 
-    return await answer(request, run, work, nodes=0, subgraphs=0)
+    return await answer(request, run, work, lane=served(request).lanes.search, subgraphs=0)
 
 
 @router.post("/{run}/resolve", response_model=schemas.ResolvedNodes)
 async def resolve_nodes(request: Request, run: Run, asked: schemas.NodesToResolve) -> Any:
     """Turn a list of names and ids, as people paste it, into nodes; what is not understood is listed."""
-    size = check_size([asked.nodes], served(request).limits)
+    check_size([asked.nodes], served(request).limits)
 
     def work() -> Any:
         found, unknown, several = resolve(run.index, asked.nodes)
         nodes = [{"given": given, "id": node, "name": run.index.name(node)} for node, given in found.items()]
         return {"nodes": nodes, "unknown": unknown, "several": several}
 
-    return await answer(request, run, work, nodes=size)
+    return await answer(request, run, work, lane=served(request).lanes.search, subgraphs=0)
+
+
+def _of_subgraphs(run: ServedRun, question: Callable[[Ragged], Any], rows: Sequence[Sequence[int | str]]) -> Any:
+    return question(subgraphs_of(run.index, rows))
 
 
 @router.post("/{run}/predict", response_model=schemas.Predictions)
 async def predict(request: Request, run: Run, asked: schemas.Subgraphs) -> Any:
     """Predict the labels of subgraphs, seen before or not."""
     rows = asked.subgraphs
-    size = check_size(rows, served(request).limits)
-    return await answer(
-        request, run, lambda: run.predict(subgraphs_of(run.index, rows)), nodes=size, subgraphs=len(rows)
-    )
+    lane = lane_for(request, check_size(rows, served(request).limits))
+    work = partial(_of_subgraphs, run, run.predict, rows)
+    return await answer(request, run, work, lane=lane, subgraphs=len(rows))
 
 
 @router.post("/{run}/embed", response_model=schemas.Vectors)
 async def embed(request: Request, run: Run, asked: schemas.Subgraphs) -> Any:
     """Give the vector of each subgraph, as the head receives it."""
     rows = asked.subgraphs
-    size = check_size(rows, served(request).limits)
-    return await answer(request, run, lambda: run.embed(subgraphs_of(run.index, rows)), nodes=size, subgraphs=len(rows))
+    lane = lane_for(request, check_size(rows, served(request).limits))
+    work = partial(_of_subgraphs, run, run.embed, rows)
+    return await answer(request, run, work, lane=lane, subgraphs=len(rows))
 
 
 @router.post("/{run}/explain", response_model=schemas.Explanations)
@@ -166,11 +177,8 @@ async def explain(request: Request, run: Run, asked: schemas.SubgraphsToExplain)
     """Say which nodes, components, channels and anchors carried each prediction."""
     rows = asked.subgraphs
     size = check_size(rows, served(request).limits, explained=True)
-
-    def work() -> Any:
-        return run.explain(subgraphs_of(run.index, rows), attributions=asked.attributions)
-
-    return await answer(request, run, work, nodes=size, subgraphs=len(rows), slow=True)
+    work = partial(_of_subgraphs, run, partial(run.explain, attributions=asked.attributions), rows)
+    return await answer(request, run, work, lane=lane_for(request, size, slow=True), subgraphs=len(rows))
 
 
 @router.post("/{run}/draw", response_model=schemas.Drawing)
@@ -182,7 +190,7 @@ async def draw(request: Request, run: Run, asked: schemas.SubgraphToDraw) -> Any
     def work() -> Any:
         return run.draw(subgraphs_of(run.index, [asked.nodes])[0], most=min(asked.most, limits.drawn))
 
-    return await answer(request, run, work, nodes=size)
+    return await answer(request, run, work, lane=lane_for(request, size))
 
 
 @router.post("/{run}/nearest", response_model=schemas.NearSubgraphs)
@@ -193,4 +201,4 @@ async def nearest(request: Request, run: Run, asked: schemas.SubgraphToCompare) 
     def work() -> Any:
         return run.nearest(subgraphs_of(run.index, [asked.nodes])[0], asked.count)
 
-    return await answer(request, run, work, nodes=size, slow=not run.training.ready)
+    return await answer(request, run, work, lane=lane_for(request, size, slow=not run.training.ready))
