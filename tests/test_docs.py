@@ -15,7 +15,7 @@ import subgnn
 from tests.pages import ROOT, Block, Session, blocks
 
 DOCS = ROOT / "docs"
-RUN = ("quickstart.md", "concepts.md", "python.md", "command_line.md", "settings.md")
+RUN = ("quickstart.md", "concepts.md", "python.md", "command_line.md", "settings.md", "explain.md")
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 README_BLOCKS = [block for block in blocks(ROOT / "README.md") if block.language == "python"]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,17 +25,41 @@ _CHUNK = 4096
 
 def open_run(run: Path, data: Path | None = None) -> Predictor:
     """A finished run with its graph, read from where the run read it unless ``data`` says otherwise."""
-    return open_run_and_data(run, data)[0]
+    return open_whole(run, data).predictor
 
 
-def open_run_and_data(run: Path, data: Path | None = None) -> tuple[Predictor, SubgraphSet | None]:
-    """As :func:`open_run`, and the subgraphs of the dataset."""
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenedRun:
+    """A run, what it reported, and what is known of its dataset.
+
+    Shapes:
+        reference: (draws, width), the mean vector of the training split, where the run is a file that holds it.
+    """
+
+    predictor: Predictor
+    results: dict[str, Any]
+    subgraphs: SubgraphSet | None = None
+    reference: NDArray[np.float32] | None = None
+
+    def background(self) -> Ragged | None:
+        """The training subgraphs, where they are at hand."""
+        if self.subgraphs is None or self.subgraphs.splits is None:
+            return None
+        return self.subgraphs.nodes.take(self.subgraphs.indices("train"))
+
+
+def open_whole(run: Path, data: Path | None = None) -> OpenedRun:
+    """A finished run, the folder of one or a file that ``subgnn export`` wrote."""
+    if run.is_file():
+        from subgnn.export.opened import open_export  # which opens runs, and so imports what is here
+
+        return open_export(run, data)
     results = read_results(run)
     source = data if data is not None else Path(results["source"])
     if not source.exists():
         raise DataError("the run's dataset is not there", where=str(source), hint="say where it is with --data")
     dataset = read_dataset(source)
-    return Predictor(run / CHECKPOINT, dataset.graph.undirected()), dataset.subgraphs
+    return OpenedRun(Predictor(run / CHECKPOINT, dataset.graph.undirected()), results, dataset.subgraphs)
 
 
 def chunks(path: Path, graph: Graph, *, size: int = _CHUNK) -> Iterator[tuple[list[str], Ragged]]:

@@ -96,6 +96,8 @@ class Predictor:
         device: where to compute.
         keep_numbers: a table of all nodes is kept between calls where it has no more numbers than this; of larger ones,
             the rows that were needed so far.
+        vectors: the node embeddings the run started from (N, d), where they are at hand; by default they are looked
+            for in the run's folder.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class Predictor:
         *,
         device: torch.device | str = "cpu",
         keep_numbers: int = _KEPT_NUMBERS,
+        vectors: NDArray[np.float32] | None = None,
     ) -> None:
         run = checkpoint.parent if isinstance(checkpoint, Path) else Path()
         self.checkpoint = load_checkpoint(checkpoint) if isinstance(checkpoint, Path) else checkpoint
@@ -115,8 +118,9 @@ class Predictor:
         # Every call asks for the hash; computing it reads all edges.
         self.graph, self.device = replace(graph, known_hash=found), torch.device(device)
         self._keep_numbers = keep_numbers
-        uses = uses_embeddings(self.checkpoint.recipe)
-        self.vectors = kept_vectors(run, self.checkpoint.recipe, graph, self.checkpoint.vectors_hash) if uses else None
+        self.vectors = vectors
+        if vectors is None and uses_embeddings(self.checkpoint.recipe):
+            self.vectors = kept_vectors(run, self.checkpoint.recipe, graph, self.checkpoint.vectors_hash)
         baseline = self.checkpoint.recipe.method != "subgnn"
         self._answers = Answers(self.checkpoint, graph, self.device, self.vectors) if baseline else None
         self._kept: Kept | None = None

@@ -195,16 +195,17 @@ def test_a_silenced_anchor_has_similarity_0(model):
     each = list(heard.each_anchor())
     assert len(each) == len(found.by_anchor)
     channels = predictor.checkpoint.recipe.channels
-    by_key = {(a.channel, a.layer, a.slot, a.nodes): a for a in found.by_anchor}
+    by_key = {(a.channel, a.layer, a.nodes): a for a in found.by_anchor}
+    assert len(by_key) == len(each)
     for anchor in each:
         whole = measured.inputs[0].whole
         changed = [list(layer) for layer in whole.channels]
         seen = changed[anchor.layer][anchor.channel]
         reached = seen.reached.clone()
-        reached[torch.from_numpy(anchor.hears)] = 0
+        reached[anchor.components, anchor.slots] = 0
         changed[anchor.layer][anchor.channel] = replace(seen, reached=reached)
         without = measured.model(replace(whole, channels=changed))[0].detach().numpy()
-        item = by_key[channels[anchor.channel].name, anchor.layer, anchor.slot, anchor.nodes]
+        item = by_key[channels[anchor.channel].name, anchor.layer, anchor.nodes]
         np.testing.assert_allclose(item.contributions, predictor.outputs(rows)[0] - without, **CLOSE)
         assert 0 < item.similarity <= 1
     strengths = [abs(found.of_class(item.contributions)) for item in found.by_anchor]
@@ -216,8 +217,14 @@ def test_every_similarity_belongs_to_one_anchor():
     heard = next(hear(predictor.measured(Ragged.from_rows([ROW]), draws=1), 0))
     for layer, row in enumerate(heard.gammas):
         for channel, gamma in enumerate(row):
-            hears = [a.hears for a in heard.each_anchor() if (a.layer, a.channel) == (layer, channel)]
-            np.testing.assert_array_equal(np.sum(hears, axis=0) * (gamma.numpy() > 0), gamma.numpy() > 0)
+            counts = np.zeros(gamma.shape, int)
+            own = heard.batch.channels[layer][channel].own
+            for anchor in (a for a in heard.each_anchor() if (a.layer, a.channel) == (layer, channel)):
+                np.add.at(counts, (anchor.components, anchor.slots), 1)
+                assert torch.equal(anchor.of(gamma), gamma[anchor.components, anchor.slots])
+                if own is not None:  # places in a table of all nodes are the nodes
+                    assert set(own[anchor.components, anchor.slots].tolist()) == set(anchor.nodes)
+            np.testing.assert_array_equal(counts, gamma.numpy() > 0)
 
 
 def test_bounds_are_said():
@@ -278,3 +285,17 @@ def test_a_predictor_keeps_its_network():
     _, predictor = explained()
     rows = Ragged.from_rows([ROW])
     assert predictor.measured(rows, draws=1).model is predictor.measured(Ragged.from_rows([[3, 8]]), draws=1).model
+
+
+def test_an_anchor_of_one_of_two_draws_counts_half():
+    _, predictor = explained(ensemble=True)
+    found = explain(predictor, [ROW], max_anchors=1000)[0]
+    measured = predictor.measured(Ragged.from_rows([ROW]), draws=2)
+    heard = next(hear(measured, 1))
+    anchor = next(a for a in heard.each_anchor() if a.channel == 1)  # a node of position/border
+    gammas = [[gamma.clone()[None] for gamma in layer] for layer in heard.gammas]
+    gammas[0][1][0, anchor.components, anchor.slots] = 0
+    with torch.no_grad():
+        alone = heard.answer() - heard.outputs(heard.initial[None], gammas, heard.stats)
+    item = next(a for a in found.by_anchor if (a.draw, a.channel, a.nodes) == (1, "position/border", anchor.nodes))
+    np.testing.assert_allclose(item.contributions, alone[0].numpy() / 2, **CLOSE)

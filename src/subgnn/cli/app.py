@@ -16,6 +16,7 @@ from subgnn import __version__
 from subgnn.cli.benchmark import benchmark
 from subgnn.cli.data import data
 from subgnn.cli.explain import explain_subgraphs
+from subgnn.cli.export import export_run_file
 from subgnn.cli.info import info
 from subgnn.cli.output import print_error, print_line, warnings_as_lines
 from subgnn.cli.predict import embed_subgraphs, predict_subgraphs
@@ -41,6 +42,7 @@ app.command("evaluate")(evaluate_run)
 app.command("predict")(predict_subgraphs)
 app.command("embed")(embed_subgraphs)
 app.command("explain")(explain_subgraphs)
+app.command("export")(export_run_file)
 app.command("report")(report_run)
 app.command("serve")(serve_runs)
 app.add_typer(data, name="data")

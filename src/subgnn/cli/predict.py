@@ -9,7 +9,7 @@ import typer
 
 from subgnn.cli.output import JsonFlag, print_json, print_line
 
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run, or a file by subgnn export.")]
 Subgraphs = Annotated[
     Path,
     typer.Option(

@@ -36,8 +36,8 @@ def _some(heard: Heard, anchors: list[Anchor]) -> Tensor:
     b = len(anchors)
     gammas = [[gamma.repeat(b, 1, 1) for gamma in layer] for layer in heard.gammas]
     for i, anchor in enumerate(anchors):
-        hears = torch.from_numpy(anchor.hears).to(heard.initial.device)
-        gammas[anchor.layer][anchor.channel][i].masked_fill_(hears, 0.0)
+        silent = gammas[anchor.layer][anchor.channel][i]
+        silent[torch.from_numpy(anchor.components), torch.from_numpy(anchor.slots)] = 0.0
     component, subgraph = heard.stats
     stats = (
         None if component is None else component.repeat(b, 1, 1),

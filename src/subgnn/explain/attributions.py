@@ -35,7 +35,7 @@ def attribute(listening: Listening, components: Sequence[NDArray[np.int32]]) -> 
     found = []
     for draw, (one, heard, anchors) in enumerate(zip(drawn, listening.heard, listening.each, strict=True)):
         for anchor in anchors:
-            here = one.gammas[anchor.layer][anchor.channel].cpu()[:, anchor.hears].sum(dim=1)
+            here = anchor.of(one.gammas[anchor.layer][anchor.channel]).sum(dim=1)
             found.append(listening.describe(heard, draw, anchor, {"contributions": total([here])}))
     return Attributions(
         steps=max(one.steps for one in drawn),

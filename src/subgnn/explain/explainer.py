@@ -54,7 +54,7 @@ class Explainer:
     ) -> None:
         self.predictor, self.max_nodes, self.max_anchors = predictor, max_nodes, max_anchors
         self._background = background if background is not None and len(background) else None
-        self._reference = None if reference is None else np.asarray(reference, np.float32)
+        self._reference = None if reference is None else np.array(reference, np.float32)
 
     def explain(self, subgraphs: Subgraphs, *, attributions: bool = False) -> list[Explanation]:
         """Explain the prediction of each subgraph.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from subgnn.ask import chunks, open_run_and_data
+from subgnn.ask import chunks, open_whole
 from subgnn.data.formats.text import appearing
 from subgnn.errors import DataError
 from subgnn.explain.explainer import Explainer
@@ -23,11 +23,14 @@ Items = Iterator[tuple[str, Explanation]]
 
 def open_explainer(run: Path, data: Path | None = None, *, max_nodes: int = 500, max_anchors: int = 100) -> Explainer:
     """A finished run that explains; its training subgraphs, where its dataset has them, are the background."""
-    predictor, subgraphs = open_run_and_data(run, data)
-    background = None
-    if subgraphs is not None and subgraphs.splits is not None:
-        background = subgraphs.nodes.take(subgraphs.indices("train"))
-    return Explainer(predictor, background=background, max_nodes=max_nodes, max_anchors=max_anchors)
+    whole = open_whole(run, data)
+    return Explainer(
+        whole.predictor,
+        background=whole.background(),
+        reference=whole.reference,
+        max_nodes=max_nodes,
+        max_anchors=max_anchors,
+    )
 
 
 def write_explanations(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from subgnn.nn.inputs import Batch, ChannelBatch
 from subgnn.nn.model import SubGNN
 from subgnn.predict import Measured
 from subgnn.prepare import Prepared
+from subgnn.ragged import Ragged
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,14 +24,22 @@ class Anchor:
     """An anchor of a layer and channel, and where the subgraph's components hear it.
 
     Shapes:
-        hears: (C, n_A) bool.
+        components, slots: (places,) where it stands in the similarities (C, n_A).
     """
 
     layer: int
     channel: int
-    slot: int
     nodes: tuple[int, ...]
-    hears: NDArray[np.bool_]
+    components: NDArray[np.int64]
+    slots: NDArray[np.int64]
+
+    def of(self, similarities: Tensor) -> Tensor:
+        """The similarities to it.
+
+        Shapes:
+            similarities: (..., C, n_A). returns: (..., places).
+        """
+        return similarities[..., torch.from_numpy(self.components), torch.from_numpy(self.slots)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,21 +129,21 @@ class Heard:
                 yield from self._anchors(layer, channel, gamma.cpu().numpy() > 0)
 
     def _anchors(self, layer: int, channel: int, audible: NDArray[np.bool_]) -> Iterator[Anchor]:
-        shared = self.prepared.shared[layer][channel]
-        if isinstance(shared, PatchAnchors):
-            for slot in np.flatnonzero(audible.any(axis=0)):
-                hears = np.zeros_like(audible)
-                hears[:, slot] = True
-                yield Anchor(layer, channel, int(slot), tuple(shared.patches[int(slot)].tolist()), hears)
-            return
-        own = self.prepared.inputs[layer][channel].own
-        if isinstance(shared, NodeAnchors):
-            nodes = np.broadcast_to(shared.nodes, audible.shape)
+        shared, own = self.prepared.shared[layer][channel], self.prepared.inputs[layer][channel].own
+        patches = shared.patches if isinstance(shared, PatchAnchors) else None
+        keys: NDArray[Any]
+        if patches is not None:
+            keys = np.broadcast_to(np.arange(len(patches)), audible.shape)
+        elif isinstance(shared, NodeAnchors):
+            keys = np.broadcast_to(shared.nodes, audible.shape)
         elif own is not None:
-            nodes, audible = own.nodes[self.rows], audible & own.present[self.rows][:, None]
-        for node in np.unique(nodes[audible]):
-            hears = audible & (nodes == node)
-            yield Anchor(layer, channel, int(np.flatnonzero(hears.any(axis=0))[0]), (int(node),), hears)
+            keys, audible = own.nodes[self.rows], audible & own.present[self.rows][:, None]
+        components, slots = np.nonzero(audible)
+        found, group = np.unique(keys[audible], return_inverse=True)
+        by_key = Ragged.from_lengths(np.argsort(group, kind="stable"), np.bincount(group, minlength=len(found)))
+        for key, places in zip(found.tolist(), by_key, strict=True):
+            nodes = (key,) if patches is None else tuple(patches[key].tolist())
+            yield Anchor(layer, channel, nodes, components[places], slots[places])
 
 
 @torch.no_grad()

@@ -53,12 +53,12 @@ class Listening:
 
     def describe(self, one: Heard, draw: int, anchor: Anchor, numbers: dict[str, Values]) -> AnchorContribution:
         """An anchor with its numbers."""
-        similar = one.gammas[anchor.layer][anchor.channel].cpu().numpy()[anchor.hears]
+        similar = anchor.of(one.gammas[anchor.layer][anchor.channel])
         return AnchorContribution(
             channel=self.channels[anchor.channel].name,
             layer=anchor.layer,
             draw=draw,
-            slot=anchor.slot,
+            slot=int(anchor.slots.min()),
             nodes=anchor.nodes,
             names=names_of(self.predictor.graph, anchor.nodes),
             similarity=float(similar.max()),

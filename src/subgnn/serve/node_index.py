@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, is_id
 
+_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 _LOOKED_AT = 1000  # hits of each kind that are ranked
 
 
@@ -30,10 +33,21 @@ class Found:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Column:
-    """Names, folded; line i begins at ``starts[i]`` and is node i's."""
+    """Names, folded; line i begins at ``starts[i]`` and is node i's. ``order`` puts their hashes in order."""
 
     text: bytes
     starts: NDArray[np.int64]
+    hashes: NDArray[np.int64]
+    order: NDArray[np.int64]
+
+    def called(self, name: bytes) -> list[int]:
+        """Nodes of that very name, at most two of them; found by its hash, however many there are."""
+        value = hash(name)
+        begin, end = (int(np.searchsorted(self.hashes, value, side=side, sorter=self.order)) for side in _SIDES)
+        line = b"\n" + name + b"\n"
+        nodes = (int(node) for node in self.order[begin:end])
+        same = (node for node in nodes if self.text.startswith(line, int(self.starts[node]) - 1))
+        return list(islice(same, 2))
 
     def hits(self, query: bytes) -> Iterator[int]:
         """Nodes whose line holds the query, which may have the newlines around a line in it; rising."""
@@ -97,8 +111,7 @@ class NodeIndex:
         node = self._graph.names.find(given)
         if node is not None:
             return node
-        whole = b"\n" + _folded(given) + b"\n"
-        nodes = {node for column in self._columns.values() for node, _ in zip(column.hits(whole), range(2))}  # noqa: B905
+        nodes = {node for column in self._columns.values() for node in column.called(_folded(given))}
         return None if not nodes or given.isdigit() else nodes.pop() if len(nodes) == 1 else -1
 
     def name(self, node: int) -> str:
@@ -124,4 +137,6 @@ def _fold(column: object) -> _Column:
     starts = np.zeros(len(lines), np.int64)
     if lines:
         np.cumsum([len(line) + 1 for line in lines[:-1]], out=starts[1:])
-    return _Column(b"\n" + b"\n".join(lines) + b"\n", starts + 1)
+    hashes = np.fromiter(map(hash, lines), np.int64, len(lines))
+    text = b"\n" + b"\n".join(lines) + b"\n"
+    return _Column(text, starts + 1, hashes, np.argsort(hashes, kind="stable"))

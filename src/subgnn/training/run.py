@@ -17,16 +17,15 @@ import torch
 from lightning.fabric import Fabric
 from numpy.typing import NDArray
 
+from subgnn.ask import open_whole
 from subgnn.assemble import check_recipe, kept_weights, target_tensor
 from subgnn.baselines import uses_embeddings
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.data.formats import read_dataset
 from subgnn.embeddings import check_source, source_vectors
 from subgnn.embeddings.of_run import keep_vectors
 from subgnn.errors import DataError, DataWarning
 from subgnn.pacing import OnProgress
-from subgnn.predict import Predictor
 from subgnn.training.candidates import Candidate, best_of, comparison, fit_candidate
 from subgnn.training.checkpoint import Damaged, load_progress, save_checkpoint, save_progress
 from subgnn.training.interrupt import noted_interrupt
@@ -232,13 +231,15 @@ def evaluate_split(out: Path, split: str, data: Path | None = None) -> dict[str,
     Args:
         data: the dataset; by default where the run read it.
     """
-    results = read_results(out)
-    dataset = read_dataset(data if data is not None else Path(results["source"]))
-    predictor = Predictor(out / CHECKPOINT, dataset.graph.undirected())
-    subgraphs = dataset.subgraphs
+    whole = open_whole(out, data)
+    results, predictor, subgraphs = whole.results, whole.predictor, whole.subgraphs
+    if subgraphs is None:
+        raise DataError("the file holds no subgraphs to score", where=str(out), hint="give the dataset with --data")
     if subgraphs.classes != predictor.checkpoint.classes:
-        raise DataError("the dataset has other labels than the run", where=dataset.name, hint="give the run's dataset")
+        raise DataError(
+            "the dataset has other labels than the run", where=str(data or out), hint="give the run's dataset"
+        )
     rows = subgraphs.indices(split)
     targets = target_tensor(subgraphs, predictor.checkpoint.standards)[torch.from_numpy(rows)]
     outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
-    return {**results, split: metrics(outputs, targets, subgraphs.task)}
+    return {"run": str(out), **results, split: metrics(outputs, targets, subgraphs.task)}

@@ -74,22 +74,36 @@ def _arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
     return {name: array for name, array in arrays.items() if array is not None}
 
 
+def _content(dataset: Dataset) -> dict[str, Any]:
+    graph, names = dataset.graph, dataset.graph.names
+    return {
+        "name": dataset.name,
+        "card": dataset.card,
+        "directed": graph.directed,
+        "dropped": [graph.dropped.self_loops, graph.dropped.duplicates],
+        "graph_hash": graph.content_hash,
+        "columns": list(names.columns) if names else [],
+        "primary": names.primary_column if names else "",
+        "task": dataset.subgraphs.task,
+        "classes": list(dataset.subgraphs.classes),
+    }
+
+
+def pack_dataset(dataset: Dataset) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """The arrays of a dataset by name, and what is no array, for a file that holds a dataset among other things."""
+    return _arrays(dataset), _content(dataset)
+
+
+def unpack_dataset(arrays: dict[str, NDArray[Any]], content: dict[str, Any], where: str) -> Dataset:
+    """What :func:`pack_dataset` packed, with all checks of a bundle."""
+    dataset = _unpacked(arrays, content, where)
+    _look_through(dataset, where)
+    return dataset
+
+
 def _metadata(dataset: Dataset, arrays: dict[str, NDArray[Any]]) -> dict[str, str]:
     """Safetensors metadata: text to text."""
-    graph, names = dataset.graph, dataset.graph.names
-    content = json.dumps(
-        {
-            "name": dataset.name,
-            "card": dataset.card,
-            "directed": graph.directed,
-            "dropped": [graph.dropped.self_loops, graph.dropped.duplicates],
-            "graph_hash": graph.content_hash,
-            "columns": list(names.columns) if names else [],
-            "primary": names.primary_column if names else "",
-            "task": dataset.subgraphs.task,
-            "classes": list(dataset.subgraphs.classes),
-        }
-    )
+    content = json.dumps(_content(dataset))
     return {
         "format": _BUNDLE.name,
         "version": str(_BUNDLE.version),
@@ -110,7 +124,7 @@ def read_bundle(path: Path) -> Dataset:
     """Open a bundle; of a large one nothing but its header is read until an array is used."""
     dataset, _, _ = _open(path)
     if path.stat().st_size <= _LOOKED_THROUGH:
-        _look_through(dataset, path)
+        _look_through(dataset, str(path))
     return dataset
 
 
@@ -121,16 +135,16 @@ def verify_bundle(path: Path) -> None:
         raise DataError(
             "the content does not match its checksum", where=str(path), hint=f"the file is damaged; {_AGAIN}"
         )
-    _look_through(dataset, path)
+    _look_through(dataset, str(path))
 
 
-def _look_through(dataset: Dataset, path: Path) -> None:
+def _look_through(dataset: Dataset, where: str) -> None:
     """Check what compiled code trusts: rows, node ids, classes and splits."""
     graph, subgraphs = dataset.graph, dataset.subgraphs
     n = graph.num_nodes
     for rows in _ragged_parts(dataset):
         if bool((np.diff(rows.offsets) < 0).any()):
-            raise DataError("the rows of the bundle overlap", where=str(path), hint=f"the file is damaged; {_AGAIN}")
+            raise DataError("the rows of the bundle overlap", where=where, hint=f"the file is damaged; {_AGAIN}")
     limits: list[tuple[str, NDArray[Any] | None, int]] = [
         ("a node that is not in the graph", graph.neighbors, n),
         ("a node that is not in the graph", subgraphs.nodes.values, n),
@@ -140,19 +154,23 @@ def _look_through(dataset: Dataset, path: Path) -> None:
         limits.append(("a class that has no name", subgraphs.targets, subgraphs.num_classes))
     for what, values, limit in limits:
         if values is not None and len(values) and not 0 <= int(values.min()) <= int(values.max()) < limit:
-            raise DataError(f"the bundle holds {what}", where=str(path), hint=f"the file is damaged; {_AGAIN}")
+            raise DataError(f"the bundle holds {what}", where=where, hint=f"the file is damaged; {_AGAIN}")
 
 
 def _open(path: Path) -> tuple[Dataset, dict[str, NDArray[Any]], dict[str, Any]]:
     metadata, arrays = read_arrays(_map(path), _BUNDLE, str(path))
+    return _unpacked(arrays, metadata.get("content"), str(path)), arrays, metadata
+
+
+def _unpacked(arrays: dict[str, NDArray[Any]], content: Any, where: str) -> Dataset:
     try:
-        dataset = _dataset(arrays, json.loads(metadata["content"]))
+        dataset = _dataset(arrays, content if isinstance(content, dict) else json.loads(content))
         fits = _fits(dataset)
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError, OverflowError, DataError):
-        raise DataError("the bundle lacks a part, or has one of a wrong kind", where=str(path), hint=_AGAIN) from None
+        raise DataError("the bundle lacks a part, or has one of a wrong kind", where=where, hint=_AGAIN) from None
     if not fits:
-        raise DataError("the parts of the bundle do not fit together", where=str(path), hint=_AGAIN)
-    return dataset, arrays, metadata
+        raise DataError("the parts of the bundle do not fit together", where=where, hint=_AGAIN)
+    return dataset
 
 
 def _map(path: Path) -> NDArray[np.uint8]:

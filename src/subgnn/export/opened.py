@@ -1,0 +1,57 @@
+"""An exported run, ready to be asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from subgnn.ask import OpenedRun
+from subgnn.data.formats import read_dataset
+from subgnn.embeddings.stored import vectors_hash
+from subgnn.errors import DataError
+from subgnn.export.container import Exported, read_export
+from subgnn.export.packed import check_nodes
+from subgnn.predict import Predictor
+
+
+def open_export(path: Path, data: Path | None = None) -> OpenedRun:
+    """A file that ``subgnn export`` wrote, with its graph, or with that of a dataset.
+
+    Raises:
+        DataError: where the file is damaged, or has no graph and no dataset is given.
+    """
+    exported = read_export(path)
+    dataset = None if data is None else read_dataset(data)
+    graph = exported.graph if dataset is None else dataset.graph.undirected()
+    if graph is None:
+        name = exported.results.get("dataset", "the run's dataset")
+        hint = "say where it is with --data, or export the run with --with-graph"
+        raise DataError(f"the graph of {name} is not in the file", where=str(path), hint=hint)
+    check_nodes(exported.checkpoint, graph.num_nodes, str(path))
+    _check_vectors(exported, graph.num_nodes, path)
+    try:
+        predictor = Predictor(exported.checkpoint, graph, vectors=exported.vectors)
+        network = predictor.network()
+    except (KeyError, IndexError, ValueError, RuntimeError, TypeError):
+        what = "its weights do not fit its recipe"
+        raise DataError(what, where=str(path), hint="export the run again") from None
+    reference = exported.reference
+    if reference is not None:
+        width = 0 if network is None else network.head.layers[0].in_features
+        if reference.shape != (predictor.draws, width) or reference.dtype != np.float32:
+            raise DataError("its mean vector does not fit its recipe", where=str(path), hint="export the run again")
+    return OpenedRun(predictor, exported.results, None if dataset is None else dataset.subgraphs, reference)
+
+
+def _check_vectors(exported: Exported, num_nodes: int, path: Path) -> None:
+    """The node embeddings must be those the run was trained with."""
+    expected = exported.checkpoint.vectors_hash
+    given = exported.vectors
+    if given is None:
+        if expected:
+            raise DataError("its node embeddings are missing", where=str(path), hint="export the run again")
+        return
+    if given.ndim != 2 or len(given) != num_nodes or vectors_hash(given) != expected:
+        what = "its node embeddings are not those the run was trained with"
+        raise DataError(what, where=str(path), hint="export the run again")
