@@ -19,6 +19,7 @@ from fastapi.testclient import TestClient
 
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.strings import NodeNames
+from subgnn.recipes import find_recipe
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import ServedRun, open_runs
@@ -30,18 +31,20 @@ HOST = "http://127.0.0.1"
 NAMES = [f"GENE{i}" for i in range(22)] + ["HLA-A", "Ö-SMA"]
 SOME = ["GENE0", "GENE1", "GENE2", 9, "HLA-A"]
 SOME_IDS = [0, 1, 2, 9, 22]
+SMALL = ["embeddings.dim=8", "training.epochs=2", "baseline.link_steps=3"]
 
 
 @cache
-def run_folder(task: str = "multi-class") -> Path:
-    """The folder of a run on 24 named nodes; one for each task."""
+def run_folder(task: str = "multi-class", method: str = "") -> Path:
+    """The folder of a run on 24 named nodes; one for each task, or of a baseline."""
     folder = Path(tempfile.mkdtemp(prefix="subgnn-serve-"))
     atexit.register(_remove, folder)
     data = dataset(task)
     data = replace(data, graph=replace(data.graph, names=NodeNames.of(NAMES)))
     write_folder(data, folder / "data")
-    run = folder / task
-    train(data, recipe(3), run, device="cpu", cache=False, report=False, source=str(folder / "data"))
+    run = folder / (method or task)
+    settings = find_recipe(method, SMALL) if method else recipe(3)
+    train(data, settings, run, device="cpu", cache=False, report=False, source=str(folder / "data"))
     return run
 
 
@@ -52,9 +55,9 @@ def _remove(folder: Path) -> None:
 
 
 @cache
-def served(task: str = "multi-class", limits: Limits | None = None) -> ServedRun:
+def served(task: str = "multi-class", limits: Limits | None = None, method: str = "") -> ServedRun:
     """A run, opened as the server opens it."""
-    (run,) = open_runs([f"small={run_folder(task)}"], limits=limits or Limits()).values()
+    (run,) = open_runs([f"small={run_folder(task, method)}"], limits=limits or Limits()).values()
     return run
 
 

@@ -6,11 +6,14 @@ import json
 
 import numpy as np
 import pytest
+from fastapi.testclient import TestClient
 
 from subgnn.explain import Explainer
 from subgnn.ragged import Ragged
+from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits
-from tests.serve.examples import SOME, SOME_IDS, client, run_folder, served
+from subgnn.serve.runs import open_runs
+from tests.serve.examples import HOST, SOME, SOME_IDS, client, run_folder, served
 
 ROWS = Ragged.from_rows([SOME_IDS, [5]])
 ASKED = {"subgraphs": [SOME, ["gene5"]]}
@@ -265,3 +268,32 @@ def test_the_description_has_examples(asking):
         "/api/runs/{run}",
         *(f"/api/runs/{{run}}/{q}" for q in ("nodes", "resolve", "predict", "embed", "explain", "draw", "nearest")),
     }
+
+
+def test_several_runs_stand_side_by_side():
+    runs = open_runs([str(run_folder()), f"value={run_folder('regression')}", f"again={run_folder()}"], limits=Limits())
+    assert list(runs) == ["multi-class", "value", "again"]
+    assert runs["multi-class"].index is runs["again"].index
+    assert runs["multi-class"].predictor.graph.neighbors.base is runs["again"].predictor.graph.neighbors.base
+    with TestClient(create_app(runs), base_url=HOST) as asking:
+        assert [card["name"] for card in asking.get("/api/runs").json()["runs"]] == list(runs)
+        tasks = {name: asking.post(f"/api/runs/{name}/predict", json=ASKED).json()["task"] for name in runs}
+    assert tasks == {"multi-class": "multi-class", "value": "regression", "again": "multi-class"}
+
+
+def test_a_baseline_answers_and_one_that_cannot_says_so():
+    for method, status in (("bag", 200), ("mn-gin", 422)):
+        run = served(method=method)
+        run.warm_up()
+        with TestClient(create_app({"small": run}), base_url=HOST, raise_server_exceptions=False) as asking:
+            assert post(asking, "predict", {"subgraphs": [SOME]}).status_code == status
+            assert post(asking, "draw", {"nodes": SOME}).status_code == 200
+            own = run.subgraphs.nodes[0].tolist()
+            assert post(asking, "predict", {"subgraphs": [own]}).status_code == 200
+            explained = post(asking, "explain", {"subgraphs": [own]})
+            assert explained.status_code == 200
+            assert explained.json()["explanations"][0]["by_channel"] == []
+            near = post(asking, "nearest", {"nodes": own, "count": 1})
+            assert near.json()["nearest"][0]["nodes"] == own
+            failed = post(asking, "predict", {"subgraphs": [SOME]}).json()
+    assert "mn-gin" in failed["error"] + failed["hint"]

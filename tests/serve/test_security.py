@@ -67,6 +67,7 @@ def test_pages_of_other_origins_are_refused():
     assert status(Door(), host="localhost:8000", origin="http://localhost:9000") == 403
     assert status(Door(), host="localhost:8000", origin="http://evil.example") == 403
     assert status(Door(), host="localhost:8000", origin="null") == 403
+    assert status(Door(), host="localhost:8000", origin="http://[") == 403
     assert status(Door(), method="POST", host="localhost", sec_fetch_site="cross-site") == 403
     assert status(Door(), method="POST", host="localhost", sec_fetch_site="same-origin") == 200
 

@@ -96,7 +96,7 @@ class Guard:
         most = self.limits.body_bytes
         too_large = Refusal(413, f"a body of more than {most:,} bytes", hint="send fewer subgraphs at a time")
         length = headers.get("content-length", "")
-        if length.isdigit() and int(length[:18]) > most:
+        if length.isascii() and length.isdigit() and int(length[:18]) > most:
             if "expect" not in headers:
                 await _discard(receive)
             raise too_large
