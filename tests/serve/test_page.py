@@ -105,6 +105,9 @@ def page(browser, address) -> Iterator[Page]:
 def test_pick_predict_remove_and_reload(page):
     page.open()
     assert page.page.locator("#nothing").is_visible()
+    assert page.page.locator(".why").is_hidden()
+    page.page.click("text=About this run")
+    assert "cliques" in page.page.inner_text("#about")
     page.pick("gene1", "GENE1")
     page.pick("hla", "HLA-A")
     page.pick("Ö-s", "Ö-SMA")

@@ -45,6 +45,7 @@ function showPicked() {
   const component = new Map((drawing?.nodes ?? []).map((node) => [node.id, node.component]));
   byId("count").textContent = state.nodes.length ? `(${state.nodes.length})` : "";
   byId("nothing").hidden = state.nodes.length > 0;
+  document.querySelector("main").classList.toggle("empty", state.nodes.length === 0);
   byId("clear").disabled = byId("copy").disabled = state.nodes.length === 0;
   const focused = document.activeElement?.closest("#picked li")?.dataset.node;
   fill(byId("picked"), ...state.nodes.map((node) => {
@@ -209,6 +210,18 @@ function showCard() {
     card.classes.length ? `${card.classes.length} classes` : card.task, score === undefined || score === null ? null : `test ${card.test.micro_f1 === undefined ? "R²" : "micro-F1"} ${score.toFixed(3)}`];
   byId("card").textContent = parts.filter(Boolean).join(" · ");
   byId("example").hidden = card.example.length === 0;
+  showAbout(card);
+}
+
+function showAbout(card) {
+  const score = (metrics) => Object.entries(metrics ?? {}).filter(([name, value]) => name !== "loss" && typeof value === "number")
+    .map(([name, value]) => `${name.replaceAll("_", "-")} ${value.toFixed(3)}`).join(", ");
+  const facts = [["Recipe", card.recipe], ["Method", card.method], ["Dataset", card.dataset], ["Task", card.task], ["Seed", card.seed],
+    ["Epochs", `${card.selected_epoch} of ${card.epochs}`], ["Training", `${card.num_training} subgraphs`], ["Validation", score(card.val)], ["Test", score(card.test)],
+    ["Channels", card.channels.join(", ")], ["Trained by", `subgnn ${card.trained_with.subgnn ?? "?"}, torch ${card.trained_with.torch ?? "?"}`]];
+  fill(byId("about"), ...facts.filter(([, value]) => value !== null && value !== undefined && value !== "")
+    .flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, String(value))]));
+  byId("note").textContent = card.note;
 }
 
 function apply(given) {

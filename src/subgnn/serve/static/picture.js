@@ -86,8 +86,8 @@ export function makePicture(container, onSelect) {
       })),
     ]);
     cy.layout({
-      name: "cose", randomize: false, animate: false, fit: true, padding: 24, numIter: 600, nodeRepulsion: () => 9000,
-      idealEdgeLength: (edge) => (edge.data("inside") ? 55 : 75), edgeElasticity: () => 80, gravity: 0.6, componentSpacing: 50,
+      name: "cose", randomize: false, animate: false, fit: true, padding: 24, numIter: 600, nodeRepulsion: (node) => (node.data("kind") === "inside" ? 60000 : 12000),
+      idealEdgeLength: (edge) => (edge.data("inside") ? 70 : 85), edgeElasticity: () => 160, gravity: 0.5, componentSpacing: 50,
     }).run();
     const components = `${drawing.num_components} component${drawing.num_components === 1 ? "" : "s"}`;
     container.setAttribute("aria-label",
