@@ -9,6 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from subgnn.explain import Explainer
+from subgnn.export import export_run
 from subgnn.ragged import Ragged
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits
@@ -297,3 +298,16 @@ def test_a_baseline_answers_and_one_that_cannot_says_so():
             assert near.json()["nearest"][0]["nodes"] == own
             failed = post(asking, "predict", {"subgraphs": [SOME]}).json()
     assert "mn-gin" in failed["error"] + failed["hint"]
+
+
+def test_an_exported_run_needs_no_dataset(tmp_path):
+    export_run(run_folder(), tmp_path / "small.subgnn", with_graph=True)
+    (run,) = open_runs([str(tmp_path / "small.subgnn")], limits=Limits()).values()
+    assert run.name == "small"
+    with TestClient(create_app({"small": run}), base_url=HOST) as asking:
+        answer = post(asking, "predict", ASKED).json()
+        explained = post(asking, "explain", ASKED).json()["explanations"][0]
+        assert post(asking, "nearest", {"nodes": SOME}).json()["nearest"] == []
+    with client() as asking:
+        assert answer == post(asking, "predict", ASKED).json()
+        assert explained["by_channel"] == post(asking, "explain", ASKED).json()["explanations"][0]["by_channel"]

@@ -13,7 +13,10 @@ from subgnn.cli.output import JsonFlag, print_json, print_line
 
 def serve_runs(
     runs: Annotated[
-        list[str], typer.Argument(metavar="RUN...", help="Folders of finished runs; NAME=RUN gives one another name.")
+        list[str],
+        typer.Argument(
+            metavar="RUN...", help="Finished runs, or files that export wrote; NAME=RUN gives another name."
+        ),
     ],
     host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any that is free.")] = 8000,

@@ -30,7 +30,7 @@ def serve(
     """Serve runs until SIGTERM or Ctrl-C.
 
     Args:
-        runs: folders of finished runs, each as FOLDER or NAME=FOLDER.
+        runs: folders of finished runs, or files that ``subgnn export`` wrote; each as RUN or NAME=RUN.
         host, port: where to listen; port 0 takes any that is free.
         token_file: holds the token that requests must carry; by default that of SUBGNN_TOKEN, if it is set.
         names: further host names that requests may name.

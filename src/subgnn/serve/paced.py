@@ -12,6 +12,7 @@ from subgnn.data.graph import Graph
 from subgnn.predict import Measured, Predictor
 from subgnn.ragged import Ragged
 from subgnn.serve.budget import check
+from subgnn.training.checkpoint import Checkpoint
 
 _PORTION = 2_000  # nodes, a subgraph counted as at least ten of them
 _LEAST = 10
@@ -38,8 +39,10 @@ def portions(subgraphs: Ragged, most: int = _PORTION) -> Iterator[Ragged]:
 class PacedPredictor(Predictor):
     """As :class:`Predictor`; work whose budget is spent ends between two portions."""
 
-    def __init__(self, checkpoint: Path, graph: Graph) -> None:
-        super().__init__(checkpoint, graph, keep_numbers=_KEEP_NUMBERS)
+    def __init__(
+        self, checkpoint: Checkpoint | Path, graph: Graph, *, vectors: NDArray[np.float32] | None = None
+    ) -> None:
+        super().__init__(checkpoint, graph, vectors=vectors, keep_numbers=_KEEP_NUMBERS)
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """Logits; values for regression."""

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn import __version__
+from subgnn.ask import OpenedRun, open_whole
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.strings import NodeNames
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, UserError
 from subgnn.explain import Explainer
-from subgnn.predict import label_text
+from subgnn.predict import Predictor, label_text
 from subgnn.prepare import Prepared
 from subgnn.ragged import Ragged
 from subgnn.serve.drawing import draw
@@ -31,6 +32,7 @@ from subgnn.training.run_dir import CHECKPOINT, read_results
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
 _SHOWN_NODES = 100
 _LOOKED_AT = 1000
+_ANCHORS = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +40,7 @@ class ServedRun:
     """A run, asked about subgraphs; answers are plain values."""
 
     name: str
-    predictor: PacedPredictor
+    predictor: Predictor
     results: dict[str, Any]
     subgraphs: SubgraphSet | None
     index: NodeIndex
@@ -148,26 +150,40 @@ def _labels(subgraphs: SubgraphSet, place: int) -> list[str]:
 
 
 def open_runs(given: Sequence[str], *, limits: Limits, data: Path | None = None) -> dict[str, ServedRun]:
-    """Open runs, given as a folder or as NAME=FOLDER; runs on one dataset share its graph.
+    """Open runs, given as RUN or as NAME=RUN; runs on one dataset share its graph.
 
     Args:
+        given: folders of runs, or files that ``subgnn export`` wrote.
         data: the dataset of all of them; by default where each run read it.
     """
     datasets: dict[Path, tuple[Dataset, NodeIndex]] = {}
     found: dict[str, ServedRun] = {}
-    for name, folder in _named(given):
-        results = read_results(folder)
+    for name, run in _named(given):
+        if run.is_file():
+            whole = open_whole(run, data)
+            asked = whole.predictor
+            graph = replace(asked.graph, names=readable(asked.graph.names))
+            paced = PacedPredictor(asked.checkpoint, graph, vectors=asked.vectors)
+            found[name] = _served(name, replace(whole, predictor=paced), index=NodeIndex(graph), limits=limits)
+            continue
+        results = read_results(run)
         source = data if data is not None else Path(results["source"])
-        if not source.exists():
-            raise DataError("the run's dataset is not there", where=str(source), hint="say where it is with --data")
         if source not in datasets:
-            dataset = read_dataset(source)
-            graph = dataset.graph.undirected()
-            dataset = replace(dataset, graph=replace(graph, names=readable(graph.names)))
-            datasets[source] = dataset, NodeIndex(dataset.graph)
+            datasets[source] = _read(source)
         dataset, index = datasets[source]
-        found[name] = _open(name, folder, dataset, results=results, index=index, limits=limits)
+        whole = OpenedRun(PacedPredictor(run / CHECKPOINT, dataset.graph), results, dataset.subgraphs)
+        found[name] = _served(name, whole, index=index, limits=limits)
     return found
+
+
+def _read(source: Path) -> tuple[Dataset, NodeIndex]:
+    """A dataset, its graph as predictors want it, and its names."""
+    if not source.exists():
+        raise DataError("the run's dataset is not there", where=str(source), hint="say where it is with --data")
+    dataset = read_dataset(source)
+    graph = dataset.graph.undirected()
+    graph = replace(graph, names=readable(graph.names))
+    return replace(dataset, graph=graph), NodeIndex(graph)
 
 
 def readable(names: NodeNames | None) -> NodeNames | None:
@@ -188,20 +204,21 @@ def readable(names: NodeNames | None) -> NodeNames | None:
     return names
 
 
-def _open(
-    name: str, folder: Path, dataset: Dataset, *, results: dict[str, Any], index: NodeIndex, limits: Limits
-) -> ServedRun:
-    predictor = PacedPredictor(folder / CHECKPOINT, dataset.graph)
-    training = TrainingSet(predictor, dataset.subgraphs)
+def _served(name: str, whole: OpenedRun, *, index: NodeIndex, limits: Limits) -> ServedRun:
+    training = TrainingSet(whole.predictor, whole.subgraphs)
     return ServedRun(
         name=name,
-        predictor=predictor,
-        results=results,
-        subgraphs=dataset.subgraphs,
+        predictor=whole.predictor,
+        results=whole.results,
+        subgraphs=whole.subgraphs,
         index=index,
         training=training,
         explainer=Explainer(
-            predictor, background=training.nodes if len(training) else None, max_nodes=limits.left_out, max_anchors=50
+            whole.predictor,
+            background=training.nodes if len(training) else None,
+            reference=whole.reference,
+            max_nodes=limits.left_out,
+            max_anchors=_ANCHORS,
         ),
         limits=limits,
     )
@@ -215,7 +232,9 @@ def _named(given: Iterable[str]) -> list[tuple[str, Path]]:
         folder = Path(path)
         if not equals or not _NAME.fullmatch(name):
             folder = Path(text)
-            name = re.sub(r"[^A-Za-z0-9_.-]", "_", folder.resolve().name).lstrip(".-")[:80] or "run"
+            own = folder.resolve()
+            own_name = own.stem if own.is_file() else own.name
+            name = re.sub(r"[^A-Za-z0-9_.-]", "_", own_name).lstrip(".-")[:80] or "run"
         if name in found:
             hint = "name one of them: serve NAME=RUN"
             raise UserError(f"two runs are called '{name}'", where=f"{found[name]}, {folder}", hint=hint)
