@@ -39,11 +39,13 @@ def test_more_than_may_wait_is_refused_and_room_comes_back():
         gate, one = threading.Event(), lane(workers=1, waiting=2)
         inside = [asyncio.create_task(one.run(gate.wait, Budget.of(LONG))) for _ in range(3)]
         await asyncio.sleep(0)
-        with pytest.raises(Refusal, match="waiting") as refused:
-            await one.run(lambda: 1, Budget.of(LONG))
+        try:
+            with pytest.raises(Refusal, match="waiting") as refused:
+                await one.run(lambda: 1, Budget.of(1))
+        finally:
+            gate.set()
         assert refused.value.status == 503
         assert "retry-after" in refused.value.headers
-        gate.set()
         assert all(await asyncio.gather(*inside))
         assert await one.run(lambda: 1, Budget.of(LONG)) == 1
 

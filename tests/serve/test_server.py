@@ -12,6 +12,7 @@ from contextlib import closing
 
 import pytest
 
+from subgnn.serve.server import bound
 from tests.serve.examples import SOME, Running, start
 
 PREDICT = "/api/runs/small/predict"
@@ -59,6 +60,11 @@ def test_it_answers_and_logs_lines_of_json_without_names(server):
     assert mine["path"] == PREDICT
     assert mine["level"] == "info"
     assert "GENE1" not in server.errors.read_text(encoding="utf-8")
+
+
+def test_small_answers_are_sent_at_once():
+    with closing(bound("127.0.0.1", 0)) as listening:
+        assert listening.proto == socket.IPPROTO_TCP  # by which asyncio knows that it may turn Nagle's algorithm off
 
 
 def test_a_million_nodes_and_a_body_that_is_too_large(server):
