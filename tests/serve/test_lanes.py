@@ -106,8 +106,12 @@ def test_work_whose_client_left_ends():
 
 def test_a_predictor_looks_at_its_budget():
     predictor, rows = served().predictor, Ragged.from_rows([[0, 1], [2]])
+    baseline = served(method="bag").predictor
     token = CURRENT.set(Budget.of(0))
     try:
+        for method in (baseline.outputs, baseline.embeddings):
+            with pytest.raises(Spent):
+                method(rows)
         for method in (predictor.outputs, predictor.embeddings, lambda some: predictor.measured(some, draws=1)):
             with pytest.raises(Spent):
                 method(rows)

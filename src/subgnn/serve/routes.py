@@ -21,6 +21,7 @@ from subgnn.serve.metrics import Metrics, resident_bytes
 from subgnn.serve.nodes import check_size, resolve, subgraphs_of
 from subgnn.serve.refusals import Refusal
 from subgnn.serve.runs import ServedRun
+from subgnn.serve.together import Together
 
 Statuses = dict[int | str, dict[str, Any]]
 _PROBLEMS: Statuses = {
@@ -48,6 +49,7 @@ class Served:
     def __init__(self, runs: dict[str, ServedRun], *, limits: Limits, metrics: Metrics) -> None:
         self.runs, self.limits, self.metrics = runs, limits, metrics
         self.lanes = Lanes(limits, metrics)
+        self.together = {name: Together(run, limits) for name, run in runs.items()}
 
     async def get_ready(self) -> None:
         """Compute what explanations and comparisons will need, a little at a time, between requests."""
@@ -81,8 +83,13 @@ async def answer(
     request: Request, run: ServedRun, work: Callable[[], Any], *, lane: Lane, subgraphs: int = 1
 ) -> Response:
     """Do the work in a lane; the answer is encoded there, too."""
-    here = served(request)
     body = await lane.run(lambda: encode(work()), request.scope["budget"])
+    return answered(request, run, body, subgraphs=subgraphs)
+
+
+def answered(request: Request, run: ServedRun, body: bytes, *, subgraphs: int) -> Response:
+    """An answer that is there, and counted."""
+    here = served(request)
     question = request.scope["route"].path.rpartition("/")[2]
     here.metrics.count("subgnn_subgraphs_total", subgraphs, run=run.name, question=question)
     return Response(body, media_type=JSON)
@@ -158,7 +165,13 @@ def _of_subgraphs(run: ServedRun, question: Callable[[Ragged], Any], rows: Seque
 async def predict(request: Request, run: Run, asked: schemas.Subgraphs) -> Any:
     """Predict the labels of subgraphs, seen before or not."""
     rows = asked.subgraphs
-    lane = lane_for(request, check_size(rows, served(request).limits))
+    here = served(request)
+    size = check_size(rows, here.limits)
+    lane = lane_for(request, size)
+    if lane is here.lanes.quick:
+        budget = request.scope["budget"]
+        body = await here.together[run.name].predict(rows, nodes=size, lane=lane, budget=budget)
+        return answered(request, run, body, subgraphs=len(rows))
     work = partial(_of_subgraphs, run, run.predict, rows)
     return await answer(request, run, work, lane=lane, subgraphs=len(rows))
 
