@@ -76,6 +76,7 @@ class Running:
     process: subprocess.Popen[str]
     port: int
     errors: Path
+    gate: Path
 
     def ask(
         self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None
@@ -98,11 +99,14 @@ class Running:
 
 
 _SLOW = """
-import sys, time
+import os, sys, time
 from subgnn.serve import runs
+from subgnn.serve.budget import check
 explain = runs.ServedRun.explain
 def slowly(self, subgraphs, *, attributions=False):
-    time.sleep(1.5)
+    while not os.path.exists(os.environ["GATE"]):
+        check()
+        time.sleep(0.01)
     return explain(self, subgraphs, attributions=attributions)
 runs.ServedRun.explain = slowly
 from subgnn.cli.app import main
@@ -110,14 +114,15 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def start(*options: str, slow: bool = False, token: str | None = None) -> Running:
-    """Start ``subgnn serve`` on a free port, and wait until it answers; ``slow`` explanations take 1.5 seconds."""
-    environment = {name: value for name, value in os.environ.items() if name != "SUBGNN_TOKEN"}
+def start(*options: str, token: str | None = None) -> Running:
+    """Start ``subgnn serve`` on a free port, and wait until it answers; explanations wait until the gate is opened."""
+    gate = Path(tempfile.mkdtemp(prefix="subgnn-gate-")) / "open"
+    atexit.register(_remove, gate.parent)
+    environment = {name: value for name, value in os.environ.items() if name != "SUBGNN_TOKEN"} | {"GATE": str(gate)}
     environment |= {"SUBGNN_TOKEN": token} if token else {}
-    program = ["-c", _SLOW] if slow else ["-m", "subgnn"]
-    with tempfile.NamedTemporaryFile("w", suffix=".log", delete=False) as errors:
+    with (gate.parent / "log").open("w") as errors:
         process = subprocess.Popen(
-            [sys.executable, *program, "serve", f"small={run_folder()}", "--port", "0", "--json", *options],
+            [sys.executable, "-c", _SLOW, "serve", f"small={run_folder()}", "--port", "0", "--json", *options],
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
@@ -128,4 +133,4 @@ def start(*options: str, slow: bool = False, token: str | None = None) -> Runnin
     assert line, Path(errors.name).read_text(encoding="utf-8")
     found = json.loads(line)
     assert found["runs"] == ["small"]
-    return Running(process, int(found["url"].rstrip("/").rpartition(":")[2]), Path(errors.name))
+    return Running(process, int(found["url"].rstrip("/").rpartition(":")[2]), Path(errors.name), gate)
