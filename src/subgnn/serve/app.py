@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -39,6 +40,7 @@ def create_app(runs: dict[str, ServedRun], *, door: Door | None = None, limits: 
     """
     limits = limits or Limits()
     metrics = Metrics()
+    metrics.gauge("process_start_time_seconds", time.time())
     here = Served(runs, limits=limits, metrics=metrics)
     for run in runs.values():
         metrics.gauge("subgnn_run_info", 1, run=run.name, method=str(run.results.get("method")))
