@@ -13,8 +13,10 @@ import pytest
 import uvicorn
 
 from subgnn.serve.app import create_app
+from subgnn.serve.limits import Limits
+from subgnn.serve.runs import open_runs
 from subgnn.serve.server import bound
-from tests.serve.examples import NAMES, served
+from tests.serve.examples import NAMES, run_folder
 
 playwright = pytest.importorskip("playwright.sync_api")
 FLAGS = [
@@ -35,7 +37,8 @@ WAIT = 60_000
 def address() -> Iterator[str]:
     """A server in a thread of this process, which is there sooner than one of its own."""
     listening = bound("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(create_app({"small": served()}), log_config=None))
+    runs = open_runs([f"small={run_folder()}", f"value={run_folder('regression')}"], limits=Limits())
+    server = uvicorn.Server(uvicorn.Config(create_app(runs), log_config=None))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
@@ -199,6 +202,22 @@ def test_the_keyboard_is_enough_to_search(page):
         .map((each) => each.outerHTML)"""
     )
     assert unlabelled == []
+
+
+def test_another_run_on_the_same_graph_keeps_the_nodes(page):
+    page.open("#run=small&nodes=0,1,9")
+    page.settle()
+    page.page.select_option("#run", "value")
+    playwright.expect(page.page.locator("#classes [role=radio]")).to_have_count(0, timeout=WAIT)
+    page.settle()
+    assert page.picked == ["GENE0", "GENE1", "GENE9"]
+    float(page.page.inner_text("#label"))
+    assert page.page.locator("#by-node li").count() == 3
+    assert page.page.url.endswith("#run=value&nodes=0,1,9")
+    page.page.go_back()
+    playwright.expect(page.page.locator("#classes [role=radio]")).to_have_count(3, timeout=WAIT)
+    page.settle()
+    assert page.page.input_value("#run") == "small"
 
 
 def test_a_phone_shows_all_of_it(browser, address):

@@ -139,6 +139,7 @@ function refresh(before) {
       if (!answer) return;
       [prediction] = answer.predictions;
       showSaying(before);
+      showReasons(); // of the class that is known now, where the explanation came first
       const p = prediction.probabilities[prediction.label];
       say(`Prediction: ${prediction.label || "no class"}${p === undefined ? "" : `, ${(p * 100).toFixed(0)} percent`}. ${byId("change").textContent}`);
     }, clearPrediction),
