@@ -23,6 +23,7 @@ from subgnn.cli.predict import embed_subgraphs, predict_subgraphs
 from subgnn.cli.prepare import prepare_dataset
 from subgnn.cli.pretrain import pretrain_nodes
 from subgnn.cli.report import report_run
+from subgnn.cli.serve import serve_runs
 from subgnn.cli.train import evaluate_run, train_run
 from subgnn.cli.tune import tune_recipe
 from subgnn.errors import RankDied, UserError
@@ -45,6 +46,7 @@ app.command("embed")(embed_subgraphs)
 app.command("explain")(explain_subgraphs)
 app.command("export")(export_run_file)
 app.command("report")(report_run)
+app.command("serve")(serve_runs)
 app.add_typer(data, name="data")
 app.add_typer(benchmark, name="benchmark")
 

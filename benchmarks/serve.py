@@ -1,0 +1,211 @@
+"""A server under load: good and bad requests over many connections at once, on this machine alone.
+
+    python benchmarks/serve.py RUN --connections 100 --seconds 60
+
+Starts ``subgnn serve RUN`` on a free port of 127.0.0.1 and asks it what people and mistaken programs ask. Printed are
+the good requests that failed (none should), the bad ones that were not refused as they should be, times by question
+(p50 and p99), the server's memory before and after, and the server's own time for one prediction while nothing else
+is asked. Exit 1 where a request was not answered as it should be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+from urllib.parse import urlsplit
+
+MOST_REQUESTS = 1_000_000
+ALONE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, how often, and which answers are right."""
+
+    name: str
+    weight: float
+    method: str
+    path: str
+    body: Any = None
+    right: tuple[int, ...] = (200,)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came back."""
+
+    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    statuses: Counter[tuple[str, int]] = field(default_factory=Counter)
+    wrong: Counter[str] = field(default_factory=Counter)
+
+
+class Connection:
+    """One HTTP/1.1 connection, opened again when the server closes it."""
+
+    def __init__(self, port: int) -> None:
+        self.port, self.streams = port, None
+
+    async def ask(self, method: str, path: str, body: bytes | None) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers and body of the answer."""
+        if self.streams is None:
+            self.streams = await asyncio.open_connection("127.0.0.1", self.port)
+        reader, writer = self.streams
+        lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", "Content-Type: application/json"]
+        lines += [f"Content-Length: {len(body)}"] if body is not None else []
+        writer.write(("\r\n".join(lines) + "\r\n\r\n").encode() + (body or b""))
+        await writer.drain()
+        status = int((await reader.readline()).split()[1])
+        headers = {}
+        while line := (await reader.readline()).strip():
+            name, _, value = line.decode("latin-1").partition(":")
+            headers[name.lower()] = value.strip()
+        content = await reader.readexactly(int(headers["content-length"]))
+        if headers.get("connection") == "close":
+            self.close()
+        return status, headers, content
+
+    def close(self) -> None:
+        """Close it; the next question opens another."""
+        if self.streams is not None:
+            self.streams[1].close()
+        self.streams = None
+
+
+def questions(run: str, num_nodes: int, rng: random.Random) -> list[Question]:
+    """Good and bad ones, about random node sets."""
+    api = f"/api/runs/{run}"
+
+    def nodes(most: int = 30) -> list[int]:
+        return rng.sample(range(num_nodes), min(num_nodes, rng.randint(1, most)))
+
+    found = []
+    for _ in range(100):
+        found += [
+            Question("predict one", 60, "POST", f"{api}/predict", {"subgraphs": [nodes()]}),
+            Question("predict 16", 8, "POST", f"{api}/predict", {"subgraphs": [nodes() for _ in range(16)]}),
+            Question("embed", 4, "POST", f"{api}/embed", {"subgraphs": [nodes()]}),
+            Question("draw", 4, "POST", f"{api}/draw", {"nodes": nodes(), "most": 40}),
+            Question("nearest", 4, "POST", f"{api}/nearest", {"nodes": nodes()}),
+            Question("explain", 1, "POST", f"{api}/explain", {"subgraphs": [nodes(10)]}),
+            Question("search", 8, "GET", f"{api}/nodes?q={rng.choice('abcdefgh123')}{rng.choice('abc123')}"),
+            Question("card", 3, "GET", api),
+            Question("bad: unknown node", 2, "POST", f"{api}/predict", {"subgraphs": [[num_nodes]]}, (422,)),
+            Question("bad: no JSON", 2, "POST", f"{api}/predict", b'{"subgraphs": [[', (400,)),
+            Question("bad: no such run", 2, "POST", "/api/runs/nobody/predict", {"subgraphs": [[0]]}, (404,)),
+            Question("bad: too large", 1, "POST", f"{api}/predict", b" " * 1_200_000, (413,)),
+            Question("bad: a path", 1, "GET", "/static/../../etc/passwd", None, (404,)),
+        ]
+    return found
+
+
+async def client(port: int, asked: list[Question], tally: Tally, *, until: float, seed: int) -> None:
+    rng, connection = random.Random(seed), Connection(port)
+    weights = [question.weight for question in asked]
+    while time.monotonic() < until and sum(map(len, tally.seconds.values())) < MOST_REQUESTS:
+        (question,) = rng.choices(asked, weights)
+        body = question.body
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        begin = time.perf_counter()
+        try:
+            async with asyncio.timeout(120):
+                status, _, _ = await connection.ask(question.method, question.path, body)
+        except (OSError, asyncio.IncompleteReadError, TimeoutError, IndexError) as error:
+            connection.close()
+            status = 0
+            tally.wrong[f"{question.name}: {type(error).__name__}"] += 1
+        else:
+            if status not in question.right:
+                tally.wrong[f"{question.name}: {status}"] += 1
+        tally.seconds[question.name].append(time.perf_counter() - begin)
+        tally.statuses[question.name, status] += 1
+    connection.close()
+
+
+async def memory(port: int) -> float:
+    """The server's resident memory in MB."""
+    connection = Connection(port)
+    _, _, text = await connection.ask("GET", "/metrics", None)
+    connection.close()
+    (line,) = [line for line in text.decode().splitlines() if line.startswith("process_resident_memory_bytes ")]
+    return float(line.split()[1]) / 1e6
+
+
+async def alone(port: int, asked: list[Question]) -> list[float]:
+    """The server's own milliseconds of predictions of one subgraph, one after the other."""
+    connection, found = Connection(port), []
+    some = [question for question in asked if question.name == "predict one"][:ALONE]
+    for question in some:
+        body = json.dumps(question.body).encode()
+        status, headers, _ = await connection.ask(question.method, question.path, body)
+        assert status == 200
+        found.append(float(headers["server-timing"].partition("dur=")[2]))
+    connection.close()
+    return found
+
+
+async def load(port: int, *, run: str, connections: int, seconds: float, warm_up: float) -> int:
+    first = Connection(port)
+    card = json.loads((await first.ask("GET", f"/api/runs/{run}", None))[2])
+    first.close()
+    asked = questions(run, card["num_nodes"], random.Random(0))
+    own = sorted(await alone(port, asked))
+    print(f"one prediction, nothing else asked, at the server: median {median(own):.1f} ms, most {own[-1]:.1f} ms")
+    for name, length in (("warm-up", warm_up), ("load", seconds)):
+        tally, before = Tally(), await memory(port)
+        until = time.monotonic() + length
+        await asyncio.gather(*(client(port, asked, tally, until=until, seed=i) for i in range(connections)))
+        after = await memory(port)
+        count = sum(map(len, tally.seconds.values()))
+        print(f"{name}: {count} requests in {length:g} s over {connections} connections, {count / length:.0f} a second")
+        print(f"memory: {before:.0f} MB before, {after:.0f} MB after")
+    for question, times in sorted(tally.seconds.items()):
+        times.sort()
+        p50, p99 = (times[min(len(times) - 1, int(len(times) * p))] * 1000 for p in (0.5, 0.99))
+        statuses = {status: n for (name, status), n in sorted(tally.statuses.items()) if name == question}
+        print(f"  {question:20} {len(times):7} requests   p50 {p50:8.1f} ms   p99 {p99:8.1f} ms   {statuses}")
+    good = sum(n for what, n in tally.wrong.items() if not what.startswith("bad"))
+    bad = sum(tally.wrong.values()) - good
+    print(f"good requests that failed: {good}; bad requests that were not refused: {bad} {dict(tally.wrong) or ''}")
+    return 1 if tally.wrong else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", help="the folder of a finished run")
+    parser.add_argument("--connections", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--warm-up", type=float, default=5, help="seconds of the same load before it counts")
+    options = parser.parse_args()
+    command = [sys.executable, "-m", "subgnn", "serve", f"run={options.run}", "--port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        try:
+            line = server.stdout.readline() if server.stdout else ""
+            if not line:
+                print("the server did not start: run it by hand to see why", file=sys.stderr)
+                return 1
+            port = urlsplit(json.loads(line)["url"]).port or 0
+            return asyncio.run(
+                load(
+                    port,
+                    run="run",
+                    connections=options.connections,
+                    seconds=options.seconds,
+                    warm_up=options.warm_up,
+                )
+            )
+        finally:
+            server.terminate()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""Who may ask: tokens, hosts, origins, and what a browser may do with the page.
+
+- On a loopback address, whoever is on the machine may ask. A page of another site, open in a browser there, may not:
+  requests must name this machine as their host (else a name that suddenly leads here would do: DNS rebinding), and
+  must not come from another origin.
+- On any other address a bearer token is needed, and the server does not start without one.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from subgnn.errors import UserError
+from subgnn.serve.refusals import Refusal
+
+TOKEN_VARIABLE = "SUBGNN_TOKEN"
+_SHORTEST_TOKEN = 16
+_LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_OPEN_PATHS = frozenset({"/", "/health", "/openapi.json"})
+STATIC = "/static/"
+
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address can be reached from this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def read_token(file: Path | None) -> str | None:
+    """The token of a file, else of SUBGNN_TOKEN; None where there is neither."""
+    given = file.read_text(encoding="utf-8").strip() if file is not None else os.environ.get(TOKEN_VARIABLE, "").strip()
+    where = str(file) if file is not None else TOKEN_VARIABLE
+    if not given and file is None:
+        return None
+    if len(given) < _SHORTEST_TOKEN or not given.isascii() or not given.isprintable() or " " in given:
+        hint = f"accepted: at least {_SHORTEST_TOKEN} printable ASCII characters, as from: openssl rand -hex 32"
+        raise UserError(f"a token of {len(given)} characters", where=where, hint=hint)
+    return given
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """The rules for one address.
+
+    Args:
+        host: the address that is listened on.
+        token: that requests must carry; None for none, on loopback alone.
+        names: further host names that requests may name.
+
+    Raises:
+        UserError: where an address other machines reach has no token.
+    """
+
+    host: str = "127.0.0.1"
+    token: str | None = None
+    names: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.token is None and not is_loopback(self.host):
+            raise UserError(
+                f"{self.host} can be reached from other machines, and there is no token",
+                where="--host",
+                hint=f"give one with --token-file FILE or {TOKEN_VARIABLE}, or listen on 127.0.0.1",
+            )
+
+    def check(self, method: str, path: str, headers: Mapping[str, str]) -> None:
+        """Raise :class:`Refusal` (400, 401 or 403) unless the request may come in."""
+        host = headers.get("host", "")
+        self._check_host(host)
+        origin = headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != host:
+            raise Refusal(403, "the request comes from a page of another origin", hint="open the server's own page")
+        if headers.get("sec-fetch-site") in ("cross-site", "same-site") and method != "GET":
+            raise Refusal(403, "the request comes from another site", hint="open the server's own page")
+        if self.token is not None and not _is_open(path):
+            scheme, _, given = headers.get("authorization", "").partition(" ")
+            right = hmac.compare_digest(given.strip().encode(), self.token.encode())
+            if scheme.lower() != "bearer" or not right:
+                raise Refusal(401, "the token is missing or wrong", hint="send it as: Authorization: Bearer TOKEN")
+
+    def _check_host(self, host: str) -> None:
+        name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+        known = self.names | (_LOOPBACK_HOSTS | {_bracketed(self.host)} if is_loopback(self.host) else frozenset())
+        if known and name.lower() not in known:
+            raise Refusal(400, "the request names another host", hint=f"accepted: {', '.join(sorted(known))}")
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _is_open(path: str) -> bool:
+    """What may be had without a token: whether the server is there, and the page, which holds no data."""
+    return path in _OPEN_PATHS or path.startswith(STATIC)

@@ -1,0 +1,66 @@
+// Questions to the server. A question that is asked again while the answer is on its way replaces the first one.
+
+import { byId } from "./dom.js";
+
+const KEY = "subgnn-token";
+const asking = new Map();
+
+export class Refused extends Error {
+  constructor(status, body) {
+    super([body.error, body.hint].filter(Boolean).join("; ") || `the server answered ${status}`);
+    this.status = status;
+    this.nodes = body.nodes ?? [];
+  }
+}
+
+function askForToken() {
+  const dialog = byId("token-dialog");
+  if (!dialog.open) dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => {
+      sessionStorage.setItem(KEY, byId("token").value.trim());
+      byId("token").value = "";
+      resolve();
+    }, { once: true });
+  });
+}
+
+let tokenAsked = null;
+
+async function send(path, options) {
+  for (;;) {
+    const token = sessionStorage.getItem(KEY);
+    const headers = { ...(options.body ? { "content-type": "application/json" } : {}), ...(token ? { authorization: `Bearer ${token}` } : {}) };
+    const answer = await fetch(path, { ...options, headers });
+    if (answer.status === 401) {
+      tokenAsked ??= askForToken().finally(() => { tokenAsked = null; });
+      await tokenAsked;
+      continue;
+    }
+    const body = await answer.json().catch(() => ({}));
+    if (!answer.ok) throw new Refused(answer.status, body);
+    return body;
+  }
+}
+
+// The answer, or null where the question was replaced by a later one.
+export async function ask(question, path, body) {
+  asking.get(question)?.abort();
+  const controller = new AbortController();
+  asking.set(question, controller);
+  try {
+    const options = { signal: controller.signal, method: body === undefined ? "GET" : "POST" };
+    if (body !== undefined) options.body = JSON.stringify(body);
+    const answer = await send(path, options);
+    return controller.signal.aborted ? null : answer;
+  } catch (error) {
+    if (controller.signal.aborted) return null;
+    throw error;
+  } finally {
+    if (asking.get(question) === controller) asking.delete(question);
+  }
+}
+
+export function forget() {
+  for (const controller of asking.values()) controller.abort();
+}

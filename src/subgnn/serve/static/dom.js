@@ -1,0 +1,32 @@
+// Elements made by code: text is text, never markup.
+
+export const byId = (id) => document.getElementById(id);
+
+export function make(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name === "class") element.className = value;
+    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export function fill(element, ...children) {
+  element.replaceChildren(...children);
+  return element;
+}
+
+export const percent = (p) => `${(p * 100).toFixed(1)} %`;
+
+export function signed(number, digits) {
+  const text = Math.abs(number).toFixed(digits);
+  if (Number(text) === 0) return text;
+  return (number > 0 ? "+" : "\u2212") + text;
+}
+
+// Okabe and Ito's colours, which most people with a colour vision deficiency tell apart; without yellow, for contrast.
+const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#b0579a", "#b8860b", "#56a0d3", "#444b54"];
+export const colourOf = (component) => (component === null ? "#8793a1" : COLOURS[component % COLOURS.length]);

@@ -1,0 +1,280 @@
+// The page: nodes are picked; drawing, prediction, explanation and neighbours follow.
+
+import { ask, forget } from "./api.js";
+import { byId, colourOf, fill, make } from "./dom.js";
+import { makePicture } from "./picture.js";
+import { clearPrediction, showPrediction } from "./prediction.js";
+import { makeSearch } from "./search.js";
+import { readState, writeState } from "./state.js";
+import { clearWhy, showWhy } from "./why.js";
+
+const FEW_NEIGHBOURS = 15;
+const state = { run: null, nodes: [], chosen: null };
+const names = new Map(); // of nodes that were met
+let cards = [];
+let drawing = null;
+let prediction = null;
+let explanation = null;
+let problemTimer = 0;
+
+const path = () => `/api/runs/${encodeURIComponent(state.run)}`;
+const nameOf = (node, fallback) => names.get(node) ?? fallback ?? String(node);
+
+function say(text) {
+  byId("status").textContent = text;
+}
+
+function complain(error) {
+  const box = byId("problem");
+  box.textContent = error.message;
+  box.hidden = false;
+  clearTimeout(problemTimer);
+  problemTimer = setTimeout(() => { box.hidden = true; }, 8000);
+}
+
+const picture = makePicture(byId("picture"), (node) => {
+  if (!node) return fill(byId("selected"));
+  const there = state.nodes.includes(node.id);
+  const about = node.kind === "inside" ? `in component ${node.component + 1}` : node.kind === "border" ? `${node.links} edges into the subgraph` : "an anchor farther away";
+  const anchor = node.channels.length ? `, anchor of ${node.channels.join(", ")}` : "";
+  return fill(byId("selected"), make("strong", {}, node.name), make("span", {}, `${about}, ${node.degree} neighbours${anchor}`),
+    make("button", { type: "button", onclick: () => (there ? remove(node.id) : add([node])) }, there ? "Remove" : "Add"));
+});
+
+function showPicked() {
+  const component = new Map((drawing?.nodes ?? []).map((node) => [node.id, node.component]));
+  byId("count").textContent = state.nodes.length ? `(${state.nodes.length})` : "";
+  byId("nothing").hidden = state.nodes.length > 0;
+  document.querySelector("main").classList.toggle("empty", state.nodes.length === 0);
+  byId("clear").disabled = byId("copy").disabled = state.nodes.length === 0;
+  const focused = document.activeElement?.closest("#picked li")?.dataset.node;
+  fill(byId("picked"), ...state.nodes.map((node) => {
+    const chip = make("li", { "data-node": String(node) }, make("span", {}, nameOf(node)),
+      make("button", { type: "button", "aria-label": `Remove ${nameOf(node)}`, onclick: () => remove(node) }, "\u2715"));
+    chip.style.setProperty("--chip", colourOf(component.get(node) ?? null));
+    return chip;
+  }));
+  // Chips are made anew when their colours are known; who was on one of them stays there.
+  if (focused) byId("picked").querySelector(`[data-node="${focused}"] button`)?.focus();
+}
+
+function showDrawing() {
+  picture.show(drawing);
+  const left = drawing.left_out;
+  byId("facts").textContent = `${drawing.num_components} component${drawing.num_components === 1 ? "" : "s"}, ${drawing.num_inside_edges} edges inside, `
+    + `${drawing.num_border} neighbours` + (left.border ? `, of which ${left.border} are not drawn` : "") + (left.inside ? `; ${left.inside} own nodes are not drawn` : "") + ".";
+  const some = drawing.nodes.filter((node) => node.kind === "border").sort((a, b) => b.links - a.links || a.degree - b.degree).slice(0, FEW_NEIGHBOURS);
+  fill(byId("neighbours"), ...some.map((node) => make("li", {}, make("span", {}, `${node.name}, ${node.links} edges into it`),
+    make("button", { type: "button", class: "small", "aria-label": `Add ${node.name}`, onclick: () => add([node]) }, "Add"))));
+  showPicked();
+}
+
+function showSaying(before) {
+  const chosen = currentClass();
+  showPrediction(prediction, before, {
+    chosen,
+    onChoose: (name, focus) => {
+      state.chosen = name;
+      writeState(state, { replace: true });
+      showSaying(before);
+      showReasons();
+      if (focus) byId("classes").querySelector("[aria-checked='true']")?.focus();
+    },
+  });
+}
+
+function currentClass() {
+  const known = Object.keys(prediction?.probabilities ?? {});
+  if (state.chosen && known.includes(state.chosen)) return state.chosen;
+  return known.reduce((best, name) => (best === null || prediction.probabilities[name] > prediction.probabilities[best] ? name : best), null);
+}
+
+function showReasons() {
+  if (!explanation) return;
+  picture.push(showWhy(explanation, { chosen: currentClass() ?? explanation.classes[0], nameOf, onRemove: remove }));
+}
+
+function showNearest(nearest) {
+  fill(byId("nearest"), ...nearest.map((near) => make("tr", {},
+    make("td", { title: near.names.join(", ") }, near.name), make("td", { class: "labels" }, near.labels.join(", ")),
+    make("td", { class: "number" }, near.similarity === null ? "" : near.similarity.toFixed(3)), make("td", { class: "number" }, String(near.num_nodes)),
+    make("td", {}, near.nodes.length < near.num_nodes ? null : make("button", {
+      type: "button", class: "small", "aria-label": `Look at ${near.name}`, onclick: () => { remember(near); change(near.nodes); },
+    }, "Look")))));
+  byId("near-hint").textContent = nearest.length ? "" : "The run's dataset has no training split.";
+}
+
+function remember(near) {
+  near.nodes.forEach((node, i) => names.set(node, near.names[i]));
+}
+
+async function guarded(work, onFailure = () => {}) {
+  try {
+    await work();
+  } catch (error) {
+    onFailure(error);
+    complain(error);
+  }
+}
+
+// Ask everything about the nodes; `before` is the prediction to compare with.
+function refresh(before) {
+  showPicked();
+  if (!state.nodes.length) {
+    forget();
+    drawing = prediction = explanation = null;
+    picture.clear();
+    clearPrediction();
+    clearWhy();
+    for (const id of ["nearest", "neighbours", "selected"]) fill(byId(id));
+    byId("facts").textContent = byId("near-hint").textContent = "";
+    return Promise.resolve();
+  }
+  const nodes = [...state.nodes];
+  const why = document.querySelector(".why");
+  why.setAttribute("aria-busy", "true");
+  return Promise.all([
+    guarded(async () => {
+      const answer = await ask("predict", `${path()}/predict`, { subgraphs: [nodes] });
+      if (!answer) return;
+      [prediction] = answer.predictions;
+      showSaying(before);
+      showReasons(); // of the class that is known now, where the explanation came first
+      const p = prediction.probabilities[prediction.label];
+      say(`Prediction: ${prediction.label || "no class"}${p === undefined ? "" : `, ${(p * 100).toFixed(0)} percent`}. ${byId("change").textContent}`);
+    }, clearPrediction),
+    guarded(async () => {
+      const answer = await ask("draw", `${path()}/draw`, { nodes, most: Number(byId("most").value) });
+      if (!answer) return;
+      drawing = answer;
+      for (const node of drawing.nodes) names.set(node.id, node.name);
+      showDrawing();
+      showReasons();
+    }),
+    guarded(async () => {
+      const answer = await ask("explain", `${path()}/explain`, { subgraphs: [nodes] });
+      if (!answer) return;
+      [explanation] = answer.explanations;
+      explanation.nodes.forEach((node, i) => names.has(node) || names.set(node, explanation.names[i]));
+      why.setAttribute("aria-busy", "false");
+      showReasons();
+    }, () => { why.setAttribute("aria-busy", "false"); explanation = null; clearWhy(); }),
+    guarded(async () => {
+      const answer = await ask("nearest", `${path()}/nearest`, { nodes, count: 6 });
+      if (answer) showNearest(answer.nearest);
+    }),
+  ]);
+}
+
+function change(nodes) {
+  state.nodes = [...new Set(nodes)];
+  writeState(state);
+  explanation = null;
+  return refresh(prediction);
+}
+
+function add(nodes) {
+  for (const node of nodes) names.set(node.id, node.name);
+  change([...state.nodes, ...nodes.map((node) => node.id)]);
+}
+
+function remove(node) {
+  const place = state.nodes.indexOf(node);
+  change(state.nodes.filter((other) => other !== node));
+  // The button that was pressed is gone: its neighbour has the focus, else the search.
+  const buttons = byId("picked").querySelectorAll("button");
+  (buttons[Math.min(place, buttons.length - 1)] ?? byId("search")).focus();
+}
+
+async function addPasted(replace) {
+  const given = byId("pasted").value.split(/[\s,;]+/).filter(Boolean).map((text) => text.slice(0, 200));
+  const warning = byId("not-understood");
+  warning.textContent = "";
+  if (!given.length) return;
+  const answer = await ask("resolve", `${path()}/resolve`, { nodes: given });
+  if (!answer) return;
+  const lists = [[answer.unknown, "not known"], [answer.several, "of several nodes"]];
+  warning.textContent = lists.filter(([list]) => list.length).map(([list, what]) => `${list.length} ${what}: ${list.slice(0, 10).join(", ")}`).join("; ");
+  for (const node of answer.nodes) names.set(node.id, node.name);
+  const found = answer.nodes.map((node) => node.id);
+  if (found.length) {
+    byId("pasted").value = "";
+    await change(replace ? found : [...state.nodes, ...found]);
+  }
+}
+
+function showCard() {
+  const card = cards.find((one) => one.name === state.run);
+  if (!card) return;
+  const score = card.test?.micro_f1 ?? card.test?.r2;
+  const parts = [`${card.recipe} on ${card.dataset}`, `${card.num_nodes.toLocaleString("en")} nodes`, `${card.num_edges.toLocaleString("en")} edges`,
+    card.classes.length ? `${card.classes.length} classes` : card.task, score === undefined || score === null ? null : `test ${card.test.micro_f1 === undefined ? "R²" : "micro-F1"} ${score.toFixed(3)}`];
+  byId("card").textContent = parts.filter(Boolean).join(" · ");
+  byId("example").hidden = card.example.length === 0;
+  showAbout(card);
+}
+
+function showAbout(card) {
+  const score = (metrics) => Object.entries(metrics ?? {}).filter(([name, value]) => name !== "loss" && typeof value === "number")
+    .map(([name, value]) => `${name.replaceAll("_", "-")} ${value.toFixed(3)}`).join(", ");
+  const facts = [["Recipe", card.recipe], ["Method", card.method], ["Dataset", card.dataset], ["Task", card.task], ["Seed", card.seed],
+    ["Epochs", `${card.selected_epoch} of ${card.epochs}`], ["Training", `${card.num_training} subgraphs`], ["Validation", score(card.val)], ["Test", score(card.test)],
+    ["Channels", card.channels.join(", ")], ["Trained by", `subgnn ${card.trained_with.subgnn ?? "?"}, torch ${card.trained_with.torch ?? "?"}`]];
+  fill(byId("about"), ...facts.filter(([, value]) => value !== null && value !== undefined && value !== "")
+    .flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, String(value))]));
+  byId("note").textContent = card.note;
+}
+
+function apply(given) {
+  state.run = cards.some((card) => card.name === given.run) ? given.run : cards[0]?.name;
+  const card = cards.find((one) => one.name === state.run);
+  state.nodes = given.nodes.filter((node) => node < (card?.num_nodes ?? 0));
+  state.chosen = given.chosen;
+  byId("run").value = state.run;
+  showCard();
+}
+
+function listen() {
+  byId("run").addEventListener("change", (event) => {
+    // Another run may be on another graph, whose nodes are others.
+    const before = cards.find((card) => card.name === state.run);
+    const after = cards.find((card) => card.name === event.target.value);
+    if (before.graph_hash !== after.graph_hash) { state.nodes = []; names.clear(); }
+    state.run = after.name;
+    state.chosen = prediction = explanation = drawing = null;
+    writeState(state);
+    showCard();
+    refresh(null);
+  });
+  byId("most").addEventListener("change", () => refresh(null));
+  byId("clear").addEventListener("click", () => { prediction = null; change([]); byId("search").focus(); });
+  byId("example").addEventListener("click", () => change(cards.find((card) => card.name === state.run).example));
+  byId("copy").addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(location.href);
+      say("The link is copied.");
+    } catch {
+      complain(new Error("the browser does not let a page copy here; the address has it all"));
+    }
+  });
+  byId("paste-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    guarded(() => addPasted(event.submitter?.value === "replace"));
+  });
+  const follow = () => { prediction = explanation = drawing = null; apply(readState()); refresh(null); };
+  addEventListener("popstate", follow);
+  makeSearch({ path, onPick: (node) => add([node]), onStatus: say, onProblem: complain });
+}
+
+async function start() {
+  if (matchMedia("(max-width: 700px)").matches) byId("most").value = "20";
+  cards = (await ask("runs", "/api/runs")).runs;
+  fill(byId("run"), ...cards.map((card) => make("option", { value: card.name }, card.name)));
+  apply(readState());
+  writeState(state, { replace: true });
+  listen();
+  await refresh(null);
+  document.body.dataset.ready = "true";
+}
+
+guarded(start);

@@ -1,0 +1,313 @@
+"""Every question, asked in this process."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from subgnn.explain import Explainer
+from subgnn.export import export_run
+from subgnn.ragged import Ragged
+from subgnn.serve.app import create_app
+from subgnn.serve.limits import Limits
+from subgnn.serve.runs import open_runs
+from tests.serve.examples import HOST, SOME, SOME_IDS, client, run_folder, served
+
+ROWS = Ragged.from_rows([SOME_IDS, [5]])
+ASKED = {"subgraphs": [SOME, ["gene5"]]}
+
+
+@pytest.fixture(scope="module")
+def asking():
+    with client() as found:
+        yield found
+
+
+def post(asking, question, body, **options):
+    return asking.post(f"/api/runs/small/{question}", json=body, **options)
+
+
+def test_health_cards_and_metrics(asking):
+    assert asking.get("/health").json()["status"] == "ok"
+    (card,) = asking.get("/api/runs").json()["runs"]
+    assert card == asking.get("/api/runs/small").json()
+    assert card["classes"] == ["clique0", "clique1", "clique2"]
+    assert card["num_nodes"] == 24
+    assert card["limits"]["subgraphs"] == Limits().subgraphs
+    assert card["test"]["micro_f1"] == json.loads((run_folder() / "run.json").read_text())["test"]["micro_f1"]
+    assert {"recipe", "dataset", "seed", "trained_with", "served_by", "graph_hash"} <= set(card)
+    metrics = asking.get("/metrics")
+    assert metrics.headers["content-type"].startswith("text/plain")
+    assert 'subgnn_requests_total{route="/health",method="GET",status="200"} 1' in metrics.text
+    assert "process_resident_memory_bytes" in metrics.text
+
+
+@pytest.mark.parametrize("task", ["multi-class", "binary", "multi-label", "regression"])
+def test_predict_is_the_predictor(task):
+    with client(task) as asking:
+        answer = post(asking, "predict", ASKED).json()
+    scores = served(task).predictor.probabilities(ROWS)
+    assert answer["task"] == task
+    assert [each["nodes"] for each in answer["predictions"]] == [SOME_IDS, [5]]
+    for each, row in zip(answer["predictions"], scores, strict=True):
+        given = [each["value"]] if task == "regression" else list(each["probabilities"].values())
+        np.testing.assert_allclose(given, row, atol=1e-6)
+        if task in ("multi-class", "binary"):
+            assert each["label"] == served(task).predictor.checkpoint.classes[int(row.argmax())]
+
+
+def test_embed_and_explain_are_the_librarys(asking):
+    vectors = post(asking, "embed", ASKED).json()
+    np.testing.assert_allclose(vectors["vectors"], served().predictor.embeddings(ROWS), rtol=1e-5)
+    assert vectors["width"] == len(vectors["vectors"][0])
+    found = post(asking, "explain", ASKED).json()["explanations"]
+    explainer = Explainer(served().predictor, background=served().training.nodes, max_nodes=200, max_anchors=50)
+    assert found == [json.loads(json.dumps(each.to_json())) for each in explainer.explain(ROWS)]
+
+
+def test_draw_and_nearest(asking):
+    drawing = post(asking, "draw", {"nodes": SOME, "most": 3}).json()
+    inside = [node["name"] for node in drawing["nodes"] if node["kind"] == "inside"]
+    assert inside == ["GENE0", "GENE1", "GENE2", "GENE9", "HLA-A"]
+    assert len([node for node in drawing["nodes"] if node["kind"] != "inside"]) == 3
+    near = post(asking, "nearest", {"nodes": SOME, "count": 2}).json()["nearest"]
+    assert len(near) == 2
+    assert near[0]["similarity"] >= near[1]["similarity"]
+
+
+def test_search_and_resolve(asking):
+    found = asking.get("/api/runs/small/nodes", params={"q": "hla"}).json()["nodes"]
+    assert found == [
+        {"id": 22, "name": "HLA-A", "matched": "HLA-A", "degree": served().predictor.graph.neighbors_of(22).size}
+    ]
+    assert len(asking.get("/api/runs/small/nodes", params={"q": "gene", "limit": 5}).json()["nodes"]) == 5
+    assert len(asking.get("/api/runs/small/nodes", params={"q": "gene", "limit": 1000}).json()["nodes"]) == 22
+    answer = post(asking, "resolve", {"nodes": ["gene3", 4, "ö-sma", "nobody", 99, "GENE3"]}).json()
+    assert [(node["given"], node["id"]) for node in answer["nodes"]] == [("gene3", 3), ("4", 4), ("ö-sma", 23)]
+    assert answer["unknown"] == ["nobody", "99"]
+    assert post(asking, "resolve", {"nodes": []}).json() == {"nodes": [], "unknown": [], "several": []}
+
+
+def test_a_batch_is_its_parts(asking):
+    rows = [[i % 24, (i + 3) % 24, (i * 7 + 11) % 24] for i in range(200)]
+    together = post(asking, "predict", {"subgraphs": rows}).json()["predictions"]
+    for i in (0, 77, 199):
+        (alone,) = post(asking, "predict", {"subgraphs": [rows[i]]}).json()["predictions"]
+        assert alone["nodes"] == together[i]["nodes"]
+        for name, p in alone["probabilities"].items():
+            assert together[i]["probabilities"][name] == pytest.approx(p, abs=1e-5)
+
+
+UNKNOWN = [
+    (["NOBODY"], "subgraph 0: 1 node is not known: 'NOBODY'", ["NOBODY"]),
+    ([0, 24, "x", "y", "z"], "subgraph 0: 4 nodes are not known: '24', 'x', 'y', ...", ["24", "x", "y", "z"]),
+    (["9" * 18], "1 node is not known", ["9" * 18]),
+    (["<script>alert(1)</script>"], "1 node is not known", ["<script>alert(1)</script>"]),
+]
+
+
+@pytest.mark.parametrize(("nodes", "message", "named"), UNKNOWN)
+@pytest.mark.parametrize("question", ["predict", "embed", "explain", "draw", "nearest"])
+def test_unknown_nodes_are_named(asking, question, nodes, message, named):
+    body = {"nodes": nodes} if question in ("draw", "nearest") else {"subgraphs": [nodes]}
+    answer = asking.post(
+        f"/api/runs/small/{question}", content=json.dumps(body), headers={"content-type": "application/json"}
+    )
+    assert answer.status_code == 422
+    assert message in answer.json()["error"]
+    assert answer.json()["nodes"] == named
+    assert answer.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 422),
+        (b"{", 400),
+        (b"\xff\xfe", 400),
+        (b"[" * 100_000, 400),
+        (b'{"subgraphs": [[' + b"1" * 6000 + b"]]}", 400),
+        (b'{"subgraphs": []}', 422),
+        (b'{"subgraphs": [[]]}', 422),
+        (b'{"subgraphs": [[-1]]}', 422),
+        (b'{"subgraphs": [[1.5]]}', 422),
+        (b'{"subgraphs": [[true]]}', 422),
+        (b'{"subgraphs": [[null]]}', 422),
+        (b'{"subgraphs": [[NaN]]}', 422),
+        (b'{"subgraphs": [[""]]}', 422),
+        (b'{"subgraphs": [["\\ud800"]]}', 422),
+        (b'{"subgraphs": [[1e400]]}', 422),
+        (b'{"subgraphs": [["' + b"x" * 201 + b'"]]}', 422),
+        (b'{"subgraphs": [[0]], "more": 1}', 422),
+        (b'{"subgraphs": "0-1-2"}', 422),
+        (b'{"subgraphs": {"0": [1]}}', 422),
+        (b"[[0]]", 422),
+        (b"null", 422),
+    ],
+)
+def test_what_is_no_request_is_refused_without_an_echo(asking, body, status):
+    answer = asking.post("/api/runs/small/predict", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == status, answer.text
+    assert set(answer.json()) == {"error", "hint", "nodes"}
+    assert len(answer.content) < 1000
+
+
+def test_many_mistakes_are_said_once(asking):
+    answer = post(asking, "predict", {"subgraphs": [[None] * 50_000]})
+    assert answer.status_code == 422
+    assert len(answer.content) < 1000
+
+
+def test_limits_are_kept():
+    small = Limits(subgraphs=3, nodes=10, explained=1, body_bytes=2000)
+    with client(limits=small) as asking:
+        assert post(asking, "predict", {"subgraphs": [[0]] * 3}).status_code == 200
+        assert "at most 3" in post(asking, "predict", {"subgraphs": [[0]] * 4}).json()["hint"]
+        assert "at most 10" in post(asking, "embed", {"subgraphs": [[0] * 11]}).json()["hint"]
+        assert "at most 1 " in post(asking, "explain", {"subgraphs": [[0]] * 2}).json()["hint"]
+        assert post(asking, "draw", {"nodes": [0] * 11}).status_code == 422
+        assert post(asking, "resolve", {"nodes": [0] * 11}).status_code == 422
+        large = post(asking, "predict", {"subgraphs": [[0] * 1000]})
+        assert large.status_code == 413
+        assert "2,000 bytes" in large.json()["error"]
+
+        def endless():
+            for _ in range(100):
+                yield b" " * 1000
+
+        assert asking.post("/api/runs/small/predict", content=endless()).status_code == 413
+
+
+def test_work_out_of_time_is_503():
+    with client(limits=Limits(seconds=1e-9)) as asking:
+        answer = post(asking, "predict", {"subgraphs": [[0]]})
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"] == "5"
+    assert "fewer" in answer.json()["hint"]
+
+
+PATHS = [
+    "/api/runs/nobody/predict",
+    "/api/runs/../../etc/passwd",
+    "/api/runs/%2e%2e%2f%2e%2e",
+    "/static/../app.py",
+    "/static/%2e%2e/app.py",
+    "/static/..%2fapp.py",
+    "/static//etc/passwd",
+    "/static/",
+    "/static/vendor",
+    "/static/main.js%00.html",
+    "/static/" + "x" * 4000,
+    "/docs",
+    "/redoc",
+    "/nothing",
+    "/health/",
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_paths_that_lead_nowhere(asking, path):
+    answer = asking.get(path)
+    assert answer.status_code in (404, 405), path
+    assert "error" in answer.json()
+
+
+def test_methods_and_unknown_runs(asking):
+    assert asking.get("/api/runs/small/predict").status_code == 405
+    assert asking.request("BREW", "/health").status_code == 405
+    answer = post(asking, "../smal/predict", ASKED)
+    assert answer.status_code == 404
+    assert "did you mean 'small'?" in answer.json()["hint"]
+
+
+def test_every_answer_has_the_headers_that_keep_browsers_safe(asking):
+    for path in ("/", "/health", "/nothing", "/static/style.css"):
+        headers = asking.get(path).headers
+        assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "access-control-allow-origin" not in headers
+    assert asking.get("/health", headers={"host": "evil.example"}).status_code == 400
+    assert asking.get("/health", headers={"origin": "http://evil.example"}).status_code == 403
+    preflight = asking.options("/api/runs/small/predict", headers={"origin": "http://evil.example"})
+    assert preflight.status_code == 403
+
+
+def test_files_of_the_page_are_served_and_not_again(asking):
+    page = asking.get("/")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    for path, kind in (
+        ("main.js", "text/javascript"),
+        ("style.css", "text/css"),
+        ("vendor/cytoscape.esm.min.mjs", "text/javascript"),
+    ):
+        answer = asking.get(f"/static/{path}")
+        assert answer.headers["content-type"].startswith(kind)
+        assert asking.get(f"/static/{path}", headers={"if-none-match": answer.headers["etag"]}).status_code == 304
+    assert "onclick" not in page.text
+    assert "<style" not in page.text
+    assert "http://" not in page.text.replace("http://www.w3.org", "")
+
+
+def test_a_mistake_of_ours_is_500_and_says_nothing_more(asking, monkeypatch):
+    monkeypatch.setattr(type(served()), "predict", lambda *_: 1 // 0)
+    answer = post(asking, "predict", {"subgraphs": [[0]]})
+    assert answer.status_code == 500
+    assert "ZeroDivision" not in answer.text
+    assert answer.headers["x-request-id"] in answer.json()["hint"]
+
+
+def test_the_description_has_examples(asking):
+    schema = asking.get("/openapi.json").json()
+    assert schema["components"]["schemas"]["Subgraphs"]["properties"]["subgraphs"]["examples"]
+    assert set(schema["paths"]) == {
+        "/health",
+        "/metrics",
+        "/api/runs",
+        "/api/runs/{run}",
+        *(f"/api/runs/{{run}}/{q}" for q in ("nodes", "resolve", "predict", "embed", "explain", "draw", "nearest")),
+    }
+
+
+def test_several_runs_stand_side_by_side():
+    runs = open_runs([str(run_folder()), f"value={run_folder('regression')}", f"again={run_folder()}"], limits=Limits())
+    assert list(runs) == ["multi-class", "value", "again"]
+    assert runs["multi-class"].index is runs["again"].index
+    assert runs["multi-class"].predictor.graph.neighbors.base is runs["again"].predictor.graph.neighbors.base
+    with TestClient(create_app(runs), base_url=HOST) as asking:
+        assert [card["name"] for card in asking.get("/api/runs").json()["runs"]] == list(runs)
+        tasks = {name: asking.post(f"/api/runs/{name}/predict", json=ASKED).json()["task"] for name in runs}
+    assert tasks == {"multi-class": "multi-class", "value": "regression", "again": "multi-class"}
+
+
+def test_a_baseline_answers_and_one_that_cannot_says_so():
+    for method, status in (("bag", 200), ("mn-gin", 422)):
+        run = served(method=method)
+        run.warm_up()
+        with TestClient(create_app({"small": run}), base_url=HOST, raise_server_exceptions=False) as asking:
+            assert post(asking, "predict", {"subgraphs": [SOME]}).status_code == status
+            assert post(asking, "draw", {"nodes": SOME}).status_code == 200
+            own = run.subgraphs.nodes[0].tolist()
+            assert post(asking, "predict", {"subgraphs": [own]}).status_code == 200
+            explained = post(asking, "explain", {"subgraphs": [own]})
+            assert explained.status_code == 200
+            assert explained.json()["explanations"][0]["by_channel"] == []
+            near = post(asking, "nearest", {"nodes": own, "count": 1})
+            assert near.json()["nearest"][0]["nodes"] == own
+            failed = post(asking, "predict", {"subgraphs": [SOME]}).json()
+    assert "mn-gin" in failed["error"] + failed["hint"]
+
+
+def test_an_exported_run_needs_no_dataset(tmp_path):
+    export_run(run_folder(), tmp_path / "small.subgnn", with_graph=True)
+    (run,) = open_runs([str(tmp_path / "small.subgnn")], limits=Limits()).values()
+    assert run.name == "small"
+    with TestClient(create_app({"small": run}), base_url=HOST) as asking:
+        answer = post(asking, "predict", ASKED).json()
+        explained = post(asking, "explain", ASKED).json()["explanations"][0]
+        assert post(asking, "nearest", {"nodes": SOME}).json()["nearest"] == []
+    with client() as asking:
+        assert answer == post(asking, "predict", ASKED).json()
+        assert explained["by_channel"] == post(asking, "explain", ASKED).json()["explanations"][0]["by_channel"]

@@ -1,0 +1,149 @@
+"""Lanes are bounded, do not wait for each other, and give up work that nobody waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import numba
+import pytest
+
+from subgnn.ragged import Ragged
+from subgnn.serve.budget import CURRENT, Budget, Spent, check
+from subgnn.serve.lanes import Lane, Lanes
+from subgnn.serve.limits import Limits
+from subgnn.serve.metrics import Metrics
+from subgnn.serve.paced import portions
+from subgnn.serve.refusals import Refusal
+from tests.serve.examples import served
+
+LONG = 60.0
+
+
+def lane(workers: int = 1, waiting: int = 2) -> Lane:
+    return Lane("test", workers=workers, limits=Limits(waiting=waiting), metrics=Metrics())
+
+
+def test_answers_come_back_and_so_do_errors():
+    async def go():
+        assert await lane().run(lambda: 7, Budget.of(LONG)) == 7
+        with pytest.raises(ZeroDivisionError):
+            await lane().run(lambda: 1 // 0, Budget.of(LONG))
+
+    asyncio.run(go())
+
+
+def test_more_than_may_wait_is_refused_and_room_comes_back():
+    async def go():
+        gate, one = threading.Event(), lane(workers=1, waiting=2)
+        inside = [asyncio.create_task(one.run(gate.wait, Budget.of(LONG))) for _ in range(3)]
+        await asyncio.sleep(0)
+        try:
+            with pytest.raises(Refusal, match="waiting") as refused:
+                await one.run(lambda: 1, Budget.of(1))
+        finally:
+            gate.set()
+        assert refused.value.status == 503
+        assert "retry-after" in refused.value.headers
+        assert all(await asyncio.gather(*inside))
+        assert await one.run(lambda: 1, Budget.of(LONG)) == 1
+
+    asyncio.run(go())
+
+
+def test_a_quick_lane_goes_on_while_a_slow_one_is_full():
+    async def go():
+        gate, slow, quick = threading.Event(), lane(), lane()
+        held = asyncio.create_task(slow.run(gate.wait, Budget.of(LONG)))
+        assert await quick.run(lambda: "quick", Budget.of(LONG)) == "quick"
+        assert not held.done()
+        gate.set()
+        await held
+
+    asyncio.run(go())
+
+
+def test_work_out_of_time_is_503_and_ends_at_its_next_step():
+    ended = threading.Event()
+
+    def work():
+        try:
+            while True:
+                check()
+        except Spent:
+            ended.set()
+            raise
+
+    async def go():
+        one = lane()
+        with pytest.raises(Refusal, match="within") as refused:
+            await one.run(work, Budget.of(0.05))
+        assert refused.value.status == 503
+        assert await one.run(lambda: "free", Budget.of(LONG)) == "free"
+
+    asyncio.run(go())
+    assert ended.wait(10)
+
+
+def test_work_whose_client_left_ends():
+    begun, budget = threading.Event(), Budget.of(LONG)
+
+    def work():
+        begun.set()
+        while True:
+            check()
+
+    async def go():
+        task = asyncio.create_task(lane().run(work, budget))
+        await asyncio.to_thread(begun.wait, 10)
+        budget.given_up.set()
+        with pytest.raises(Refusal):
+            await task
+
+    asyncio.run(go())
+
+
+def test_a_predictor_looks_at_its_budget():
+    predictor, rows = served().predictor, Ragged.from_rows([[0, 1], [2]])
+    baseline = served(method="bag").predictor
+    token = CURRENT.set(Budget.of(0))
+    try:
+        for method in (baseline.outputs, baseline.embeddings):
+            with pytest.raises(Spent):
+                method(rows)
+        for method in (predictor.outputs, predictor.embeddings, lambda some: predictor.measured(some, draws=1)):
+            with pytest.raises(Spent):
+                method(rows)
+    finally:
+        CURRENT.reset(token)
+
+
+def test_portions_are_all_of_it_in_order():
+    rows = Ragged.from_rows([list(range(n)) for n in (1, 30, 5, 80, 2, 2, 2)])
+    some = list(portions(rows, most=40))
+    assert [row.tolist() for part in some for row in part] == [row.tolist() for row in rows]
+    assert [len(part) for part in some] == [2, 1, 1, 3]
+
+
+def test_where_kernels_must_take_turns_work_does(monkeypatch):
+    monkeypatch.setattr(numba, "threading_layer", lambda: "workqueue")
+    lanes = Lanes(Limits(), Metrics())
+    inside, most = 0, 0
+    counting = threading.Lock()
+
+    def work():
+        nonlocal inside, most
+        with counting:
+            inside += 1
+            most = max(most, inside)
+        time.sleep(0.01)
+        with counting:
+            inside -= 1
+
+    async def go():
+        await asyncio.gather(*(lane.run(work, Budget.of(LONG)) for lane in (lanes.quick, lanes.slow) * 5))
+
+    asyncio.run(go())
+    lanes.close()
+    assert most == 1

@@ -1,0 +1,78 @@
+"""Nodes found by name, beside a slow look at every name."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from subgnn import Graph
+from subgnn.data.strings import NodeNames, Strings
+from subgnn.serve.node_index import NodeIndex
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=6)
+NAMES = st.lists(
+    TEXTS | st.sampled_from(["TP53", "tp53", "TP53BP1", "p5", "P53", "xp5", "53", "Straße", "STRASSE"]),
+    min_size=1,
+    max_size=12,
+)
+
+
+def index(*columns: list[str]) -> NodeIndex:
+    names = NodeNames({f"column{i}": Strings.of(column) for i, column in enumerate(columns)})
+    return NodeIndex(Graph.from_edges([], [], num_nodes=len(columns[0]), names=names))
+
+
+@settings(max_examples=60, deadline=None)
+@given(NAMES, TEXTS.filter(lambda text: text.strip()) | st.sampled_from(["p5", "TP", "5", "tp53", "b"]))
+def test_search_finds_all_that_hold_the_query_the_very_names_first(names, query):
+    found = index(names).search(query, limit=100)
+    wanted = query.strip().casefold()
+    holds = {i for i, name in enumerate(names) if wanted in name.casefold()}
+    by_id = {int(query)} if query.strip().isascii() and query.strip().isdigit() and int(query) < len(names) else set()
+    assert {each.node for each in found} == holds | by_id
+    assert len(found) == len({each.node for each in found})
+
+    def rank(i):
+        name = names[i].casefold()
+        return 0 if name == wanted or i in by_id else 1 if name.startswith(wanted) else 2
+
+    ranks = [rank(each.node) for each in found]
+    assert ranks == sorted(ranks)
+
+
+@settings(max_examples=60, deadline=None)
+@given(NAMES, TEXTS.filter(bool))
+def test_find_means_what_it_says(names, given_name):
+    found = index(names).find(given_name)
+    if given_name.isascii() and given_name.isdigit():
+        assert found == (int(given_name) if int(given_name) < len(names) else None)
+        return
+    exact = [i for i, name in enumerate(names) if name == given_name and not name.isdigit()]
+    folded = [i for i, name in enumerate(names) if name.casefold() == given_name.casefold()]
+    nodes = exact or folded
+    if given_name.isdigit() and not exact:
+        nodes = []
+    assert found == (None if not nodes else nodes[0] if len(nodes) == 1 else -1)
+
+
+def test_any_column_is_searched_and_the_primary_one_is_shown():
+    found = index(["TP53", "BAX"], ["7157", "581"]).search("58", limit=5)
+    assert [(each.node, each.name, each.matched) for each in found] == [(1, "BAX", "581")]
+
+
+def test_the_answer_is_bounded_and_well_connected_nodes_come_first():
+    names = NodeNames.of([f"N{i:03d}" for i in range(500)])
+    graph = Graph.from_edges([7, 7, 7], [1, 2, 3], num_nodes=500, names=names)
+    found = NodeIndex(graph).search("n", limit=4)
+    assert [each.node for each in found] == [7, 1, 2, 3]
+    assert found[0].degree == 3
+
+
+def test_without_names_there_are_ids():
+    bare = NodeIndex(Graph.from_edges([0], [1]))
+    assert [each.name for each in bare.search("1", limit=5)] == ["1"]
+    assert bare.find(1) == 1
+    assert bare.find("TP53") is None
+    assert bare.search("TP53", limit=5) == []
+    assert bare.search("   ", limit=5) == []
+    assert bare.find("9" * 18) is None

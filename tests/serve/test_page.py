@@ -1,0 +1,260 @@
+"""The page, in a browser."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from subgnn.serve.app import create_app
+from subgnn.serve.limits import Limits
+from subgnn.serve.runs import open_runs
+from subgnn.serve.server import bound
+from tests.serve.examples import NAMES, run_folder
+
+playwright = pytest.importorskip("playwright.sync_api")
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PERCENT = re.compile(r"([\d.]+) %")
+WAIT = 60_000
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A server in a thread of this process, which is there sooner than one of its own."""
+    listening = bound("127.0.0.1", 0)
+    runs = open_runs([f"small={run_folder()}", f"value={run_folder('regression')}"], limits=Limits())
+    server = uvicorn.Server(uvicorn.Config(create_app(runs), log_config=None))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[object]:
+    """Debian's Chromium where it is there, else Playwright's own; else these tests are skipped."""
+    installed = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    with playwright.sync_playwright() as here, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        executable = installed or here.chromium.executable_path
+        if not Path(executable).exists():
+            pytest.skip("there is no Chromium: apt-get install chromium, or playwright install chromium")
+        found = here.chromium.launch_persistent_context(profile, executable_path=executable, args=FLAGS)
+        yield found
+        found.close()
+
+
+class Page:
+    """What a person does and sees."""
+
+    def __init__(self, browser, address: str, *, width: int = 1280) -> None:
+        self.page = browser.new_page()
+        self.page.set_default_timeout(WAIT)
+        self.page.set_viewport_size({"width": width, "height": 900})
+        self.complaints: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.url = address
+
+    def open(self, state: str = "") -> None:
+        self.page.goto("about:blank")
+        self.page.goto(self.url + state)
+        self.page.wait_for_selector("body[data-ready]")
+
+    def pick(self, text: str, name: str) -> None:
+        self.page.fill("#search", text)
+        self.page.wait_for_selector(f"#options li:has-text('{name}')")
+        self.page.keyboard.press("Enter")
+        self.page.wait_for_selector(f"#picked li:has-text('{name}')")
+
+    def settle(self) -> None:
+        """Wait until all answers to the latest question are there."""
+        self.page.wait_for_load_state("networkidle")
+        self.page.wait_for_selector(".why[aria-busy='false']")
+
+    @property
+    def picked(self) -> list[str]:
+        return [text.removesuffix("\u2715").strip() for text in self.page.locator("#picked li").all_inner_texts()]
+
+    @property
+    def probabilities(self) -> dict[str, float]:
+        rows = self.page.locator("#classes [role=radio]").all()
+        return {row.get_attribute("data-class"): float(PERCENT.search(row.inner_text())[1]) for row in rows}
+
+
+@pytest.fixture
+def page(browser, address) -> Iterator[Page]:
+    found = Page(browser, address)
+    yield found
+    found.page.close()
+    assert found.complaints == []
+
+
+def test_pick_predict_remove_and_reload(page):
+    page.open()
+    assert page.page.locator("#nothing").is_visible()
+    assert page.page.locator(".why").is_hidden()
+    page.page.click("text=About this run")
+    assert "cliques" in page.page.inner_text("#about")
+    page.pick("gene1", "GENE1")
+    page.pick("hla", "HLA-A")
+    page.pick("Ö-s", "Ö-SMA")
+    page.settle()
+    assert page.picked == ["GENE1", "HLA-A", "Ö-SMA"]
+    before = page.probabilities
+    assert set(before) == {"clique0", "clique1", "clique2"}
+    assert sum(before.values()) == pytest.approx(100, abs=0.3)
+    assert page.page.inner_text("#label") == max(before, key=before.get)
+    assert page.page.locator("#by-node li").count() == 3
+    assert page.page.locator("#by-channel li.channel").count() == 3
+    assert page.page.locator("#nearest tr").count() == 6
+    assert "3 nodes of the subgraph in 2 components" in page.page.get_attribute("#picture", "aria-label")
+    assert page.page.locator("#picture canvas").count() > 0
+
+    page.page.click("#picked button[aria-label='Remove HLA-A']")
+    playwright.expect(page.page.locator("#by-node li")).to_have_count(2, timeout=WAIT)
+    page.settle()
+    after = page.probabilities
+    assert page.picked == ["GENE1", "Ö-SMA"]
+    assert after != before
+    shown = page.page.locator("#classes [data-class=clique0] .delta").inner_text()
+    moved = round(after["clique0"] - before["clique0"], 1)
+    assert float(re.sub("[^-.0-9]", "", shown.replace("\u2212", "-").split(" ")[0]) or 0) == pytest.approx(
+        moved, abs=0.11
+    )
+    assert "Prediction:" in page.page.inner_text("#status")
+    assert page.page.evaluate("document.activeElement.getAttribute('aria-label')") == "Remove Ö-SMA"
+
+    address = page.page.url
+    assert "nodes=1,23" in address
+    page.open(address.removeprefix(page.url))
+    page.settle()
+    assert page.picked == ["GENE1", "Ö-SMA"]
+    assert page.probabilities == after
+    page.page.go_back()
+    page.page.goto(address.replace("nodes=1,23", "nodes=0"))
+    page.page.wait_for_selector("#picked li:has-text('GENE0')")
+    page.settle()
+
+
+def test_paste_a_list_add_a_neighbour_and_choose_a_class(page):
+    page.open()
+    page.page.click("text=Paste a list")
+    page.page.fill("#pasted", "GENE3, gene4\n5;nobody <b>x</b>")
+    page.page.click("text=Add them")
+    page.page.wait_for_selector("#picked li:has-text('GENE5')")
+    page.settle()
+    assert page.picked == ["GENE3", "GENE4", "GENE5"]
+    assert page.page.inner_text("#not-understood") == "2 not known: nobody, <b>x</b>"
+    page.page.click("text=Neighbours to add")
+    page.page.click("#neighbours button >> nth=0")
+    playwright.expect(page.page.locator("#picked li")).to_have_count(4, timeout=WAIT)
+    page.settle()
+    assert page.picked[3] in NAMES
+    chosen = page.page.locator("#classes [aria-checked=true]")
+    first = chosen.get_attribute("data-class")
+    chosen.focus()
+    page.page.keyboard.press("ArrowDown")
+    assert chosen.get_attribute("data-class") != first
+    assert page.page.inner_text("#why-class") == chosen.get_attribute("data-class")
+    assert f"class={chosen.get_attribute('data-class')}" in page.page.url
+    page.page.click("#clear")
+    page.page.wait_for_selector("#nothing:visible")
+    assert page.page.evaluate("document.activeElement.id") == "search"
+
+
+def test_the_keyboard_is_enough_to_search(page):
+    page.open()
+    page.page.focus("#search")
+    page.page.keyboard.type("gene2")
+    page.page.wait_for_selector("#options li")
+    assert page.page.get_attribute("#search", "aria-expanded") == "true"
+    assert page.page.get_attribute("#search", "aria-activedescendant") == "option-0"
+    page.page.keyboard.press("ArrowDown")
+    marked = page.page.get_attribute("#search", "aria-activedescendant")
+    name = page.page.inner_text(f"#{marked} span >> nth=0")
+    assert page.page.get_attribute(f"#{marked}", "aria-selected") == "true"
+    page.page.keyboard.press("Enter")
+    page.page.wait_for_selector(f"#picked li:has-text('{name}')")
+    page.settle()
+    page.page.keyboard.type("gene")
+    page.page.wait_for_selector("#options li")
+    page.page.keyboard.press("Escape")
+    assert page.page.locator("#options").is_hidden()
+    unlabelled = page.page.evaluate(
+        """[...document.querySelectorAll('input, select, textarea, button')]
+        .filter((each) => !each.labels?.length && !each.getAttribute('aria-label') && !each.textContent.trim())
+        .map((each) => each.outerHTML)"""
+    )
+    assert unlabelled == []
+
+
+def test_another_run_on_the_same_graph_keeps_the_nodes(page):
+    page.open("#run=small&nodes=0,1,9")
+    page.settle()
+    page.page.select_option("#run", "value")
+    playwright.expect(page.page.locator("#classes [role=radio]")).to_have_count(0, timeout=WAIT)
+    page.settle()
+    assert page.picked == ["GENE0", "GENE1", "GENE9"]
+    float(page.page.inner_text("#label"))
+    assert page.page.locator("#by-node li").count() == 3
+    assert page.page.url.endswith("#run=value&nodes=0,1,9")
+    page.page.go_back()
+    playwright.expect(page.page.locator("#classes [role=radio]")).to_have_count(3, timeout=WAIT)
+    page.settle()
+    assert page.page.input_value("#run") == "small"
+
+
+def test_a_phone_shows_all_of_it(browser, address):
+    narrow = Page(browser, address, width=390)
+    narrow.open("#nodes=0,1,9,22")
+    narrow.settle()
+    assert narrow.page.evaluate("document.documentElement.scrollWidth") <= 390
+    boxes = [narrow.page.locator(f".panel.{name}").bounding_box() for name in ("nodes", "says", "where", "why", "near")]
+    assert [box["y"] for box in boxes] == sorted(box["y"] for box in boxes)
+    assert all(box["width"] > 340 for box in boxes)
+    narrow.page.close()
+    assert narrow.complaints == []
+
+
+def test_what_the_server_refuses_is_said(page):
+    page.open("#nodes=0,1")
+    page.settle()
+    page.page.route("**/predict", lambda route: route.fulfill(status=503, json={"error": "too busy", "hint": "later"}))
+    page.pick("gene7", "GENE7")
+    page.page.wait_for_selector("#problem:visible")
+    assert page.page.inner_text("#problem") == "too busy; later"
+    page.settle()
+    page.complaints[:] = [text for text in page.complaints if "503" not in text]
+
+
+def test_a_token_is_asked_for(page):
+    page.page.route(
+        "**/api/runs",
+        lambda route: (
+            route.continue_()
+            if route.request.headers.get("authorization") == "Bearer secret"
+            else route.fulfill(status=401, json={"error": "no token"})
+        ),
+    )
+    page.page.goto(page.url)
+    page.page.wait_for_selector("#token-dialog[open]")
+    page.page.fill("#token", "secret")
+    page.page.keyboard.press("Enter")
+    page.page.wait_for_selector("body[data-ready]")
+    page.complaints[:] = [text for text in page.complaints if "401" not in text]

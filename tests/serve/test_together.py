@@ -1,0 +1,107 @@
+"""Requests answered together have the answers they would have alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+
+import pytest
+
+from subgnn.errors import DataError
+from subgnn.serve.budget import Budget
+from subgnn.serve.lanes import Lane
+from subgnn.serve.limits import Limits
+from subgnn.serve.metrics import Metrics
+from subgnn.serve.nodes import subgraphs_of
+from subgnn.serve.refusals import Refusal
+from subgnn.serve.together import Together
+from tests.serve.examples import served
+
+ROWS = [[[i % 24, (5 * i) % 24, "HLA-A"], [i % 7]] for i in range(20)]
+
+
+def ask_together(monkeypatch, requests, *, limits=None, budgets=None, run=None):
+    """Answers, or errors, of requests that all wait while the only thread is held; and the sizes of the batches."""
+    limits = limits or Limits()
+    run, lane, sizes = run or served(), Lane("test", workers=1, limits=limits, metrics=Metrics()), []
+    together = Together(run, limits)
+    predict = type(run).predict
+    monkeypatch.setattr(type(run), "predict", lambda self, rows: sizes.append(len(rows)) or predict(self, rows))
+
+    async def go():
+        gate = threading.Event()
+        held = asyncio.create_task(lane.run(gate.wait, Budget.of(60)))
+        await asyncio.sleep(0)
+        tasks = []
+        for i, rows in enumerate(requests):
+            budget = budgets[i] if budgets else Budget.of(60)
+            coming = together.predict(rows, nodes=sum(map(len, rows)), lane=lane, budget=budget)
+            tasks.append(asyncio.create_task(coming))
+        await asyncio.sleep(0.05)
+        gate.set()
+        await held
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    return asyncio.run(go()), sizes
+
+
+def test_answers_are_those_of_each_alone(monkeypatch):
+    answers, sizes = ask_together(monkeypatch, ROWS)
+    assert sizes == [40]
+    for rows, answer in zip(ROWS, answers, strict=True):
+        alone = served().predict(subgraphs_of(served().index, rows))["predictions"]
+        found = json.loads(answer)
+        assert found["run"] == "small"
+        assert [each["nodes"] for each in found["predictions"]] == [each["nodes"] for each in alone]
+        for one, other in zip(found["predictions"], alone, strict=True):
+            assert one["probabilities"] == pytest.approx(other["probabilities"], abs=2e-6)
+
+
+def test_batches_are_bounded_and_no_request_is_left_over(monkeypatch):
+    answers, sizes = ask_together(monkeypatch, ROWS, limits=Limits(quick_nodes=13))
+    assert sizes == [6] * 6 + [4]  # three requests of four nodes each
+    assert all(isinstance(answer, bytes) for answer in answers)
+
+
+def test_a_mistake_of_one_is_its_own(monkeypatch):
+    answers, sizes = ask_together(monkeypatch, [ROWS[0], [["NOBODY"]], ROWS[1]])
+    assert sizes == [4]
+    assert isinstance(answers[0], bytes)
+    assert isinstance(answers[2], bytes)
+    assert isinstance(answers[1], Refusal)
+    assert answers[1].nodes == ["NOBODY"]
+    answers, sizes = ask_together(monkeypatch, [[["NOBODY"]]])
+    assert isinstance(answers[0], Refusal)
+
+
+def test_a_request_that_is_given_up_takes_nobody_with_it(monkeypatch):
+    budgets = [Budget.of(60), Budget.of(0.01), Budget.of(60)]
+    answers, sizes = ask_together(monkeypatch, ROWS[:3], budgets=budgets)
+    assert sizes == [4]
+    assert isinstance(answers[0], bytes)
+    assert isinstance(answers[2], bytes)
+    assert isinstance(answers[1], Refusal)
+    assert answers[1].status == 503
+
+
+def test_a_failure_of_one_does_not_spoil_the_others(monkeypatch):
+    run = served(method="mn-gin")  # which knows the subgraphs of its dataset alone
+    known, unknown = [run.subgraphs.nodes[0].tolist()], [[0, 23]]
+    answers, _ = ask_together(monkeypatch, [known, unknown, known], run=run)
+    assert isinstance(answers[0], bytes)
+    assert isinstance(answers[1], DataError)
+    assert answers[2] == answers[0]
+
+
+def test_a_failure_of_ours_reaches_all(monkeypatch):
+    monkeypatch.setattr(type(served()), "predict", lambda *_: 1 // 0)
+    answers, _ = ask_together(monkeypatch, ROWS[:2])
+    assert all(isinstance(answer, ZeroDivisionError) for answer in answers)
+
+
+def test_more_than_may_wait_is_refused_and_forgotten(monkeypatch):
+    answers, sizes = ask_together(monkeypatch, ROWS[:5], limits=Limits(waiting=3))
+    refused = [answer for answer in answers if isinstance(answer, Refusal)]
+    assert [refusal.status for refusal in refused] == [503, 503]
+    assert sum(sizes) == 6
