@@ -14,20 +14,28 @@ from subgnn.data.formats.subgraph_text import NodeField
 from subgnn.data.formats.text import appearing, stream_lines
 from subgnn.data.formats.vectors import write_npy, write_parquet
 from subgnn.data.graph import Graph
+from subgnn.engine import Engine
 from subgnn.errors import DataError
 from subgnn.memory import share
 from subgnn.predict import BATCH, Predictor
 from subgnn.ragged import Ragged
+from subgnn.spread import spread_over
 from subgnn.training.run_dir import CHECKPOINT, read_results
 
 
-def open_run(run: Path, data: Path | None = None) -> Predictor:
-    """A finished run with its graph, read from where the run read it unless ``data`` says otherwise."""
+def open_run(run: Path, data: Path | None = None, *, engine: Engine | None = None) -> Predictor:
+    """A finished run with its graph, read from where the run read it unless ``data`` says otherwise.
+
+    Args:
+        engine: what measures subgraphs; this process by default.
+    """
     results = read_results(run)
     source = data if data is not None else Path(results["source"])
     if not source.exists():
         raise DataError("the run's dataset is not there", where=str(source), hint="say where it is with --data")
-    return Predictor(run / CHECKPOINT, read_dataset(source).graph.undirected())
+    graph = read_dataset(source).graph.undirected()
+    measuring = None if engine is None else spread_over(engine, graph, source=source)
+    return Predictor(run / CHECKPOINT, graph, measuring=measuring)
 
 
 def chunk_size(recipe: Recipe) -> int:
@@ -60,10 +68,16 @@ def _chunks(path: Path, graph: Graph, size: int) -> Iterator[tuple[list[str], Ra
 
 
 def write_predictions(
-    run: Path, subgraphs: Path, out: Path, *, data: Path | None = None, overwrite: bool = False
+    run: Path,
+    subgraphs: Path,
+    out: Path,
+    *,
+    data: Path | None = None,
+    overwrite: bool = False,
+    engine: Engine | None = None,
 ) -> int:
     """Write a TSV with a header line and a row per input line: subgraph, label or labels, a probability per class."""
-    predictor = open_run(run, data)
+    predictor = open_run(run, data, engine=engine)
     task, classes = predictor.checkpoint.task, predictor.checkpoint.classes
     columns = ["value"] if task == "regression" else list(classes)
     count = 0
@@ -83,12 +97,18 @@ def write_predictions(
 
 
 def write_embeddings(
-    run: Path, subgraphs: Path, out: Path, *, data: Path | None = None, overwrite: bool = False
+    run: Path,
+    subgraphs: Path,
+    out: Path,
+    *,
+    data: Path | None = None,
+    overwrite: bool = False,
+    engine: Engine | None = None,
 ) -> tuple[int, int]:
     """Write the vectors of subgraphs as .npy, or as .parquet with the subgraphs beside them; returns their shape."""
     if out.suffix not in (".npy", ".parquet"):
         raise DataError(f"unknown kind of file '{out.suffix}'", where=str(out), hint="accepted: .npy, .parquet")
-    predictor = open_run(run, data)
+    predictor = open_run(run, data, engine=engine)
     chunks = _chunks(subgraphs, predictor.graph, chunk_size(predictor.checkpoint.recipe))
     answered = ((texts, predictor.embeddings(rows)) for texts, rows in chunks)
     with appearing(out, overwrite=overwrite) as temporary:

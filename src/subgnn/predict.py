@@ -17,7 +17,7 @@ from subgnn.errors import DataError
 from subgnn.nn import Inputs, SubGNN
 from subgnn.nn.inputs import Batch
 from subgnn.nn.streamed import StreamedInputs
-from subgnn.prepare import Prepared, seen_hash
+from subgnn.prepare import Measuring, Prepared, seen_hash
 from subgnn.ragged import Ragged
 from subgnn.streaming import NodeLookup, build_streamed_model, build_streams, is_carried, is_large
 from subgnn.training.checkpoint import Checkpoint, load_checkpoint
@@ -34,16 +34,24 @@ class Predictor:
         checkpoint: of a run, or the file that holds it.
         graph: the base graph; its content hash must be the one the run was trained on.
         device: where to compute.
+        measuring: what measures subgraphs; by default :func:`~subgnn.prepare.measure`, here.
     """
 
-    def __init__(self, checkpoint: Checkpoint | Path, graph: Graph, *, device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self,
+        checkpoint: Checkpoint | Path,
+        graph: Graph,
+        *,
+        device: torch.device | str = "cpu",
+        measuring: Measuring | None = None,
+    ) -> None:
         run = checkpoint.parent if isinstance(checkpoint, Path) else Path()
         self.checkpoint = load_checkpoint(checkpoint) if isinstance(checkpoint, Path) else checkpoint
         seen = seen_hash(graph, self.checkpoint.recipe.prepare)
         if seen != self.checkpoint.graph_hash:
             what = f"the graph is another one ({seen[:12]}, not {self.checkpoint.graph_hash[:12]})"
             raise DataError(what, where="graph", hint="give the graph the run was trained on")
-        self.graph, self.device = graph, torch.device(device)
+        self.graph, self.device, self._measuring = graph, torch.device(device), measuring
         uses = uses_embeddings(self.checkpoint.recipe)
         self.vectors = kept_vectors(run, self.checkpoint.recipe, graph, self.checkpoint.vectors_hash) if uses else None
         baseline = self.checkpoint.recipe.method != "subgnn"
@@ -89,7 +97,7 @@ class Predictor:
         """The mean of a method's answers over draws of anchors."""
         if self._answers is not None:
             return self._answers.ask(subgraphs, method)
-        prepared = measure_draws(self.checkpoint, self.graph, subgraphs, draws=draws)
+        prepared = measure_draws(self.checkpoint, self.graph, subgraphs, draws=draws, measuring=self._measuring)
         table = np.union1d(self.checkpoint.table_nodes, touched_nodes(prepared))
         if is_carried(self.checkpoint) or is_large(len(table), self.checkpoint.recipe.embeddings):
             return self._ask_streamed(subgraphs, method, prepared)

@@ -1,0 +1,41 @@
+"""``--engine`` and ``--address``: where the work is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from subgnn.engine import Engine
+
+
+class EngineKind(StrEnum):
+    """What runs the work."""
+
+    local = "local"
+    ray = "ray"
+
+
+EngineChoice = Annotated[
+    EngineKind, typer.Option("--engine", help="What does the work: this process, or Ray's workers. Changes no result.")
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        metavar="HOST:PORT",
+        help="The head of a Ray cluster, or auto; without it, Ray is started on this machine and stopped again.",
+    ),
+]
+
+
+@contextmanager
+def cluster(engine: EngineKind, address: str | None) -> Iterator[Engine | None]:
+    """Ray's workers until the block ends; None where this process does the work."""
+    from subgnn.ray_engine import open_engine
+
+    with open_engine(engine.value, address=address) as opened:
+        yield None if engine is EngineKind.local else opened
