@@ -23,6 +23,8 @@ from subgnn.memory import LEAST, limit, machine_memory, share, within
 
 RETRIES = 3
 """How often a job is run again whose machine or process was lost; the one after is told as a failure."""
+GPU_SHARE = 0.25
+"""The part of a GPU that a run takes where it trains on one: four runs share it."""
 _SECONDS_TO_ANSWER = 10
 _AHEAD = 2  # jobs handed out for each slot, so that a worker need not wait for the next one
 _LEAST_STORE = 200_000_000
@@ -101,6 +103,7 @@ class RayEngine(Engine):
                 _node_ip_address="127.0.0.1",
                 **options,
             )
+            self._check_private()
             return
         check_answers(address)
         try:
@@ -109,6 +112,14 @@ class RayEngine(Engine):
             words = " ".join(str(error).split())[:200]
             hint = "the machine you are on must be one of the cluster's, with the same versions of Python and Ray"
             raise UserError(f"no connection to '{address}' ({words})", where="--address", hint=hint) from None
+
+    def _check_private(self) -> None:
+        """Ray reads where to listen when it is first imported, which may have been before."""
+        places = {node["NodeManagerAddress"] for node in self._ray.nodes()}
+        if places != {"127.0.0.1"}:
+            self.close()
+            hint = f"set {_LOOPBACK}=0 before Ray is imported, or start a cluster yourself and give its address"
+            raise UserError(f"Ray would listen on {', '.join(sorted(places))}", where="--engine ray", hint=hint)
 
     def _check_resources(self) -> None:
         """A job that asks for what no machine has would wait for ever."""

@@ -33,9 +33,17 @@ Address = Annotated[
 
 
 @contextmanager
-def cluster(engine: EngineKind, address: str | None) -> Iterator[Engine | None]:
-    """Ray's workers until the block ends; None where this process does the work."""
-    from subgnn.ray_engine import open_engine
+def cluster(
+    engine: EngineKind, address: str | None, *, processes: int | None = None, device: str = "cpu"
+) -> Iterator[Engine | None]:
+    """Ray's workers until the block ends; None where this machine does the work without Ray.
 
-    with open_engine(engine.value, address=address) as opened:
+    Args:
+        processes: jobs at once, at most.
+        device: on ``cuda`` each job takes a part of a GPU.
+    """
+    from subgnn.ray_engine import GPU_SHARE, open_engine
+
+    gpus = GPU_SHARE if device == "cuda" else 0.0
+    with open_engine(engine.value, address=address, processes=processes, gpus=gpus) as opened:
         yield None if engine is EngineKind.local else opened
