@@ -20,7 +20,7 @@ from subgnn.errors import UserError
 from subgnn.experiments.suite.away import AwayEngine
 from subgnn.prepare import prepare
 from subgnn.ray_engine import RayEngine
-from subgnn.spread import spread_over
+from subgnn.spread import place_graph, spread_over
 from tests.cli.command import call
 from tests.experiments.suite import examples as suites
 from tests.nn.examples import ALL_CHANNELS, SMALL, random_graph, random_subgraphs
@@ -183,7 +183,7 @@ def test_a_node_is_killed_while_it_prepares(cluster, tmp_path):
     graph, subgraphs = random_graph(1, 40, 60), random_subgraphs(1, 40, 30)
     options = {"channels": ALL_CHANNELS, "layers": 2, "settings": SMALL, "seed": 0}
     with Stalling(cluster, tmp_path) as engine:
-        found = prepare(graph, subgraphs, **options, measuring=spread_over(engine, graph))
+        found = prepare(graph, subgraphs, **options, measuring=spread_over(engine, place_graph(engine, graph)))
     assert engine.killed
     assert_same(found, prepare(graph, subgraphs, **options))
 

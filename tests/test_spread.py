@@ -35,7 +35,9 @@ class Reversed(LocalEngine):
 def both(engine, graph, subgraphs, *, channels=ALL_CHANNELS, settings=SMALL, source=None):
     options = {"channels": channels, "layers": 2, "settings": settings, "seed": 3}
     here = prepare(graph, subgraphs, **options)
-    there = prepare(graph, subgraphs, **options, measuring=spread_over(engine, graph, source=source))
+    there = prepare(
+        graph, subgraphs, **options, measuring=spread_over(engine, place_graph(engine, graph, source=source))
+    )
     return here, there
 
 

@@ -19,7 +19,7 @@ from subgnn.errors import DataError
 from subgnn.memory import share
 from subgnn.predict import BATCH, Predictor
 from subgnn.ragged import Ragged
-from subgnn.spread import spread_over
+from subgnn.spread_answers import Spread
 from subgnn.training.run_dir import CHECKPOINT, read_results
 
 
@@ -27,15 +27,15 @@ def open_run(run: Path, data: Path | None = None, *, engine: Engine | None = Non
     """A finished run with its graph, read from where the run read it unless ``data`` says otherwise.
 
     Args:
-        engine: what measures subgraphs; this process by default.
+        engine: what measures subgraphs and answers for them; this process by default.
     """
     results = read_results(run)
     source = data if data is not None else Path(results["source"])
     if not source.exists():
         raise DataError("the run's dataset is not there", where=str(source), hint="say where it is with --data")
     graph = read_dataset(source).graph.undirected()
-    measuring = None if engine is None else spread_over(engine, graph, source=source)
-    return Predictor(run / CHECKPOINT, graph, measuring=measuring)
+    spread = None if engine is None else Spread(engine, graph, source=source)
+    return Predictor(run / CHECKPOINT, graph, spread=spread)
 
 
 def chunk_size(recipe: Recipe) -> int:

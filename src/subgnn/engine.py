@@ -67,6 +67,9 @@ class Shared(Protocol[Value_co]):
     def get(self) -> Value_co:
         """The value itself; for a worker to call."""
 
+    def __hash__(self) -> int:
+        """Of what is shared, so that a worker can keep what it makes of it."""
+
 
 class Engine(Protocol):
     """What runs jobs."""

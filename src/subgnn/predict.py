@@ -9,17 +9,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from subgnn.assemble import build_inputs, build_model, measure_draws, touched_nodes
+from subgnn.assemble import build_model, measure_draws, touched_nodes
 from subgnn.baselines import Answers, uses_embeddings
 from subgnn.data.graph import Graph
 from subgnn.embeddings.of_run import kept_vectors
 from subgnn.errors import DataError
+from subgnn.network import Network
 from subgnn.nn import Inputs, SubGNN
 from subgnn.nn.inputs import Batch
 from subgnn.nn.streamed import StreamedInputs
-from subgnn.prepare import Measuring, Prepared, seen_hash
+from subgnn.prepare import seen_hash
 from subgnn.ragged import Ragged
-from subgnn.streaming import NodeLookup, build_streamed_model, build_streams, is_carried, is_large
+from subgnn.spread_answers import Spread
+from subgnn.streaming import build_streamed_model, is_carried, is_large
 from subgnn.training.checkpoint import Checkpoint, load_checkpoint
 from subgnn.training.metrics import probabilities
 
@@ -34,7 +36,7 @@ class Predictor:
         checkpoint: of a run, or the file that holds it.
         graph: the base graph; its content hash must be the one the run was trained on.
         device: where to compute.
-        measuring: what measures subgraphs; by default :func:`~subgnn.prepare.measure`, here.
+        spread: workers that measure subgraphs and answer for them; this process by default.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class Predictor:
         graph: Graph,
         *,
         device: torch.device | str = "cpu",
-        measuring: Measuring | None = None,
+        spread: Spread | None = None,
     ) -> None:
         run = checkpoint.parent if isinstance(checkpoint, Path) else Path()
         self.checkpoint = load_checkpoint(checkpoint) if isinstance(checkpoint, Path) else checkpoint
@@ -51,7 +53,7 @@ class Predictor:
         if seen != self.checkpoint.graph_hash:
             what = f"the graph is another one ({seen[:12]}, not {self.checkpoint.graph_hash[:12]})"
             raise DataError(what, where="graph", hint="give the graph the run was trained on")
-        self.graph, self.device, self._measuring = graph, torch.device(device), measuring
+        self.graph, self.device, self._spread = graph, torch.device(device), spread
         uses = uses_embeddings(self.checkpoint.recipe)
         self.vectors = kept_vectors(run, self.checkpoint.recipe, graph, self.checkpoint.vectors_hash) if uses else None
         baseline = self.checkpoint.recipe.method != "subgnn"
@@ -97,32 +99,17 @@ class Predictor:
         """The mean of a method's answers over draws of anchors."""
         if self._answers is not None:
             return self._answers.ask(subgraphs, method)
-        prepared = measure_draws(self.checkpoint, self.graph, subgraphs, draws=draws, measuring=self._measuring)
+        measuring = None if self._spread is None else self._spread.measure
+        prepared = measure_draws(self.checkpoint, self.graph, subgraphs, draws=draws, measuring=measuring)
         table = np.union1d(self.checkpoint.table_nodes, touched_nodes(prepared))
-        if is_carried(self.checkpoint) or is_large(len(table), self.checkpoint.recipe.embeddings):
-            return self._ask_streamed(subgraphs, method, prepared)
-        model = self._model(table)
-        inputs = build_inputs(self.checkpoint, self.graph, subgraphs, draws=prepared, table=table, device=self.device)
-        return _mean([_answers(getattr(model, method), draw, BATCH) for draw in inputs])
-
-    def _ask_streamed(self, subgraphs: Ragged, method: str, prepared: list[Prepared]) -> NDArray[np.float32]:
-        """As :meth:`_ask`, batch by batch, without a table of all nodes that are touched."""
-        checkpoint = self.checkpoint
-        learned = None
-        if "table" in checkpoint.weights:
-            learned = checkpoint.table_nodes, checkpoint.weights["table"].numpy()
-        lookup = NodeLookup(
-            checkpoint.recipe.embeddings,
-            num_nodes=self.graph.num_nodes,
-            seed=checkpoint.seed,
-            vectors=self.vectors,
-            learned=learned,
-        )
-        model = build_streamed_model(checkpoint, self.graph).to(self.device).eval()
-        answers = []
-        for draw in build_streams(checkpoint, self.graph, subgraphs, draws=prepared, lookup=lookup):
-            answers.append(_answers(getattr(model, method), draw.to(self.device), STREAMED_BATCH))
-        return _mean(answers)
+        streamed = is_carried(self.checkpoint) or is_large(len(table), self.checkpoint.recipe.embeddings)
+        network = Network(self.checkpoint, self.vectors, None if streamed else table, method)
+        size = STREAMED_BATCH if streamed else BATCH
+        if self._spread is not None:
+            return _mean(self._spread.answer(network, subgraphs, prepared, size=size))
+        model = network.model(self.graph).to(self.device)
+        inputs = network.inputs(self.graph, subgraphs, prepared, device=self.device)
+        return _mean([_answers(getattr(model, method), draw, size) for draw in inputs])
 
 
 def _answers(method: Callable[[Batch], torch.Tensor], inputs: Inputs | StreamedInputs, size: int) -> torch.Tensor:

@@ -180,7 +180,7 @@ class RayEngine(Engine):
         self.close()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Placed(Generic[Value]):
     """A value in the memory of a cluster."""
 

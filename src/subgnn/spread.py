@@ -82,9 +82,9 @@ def _bare(graph: Graph) -> Graph:
     return replace(graph, names=None, known_hash=graph.content_hash)
 
 
-def spread_over(engine: Engine, graph: Graph, *, source: Path | None = None) -> Measuring:
-    """What measures subgraphs of a graph by an engine; the other arguments as for :func:`place_graph`."""
-    return partial(measure_spread, engine=engine, placed=place_graph(engine, graph, source=source))
+def spread_over(engine: Engine, placed: Shared[Graph]) -> Measuring:
+    """What measures subgraphs by an engine; ``placed`` is their graph, from :func:`place_graph`."""
+    return partial(measure_spread, engine=engine, placed=placed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

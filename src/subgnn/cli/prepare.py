@@ -72,9 +72,9 @@ def prepare_dataset(
 def _over(workers: Engine | None, graph: Graph, path: Path) -> Measuring | None:
     if workers is None:
         return None
-    from subgnn.spread import spread_over
+    from subgnn.spread import place_graph, spread_over
 
-    return spread_over(workers, graph, source=path)
+    return spread_over(workers, place_graph(workers, graph, source=path))
 
 
 def _prepare(
