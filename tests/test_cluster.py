@@ -127,6 +127,13 @@ def test_ask(cluster, run, tmp_path, verb):
     assert here.read_bytes() == there.read_bytes()
 
 
+def test_workers_share_a_study(cluster, run, tmp_path):
+    words = ("--recipe", "avg", "--set", "training.epochs=1", "--trials", "3", "--out", tmp_path / "tuned", "--json")
+    called = call("tune", run / "folder", *words, "--engine", "ray", "--address", cluster[0].address)
+    assert called.code == 0, called.err
+    assert called.json["trials"]["complete"] == 3
+
+
 @dataclass(frozen=True, slots=True)
 class Stalled:
     """A shared value that a worker of one node never gets."""

@@ -23,7 +23,8 @@ def check_reach(engine: Engine, storage: str) -> None:
     """Refuse a SQLite file for workers of several machines: its locks hold on one machine alone."""
     machines = sorted(getattr(engine, "machines", ()))
     if storage.startswith("sqlite") and len(machines) > 1:
-        what = f"a SQLite file cannot be shared by {len(machines)} machines ({', '.join(machines[:3])}, ...)"
+        few = machines if len(machines) <= 3 else [*machines[:3], "..."]
+        what = f"a SQLite file cannot be shared by {len(machines)} machines ({', '.join(few)})"
         hint = "give a database that all can reach, as --storage postgresql://USER:PASSWORD@HOST/DATABASE"
         raise UserError(what, where="--storage", hint=hint)
 
