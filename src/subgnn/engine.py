@@ -58,7 +58,10 @@ class Failure:
         """Raise what the job raised, as near as its message tells."""
         if self.mistake:
             raise UserError(self.message)
-        raise RuntimeError(self.details or self.message)
+        error = RuntimeError(self.message)
+        if self.details:
+            error.add_note(self.details)
+        raise error
 
 
 class Shared(Protocol[Value_co]):

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from subgnn.engine import Engine, EngineName, Failure, Job, LocalEngine, Result, Value, attempt
+from subgnn.engine import EngineName, Failure, Job, LocalEngine, Result, Value, attempt
 from subgnn.errors import MissingExtra, UserError
 from subgnn.memory import LEAST, limit, machine_memory, share, within
 
@@ -63,7 +63,7 @@ def open_engine(
     return LocalEngine(processes or 1)
 
 
-class RayEngine(Engine):
+class RayEngine:
     """Workers of a Ray cluster, each with one job at a time and one core.
 
     A job's exception is a :class:`~subgnn.engine.Failure`. One whose machine or process is lost is run again, up to
@@ -144,8 +144,17 @@ class RayEngine(Engine):
         return {node["NodeManagerHostname"] for node in self._ray.nodes() if node["Alive"]}
 
     def share(self, value: Value) -> Placed[Value]:
-        """Place a value in the cluster's memory, from which each machine takes one copy."""
-        return Placed(self._ray.put(value))
+        """Place a value in the cluster's memory, from which each machine takes one copy.
+
+        Raises:
+            UserError: where there is no room for it.
+        """
+        errors = self._ray.exceptions
+        try:
+            return Placed(self._ray.put(value))
+        except (errors.ObjectStoreFullError, errors.OutOfDiskError):
+            hint = "start Ray with a larger --object-store-memory; the graph of a bundle needs no room there"
+            raise UserError("Ray's object store is full", where="--engine ray", hint=hint) from None
 
     def map(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
         """Each job with its result, or why it has none, in the order in which they end."""
@@ -242,6 +251,8 @@ def _result(reference: Any) -> Any:
 
     try:
         return ray.get(reference)
+    except ray.exceptions.RayTaskError as error:  # for example, what a worker cannot import or send
+        return Failure(f"a worker failed: {' '.join(str(error.cause).split())}", str(error))
     except ray.exceptions.RayError as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         return Failure(f"lost on the cluster, {RETRIES + 1} times: {' '.join(lines[0].split())}", str(error))

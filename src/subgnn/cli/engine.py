@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from enum import StrEnum
 from typing import Annotated
 
@@ -45,5 +46,9 @@ def cluster(
     from subgnn.ray_engine import GPU_SHARE, open_engine
 
     gpus = GPU_SHARE if device == "cuda" else 0.0
-    with open_engine(engine.value, address=address, processes=processes, gpus=gpus) as opened:
+    with (
+        open_engine(engine.value, address=address, processes=processes, gpus=gpus) as opened,
+        # Ray tells of lost machines on stdout, which is for results.
+        redirect_stdout(sys.stdout if engine is EngineKind.local else sys.stderr),
+    ):
         yield None if engine is EngineKind.local else opened
