@@ -177,7 +177,7 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process: BaseProcess = context.Process(target=_work, args=(theirs,), daemon=True)
-        with _environment(environment):
+        with set_variables(environment):
             self.process.start()
         theirs.close()  # so that the pipe ends with the worker
         self.job: Any = None
@@ -246,7 +246,7 @@ def _death(code: int | None) -> str:
 
 
 @contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
+def set_variables(values: Mapping[str, str]) -> Iterator[None]:
     """Variables for processes that are started meanwhile."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)

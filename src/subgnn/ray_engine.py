@@ -4,7 +4,7 @@ Ray retries jobs whose machine or process is lost, on another one; what was plac
 machine, in shared memory, where arrays are read without a copy.
 
 Whoever reaches the ports of a Ray cluster can run code on it, so it belongs on a private network. The Ray that is
-started here listens on 127.0.0.1 alone, has no dashboard, and reports nothing to anybody.
+started here listens on 127.0.0.1 alone, asks for a secret of its own, has no dashboard, and reports nothing to anybody.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
+from secrets import token_hex
 from typing import Any, Generic
 
-from subgnn.engine import EngineName, Failure, Job, LocalEngine, Result, Value, attempt
+from subgnn.engine import EngineName, Failure, Job, LocalEngine, Result, Value, attempt, set_variables
 from subgnn.errors import MissingExtra, UserError
 from subgnn.memory import LEAST, limit, machine_memory, share, within
 
@@ -95,22 +97,26 @@ class RayEngine:
     def _connect(self, address: str | None) -> None:
         options: dict[str, Any] = {"logging_level": logging.CRITICAL, "log_to_driver": False}
         if address is None:
-            self._ray.init(
-                address="local",
-                num_cpus=self._processes or len(os.sched_getaffinity(0)),
-                include_dashboard=False,
-                object_store_memory=max(_LEAST_STORE, share(0.1)),
-                _node_ip_address="127.0.0.1",
-                **options,
-            )
+            with set_variables(_own_token()):
+                self._ray.init(
+                    address="local",
+                    num_cpus=self._processes or len(os.sched_getaffinity(0)),
+                    include_dashboard=False,
+                    object_store_memory=max(_LEAST_STORE, share(0.1)),
+                    _node_ip_address="127.0.0.1",
+                    **options,
+                )
             self._check_private()
             return
         check_answers(address)
         try:
             self._ray.init(address=address, **options)
-        except (RuntimeError, ConnectionError, ValueError, OSError) as error:
+        except (RuntimeError, ValueError, OSError, self._ray.exceptions.RayError) as error:
             words = " ".join(str(error).split())[:200]
-            hint = "the machine you are on must be one of the cluster's, with the same versions of Python and Ray"
+            hint = (
+                "this machine must be one of the cluster's, with the same versions of Python and Ray, "
+                "and RAY_AUTH_MODE=token set where the cluster asks for a token"
+            )
             raise UserError(f"no connection to '{address}' ({words})", where="--address", hint=hint) from None
 
     def _check_private(self) -> None:
@@ -222,6 +228,17 @@ def import_ray(*, loopback: bool = False) -> Any:
     except ImportError:
         raise MissingExtra("ray", extra="ray", feature="--engine ray") from None
     return ray
+
+
+@lru_cache(maxsize=1)
+def _own_token() -> dict[str, str]:
+    """A secret for a Ray of one's own, which keeps other users of this machine out; unless there is one.
+
+    Ray would make one itself, but leave it in the user's home. Versions that know of none ignore it.
+    """
+    if os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH"):
+        return {}
+    return {"RAY_AUTH_TOKEN": token_hex(32)}
 
 
 def check_answers(address: str) -> None:
