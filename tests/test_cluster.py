@@ -140,18 +140,25 @@ def test_workers_share_a_study(cluster, run, tmp_path):
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
-    """A shared value that a worker of one node never gets."""
+    """A shared value that a worker of one node never gets, and the others when that one has asked for it."""
 
     value: Any
     folder: str
     victim: str
 
     def get(self):
-        node = ray.get_runtime_context().get_node_id()
-        Path(self.folder, node).touch()
-        if node == self.victim:
+        if ray.get_runtime_context().get_node_id() == self.victim:
+            Path(self.folder, self.victim).touch()
             time.sleep(600)
+        wait_for(Path(self.folder, self.victim))
         return self.value.get()
+
+
+def wait_for(path):
+    deadline = time.monotonic() + 120
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return path.exists()
 
 
 class Stalling:
@@ -176,10 +183,7 @@ class Stalling:
         return self.engine.map(function, jobs)
 
     def _kill(self):
-        deadline = time.monotonic() + 120
-        while not (self.folder / self.victim).exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        self.killed = (self.folder / self.victim).exists()
+        self.killed = wait_for(self.folder / self.victim)
         self.cluster.remove_node(self.node, allow_graceful=False)
 
     def __enter__(self):
