@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from subgnn import ray_engine
+from subgnn import ray_start
 from subgnn.engine import LocalEngine
 from subgnn.errors import MissingExtra, UserError
 from subgnn.memory import within
-from subgnn.ray_engine import RayEngine, check_answers, open_engine
+from subgnn.ray_engine import RayEngine, open_engine
+from subgnn.ray_start import check_answers
 from tests.cli.command import call
 
 
@@ -45,7 +46,7 @@ def test_what_is_no_address(address):
 
 
 def test_nobody_answers(monkeypatch, tmp_path):
-    monkeypatch.setattr(ray_engine, "_SECONDS_TO_ANSWER", 0.2)
+    monkeypatch.setattr(ray_start, "_SECONDS_TO_ANSWER", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         free = f"127.0.0.1:{taken.getsockname()[1]}"
     with pytest.raises(UserError, match=rf"--address: no answer from '{free}' \(.*refused\); is the cluster up"):

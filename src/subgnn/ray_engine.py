@@ -2,41 +2,28 @@
 
 Ray retries jobs whose machine or process is lost, on another one; what was placed by ``share`` is kept once on each
 machine, in shared memory, where arrays are read without a copy.
-
-Whoever reaches the ports of a Ray cluster can run code on it, so it belongs on a private network. The Ray that is
-started here listens on 127.0.0.1 alone, asks for a secret of its own, has no dashboard, and reports nothing to anybody.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
-from secrets import token_hex
 from typing import Any, Generic
 
 from subgnn.engine import EngineName, Failure, Job, LocalEngine, Result, Value, attempt, set_variables
-from subgnn.errors import MissingExtra, UserError
+from subgnn.errors import UserError
 from subgnn.memory import LEAST, limit, machine_memory, share, within
+from subgnn.ray_start import LOOPBACK, check_answers, import_ray, own_token
 
 RETRIES = 3
 """How often a job is run again whose machine or process was lost; the one after is told as a failure."""
 GPU_SHARE = 0.25
 """The part of a GPU that a run takes where it trains on one: four runs share it."""
-_SECONDS_TO_ANSWER = 10
 _AHEAD = 2  # jobs handed out for each slot, so that a worker need not wait for the next one
 _LEAST_STORE = 200_000_000
-_LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-_ENVIRONMENT = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    # A cluster that does not answer is told in half a minute, not in a quarter of an hour.
-    "RAY_NUM_REDIS_GET_RETRIES": "1",
-}
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 
 
 def open_engine(
@@ -97,10 +84,10 @@ class RayEngine:
     def _connect(self, address: str | None) -> None:
         options: dict[str, Any] = {"logging_level": logging.CRITICAL, "log_to_driver": False}
         if address is None:
-            with set_variables(_own_token()):
+            with set_variables(own_token()):
                 self._ray.init(
                     address="local",
-                    num_cpus=self._processes or len(os.sched_getaffinity(0)),
+                    num_cpus=self._processes or os.cpu_count(),
                     include_dashboard=False,
                     object_store_memory=max(_LEAST_STORE, share(0.1)),
                     _node_ip_address="127.0.0.1",
@@ -124,7 +111,7 @@ class RayEngine:
         places = {node["NodeManagerAddress"] for node in self._ray.nodes()}
         if places != {"127.0.0.1"}:
             self.close()
-            hint = f"set {_LOOPBACK}=0 before Ray is imported, or start a cluster yourself and give its address"
+            hint = f"set {LOOPBACK}=0 before Ray is imported, or start a cluster yourself and give its address"
             raise UserError(f"Ray would listen on {', '.join(sorted(places))}", where="--engine ray", hint=hint)
 
     def _check_resources(self) -> None:
@@ -207,60 +194,6 @@ class Placed(Generic[Value]):
 
         value: Value = ray.get(self.reference)
         return value
-
-
-def import_ray(*, loopback: bool = False) -> Any:
-    """The package, set up so that it tells nobody of its use.
-
-    Args:
-        loopback: let a Ray that is started from here listen on 127.0.0.1 alone.
-
-    Raises:
-        MissingExtra: where it is not installed.
-    """
-    for name, value in _ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
-    if loopback:
-        # Ray's own switch for systems where it is kept to one machine; without it, it replaces 127.0.0.1.
-        os.environ.setdefault(_LOOPBACK, "0")
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtra("ray", extra="ray", feature="--engine ray") from None
-    return ray
-
-
-@lru_cache(maxsize=1)
-def _own_token() -> dict[str, str]:
-    """A secret for a Ray of one's own, which keeps other users of this machine out; unless there is one.
-
-    Ray would make one itself, but leave it in the user's home. Versions that know of none ignore it.
-    """
-    if os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH"):
-        return {}
-    return {"RAY_AUTH_TOKEN": token_hex(32)}
-
-
-def check_answers(address: str) -> None:
-    """Raise :class:`UserError` within seconds unless something that may be Ray answers there; Ray itself takes minutes.
-
-    Ray speaks HTTP/2, in which either side begins with its settings: a frame whose fourth byte is 4.
-    """
-    if address == "auto":
-        return
-    host, _, port = address.rpartition(":")
-    where = "--address"
-    if not host or not port.isdecimal() or "/" in host:
-        raise UserError(f"'{address}'", where=where, hint="accepted: HOST:PORT of the cluster's head, or auto")
-    hint = "is the cluster up (ray status), and its port that of ray start --head --port?"
-    try:
-        with socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER) as connection:
-            connection.sendall(_PREFACE)
-            answer = connection.recv(9)
-    except (OSError, OverflowError) as error:
-        raise UserError(f"no answer from '{address}' ({error})", where=where, hint=hint) from None
-    if len(answer) < 4 or answer[3] != 4:
-        raise UserError(f"what answers at '{address}' is no Ray cluster", where=where, hint=hint)
 
 
 def _result(reference: Any) -> Any:
