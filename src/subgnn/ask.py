@@ -17,16 +17,22 @@ from subgnn.data.formats.text import appearing, stream_lines
 from subgnn.data.formats.vectors import write_npy, write_parquet
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
+from subgnn.engine import Engine
 from subgnn.errors import DataError
 from subgnn.memory import share
 from subgnn.predict import BATCH, Predictor, label_text
 from subgnn.ragged import Ragged
+from subgnn.spread_answers import Spread
 from subgnn.training.run_dir import CHECKPOINT, read_results
 
 
-def open_run(run: Path, data: Path | None = None) -> Predictor:
-    """A finished run with its graph, read from where the run read it unless ``data`` says otherwise."""
-    return open_whole(run, data).predictor
+def open_run(run: Path, data: Path | None = None, *, engine: Engine | None = None) -> Predictor:
+    """A finished run with its graph, read from where the run read it unless ``data`` says otherwise.
+
+    Args:
+        engine: what measures subgraphs and answers for them; this process by default.
+    """
+    return open_whole(run, data, engine=engine).predictor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,9 +55,13 @@ class OpenedRun:
         return self.subgraphs.nodes.take(self.subgraphs.indices("train"))
 
 
-def open_whole(run: Path, data: Path | None = None) -> OpenedRun:
+def open_whole(run: Path, data: Path | None = None, *, engine: Engine | None = None) -> OpenedRun:
     """A finished run, the folder of one or a file that ``subgnn export`` wrote."""
     if run.is_file():
+        if engine is not None:
+            raise DataError(
+                "an exported run is asked here", where=str(run), hint="leave --engine out, or give its folder"
+            )
         from subgnn.export.opened import open_export  # which opens runs, and so imports what is here
 
         return open_export(run, data)
@@ -60,7 +70,9 @@ def open_whole(run: Path, data: Path | None = None) -> OpenedRun:
     if not source.exists():
         raise DataError("the run's dataset is not there", where=str(source), hint="say where it is with --data")
     dataset = read_dataset(source)
-    return OpenedRun(Predictor(run / CHECKPOINT, dataset.graph.undirected()), results, dataset.subgraphs)
+    graph = dataset.graph.undirected()
+    spread = None if engine is None else Spread(engine, graph, source=source)
+    return OpenedRun(Predictor(run / CHECKPOINT, graph, spread=spread), results, dataset.subgraphs)
 
 
 def chunk_size(recipe: Recipe) -> int:
@@ -94,10 +106,16 @@ def chunks(path: Path, graph: Graph, *, size: int) -> Iterator[tuple[list[str], 
 
 
 def write_predictions(
-    run: Path, subgraphs: Path, out: Path, *, data: Path | None = None, overwrite: bool = False
+    run: Path,
+    subgraphs: Path,
+    out: Path,
+    *,
+    data: Path | None = None,
+    overwrite: bool = False,
+    engine: Engine | None = None,
 ) -> int:
     """Write a TSV with a header line and a row per input line: subgraph, label or labels, a probability per class."""
-    predictor = open_run(run, data)
+    predictor = open_run(run, data, engine=engine)
     task, classes = predictor.checkpoint.task, predictor.checkpoint.classes
     columns = ["value"] if task == "regression" else list(classes)
     count = 0
@@ -112,12 +130,18 @@ def write_predictions(
 
 
 def write_embeddings(
-    run: Path, subgraphs: Path, out: Path, *, data: Path | None = None, overwrite: bool = False
+    run: Path,
+    subgraphs: Path,
+    out: Path,
+    *,
+    data: Path | None = None,
+    overwrite: bool = False,
+    engine: Engine | None = None,
 ) -> tuple[int, int]:
     """Write the vectors of subgraphs as .npy, or as .parquet with the subgraphs beside them; returns their shape."""
     if out.suffix not in (".npy", ".parquet"):
         raise DataError(f"unknown kind of file '{out.suffix}'", where=str(out), hint="accepted: .npy, .parquet")
-    predictor = open_run(run, data)
+    predictor = open_run(run, data, engine=engine)
     parts = chunks(subgraphs, predictor.graph, size=chunk_size(predictor.checkpoint.recipe))
     answered = ((texts, predictor.embeddings(rows)) for texts, rows in parts)
     with appearing(out, overwrite=overwrite) as temporary:

@@ -19,7 +19,7 @@ from subgnn.errors import DataError, UserError
 from subgnn.kernels import node_set_keys
 from subgnn.nn import Inputs, SubGNN
 from subgnn.nn.aggregate import layer_width
-from subgnn.prepare import Prepared, measure
+from subgnn.prepare import Measuring, Prepared, measure
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 from subgnn.topology import Standard, node_set_statistics
@@ -89,12 +89,14 @@ def _keys(rows: Ragged) -> NDArray[np.uint64]:
     return node_set_keys(stream_key(0, "components"), rows)
 
 
-def measure_draws(checkpoint: Checkpoint, graph: Graph, subgraphs: Ragged, *, draws: int) -> list[Prepared]:
+def measure_draws(
+    checkpoint: Checkpoint, graph: Graph, subgraphs: Ragged, *, draws: int, measuring: Measuring | None = None
+) -> list[Prepared]:
     """Subgraphs measured against the anchors of a checkpoint's first draws."""
     recipe = checkpoint.recipe
     shared: list[list[list[SharedAnchors | None]]] = [checkpoint.shared, *checkpoint.redrawn]
     return [
-        measure(
+        (measuring or measure)(
             graph,
             subgraphs,
             channels=recipe.channels,

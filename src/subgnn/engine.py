@@ -2,7 +2,9 @@
 
 A job is plain data that can be pickled; the function is one that a module has, so that a worker can import it. Jobs are
 independent, so an engine may run them in any order and anywhere. One that raises, or whose worker is killed, is a
-:class:`Failure`; the others go on.
+:class:`Failure`; the others go on. What many jobs have in common is given to :meth:`Engine.share` first.
+
+:class:`LocalEngine` has processes of this machine; :class:`~subgnn.ray_engine.RayEngine` the machines of a cluster.
 """
 
 from __future__ import annotations
@@ -17,12 +19,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Literal, NoReturn, Protocol, TypeVar
 
 from subgnn.errors import UserError
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
+Value = TypeVar("Value")
+Value_co = TypeVar("Value_co", covariant=True)
+EngineName = Literal["local", "ray"]
 
 ONE_THREAD = {
     "GOMP_SPINCOUNT": "1000",  # a waiting thread that spins takes a core from its neighbours
@@ -36,23 +41,62 @@ _GRACE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a job has no result: one line, and the traceback where there is one."""
+    """Why a job has no result: one line, the traceback where there is one, and whether it is the user's mistake."""
 
     message: str
     details: str = ""
+    mistake: bool = False
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
         """The failure that an exception is."""
         message = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
-        return cls(" ".join(message.split()), "".join(traceback.format_exception(error)))
+        details = "".join(traceback.format_exception(error))
+        return cls(" ".join(message.split()), details, isinstance(error, UserError))
+
+    def throw(self) -> NoReturn:
+        """Raise what the job raised, as near as its message tells."""
+        if self.mistake:
+            raise UserError(self.message)
+        error = RuntimeError(self.message)
+        if self.details:
+            error.add_note(self.details)
+        raise error
+
+
+class Shared(Protocol[Value_co]):
+    """What jobs have in common: a part of each of them that costs little to send."""
+
+    def get(self) -> Value_co:
+        """The value itself; for a worker to call."""
+
+    def __hash__(self) -> int:
+        """Of what is shared, so that a worker can keep what it makes of it."""
 
 
 class Engine(Protocol):
     """What runs jobs."""
 
+    @property
+    def slots(self) -> int:
+        """How many jobs run at once."""
+
+    def share(self, value: Value) -> Shared[Value]:
+        """Place a value where workers can read it; it stays as long as what is returned."""
+
     def map(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
         """Each job with its result, or why it has none, in the order in which they end."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held(Generic[Value]):
+    """A value that travels with each job."""
+
+    value: Value
+
+    def get(self) -> Value:
+        """The value."""
+        return self.value
 
 
 class LocalEngine:
@@ -77,10 +121,19 @@ class LocalEngine:
         self.environment = dict(ONE_THREAD if environment is None else environment)
         self._workers: list[_Worker] = []
 
+    @property
+    def slots(self) -> int:
+        """How many jobs run at once."""
+        return max(1, self.processes)
+
+    def share(self, value: Value) -> Held[Value]:
+        """The value as a part of each job."""
+        return Held(value)
+
     def map(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
         """Each job with its result, or why it has none, in the order in which they end."""
         if self.processes <= 1 or not jobs:
-            return ((job, _attempt(function, job)) for job in jobs)
+            return ((job, attempt(function, job)) for job in jobs)
         return self._spread(function, jobs)
 
     def _spread(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
@@ -125,7 +178,7 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process: BaseProcess = context.Process(target=_work, args=(theirs,), daemon=True)
-        with _environment(environment):
+        with set_variables(environment):
             self.process.start()
         theirs.close()  # so that the pipe ends with the worker
         self.job: Any = None
@@ -158,7 +211,8 @@ class _Worker:
             self.process.join()
 
 
-def _attempt(function: Callable[[Job], Result], job: Job) -> Result | Failure:
+def attempt(function: Callable[[Job], Result], job: Job) -> Result | Failure:
+    """The result of a job, or why it has none."""
     try:
         return function(job)
     except Exception as error:
@@ -171,7 +225,7 @@ def _work(pipe: Connection) -> None:
     # EOFError: the pipe was closed. A break from the terminal reaches parent and workers; the parent tells of it.
     with suppress(EOFError, OSError, KeyboardInterrupt):
         while True:
-            result = _attempt(*pipe.recv())
+            result = attempt(*pipe.recv())
             try:
                 pipe.send(result)
             except (TypeError, ValueError, AttributeError) as error:  # what cannot be pickled
@@ -193,7 +247,7 @@ def _death(code: int | None) -> str:
 
 
 @contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
+def set_variables(values: Mapping[str, str]) -> Iterator[None]:
     """Variables for processes that are started meanwhile."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)

@@ -18,12 +18,14 @@ from subgnn.data.graph import Graph
 from subgnn.embeddings.of_run import kept_vectors
 from subgnn.errors import DataError
 from subgnn.kept import Kept, Measured
+from subgnn.network import Network
 from subgnn.nn import Inputs, SubGNN
 from subgnn.nn.inputs import Batch
 from subgnn.nn.streamed import StreamedInputs
 from subgnn.prepare import Prepared, seen_hash
 from subgnn.ragged import Ragged
-from subgnn.streaming import NodeLookup, build_streamed_model, build_streams, is_carried, is_large
+from subgnn.spread_answers import Spread
+from subgnn.streaming import is_carried, is_large
 from subgnn.training.checkpoint import Checkpoint, load_checkpoint
 from subgnn.training.metrics import probabilities
 
@@ -60,6 +62,7 @@ class Predictor:
             for in the run's folder.
         keep_numbers: a table of all nodes is kept between calls where it has no more numbers than this; of larger ones,
             the rows that were needed so far, as long as they are not many.
+        spread: workers that measure subgraphs and answer for them; this process by default.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class Predictor:
         device: torch.device | str = "cpu",
         vectors: NDArray[np.float32] | None = None,
         keep_numbers: int = _KEPT_NUMBERS,
+        spread: Spread | None = None,
     ) -> None:
         run = checkpoint.parent if isinstance(checkpoint, Path) else Path()
         self.checkpoint = load_checkpoint(checkpoint) if isinstance(checkpoint, Path) else checkpoint
@@ -80,7 +84,8 @@ class Predictor:
         if seen != self.checkpoint.graph_hash:
             what = f"the graph is another one ({seen[:12]}, not {self.checkpoint.graph_hash[:12]})"
             raise DataError(what, where="graph", hint="give the graph the run was trained on")
-        self.graph, self.device, self._keep_numbers = graph, torch.device(device), keep_numbers
+        self.graph, self.device = graph, torch.device(device)
+        self._keep_numbers, self._spread = keep_numbers, spread
         self.vectors = vectors
         if vectors is None and uses_embeddings(self.checkpoint.recipe):
             self.vectors = kept_vectors(run, self.checkpoint.recipe, graph, self.checkpoint.vectors_hash)
@@ -141,33 +146,22 @@ class Predictor:
         """The mean of a method's answers over draws of anchors."""
         if self._answers is not None:
             return self._answers.ask(subgraphs, method)
-        prepared = measure_draws(self.checkpoint, self.graph, subgraphs, draws=draws)
+        spread = self._spread
+        measuring = None if spread is None else spread.measure
+        prepared = measure_draws(self.checkpoint, self.graph, subgraphs, draws=draws, measuring=measuring)
         touched = touched_nodes(prepared)
-        rows = len(np.union1d(self.checkpoint.table_nodes, touched))
-        if is_carried(self.checkpoint) or is_large(rows, self.checkpoint.recipe.embeddings):
-            return self._ask_streamed(subgraphs, method, prepared)
-        measured = self._as_inputs(subgraphs, prepared, touched)
-        return _mean([_answers(getattr(measured.kept, method), draw, BATCH) for draw in measured.inputs])
-
-    def _ask_streamed(self, subgraphs: Ragged, method: str, prepared: list[Prepared]) -> NDArray[np.float32]:
-        """As :meth:`_ask`, batch by batch, without a table of all nodes that are touched."""
-        checkpoint = self.checkpoint
-        learned = None
-        if "table" in checkpoint.weights:
-            learned = checkpoint.table_nodes, checkpoint.weights["table"].numpy()
-        lookup = NodeLookup(
-            checkpoint.recipe.embeddings,
-            num_nodes=self.graph.num_nodes,
-            seed=checkpoint.seed,
-            vectors=self.vectors,
-            learned=learned,
-        )
-        model = build_streamed_model(checkpoint, self.graph).to(self.device).eval()
-        answers = []
-        scores = self._baseline_scores(subgraphs)
-        for draw in build_streams(checkpoint, self.graph, subgraphs, draws=prepared, lookup=lookup, scores=scores):
-            answers.append(_answers(getattr(model, method), draw.to(self.device), STREAMED_BATCH))
-        return _mean(answers)
+        table = np.union1d(self.checkpoint.table_nodes, touched)
+        streamed = is_carried(self.checkpoint) or is_large(len(table), self.checkpoint.recipe.embeddings)
+        size = STREAMED_BATCH if streamed else BATCH
+        if spread is None and not streamed:
+            measured = self._as_inputs(subgraphs, prepared, touched)
+            return _mean([_answers(getattr(measured.kept, method), draw, size) for draw in measured.inputs])
+        network = Network(self.checkpoint, self.vectors, None if streamed else table, method)
+        if spread is not None:
+            return _mean(spread.answer(network, subgraphs, prepared, size=size))
+        model = network.model(self.graph).to(self.device)
+        inputs = network.inputs(self.graph, subgraphs, prepared, device=self.device)
+        return _mean([_answers(getattr(model, method), draw, size) for draw in inputs])
 
     def measured(self, subgraphs: Ragged, *, draws: int) -> Measured:
         """Subgraphs measured against the first draws of anchors, and a network that knows all nodes they touch."""

@@ -8,6 +8,7 @@ seed and its own nodes, so training and prediction see the same numbers.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +78,23 @@ class Prepared:
         return np.unique(np.concatenate(parts))
 
 
+class Measuring(Protocol):
+    """What measures subgraphs as :func:`measure` does: that, or the same over the machines of a cluster."""
+
+    def __call__(
+        self,
+        graph: Graph,
+        subgraphs: Ragged,
+        *,
+        channels: tuple[ChannelSettings, ...],
+        settings: PrepareSettings,
+        shared: list[list[SharedAnchors | None]],
+        seed: int,
+        on_progress: OnProgress | None = None,
+    ) -> Prepared:
+        """As :func:`measure`."""
+
+
 def seen_hash(graph: Graph, settings: PrepareSettings) -> str:
     """The hash of what is measured on: the undirected graph, or the directed one where hops follow orientations."""
     if settings.directed and graph.oriented is not None:
@@ -93,6 +111,7 @@ def prepare(
     settings: PrepareSettings,
     seed: int,
     on_progress: OnProgress | None = None,
+    measuring: Measuring | None = None,
 ) -> Prepared:
     """Draw anchors and measure subgraphs against them.
 
@@ -102,12 +121,13 @@ def prepare(
         layers: L; anchors are drawn for each layer.
         seed: of all draws.
         on_progress: called, often, with what is being done, the units done of it and the units in all.
+        measuring: what measures them; by default :func:`measure`, here.
     """
     shared = [
         [sample_shared(graph, c, settings, layer=layer, seed=seed) if c.shared else None for c in channels]
         for layer in range(layers)
     ]
-    return measure(
+    return (measuring or measure)(
         graph, subgraphs, channels=channels, settings=settings, shared=shared, seed=seed, on_progress=on_progress
     )
 

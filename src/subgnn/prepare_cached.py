@@ -18,7 +18,7 @@ from subgnn.data.graph import Graph
 from subgnn.errors import DataError, DataWarning
 from subgnn.memory import share
 from subgnn.pacing import OnProgress
-from subgnn.prepare import ALGORITHM_VERSION, Prepared, prepare, seen_hash
+from subgnn.prepare import ALGORITHM_VERSION, Measuring, Prepared, prepare, seen_hash
 from subgnn.prepared_file import encode, read_prepared, write_prepared
 from subgnn.ragged import Ragged
 
@@ -71,6 +71,7 @@ def prepare_cached(
     seed: int,
     cache: bool = True,
     on_progress: OnProgress | None = None,
+    measuring: Measuring | None = None,
 ) -> Cached:
     """As :func:`~subgnn.prepare.prepare`, but look into the cache first, and leave the result there.
 
@@ -79,6 +80,7 @@ def prepare_cached(
 
     Args:
         cache: off, it is neither looked into nor written.
+        measuring: as for :func:`~subgnn.prepare.prepare`; the result is the same by any.
     """
 
     def compute() -> Prepared:
@@ -90,6 +92,7 @@ def prepare_cached(
             settings=settings,
             seed=seed,
             on_progress=on_progress,
+            measuring=measuring,
         )
 
     if not cache or cache_limit() == 0:
@@ -131,11 +134,12 @@ def prepare_draws_cached(
     seed: int,
     cache: bool = True,
     on_progress: OnProgress | None = None,
+    measuring: Measuring | None = None,
 ) -> Iterator[Cached]:
     """Subgraphs measured against each draw of anchors that training or its judgement uses, one draw at a time.
 
     Args:
-        cache, on_progress: as for :func:`prepare_cached`.
+        cache, on_progress, measuring: as for :func:`prepare_cached`.
     """
     draws = recipe.prepare.draws
     if not recipe.prepare.ensemble:
@@ -151,4 +155,5 @@ def prepare_draws_cached(
             seed=draw_seed(seed, draw),
             cache=cache,
             on_progress=on_progress,
+            measuring=measuring,
         )

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
 from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, print_json, print_line, print_table
 from subgnn.cli.progress import progress_bar
 from subgnn.cli.train import Device
@@ -49,7 +50,12 @@ def run_benchmark(
     datasets: Annotated[
         list[str] | None, typer.Option("--datasets", metavar="NAMES", help="These alone, with commas; repeat.")
     ] = None,
-    processes: Annotated[int, typer.Option("--processes", min=1, help="Runs at once, a thread each.")] = 1,
+    processes: Annotated[
+        int | None,
+        typer.Option("--processes", min=1, help="Runs at once, a thread each: 1; of Ray, as many as there are cores."),
+    ] = None,
+    engine: EngineChoice = EngineKind.local,
+    address: Address = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Override a setting of all recipes; repeat."),
@@ -73,13 +79,14 @@ def run_benchmark(
     given = {name: context.get_parameter_source(name) for name in context.params}
     told = {name for name, source in given.items() if source is not None and source.name == "COMMANDLINE"}
     if suite == "quick":
-        for name in ("data", "models", "datasets", "processes"):
+        for name in ("data", "models", "datasets", "processes", "engine", "address"):
             if name in told:
                 raise UserError(f"quick takes no --{name}", where=_WHERE, hint="leave it out, or name another suite")
         _run_quick(path, out, epochs, seeds or 1, settings or [], device, cache, id_base, json)
         return
     from subgnn.engine import LocalEngine
     from subgnn.experiments.suite import Request, find_suite, run_suite
+    from subgnn.experiments.suite.away import AwayEngine
 
     found = find_suite(suite)
     if path is not None:
@@ -91,7 +98,8 @@ def run_benchmark(
     command = ["subgnn", "benchmark", "run", suite, "--out", str(out)]
     command += [word for option, values in words.items() for value in values or () for word in (option, value)]
     command += ["--seeds", str(seeds)] if seeds else []
-    command += ["--processes", str(processes), "--device", device.value, *([] if cache else ["--no-cache"])]
+    command += ["--engine", "ray"] if engine is EngineKind.ray else ["--processes", str(processes or 1)]
+    command += ["--device", device.value, *([] if cache else ["--no-cache"])]
     request = Request(
         seeds=seeds or found.protocol.seeds,
         overrides=tuple(settings or ()),
@@ -100,7 +108,11 @@ def run_benchmark(
         id_base=id_base,
         command=shlex.join(command),
     )
-    with progress_bar() as bar, LocalEngine(processes) as engine:
+    with (
+        progress_bar() as bar,
+        cluster(engine, address, processes=processes, device=device.value) as workers,
+        LocalEngine(processes or 1) as here,
+    ):
         report = run_suite(
             found,
             out,
@@ -108,7 +120,7 @@ def run_benchmark(
             models=_names(models or []),
             datasets=_names(datasets or []),
             request=request,
-            engine=engine,
+            engine=here if workers is None else AwayEngine(workers),
             on_progress=bar.prepare,
         )
     _print_report(report, out, json)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
 from subgnn.cli.output import JsonFlag, MemoryLimit, print_json, print_line
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run, or a file by subgnn export.")]
@@ -30,6 +31,8 @@ def predict_subgraphs(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The TSV to write.")],
     data: Data = None,
     force: Force = False,
+    engine: EngineChoice = EngineKind.local,
+    address: Address = None,
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
@@ -39,7 +42,8 @@ def predict_subgraphs(
     """
     from subgnn.ask import write_predictions
 
-    count = write_predictions(run, subgraphs, out, data=data, overwrite=force)
+    with cluster(engine, address) as workers:
+        count = write_predictions(run, subgraphs, out, data=data, overwrite=force, engine=workers)
     if json:
         print_json({"run": str(run), "out": str(out), "num_subgraphs": count})
     else:
@@ -52,6 +56,8 @@ def embed_subgraphs(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The .npy or .parquet to write.")],
     data: Data = None,
     force: Force = False,
+    engine: EngineChoice = EngineKind.local,
+    address: Address = None,
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
@@ -61,7 +67,8 @@ def embed_subgraphs(
     """
     from subgnn.ask import write_embeddings
 
-    shape = write_embeddings(run, subgraphs, out, data=data, overwrite=force)
+    with cluster(engine, address) as workers:
+        shape = write_embeddings(run, subgraphs, out, data=data, overwrite=force, engine=workers)
     if json:
         print_json({"run": str(run), "out": str(out), "num_subgraphs": shape[0], "width": shape[1]})
     else:

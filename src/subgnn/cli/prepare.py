@@ -5,18 +5,24 @@ from __future__ import annotations
 import shlex
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
+from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
 from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, MemoryLimit, print_json, print_line, print_table
 from subgnn.cli.progress import progress_bar
 from subgnn.config import Recipe
-from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
+from subgnn.data.graph import Graph
+from subgnn.engine import Engine
 from subgnn.pacing import OnProgress
+from subgnn.ragged import Ragged
 from subgnn.recipes import find_recipe
+
+if TYPE_CHECKING:
+    from subgnn.prepare import Measuring
 
 
 def prepare_dataset(
@@ -28,6 +34,8 @@ def prepare_dataset(
     ] = None,
     cache: CacheFlag = True,
     id_base: IdBase = None,
+    engine: EngineChoice = EngineKind.local,
+    address: Address = None,
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
@@ -38,8 +46,12 @@ def prepare_dataset(
     chosen = find_recipe(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
     begin = time.perf_counter()
-    with progress_bar() as bar:
-        done = _prepare(chosen, dataset, seed=seed, cache=cache, on_progress=bar.prepare)
+    with progress_bar() as bar, cluster(engine, address) as workers:
+        graph = dataset.graph.undirected()
+        measuring = _over(workers, graph, path)
+        done = _prepare(
+            chosen, graph, dataset.subgraphs.nodes, seed=seed, cache=cache, on_progress=bar.prepare, measuring=measuring
+        )
     found = {
         "dataset": dataset.name,
         "recipe": chosen.name,
@@ -57,13 +69,32 @@ def prepare_dataset(
     print_line(f"next: {_train(path, chosen, recipe, seed, settings or [])}")
 
 
-def _prepare(recipe: Recipe, dataset: Dataset, *, seed: int, cache: bool, on_progress: OnProgress) -> dict[str, Any]:
+def _over(workers: Engine | None, graph: Graph, path: Path) -> Measuring | None:
+    if workers is None:
+        return None
+    from subgnn.spread import place_graph, spread_over
+
+    return spread_over(workers, place_graph(workers, graph, source=path))
+
+
+def _prepare(
+    recipe: Recipe,
+    graph: Graph,
+    subgraphs: Ragged,
+    *,
+    seed: int,
+    cache: bool,
+    on_progress: OnProgress,
+    measuring: Measuring | None,
+) -> dict[str, Any]:
     """Prepare every draw that train would, one at a time, and add them up."""
     from subgnn.prepare_cached import prepare_draws_cached
 
-    graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs.nodes
     touched, components, found, files = np.empty(0, np.int32), 0, [], []
-    for kept in prepare_draws_cached(recipe, graph, subgraphs, seed=seed, cache=cache, on_progress=on_progress):
+    draws = prepare_draws_cached(
+        recipe, graph, subgraphs, seed=seed, cache=cache, on_progress=on_progress, measuring=measuring
+    )
+    for kept in draws:
         touched = np.union1d(touched, kept.prepared.touched())
         components = len(kept.prepared.components.nodes)
         found.append(kept.found)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
 from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, print_json, print_line, print_table
 from subgnn.cli.progress import progress_bar
 from subgnn.cli.train import Device
@@ -58,7 +59,12 @@ def tune_recipe(
     timeout: Annotated[
         float | None, typer.Option("--timeout", min=0, metavar="SECONDS", help="Begin no trial after this time.")
     ] = None,
-    processes: Annotated[int, typer.Option("--processes", min=1, help="Workers on this machine.")] = 1,
+    processes: Annotated[
+        int | None,
+        typer.Option("--processes", min=1, help="Workers on this machine, 1; of Ray, as many as there are cores."),
+    ] = None,
+    engine: EngineChoice = EngineKind.local,
+    address: Address = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the search; trainings have seeds from 0.")] = 0,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Override a setting; repeat.")
@@ -84,7 +90,7 @@ def tune_recipe(
     from subgnn.experiments.tune import tune
 
     dataset = read_dataset(path, id_base=id_base)
-    with progress_bar() as bar:
+    with progress_bar() as bar, cluster(engine, address, processes=processes, device=device.value) as workers:
         found = tune(
             dataset,
             chosen,
@@ -97,10 +103,11 @@ def tune_recipe(
             split=split.value,
             pruner=pruner.value,
             timeout=timeout,
-            processes=processes,
+            processes=processes or 1,
             seed=seed,
             device=device.value,
             cache=cache,
+            engine=workers,
             on_progress=bar.prepare,
         )
     if json:

@@ -27,6 +27,7 @@ from subgnn.baselines import uses_embeddings
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings import check_source
+from subgnn.engine import Engine
 from subgnn.errors import DataError, UserError
 from subgnn.experiments.draw import own_parameters
 from subgnn.experiments.held_out import divide_anew, without_test
@@ -34,6 +35,7 @@ from subgnn.experiments.search_space import SearchSpace
 from subgnn.experiments.spaces import find_space
 from subgnn.experiments.study import ERROR, Pruner, counted, failing_storage, quiet_optuna, require_optuna, storage_url
 from subgnn.experiments.trial import Splitting
+from subgnn.experiments.tune_away import check_reach, run_trials
 from subgnn.experiments.tune_result import write_result
 from subgnn.experiments.worker import Work, work
 from subgnn.pacing import OnProgress
@@ -63,6 +65,7 @@ def tune(
     seed: int = 0,
     device: str = "auto",
     cache: bool = True,
+    engine: Engine | None = None,
     on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
     """Search for the settings with the best validation micro-F1 (R^2 for regression); ties go to the lower loss.
@@ -82,6 +85,7 @@ def tune(
         processes: workers on this machine.
         seed: of the search; trainings have seeds 0, 1 and so on.
         device, cache: as for :func:`~subgnn.training.run.train`.
+        engine: what runs trials, instead of processes of this machine.
         on_progress: called with what is being done, the trials done and the trials in all.
 
     Returns:
@@ -116,6 +120,8 @@ def tune(
         cache=cache,
         deadline=None if timeout is None else time.time() + timeout,
     )
+    if engine is not None:
+        check_reach(engine, task.storage)
     _claim(out, task)
     with failing_storage(task.storage), quiet_optuna():
         opened = task.open()
@@ -127,7 +133,10 @@ def tune(
 
         show()
         try:
-            _run(task, processes, show)
+            if engine is None:
+                _run(task, processes, show)
+            else:
+                run_trials(engine, task, show)
         finally:
             found = write_result(opened, task, out)
     if found["best"] is None:

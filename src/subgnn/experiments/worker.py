@@ -42,7 +42,8 @@ class Work:
     """All that a worker needs, as data that can be sent to another process or machine.
 
     The dataset has no test subgraphs. trials is the total of the study; deadline, in seconds since 1970, is when no
-    further trial is begun; threads is how many a worker may use, 0 for as many as there are.
+    further trial is begun; threads is how many a worker may use, 0 for as many as there are; most is how many trials it
+    runs, 0 for as many as it can.
     """
 
     dataset: Dataset
@@ -61,6 +62,7 @@ class Work:
     cache: bool = True
     deadline: float | None = None
     threads: int = 0
+    most: int = 0
 
     def open(self) -> optuna.Study:
         """The study."""
@@ -97,7 +99,7 @@ def work(task: Work, after_trial: Callable[[], None] | None = None) -> int:
     ran = 0
     with failing_storage(task.storage), quiet_optuna():
         study = task.open()
-        while not _time_is_up(task):
+        while not _time_is_up(task) and not 0 < task.most <= ran:
             optuna.storages.fail_stale_trials(study)
             if len(counted(study.get_trials(deepcopy=False))) >= task.trials:
                 break

@@ -57,10 +57,14 @@ _FOUND = (
 )
 
 
-def share_job(job: dict[str, Any]) -> None:
-    """Pretrain the embeddings of a job, or prepare its subgraphs, into the cache; ``job["share"]`` says which."""
+def share_job(job: dict[str, Any], dataset: Dataset | None = None) -> None:
+    """Pretrain the embeddings of a job, or prepare its subgraphs, into the cache; ``job["share"]`` says which.
+
+    Args:
+        dataset: where it is not to be read from ``job["source"]``.
+    """
     with _one_thread():
-        recipe, dataset = _recipe(job), _load(job["source"], job["id_base"])
+        recipe, dataset = _recipe(job), dataset or _load(job["source"], job["id_base"])
         graph = dataset.graph.undirected()
         if job["share"] == "pretrain":
             source_vectors(recipe, graph, device=job["device"])
@@ -69,8 +73,11 @@ def share_job(job: dict[str, Any]) -> None:
                 pass
 
 
-def run_job(job: dict[str, Any]) -> dict[str, Any]:
+def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, Any]:
     """One run from beginning to end; one that was interrupted goes on.
+
+    Args:
+        dataset: where it is not to be read from ``job["source"]``.
 
     Returns:
         The content of outcome.json.
@@ -80,7 +87,7 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
         warnings.simplefilter("always")
         reset_peak_memory()
         begin = time.perf_counter()
-        dataset = with_split(_load(job["source"], job["id_base"]), job["split"], job["seed"])
+        dataset = with_split(dataset or _load(job["source"], job["id_base"]), job["split"], job["seed"])
         recipe = _recipe(job)
         _clear(folder)
         results = train(

@@ -1,0 +1,93 @@
+"""Runs of a suite on machines that share no folder with this one: datasets go out, files of runs come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats import read_dataset
+from subgnn.data.formats.text import appearing
+from subgnn.engine import Engine, Failure, Shared
+from subgnn.experiments.suite.jobs import OUTCOME, drop_weights
+from subgnn.training.run_dir import RESULTS, read_json, write_json
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sent:
+    """A job, what is to be done with it, and its dataset."""
+
+    function: Function
+    job: dict[str, Any]
+    dataset: Shared[Dataset]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Returned:
+    """A job's result, and the files it wrote by their names."""
+
+    result: Any
+    files: dict[str, bytes]
+
+
+class AwayEngine:
+    """An engine for :func:`~subgnn.experiments.suite.run.run_suite` whose workers see none of this machine's files.
+
+    A dataset is read here and sent once; a run is done in a temporary folder of the worker's machine, and what it
+    leaves, some kilobytes, is written to the run's folder here. ``outcome.json``, which says that a run is finished,
+    comes last.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._datasets: dict[tuple[str, int | None], Shared[Dataset]] = {}
+
+    @property
+    def slots(self) -> int:
+        """How many jobs run at once."""
+        return self._engine.slots
+
+    def share(self, value: Any) -> Shared[Any]:
+        """As the engine's."""
+        return self._engine.share(value)
+
+    def map(self, function: Function, jobs: Sequence[Any]) -> Iterator[tuple[Any, Any | Failure]]:
+        """Each job with its result, or why it has none, in the order in which they end; its files are there then."""
+        for sent, found in self._engine.map(_work_away, [_Sent(function, job, self._place(job)) for job in jobs]):
+            if isinstance(found, Failure):
+                yield sent.job, found
+                continue
+            if found.files:
+                _write(Path(sent.job["out"]), found.files)
+            yield sent.job, found.result
+
+    def _place(self, job: dict[str, Any]) -> Shared[Dataset]:
+        key = job["source"], job["id_base"]
+        if key not in self._datasets:
+            self._datasets[key] = self._engine.share(read_dataset(Path(job["source"]), id_base=job["id_base"]))
+        return self._datasets[key]
+
+
+def _work_away(sent: _Sent) -> _Returned:
+    """What a worker does."""
+    with TemporaryDirectory(prefix="subgnn_") as parent:
+        folder = Path(parent) / "run"
+        result = sent.function({**sent.job, "out": str(folder)}, sent.dataset.get())
+        if (folder / RESULTS).is_file():
+            # It tells where the run is, and that will be elsewhere.
+            write_json({**read_json(folder / RESULTS, ""), "run": sent.job["out"]}, folder / RESULTS)
+        return _Returned(result, {path.name: path.read_bytes() for path in folder.glob("*") if path.is_file()})
+
+
+def _write(folder: Path, files: dict[str, bytes]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in sorted(files, key=lambda name: name == OUTCOME):
+        with appearing(folder / name, overwrite=True) as temporary:
+            temporary.write_bytes(files[name])
+    # Of an earlier try here that was interrupted.
+    drop_weights(folder)
