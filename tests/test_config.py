@@ -21,7 +21,10 @@ PROBABILITIES = {
     "pretrain.matched",
 }
 FROM_ONE = {
-    *(f"prepare.{name}" for name in ("hops", "walks", "walk_length", "patch_length", "draws")),
+    *(
+        f"prepare.{name}"
+        for name in ("hops", "walks", "walk_length", "patch_length", "draws", "hop_cutoff", "hop_edges", "landmarks")
+    ),
     *(f"pretrain.{name}" for name in ("hidden", "layers", "batch_size", "epochs", "steps", "roots", "walk_length")),
     *(f"baseline.{name}" for name in ("walks", "walk_length", "bins", "doc2vec_epochs", "link_batch", "link_edges")),
     "embeddings.dim",
