@@ -27,7 +27,9 @@ CLASSES = {
 }
 PER_CLASS = 30
 MADE_UP = "made up, not medical data"
+_NOTE = "Invented phenotypes, genes, diseases and classes, built as HPO-METAB is."
 
+_FIRST_CLASS, _FIRST_DISEASE = 99_000_000, 99_001_000  # codes that nothing real has
 _ROOT = "HP:0000118"
 _COLUMNS = (
     "database_id disease_name qualifier hpo_id reference evidence onset frequency sex modifier aspect biocuration"
@@ -59,7 +61,7 @@ def _diseases(rng: random.Random) -> list[_Disease]:
         kind = list(CLASSES)[i % len(CLASSES)]
         own = [_term(ORGANS.index(organ), s) for organ in CLASSES[kind] for s in range(len(SIGNS))]
         chosen = {*_pick(rng, own, 5 + i % 3), *_pick(rng, everything, 1)}
-        found.append(_Disease(9000 + i, kind, tuple(sorted(chosen))))
+        found.append(_Disease(_FIRST_DISEASE + i, kind, tuple(sorted(chosen))))
     return found
 
 
@@ -92,14 +94,14 @@ def write_sources(folder: Path) -> tuple[Path, Path]:
     hpo, orphapacket = folder / "hpo", folder / "orphapacket"
     rows = [_COLUMNS.replace(" ", "\t")]
     genes = ["hpo_id\thpo_name\tncbi_gene_id\tgene_symbol\tdisease_id"]
-    packets = {str(8000 + i): _packet(str(8000 + i), kind, type_="Category") for i, kind in enumerate(CLASSES)}
+    heads = {kind: str(_FIRST_CLASS + i) for i, kind in enumerate(CLASSES)}
+    packets = {code: _packet(code, kind, type_="Category") for kind, code in heads.items()}
     for disease in diseases:
         id_, name = f"ORPHA:{disease.code}", f"Made-up disease {disease.code}"
         rows += [f"{id_}\t{name}\t\t{term}\t\t\t\t\t\t\tP\t" for term in disease.phenotypes]
         if disease.code // len(CLASSES) % 3 == 0:  # of the others no gene is known
             genes += [f"{term}\t\t{disease.code}\tGENE{disease.code}\t{id_}" for term in disease.phenotypes]
-        parent = str(8000 + list(CLASSES).index(disease.kind))
-        packets[str(disease.code)] = _packet(str(disease.code), name, type_="Disease", parent=parent)
+        packets[str(disease.code)] = _packet(str(disease.code), name, type_="Disease", parent=heads[disease.kind])
     files = {
         hpo / "hp.obo": _ontology(),
         hpo / "phenotype.hpoa": "\n".join(rows) + "\n",
@@ -119,12 +121,12 @@ def build_made_up(folder: Path) -> Path:
         Its folder.
     """
     hpo, orphapacket = write_sources(folder / "sources")
-    labels = [f"{kind}={8000 + i}" for i, kind in enumerate(CLASSES)]
+    labels = [f"{kind}={_FIRST_CLASS + i}" for i, kind in enumerate(CLASSES)]
     built = build("hpo-metab", Request({"orphapacket": orphapacket, "hpo": hpo}, labels=labels))
     # The card names what the real files are; these are not they.
-    said = {"name": "made-up diseases", "source": MADE_UP, "licence": "none needed", "sources": []}
-    card = {**built.dataset.card, **said, "note": f"{MADE_UP}. {built.dataset.card['note']}"}
-    whole = replace(built, dataset=replace(built.dataset, name=said["name"], card=card))
+    said = {"name": "made-up diseases", "source": MADE_UP, "licence": "none needed", "sources": [], "note": _NOTE}
+    dataset = replace(built.dataset, name="made-up diseases", card={**built.dataset.card, **said})
+    whole = replace(built, dataset=dataset)
     whole.write(folder / "made_up", overwrite=True)
     return folder / "made_up"
 

@@ -57,8 +57,8 @@ for what, values in seen["subgraphs"].items():
     print(f"  {what} of a disease: {values['mean']:.3g} ± {values['std']:.2g}")
 
 # %% [markdown]
-# A disease falls into several components: phenotypes that the graph does not join directly. That is what the model is
-# for.
+# A disease may fall into several components: phenotypes that no edge joins. The model hears each of them, and what is
+# around it.
 #
 # ## A small model
 #

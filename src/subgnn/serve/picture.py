@@ -105,7 +105,8 @@ def _places(drawing: Drawing) -> NDArray[np.float64]:
     if not order:
         return np.zeros((0, 2))
     at = stress_layout(len(order), np.array(pairs, np.int64).reshape(-1, 2), stream(0, "picture"))
-    return at * _SPACING * np.sqrt(len(order)) * np.array([1.4, 0.8])  # names are wide
+    stretched: NDArray[np.float64] = at * _SPACING * np.sqrt(len(order)) * np.array([1.4, 0.8])  # names are wide
+    return stretched
 
 
 def _font(node: Mapping[str, Any]) -> int:
@@ -168,9 +169,11 @@ def _node(node: Mapping[str, Any], at: NDArray[np.float64], ring: float) -> Mark
 
 
 def _disk(x: float, y: float, colour: str, ring: float = 0.0) -> Markup:
-    around = {"stroke": TOWARDS if ring > 0 else AWAY, "stroke_width": abs(ring)} if ring else {}
-    dashes = "5 4" if ring < 0 else None
-    return tag("circle", cx=x, cy=y, r=12 + abs(ring) / 2, fill=colour, stroke_dasharray=dashes, **around)
+    way, dashes = (AWAY, "5 4") if ring < 0 else (TOWARDS if ring else None, None)
+    width = abs(ring)
+    return tag(
+        "circle", cx=x, cy=y, r=12 + width / 2, fill=colour, stroke=way, stroke_width=width, stroke_dasharray=dashes
+    )
 
 
 def _dot(x: float, y: float) -> Markup:
@@ -184,8 +187,8 @@ def _diamond(x: float, y: float) -> Markup:
 
 def _edge(edge: Mapping[str, Any], place: Mapping[int, NDArray[np.float64]]) -> Markup:
     (x1, y1), (x2, y2) = place[edge["source"]].tolist(), place[edge["target"]].tolist()
-    look = {"stroke": INSIDE_EDGE, "stroke_width": 2.5} if edge["inside"] else {"stroke": EDGE, "stroke_width": 1.0}
-    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, **look)
+    colour, width = (INSIDE_EDGE, 2.5) if edge["inside"] else (EDGE, 1.0)
+    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=colour, stroke_width=width)
 
 
 def _key(drawing: Drawing, rings: bool, towards: str) -> list[Markup]:
@@ -194,7 +197,7 @@ def _key(drawing: Drawing, rings: bool, towards: str) -> list[Markup]:
     around = sum(node["kind"] == "border" for node in drawing.nodes)
     found = [(_disk(0, 0, COLOURS[0]), "in the subgraph; a colour for each component")]
     if False in outside:
-        found.append((_dot(0, 0), f"neighbour ({around} of {drawing.num_border} are drawn)"))
+        found.append((_dot(0, 0), f"neighbour ({around} of {drawing.num_border:,} are drawn)"))
     if True in outside:
         found.append((_diamond(0, 0), "anchor that the model hears"))
     if rings:
