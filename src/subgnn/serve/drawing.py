@@ -7,7 +7,7 @@ subgraph first; up to half of them are anchors. Edges are those among drawn node
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from subgnn.anchors import NodeAnchors
 from subgnn.data.graph import Graph
 from subgnn.kernels import induced_components
+from subgnn.predict import Predictor
 from subgnn.prepare import Prepared
 from subgnn.ragged import Ragged
 from subgnn.serve.node_index import NodeIndex
-
-if TYPE_CHECKING:  # it brings PyTorch along, which drawings do not need
-    from subgnn.predict import Predictor
 
 _MOST_INSIDE = 500
 _MOST_EDGES = 4_000
