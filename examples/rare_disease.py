@@ -25,6 +25,7 @@ import numpy as np
 from made_up_diseases import build_made_up
 
 import subgnn
+import subgnn.cli  # before PyTorch: waiting threads then give way, as on the command line
 from subgnn.explain import Explainer
 from subgnn.kernels import induced_components
 from subgnn.predict import Predictor

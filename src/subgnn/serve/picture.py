@@ -115,7 +115,7 @@ def _font(node: Mapping[str, Any]) -> int:
 
 def _boxes(nodes: list[dict[str, Any]]) -> NDArray[np.float64]:
     """Half the width and height that a node and its name take; (n, 2)."""
-    sizes = [(0.29 * _font(node) * len(cut(node["name"], _LONGEST)), 1.6 * _font(node)) for node in nodes]
+    sizes = [(0.29 * _font(node) * len(cut(node["name"], _LONGEST)), 2 * _font(node)) for node in nodes]
     return np.array(sizes, np.float64).reshape(-1, 2)
 
 
