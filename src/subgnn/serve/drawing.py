@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from subgnn.anchors import NodeAnchors
 from subgnn.data.graph import Graph
 from subgnn.kernels import induced_components
+from subgnn.predict import Predictor
 from subgnn.prepare import Prepared
 from subgnn.ragged import Ragged
 from subgnn.serve.node_index import NodeIndex
@@ -65,6 +66,14 @@ def anchor_channels(prepared: Prepared | None, subgraph: NDArray[np.int32], most
                 if channel.name not in names:
                     names.append(channel.name)
     return found
+
+
+def draw_heard(predictor: Predictor, index: NodeIndex, subgraph: NDArray[np.int32], *, most: int) -> Drawing:
+    """Draw one subgraph with the anchors that a run hears, where its method has any; see :func:`draw`."""
+    prepared: Prepared | None = None
+    if predictor.checkpoint.recipe.method == "subgnn":
+        prepared = predictor.measured(Ragged.from_rows([subgraph]), draws=1).prepared[0]
+    return draw(predictor.graph, index, subgraph, most=most, prepared=prepared)
 
 
 def draw(

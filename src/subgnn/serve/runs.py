@@ -20,9 +20,8 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, UserError
 from subgnn.explain import Explainer
 from subgnn.predict import Predictor, label_text
-from subgnn.prepare import Prepared
 from subgnn.ragged import Ragged
-from subgnn.serve.drawing import draw
+from subgnn.serve.drawing import draw_heard
 from subgnn.serve.limits import Limits
 from subgnn.serve.nearest import TrainingSet
 from subgnn.serve.node_index import NodeIndex
@@ -108,10 +107,7 @@ class ServedRun:
 
     def draw(self, subgraph: NDArray[np.int32], *, most: int) -> dict[str, Any]:
         """The subgraph with its surroundings."""
-        prepared: Prepared | None = None
-        if self.predictor.checkpoint.recipe.method == "subgnn":
-            prepared = self.predictor.measured(Ragged.from_rows([subgraph]), draws=1).prepared[0]
-        return draw(self.predictor.graph, self.index, subgraph, most=most, prepared=prepared).to_json()
+        return draw_heard(self.predictor, self.index, subgraph, most=most).to_json()
 
     def nearest(self, subgraph: NDArray[np.int32], count: int) -> dict[str, Any]:
         """Training subgraphs, nearest first."""

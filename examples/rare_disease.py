@@ -1,0 +1,165 @@
+"""A rare disease, from data to an explanation: build or load, train, ask about a patient, see why, draw."""
+
+# %% [markdown]
+# # A rare disease: from data to an explanation
+#
+# A patient is a set of phenotypes, scattered over a graph of phenotypes; the question is what kind of disease it is.
+# This script trains a small model, asks it about a patient it has not seen, by name, and looks at why it answers so.
+# It runs as it stands (`python examples/rare_disease.py`), and cell by cell in editors that know `# %%`.
+#
+# Without further ado it uses **made-up data** of the right form (made_up_diseases.py). For the real thing, build
+# HPO-METAB once, and say where it is:
+#
+#     pip install 'subgnn[bio]'
+#     subgnn data build hpo-metab --orphapacket orphapacket-json.tar.xz --out hpo_metab
+#     RARE_DISEASE_DATA=hpo_metab python examples/rare_disease.py
+#
+# Neither is fit for decisions about people.
+
+# %%
+import os
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from made_up_diseases import build_made_up
+
+import subgnn
+import subgnn.cli  # before PyTorch: waiting threads then give way, as on the command line
+from subgnn.explain import Explainer
+from subgnn.kernels import induced_components
+from subgnn.predict import Predictor
+from subgnn.recipes import find_recipe
+from subgnn.serve.drawing import draw_heard
+from subgnn.serve.node_index import NodeIndex
+from subgnn.serve.picture import picture
+from subgnn.training.run import CHECKPOINT, train
+
+OUT = Path(os.environ.get("RARE_DISEASE_OUT", "rare_disease"))
+EPOCHS = int(os.environ.get("RARE_DISEASE_EPOCHS", "30"))
+GIVEN = os.environ.get("RARE_DISEASE_DATA")
+
+# %% [markdown]
+# ## The data
+#
+# Nodes are phenotypes. An edge joins two that share causal genes, or of which one is a kind of the other. A subgraph is
+# the phenotypes of one disease, and its label the class of the disease. All forms of a disorder are in one split.
+
+# %%
+folder = Path(GIVEN) if GIVEN else build_made_up(OUT)
+data = subgnn.read_dataset(folder)
+graph, diseases = data.graph.undirected(), data.subgraphs
+seen = subgnn.describe(data)
+print(f"{data.name}{'' if GIVEN else ' (MADE UP: not medical data)'}")
+print(f"{seen['num_nodes']:,} phenotypes, {seen['num_edges']:,} edges")
+print(f"{seen['num_subgraphs']:,} diseases: {', '.join(f'{split} {count}' for split, count in seen['splits'].items())}")
+print(f"classes: {', '.join(f'{name} {count}' for name, count in seen['label_counts'].items())}")
+for what, values in seen["subgraphs"].items():
+    print(f"  {what} of a disease: {values['mean']:.3g} ± {values['std']:.2g}")
+
+# %% [markdown]
+# A disease may fall into several components: phenotypes that no edge joins. The model hears each of them, and what is
+# around it.
+#
+# ## A small model
+#
+# `default` looks at who is in the subgraph and around it (the neighborhood channel), at its shape (structure), and at
+# plain statistics of it. Thirty epochs on a CPU; the best of them on validation is kept. Test is scored once.
+
+# %%
+recipe = find_recipe("default", [f"training.epochs={EPOCHS}", "training.lr=0.005", "embeddings.dim=32"])
+run = OUT / "run"
+number = 1
+while run.exists():  # a run is never written over
+    number += 1
+    run = OUT / f"run-{number}"
+results = train(data, recipe, run, seed=0, device="cpu", source=str(folder))
+test = diseases.indices("test")
+commonest = Counter(diseases.label_text(int(i)) for i in diseases.indices("train")).most_common(1)[0][0]
+guessed = np.mean([diseases.label_text(int(i)) == commonest for i in test])
+print(f"test micro-F1 {results['test']['micro_f1']:.3f} on {len(test)} diseases; always '{commonest}': {guessed:.3f}")
+print(f"epoch {results['selected_epoch']} was kept; the page of the run: {run / 'report.html'}")
+
+# %% [markdown]
+# ## A new patient
+#
+# Three of four phenotypes of a disease that the model has never seen, and the commonest phenotype that does not belong
+# to it: patients have not all of a disease, and they have other things. Of the diseases held out for the test, it is
+# one that falls into several components, some of them of several phenotypes.
+
+# %%
+index = NodeIndex(graph)
+held_out = diseases.nodes.take(test)
+components = induced_components(*graph.csr, held_out).counts
+several = np.minimum(components, held_out.lengths - components)
+disease = int(test[np.argmax(np.where(held_out.lengths <= 16, several, 0))])
+own = [index.name(int(node)) for place, node in enumerate(diseases.nodes[disease]) if place % 4 != 3]
+common = Counter(diseases.nodes.values.tolist()).most_common()
+other = next(index.name(node) for node, _ in common if node not in diseases.nodes[disease])
+patient = [*own, other]
+print("a patient with: " + "; ".join(patient))
+print(f"of a disease of class {diseases.label_text(disease)}; '{other}' does not belong to it")
+
+# %% [markdown]
+# Names are looked up as on the page of `subgnn serve`: any case will do, and HPO ids, too. To ask about a patient of
+# your own, put other names into `patient`.
+
+# %%
+found = {name: index.find(name) for name in patient}
+unknown = [name for name, node in found.items() if node is None or node < 0]
+if unknown:
+    raise SystemExit(f"no phenotype, or more than one, is called {', '.join(unknown)}")
+nodes = np.array(sorted(set(found.values())), np.int32)
+predictor = Predictor(run / CHECKPOINT, graph)
+chances = predictor.probabilities(subgnn.Ragged.from_rows([nodes]))[0]
+for place in np.argsort(-chances):
+    print(f"{chances[place]:6.1%}  {predictor.checkpoint.classes[place]}")
+
+# %% [markdown]
+# ## Why
+#
+# What each phenotype, each component and each channel adds to the logit of the class that is predicted: with it, minus
+# without it. Above 0 it speaks for the class, below 0 against it. These are differences of predictions: they need not
+# add up, and they tell about the model, not about the disease. docs/explain.md says how each is had.
+
+# %%
+train_rows = diseases.nodes.take(diseases.indices("train"))
+why = Explainer(predictor, background=train_rows).explain([nodes.tolist()])[0]
+predicted = why.classes[why.leading]
+
+
+def show(title: str, items: list[tuple[str, float]]) -> None:
+    """Print what pushes most, either way, first."""
+    if items:
+        print(f"\n{title}, towards {predicted}")
+    for name, push in sorted(items, key=lambda item: -abs(item[1])):
+        print(f"  {push:+6.2f}  {name}")
+
+
+pushes = {item.node: why.of_class(item.contributions) for item in why.by_node}
+show("phenotypes", [(item.name, pushes[item.node]) for item in why.by_node])
+show("components", [("; ".join(item.names), why.of_class(item.contributions)) for item in why.by_component])
+show("channels", [(item.name, why.of_class(item.contributions)) for item in why.by_channel])
+show(
+    "anchors",
+    [(f"{a.channel}: {'; '.join(a.names[:4])}", why.of_class(a.contributions)) for a in why.by_anchor[:5]],
+)
+for note in why.notes:
+    print(f"note: {note}")
+
+# %% [markdown]
+# ## Where it lies
+#
+# What the page of `subgnn serve` draws, as a file: a colour for each component, neighbours faint, anchors of the model
+# as diamonds, a ring where a phenotype pushes towards the class (whole) or away from it (dashed). In a notebook the
+# last line shows it.
+
+# %%
+drawing = draw_heard(predictor, index, nodes, most=14)
+drawn = picture(drawing, pushes=pushes, towards=predicted)
+drawn.save(OUT / "patient.svg", overwrite=True)
+print(f"\n{OUT / 'patient.svg'}: {len(nodes)} phenotypes, {drawing.num_components} components, and what is around them")
+drawn  # noqa: B018
+
+# %% [markdown]
+# To go on by hand, with the same run in a browser: `subgnn serve rare_disease/run` (docs/serve.md).
