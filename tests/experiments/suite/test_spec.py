@@ -16,7 +16,7 @@ from subgnn.experiments.suite.plan import Request, plan_jobs
 from subgnn.recipes import recipe_names
 from subgnn.suites import suite_names
 from tests.experiments.suite.examples import tiny
-from tests.training.examples import dataset
+from tests.training.examples import dataset as cliques
 
 
 @pytest.mark.parametrize("name", suite_names())
@@ -104,7 +104,7 @@ def test_recipes_beside_ones_own_suite(tmp_path):
 
 @pytest.mark.parametrize("follows", [True, False])
 def test_a_run_is_known_by_orientations_where_hops_follow_them(follows):
-    plain, suite = dataset(), tiny()
+    plain, suite = cliques(), tiny()
     tails, heads, _ = plain.graph.edges()
     request = Request(1, overrides=(f"prepare.directed={str(follows).lower()}",))
 
