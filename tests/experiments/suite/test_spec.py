@@ -115,3 +115,9 @@ def test_a_run_is_known_by_orientations_where_hops_follow_them(follows):
     there = Graph.from_edges(tails, heads, directed=True)
     assert (keys(there) == keys(there.reverse())) == (not follows)
     assert (keys(there) == keys(plain.graph)) == (not follows)
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "/tmp/x", "..", "a/b", "a=b", "", "a\nb"])
+def test_a_dataset_cannot_lead_out_of_the_folder(name):
+    with pytest.raises(UserError, match="a dataset is called"):
+        tiny(datasets=[{"name": name, "generate": "density"}])
