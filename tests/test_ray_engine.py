@@ -13,7 +13,7 @@ import pytest
 from subgnn import ray_start
 from subgnn.engine import LocalEngine
 from subgnn.errors import MissingExtra, UserError
-from subgnn.memory import within
+from subgnn.memory import share, within
 from subgnn.ray_engine import RayEngine, open_engine
 from subgnn.ray_start import check_answers
 from tests.cli.command import call
@@ -108,6 +108,7 @@ def test_a_ray_of_ones_own():
     ray = pytest.importorskip("ray")
     with within("2GB"), RayEngine(processes=1) as engine:
         assert (engine.slots, dict(engine.map(abs, [-1, 2]))) == (1, {-1: 1, 2: 2})
+        assert dict(engine.map(share, [1.0])) == {1.0: 2 * 10**9}
         ports = {int(ray.get_runtime_context().gcs_address.rpartition(":")[2])}
         ports |= {ray.nodes()[0][name] for name in ("NodeManagerPort", "ObjectManagerPort", "RuntimeEnvAgentPort")}
         assert listeners(ports) <= {"0100007F", "0000000000000000FFFF00000100007F"} | {

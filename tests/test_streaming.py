@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ from subgnn import memory, predict, streaming
 from subgnn.errors import UserError
 from subgnn.predict import Predictor
 from subgnn.streaming import NodeLookup, is_carried
+from subgnn.training import candidates
 from subgnn.training.checkpoint import load_checkpoint
 from subgnn.training.run import train
+from subgnn.training.set_up import set_up
 from tests.training.examples import dataset, recipe
 
 
@@ -117,3 +120,26 @@ def test_a_learned_table_that_does_not_fit_is_refused(tmp_path, monkeypatch):
         UserError, match=r"a learned table of \d+ nodes x 8 numbers needs .* embeddings.trainable=false"
     ):
         run(tmp_path, monkeypatch, "run", chosen=recipe(1), large=True)
+
+
+@pytest.mark.parametrize(("large", "trainable"), [(True, True), (True, False), (False, True)])
+def test_a_table_that_is_learned_by_rows_is_for_one_device(monkeypatch, large, trainable):
+    monkeypatch.setattr(streaming, "LARGE", 0 if large else 10**9)
+    chosen = recipe(1, trainable=trainable)
+    (candidate,), examples = set_up(dataset(), chosen, 0, torch.device("cpu"), cache=False)
+
+    def reached(model):
+        raise InterruptedError
+
+    monkeypatch.setattr(candidates, "follow_global_batch", reached)  # what comes next, where nothing is refused
+    refused = pytest.raises(UserError, match=r"--devices: a learned table of 24 nodes x 8 numbers is trained on one")
+    with refused if large and trainable else pytest.raises(InterruptedError):
+        candidates.fit_candidate(
+            candidate,
+            examples,
+            chosen.training,
+            seed=0,
+            fabric=SimpleNamespace(world_size=2),
+            resume=None,
+            after_epoch=lambda *_: None,
+        )

@@ -77,9 +77,8 @@ class Predictor:
     ) -> None:
         run = checkpoint.parent if isinstance(checkpoint, Path) else Path()
         self.checkpoint = load_checkpoint(checkpoint) if isinstance(checkpoint, Path) else checkpoint
-        found = graph.content_hash
         # Every call asks for the hash; computing it reads all edges.
-        graph = replace(graph, known_hash=found)
+        graph = _hashed(graph)
         seen = seen_hash(graph, self.checkpoint.recipe.prepare)
         if seen != self.checkpoint.graph_hash:
             what = f"the graph is another one ({seen[:12]}, not {self.checkpoint.graph_hash[:12]})"
@@ -199,6 +198,12 @@ class Predictor:
     def _baseline_scores(self, subgraphs: Ragged) -> NDArray[np.float32] | None:
         """Of the baseline that the network corrects, where there is one."""
         return None if self._corrected is None else self._corrected.of(subgraphs)
+
+
+def _hashed(graph: Graph) -> Graph:
+    """The same graph, and the one it is the undirected form of, with hashes that are known."""
+    oriented = None if graph.oriented is None else _hashed(graph.oriented)
+    return replace(graph, known_hash=graph.content_hash, oriented=oriented)
 
 
 def _answers(method: Callable[[Batch], Tensor], inputs: Inputs | StreamedInputs, size: int) -> Tensor:

@@ -68,7 +68,8 @@ class RayEngine:
     def __init__(self, address: str | None = None, *, processes: int | None = None, gpus: float = 0.0) -> None:
         self._ray = import_ray(loopback=address is None)
         self._processes, self._gpus = processes, gpus
-        self._memory = limit() if address is None else None
+        # Of each job; how much a machine of a cluster has is known there alone.
+        self._memory = limit() // (processes or os.cpu_count() or 1) if address is None else None
         self._owned = not self._ray.is_initialized()
         if self._owned:
             self._connect(address)
@@ -213,6 +214,6 @@ def _run(function: Callable[[Any], Any], job: Any, memory: int | None) -> Any:
     import numba
 
     numba.set_num_threads(1)
-    whole = machine_memory() * 2 // 3 if memory is None else memory
-    with within(max(LEAST, whole // (os.cpu_count() or 1))):
+    its = machine_memory() * 2 // 3 // (os.cpu_count() or 1) if memory is None else memory
+    with within(max(LEAST, its)):
         return attempt(function, job)

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from subgnn import Graph
 from subgnn.config import read_recipe
 from subgnn.errors import DataError, MissingExtra, UserError
 from subgnn.experiments import study as studies
@@ -18,9 +19,10 @@ from subgnn.experiments import trial as trials
 from subgnn.experiments import worker
 from subgnn.experiments.held_out import without_test
 from subgnn.experiments.search_space import parse_space
-from subgnn.experiments.trial import Judged, judge_recipe
+from subgnn.experiments.trial import Judged, judge_recipe, longest
 from subgnn.experiments.tune import tune
 from subgnn.experiments.tune_page import best_so_far
+from subgnn.recipes import find_recipe
 from subgnn.training.run import train
 from tests.experiments.searches import SPACE, made_up
 from tests.report.reading import read
@@ -275,6 +277,26 @@ def test_steps_tell_the_best_so_far(monkeypatch):
         judge_recipe(dataset(task), recipe(3), seeds=2, on_step=lambda *step, steps=steps: steps.append(step))
         assert [number for number, _ in steps] == [1, 2, 3, 4, 5, 6]
         assert [score for _, score in steps] == pytest.approx(want)
+
+
+def test_no_step_is_told_twice_where_a_recipe_has_two_candidates():
+    """Frozen and trainable embeddings: twice the epochs for each seed."""
+    avg = find_recipe("avg", ["embeddings.dim=4", "training.epochs=2"])
+    steps = []
+    judge_recipe(without_test(dataset()), avg, seeds=2, device="cpu", on_step=lambda number, _: steps.append(number))
+    assert steps == list(range(1, 2 * longest(avg) + 1))
+    assert longest(avg) == 4
+
+
+def test_orientations_are_a_part_of_what_is_searched(tmp_path, fast):
+    data = dataset()
+    tails, heads, _ = data.graph.edges()
+    there = replace(data, graph=Graph.from_edges(tails, heads, directed=True))
+    search(tmp_path / "out", there, trials=1)
+    back = replace(data, graph=there.graph.reverse())
+    assert back.graph.undirected().content_hash == there.graph.undirected().content_hash
+    with pytest.raises(DataError, match="another search: graph differ"):
+        search(tmp_path / "out", back, trials=1)
 
 
 @pytest.mark.parametrize("task", ["multi-label", "regression"])

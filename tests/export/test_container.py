@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from subgnn import DataError, NodeNames, Ragged, UserError, write_folder
+from subgnn import DataError, Graph, NodeNames, Ragged, UserError, write_folder
 from subgnn.ask import open_run, open_whole
+from subgnn.config import BaselineSettings
 from subgnn.data.formats.safetensors import read_arrays
 from subgnn.explain.files import open_explainer
 from subgnn.export import container, export_run, read_export
@@ -77,6 +78,55 @@ def test_baselines(method, tmp_path):
     run = finished(tmp_path, settings)
     export_run(run, tmp_path / "it", with_graph=True)
     same(run, tmp_path / "it")
+
+
+@pytest.fixture(scope="module")
+def correcting(tmp_path_factory) -> Path:
+    """A run whose network corrects a baseline, exported; the run is beside it."""
+    folder = tmp_path_factory.mktemp("correcting")
+    settings = replace(recipe(3, baseline="bag"), baseline=BaselineSettings(normalize="rows"))
+    run = finished(folder, settings)
+    export_run(run, folder / "it", with_graph=True)
+    return folder / "it"
+
+
+def test_a_baseline_that_is_corrected_travels_with_its_network(correcting):
+    same(correcting.parent / "run", correcting)
+    assert open_run(correcting).checkpoint.baseline.recipe.method == "bag"
+    before, after = (open_explainer(path).explain(ROWS) for path in (correcting.parent / "run", correcting))
+    assert [one.to_json() for one in before] == [one.to_json() for one in after]
+    assert "baseline" in [part.name for part in after[0].by_channel]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a, c: c["checkpoint"].__setitem__("baseline", None),
+        lambda a, c: c["checkpoint"].pop("baseline"),
+        lambda a, c: c["checkpoint"]["baseline"]["recipe"].__setitem__("method", "avg"),
+        lambda a, c: c["checkpoint"]["baseline"].__setitem__("task", "regression"),
+        lambda a, c: a.pop("checkpoint.baseline.table_nodes"),
+    ],
+)
+def test_a_network_without_the_baseline_it_corrects_is_refused(change, correcting, tmp_path):
+    with pytest.raises(DataError, match="lacks a part, or has one of a wrong kind"):
+        open_run(rewritten(correcting, tmp_path / "wrong", change))
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_orientations_travel_where_hops_follow_them(follows, tmp_path):
+    settings = recipe(1)
+    plain = dataset()
+    tails, heads, _ = plain.graph.edges()
+    data = replace(plain, graph=Graph.from_edges(tails, heads, directed=True))
+    write_folder(data, tmp_path / "data")
+    settings = replace(settings, prepare=replace(settings.prepare, directed=follows))
+    train(data, settings, tmp_path / "run", device="cpu", source=str(tmp_path / "data"), cache=False, report=False)
+    export_run(tmp_path / "run", tmp_path / "it", with_graph=True)
+    same(tmp_path / "run", tmp_path / "it")
+    assert (open_run(tmp_path / "it").graph.oriented is not None) == follows
+    export_run(tmp_path / "it", tmp_path / "again", with_graph=True)
+    same(tmp_path / "run", tmp_path / "again")
 
 
 def test_embeddings_of_a_file_travel_with_it(tmp_path):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from subgnn import Ragged, UserError
-from subgnn.config import ChannelSettings
+from subgnn.config import BaselineSettings, ChannelSettings
 from subgnn.export.program import make_program, program_inputs
 from tests.explain.examples import baseline, explained, run_of
 from tests.training.examples import dataset, recipe
@@ -21,7 +23,8 @@ CHANNELS = tuple(
 
 def test_logits_are_equal(tmp_path):
     data = dataset()
-    predictor = run_of(data, recipe(1, channels=CHANNELS, topology=True))
+    settings = recipe(1, channels=CHANNELS, topology=True, baseline="bag")
+    predictor = run_of(data, replace(settings, baseline=BaselineSettings(normalize="rows")))
     torch.export.save(make_program(predictor), tmp_path / "it.pt2")
     program = torch.export.load(tmp_path / "it.pt2").module()
     for rows in (data.subgraphs.nodes, Ragged.from_rows([[3]])):

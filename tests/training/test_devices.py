@@ -16,8 +16,10 @@ import torch
 from subgnn.cli.app import main
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, RankDied, UserError
+from subgnn.memory import limit, within
 from subgnn.recipes import find_recipe
-from subgnn.training import launch
+from subgnn.training import launch, worker
+from subgnn.training import run as runs
 from subgnn.training.checkpoint import load_checkpoint
 from subgnn.training.ranks import joined
 from subgnn.training.run import train
@@ -187,6 +189,28 @@ def test_a_rank_is_known_by_its_environment(monkeypatch):
     assert joined(1) is None
     with pytest.raises(UserError, match="4 devices, but 2 processes were started on this machine"):
         joined(4)
+
+
+def test_ranks_divide_the_memory(tmp_path, monkeypatch):
+    class Ranks:
+        """Does what ranks do, here."""
+
+        def __init__(self, folder, devices, _):
+            self.limits = [worker._train(folder, None) for _ in range(devices)]
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    monkeypatch.setattr(runs, "train", lambda *_, **__: limit())
+    monkeypatch.setattr(launch, "Processes", Ranks)
+    monkeypatch.setattr(launch, "_follow", lambda processes, *_: processes.limits)
+    options = {"out": str(tmp_path), "cache": True}
+    with within("6GB"):
+        found = launch.launch(dataset(), recipe(1), devices=2, options=options, watch=launch.Watch())
+    assert found == [3 * 10**9] * 2
 
 
 def test_the_first_death_is_the_reason():

@@ -64,9 +64,12 @@ def spread_one_hop(bag: sparse.csr_array, graph: Graph) -> sparse.csr_array:
     """
     degrees = np.diff(graph.offsets)
     scale = np.where(degrees > 0, 1 / np.sqrt(np.maximum(degrees, 1)), 0.0)
-    size = (graph.num_nodes, graph.num_nodes)
-    adjacency = sparse.csr_array((np.ones(len(graph.neighbors)), graph.neighbors, graph.offsets), shape=size)
-    spread = (bag * scale[None, :]).tocsr() @ adjacency
+    # The rows of the nodes that are there alone: one subgraph need not cost what the graph does.
+    nodes, columns = np.unique(bag.indices, return_inverse=True)
+    narrow = sparse.csr_array((bag.data * scale[bag.indices], columns, bag.indptr), shape=(bag.shape[0], len(nodes)))
+    rows = Ragged(graph.neighbors, graph.offsets).take(nodes)
+    size = (len(nodes), graph.num_nodes)
+    spread = narrow @ sparse.csr_array((np.ones(len(rows.values)), rows.values, rows.offsets), shape=size)
     return (spread * scale[None, :]).tocsr()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
+from subgnn.baselines import METHODS
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import Task
@@ -19,6 +20,12 @@ from subgnn.training.run import train
 Splitting = Literal["stored", "random"]
 OnStep = Callable[[int, float], None]
 """Called with the epochs so far and the score so far; it may raise to end the trial."""
+
+
+def longest(recipe: Recipe) -> int:
+    """The most epochs that one training has: those of every candidate, where the recipe leaves a choice open."""
+    method = METHODS.get(recipe.method)
+    return recipe.training.epochs * (1 if method is None else len(method.candidates(recipe)))
 
 
 def metric_of(task: Task) -> str:
@@ -89,7 +96,7 @@ def judge_recipe(
     """
     judged, metric = Judged(), metric_of(dataset.subgraphs.task)
     for seed in range(seeds):
-        before = seed * recipe.training.epochs
+        before = seed * longest(recipe)
 
         def step(number: int, score: float, before: int = before) -> None:
             if on_step is not None:

@@ -164,7 +164,7 @@ def _inputs(seen: Dataset, recipe: Recipe, space: SearchSpace, **options: Any) -
     """What a study is a search of. Words about a recipe or space are no part of it, nor is anything of test."""
     settings = {key: value for key, value in asdict(recipe).items() if key not in ("name", "note", "published")}
     return {
-        "graph": seen.graph.undirected().content_hash,
+        "graph": seen.graph.content_hash,  # with its orientations, which prepare.directed looks at
         "subgraphs": seen.subgraphs.content_hash,
         "recipe": _hash(settings),
         "space": _hash(space.plain()),

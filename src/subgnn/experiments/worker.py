@@ -29,7 +29,7 @@ from subgnn.experiments.study import (
     open_study,
     quiet_optuna,
 )
-from subgnn.experiments.trial import Judged, Splitting, judge_recipe
+from subgnn.experiments.trial import Judged, Splitting, judge_recipe, longest
 
 if TYPE_CHECKING:
     import optuna
@@ -73,7 +73,7 @@ class Work:
             first=self.first,
             seed=self.seed,
             pruner=self.pruner,
-            steps=self.seeds * self.recipe.training.epochs,
+            steps=self.seeds * longest(self.recipe),
         )
 
 

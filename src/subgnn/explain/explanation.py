@@ -51,7 +51,8 @@ class ChannelContribution:
     """A part of the subgraph's vector.
 
     ``level`` is ``channel`` (position: both sides), ``subchannel`` (position/internal), or ``part`` for what is no
-    channel: z0, topology, size, or ``channels`` where a network adds them up.
+    channel: z0, topology, size, baseline (the scores that a network corrects), or ``channels`` where a network adds
+    them up.
     """
 
     name: str

@@ -8,7 +8,8 @@ statistics at the mean of the training split. With F the logit of a class and x 
 
 and they add up to F(x) - F(0). As a message is gamma_ci a_i, scaling similarities or anchors' vectors by t is the same
 path: the attribution of a similarity is that of the anchor's vector, too. Vectors of patches are taken as the LSTM gave
-them. What size_aware counts is not scaled: the baseline has the subgraph's size.
+them. What size_aware counts is not scaled: the baseline has the subgraph's size. Nor are the scores of a baseline model
+that the network corrects: F(0) has them.
 
 The integral is a sum over steps; where relu bends it is not exact, so the steps rise until the rest is small.
 """

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError
 from subgnn.explain.explainer import Explainer
 from subgnn.export.packed import check_nodes, pack, unpack
+from subgnn.prepare import seen_hash
 from subgnn.training.checkpoint import Checkpoint
 from subgnn.versions import versions
 
@@ -85,6 +86,8 @@ def export_run(
     }
     if with_graph:
         graph = predictor.graph
+        if predictor.checkpoint.recipe.prepare.directed and graph.oriented is not None:
+            graph = graph.oriented  # the undirected graph follows from it, but not the other way round
         alone = SubgraphSet.from_lists([], num_nodes=graph.num_nodes)
         of_graph, about["graph"] = pack_dataset(Dataset(str(whole.results.get("dataset", "")), graph, alone))
         arrays |= {f"graph.{name}": array for name, array in of_graph.items()}
@@ -139,14 +142,15 @@ def read_export(path: Path) -> Exported:
         checkpoint = unpack(_under(arrays, "checkpoint."), content["checkpoint"], where)
         graph = None
         if content["graph"] is not None:
-            graph = unpack_dataset(_under(arrays, "graph."), content["graph"], where).graph
+            packed = unpack_dataset(_under(arrays, "graph."), content["graph"], where).graph
+            # What the file says of its graph is not believed.
+            graph = replace(packed, known_hash=packed.compute_hash()).undirected()
         results = dict(content["results"])
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError, OverflowError):
         raise broken from None
     if graph is not None:
         check_nodes(checkpoint, graph.num_nodes, where)
-        # What the file says of its graph is not believed.
-        if graph.compute_hash() != checkpoint.graph_hash:
+        if seen_hash(graph, checkpoint.recipe.prepare) != checkpoint.graph_hash:
             raise DataError("its graph is not the one the run was trained on", where=where, hint=_EXPORT.again)
     return Exported(checkpoint, results, graph, arrays.get("vectors"), arrays.get("reference"))
 

@@ -38,7 +38,7 @@ def open_export(path: Path, data: Path | None = None) -> OpenedRun:
         raise DataError(what, where=str(path), hint="export the run again") from None
     reference = exported.reference
     if reference is not None:
-        width = 0 if network is None else network.head.layers[0].in_features
+        width = 0 if network is None else network.head.width + network.num_scores
         if reference.shape != (predictor.draws, width) or reference.dtype != np.float32:
             raise DataError("its mean vector does not fit its recipe", where=str(path), hint="export the run again")
     return OpenedRun(predictor, exported.results, None if dataset is None else dataset.subgraphs, reference)

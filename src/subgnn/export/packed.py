@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.anchors import NodeAnchors, PatchAnchors, SharedAnchors
-from subgnn.config import ChannelSettings, parse_recipe
+from subgnn.config import ChannelSettings, Recipe, parse_recipe
 from subgnn.data.subgraphs import TASKS, Task
 from subgnn.errors import DataError
 from subgnn.ragged import Ragged
@@ -19,6 +19,7 @@ from subgnn.topology import Standard
 from subgnn.training.checkpoint import Checkpoint
 
 Arrays = dict[str, NDArray[Any]]
+_BASELINE = "baseline."
 _PATCHES = ("patches.values", "patches.offsets", "walks.values", "walks.offsets")
 
 
@@ -37,7 +38,7 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
         for layer, row in enumerate(draw):
             for channel, anchors in enumerate(row):
                 arrays |= _pack_anchors(f"anchors.{d}.{layer}.{channel}.", anchors)
-    return arrays, {
+    content = {
         "recipe": asdict(checkpoint.recipe),
         "seed": checkpoint.seed,
         "task": checkpoint.task,
@@ -46,7 +47,12 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
         "vectors_hash": checkpoint.vectors_hash,
         "draws": len(draws),
         "layers": len(checkpoint.shared),
+        "baseline": None,
     }
+    if checkpoint.baseline is not None:
+        of_baseline, content["baseline"] = pack(checkpoint.baseline)
+        arrays |= {_BASELINE + name: array for name, array in of_baseline.items()}
+    return arrays, content
 
 
 def _pack_anchors(prefix: str, anchors: SharedAnchors | None) -> Arrays:
@@ -97,7 +103,24 @@ def unpack(arrays: Mapping[str, NDArray[Any]], content: Mapping[str, Any], where
             name: Standard(arrays[f"standards.{name}.mean"], arrays[f"standards.{name}.deviation"]) for name in names
         },
         vectors_hash=str(content["vectors_hash"]),
+        baseline=_unpack_baseline(arrays, content, recipe, where),
     )
+
+
+def _unpack_baseline(
+    arrays: Mapping[str, NDArray[Any]], content: Mapping[str, Any], recipe: Recipe, where: str
+) -> Checkpoint | None:
+    """The baseline that a network corrects, where it does; a baseline has none itself."""
+    expected = recipe.model.baseline if recipe.method == "subgnn" else "none"
+    packed = content["baseline"]
+    if (packed is None) != (expected == "none"):
+        raise ValueError("baseline")
+    if packed is None:
+        return None
+    if packed["recipe"]["method"] != expected or packed["task"] != content["task"]:
+        raise ValueError("baseline")
+    own = {name.removeprefix(_BASELINE): array for name, array in arrays.items() if name.startswith(_BASELINE)}
+    return unpack(own, packed, where)
 
 
 def _unpack_anchors(arrays: Mapping[str, NDArray[Any]], prefix: str, channel: ChannelSettings) -> SharedAnchors | None:

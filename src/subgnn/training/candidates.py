@@ -16,6 +16,8 @@ from lightning.fabric import Fabric
 from torch import nn
 
 from subgnn.config import TrainingSettings
+from subgnn.errors import UserError
+from subgnn.nn.streamed import StreamedInputs
 from subgnn.training.checkpoint import Checkpoint
 from subgnn.training.global_batch import follow_global_batch
 from subgnn.training.loop import Examples, Progress, State, evaluate, fit
@@ -55,6 +57,7 @@ def fit_candidate(
     model = candidate.model
     if not isinstance(model, Solvable):
         if fabric.world_size > 1:
+            _check_table(model, examples)
             follow_global_batch(model)
         if resume is not None:
             settings = replace(settings, lr=resume["progress"]["lr"])
@@ -79,6 +82,19 @@ def fit_candidate(
     progress.seconds = [time.perf_counter() - begin]
     after_epoch(record, progress, lambda: {"progress": progress.plain()})
     return progress
+
+
+def _check_table(model: nn.Module, examples: Examples) -> None:
+    """Refuse many devices for a table that is learned by rows: what gathers gradients over ranks takes no sparse ones.
+
+    Raises:
+        UserError: where it is so large that it is learned by rows.
+    """
+    table = getattr(model, "table", None)
+    if isinstance(examples.inputs, StreamedInputs) and table is not None and table.requires_grad:
+        what = f"a learned table of {table.shape[0]:,} nodes x {table.shape[1]} numbers is trained on one device"
+        hint = "set embeddings.trainable=false, take a smaller embeddings.dim or fewer anchors, or leave --devices out"
+        raise UserError(what, where="--devices", hint=hint)
 
 
 def judge_solved(model: nn.Module, examples: Examples, batch_size: int) -> tuple[Progress, dict[str, Any]]:

@@ -22,17 +22,20 @@ from typing import Any
 
 from subgnn.config import Recipe, parse_recipe
 from subgnn.errors import DataWarning, UserError
+from subgnn.memory import within
 
 ORDER, DATASET = "order.json", "dataset.subgnn"
 
 
-def write_order(folder: Path, recipe: Recipe, options: dict[str, Any]) -> None:
+def write_order(folder: Path, recipe: Recipe, options: dict[str, Any], *, memory: int) -> None:
     """Write what ranks are to do.
 
     Args:
         options: of :func:`~subgnn.training.run.train`, as JSON has them.
+        memory: bytes that each rank is to stay within.
     """
-    (folder / ORDER).write_text(json.dumps({"recipe": asdict(recipe), "options": options}), encoding="utf-8")
+    order = {"recipe": asdict(recipe), "options": options, "memory": memory}
+    (folder / ORDER).write_text(json.dumps(order), encoding="utf-8")
 
 
 class Parent:
@@ -121,16 +124,17 @@ def _train(folder: Path, parent: Parent | None) -> dict[str, Any]:
     order = json.loads((folder / ORDER).read_text(encoding="utf-8"))
     recipe = parse_recipe(order["recipe"], ORDER)
     out = Path(order["options"].pop("out"))
-    return train(
-        read_dataset(folder / DATASET),
-        recipe,
-        out,
-        resume=True,
-        on_epoch=None if parent is None else parent.epoch,
-        on_prepare=None if parent is None else parent.prepare,
-        on_pretrain=None if parent is None else parent.pretrain,
-        **order["options"],
-    )
+    with within(order["memory"]):
+        return train(
+            read_dataset(folder / DATASET),
+            recipe,
+            out,
+            resume=True,
+            on_epoch=None if parent is None else parent.epoch,
+            on_prepare=None if parent is None else parent.prepare,
+            on_pretrain=None if parent is None else parent.pretrain,
+            **order["options"],
+        )
 
 
 if __name__ == "__main__":

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from subgnn import Graph
 from subgnn.config import Recipe
 from subgnn.data.catalog import CATALOG
 from subgnn.errors import UserError
 from subgnn.experiments.suite import find_suite, parse_suite
+from subgnn.experiments.suite.plan import Request, plan_jobs
 from subgnn.recipes import recipe_names
 from subgnn.suites import suite_names
 from tests.experiments.suite.examples import tiny
+from tests.training.examples import dataset as cliques
 
 
 @pytest.mark.parametrize("name", suite_names())
@@ -95,3 +101,24 @@ def test_recipes_beside_ones_own_suite(tmp_path):
     suite = find_suite(str(tmp_path / "suite.toml"))
     assert (suite.name, suite.protocol.seeds, suite.protocol.split) == ("suite", 10, "random")
     assert suite.recipe(suite.models[0], "a").name == "mine"
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_a_run_is_known_by_orientations_where_hops_follow_them(follows):
+    plain, suite = cliques(), tiny()
+    tails, heads, _ = plain.graph.edges()
+    request = Request(1, overrides=(f"prepare.directed={str(follows).lower()}",))
+
+    def keys(graph):
+        jobs = plan_jobs(suite, "cliques", Path(), replace(plain, graph=graph), models=suite.models, request=request)
+        return [(job["key"], job["config"]) for job in jobs]
+
+    there = Graph.from_edges(tails, heads, directed=True)
+    assert (keys(there) == keys(there.reverse())) == (not follows)
+    assert (keys(there) == keys(plain.graph)) == (not follows)
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "/tmp/x", "..", "a/b", "a=b", "", "a\nb"])
+def test_a_dataset_cannot_lead_out_of_the_folder(name):
+    with pytest.raises(UserError, match="a dataset is called"):
+        tiny(datasets=[{"name": name, "generate": "density"}])

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from subgnn.experiments.suite.answers import overlap_bins, projection, random_score
+from subgnn.experiments.suite.answers import overlap_bins, projection, random_score, reliability
 from subgnn.experiments.suite.cells import change_table, short_table, short_title
 from subgnn.experiments.suite.jobs import node_overlap
 from subgnn.experiments.suite.rows import Group
@@ -159,3 +159,13 @@ def test_tables_of_a_terminal():
     )
     changes = [{"setting": "a", "matters": True, "change": {"mean": mean}} for mean in (0.1, None, -0.2)]
     assert change_table(changes)[1] == [["a", "3", "-0.200", "+0.100", "matters"]]
+
+
+def test_damaged_answers_are_none(tmp_path):
+    whole = group(tmp_path, {"probabilities": np.eye(2), "targets": np.arange(2), "overlap": np.zeros(2, np.float32)})
+    path = tmp_path / "0" / "answers.npz"
+    content = path.read_bytes()
+    assert reliability(whole) is not None
+    for damaged in (content[: len(content) // 2], content[:40] + bytes(40) + content[80:], b"", b"text"):
+        path.write_bytes(damaged)
+        assert reliability(whole) is None

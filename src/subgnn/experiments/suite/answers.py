@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,11 @@ _TINY = 1e-6  # overlaps are kept as float32
 
 
 def read_answers(folder: Path) -> dict[str, NDArray[Any]] | None:
-    """Arrays of answers.npz; None where the run has none, as without a test split."""
+    """Arrays of answers.npz; None where the run has none, as without a test split, or damaged ones."""
     try:
         with np.load(folder / ANSWERS, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
         return None
 
 

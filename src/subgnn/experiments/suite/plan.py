@@ -22,6 +22,7 @@ from subgnn.embeddings.pretrain import ALGORITHM as PRETRAIN_ALGORITHM
 from subgnn.errors import DataError
 from subgnn.experiments.suite.spec import ModelSpec, Suite
 from subgnn.prepare import ALGORITHM_VERSION as PREPARE_ALGORITHM
+from subgnn.prepare import seen_hash
 
 TRAINING_ALGORITHM = 1
 """Counts up when the same settings and seed come to train another model."""
@@ -71,7 +72,8 @@ def plan_jobs(
     Returns:
         Plain dictionaries, as :func:`~subgnn.experiments.suite.jobs.run_job` takes them.
     """
-    split, graph_hash = suite.protocol.split, dataset.graph.undirected().content_hash
+    split, graph = suite.protocol.split, dataset.graph.undirected()
+    graph = replace(graph, known_hash=graph.content_hash)
     whole = dataset.subgraphs if split == "stored" else replace(dataset.subgraphs, splits=None)
     variants = list(_variants(suite, name, models, request.overrides))
     jobs: dict[str, dict[str, Any]] = {}
@@ -79,7 +81,8 @@ def plan_jobs(
         subgraphs_hash = with_split(dataset, split, seed).subgraphs.content_hash
         for entry, recipe in variants:
             settings = {key: value for key, value in asdict(recipe).items() if key not in _NAMES}
-            same = {"graph": graph_hash, "split": split, "settings": settings, "algorithms": algorithms()}
+            seen = seen_hash(graph, recipe.prepare)
+            same = {"graph": seen, "split": split, "settings": settings, "algorithms": algorithms()}
             key = digest({**same, "subgraphs": subgraphs_hash, "seed": seed})
             if key in jobs:
                 jobs[key]["entries"].append(entry)
@@ -90,7 +93,7 @@ def plan_jobs(
                 "folder": f"{_plain(name)}_{_plain(recipe.name)}_{seed}_{key[:12]}",
                 "suite": suite.name,
                 "dataset": name,
-                "graph": graph_hash,
+                "graph": graph.content_hash,
                 "source": str(source),
                 "split": split,
                 "seed": seed,

@@ -21,6 +21,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,12 +30,13 @@ from typing import Any, Literal
 from subgnn.bounds import Count
 from subgnn.config import ChannelSettings, Recipe, parse_table
 from subgnn.data.synthetic import RECIPES as GENERATORS
-from subgnn.errors import UserError, choices
+from subgnn.errors import UserError, choices, excerpt
 from subgnn.recipes import find_recipe
 from subgnn.suites import FOLDER, suite_names
 
 Study = Literal["table", "ablation", "sensitivity", "generalization"]
 _CHANNELS = "channels."
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,9 @@ def parse_suite(content: dict[str, Any], where: str) -> Suite:
             if names.count(name) > 1:
                 raise UserError(f"the {what} '{name}' is there twice", where=where, hint="give each a name of its own")
     for dataset in suite.datasets:
+        if not _NAME.fullmatch(dataset.name):  # it becomes a folder, and stands before the = of --data
+            hint = "accepted: letters, digits, '.', '_' and '-', of which the first is a letter or digit"
+            raise UserError(f"a dataset is called {excerpt(dataset.name)}", where=where, hint=hint)
         if dataset.generate and dataset.generate not in GENERATORS:
             hint = choices(dataset.generate, GENERATORS)
             raise UserError(f"unknown generator '{dataset.generate}'", where=where, hint=hint)
