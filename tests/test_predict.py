@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from subgnn import predict
 from subgnn.data.graph import Graph
+from subgnn.errors import DataError
 from subgnn.predict import Predictor
 from subgnn.ragged import Ragged
-from tests.explain.examples import explained
+from tests.explain.examples import explained, run_of
+from tests.training.examples import CHANNELS, dataset, recipe
 
 SETS = Ragged.from_rows([[0, 1, 2], [5, 9, 20], [23]])
 
@@ -56,3 +60,21 @@ def test_a_table_that_may_not_be_kept_whole_grows_and_answers_the_same(monkeypat
     answers = [predictor.outputs(SETS.take([i])) for i in range(len(SETS))]
     assert built
     np.testing.assert_allclose(np.concatenate(answers), trained.outputs(SETS), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_a_directed_graph_is_known_in_either_form_and_hashed_once(monkeypatch, follows):
+    plain, settings = dataset(), recipe(1, channels=CHANNELS[:2])
+    tails, heads, _ = plain.graph.edges()
+    data = replace(plain, graph=Graph.from_edges(tails, heads, directed=True))
+    trained = run_of(data, replace(settings, prepare=replace(settings.prepare, directed=follows)))
+    hashed = counted(monkeypatch, Graph, "compute_hash")
+    predictor = Predictor(trained.checkpoint, data.graph.undirected())
+    assert np.array_equal(predictor.outputs(SETS), trained.outputs(SETS))
+    assert len(hashed) == 2  # of both forms
+    turned = data.graph.reverse()
+    if follows:
+        with pytest.raises(DataError, match="the graph is another one"):
+            Predictor(trained.checkpoint, turned)
+    else:
+        assert np.array_equal(Predictor(trained.checkpoint, turned).outputs(SETS), trained.outputs(SETS))

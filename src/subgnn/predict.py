@@ -56,7 +56,7 @@ class Predictor:
 
     Args:
         checkpoint: of a run, or the file that holds it.
-        graph: the base graph; its content hash must be the one the run was trained on.
+        graph: the base graph, directed or in its undirected form; it must be the one the run was trained on.
         device: where to compute.
         vectors: the node embeddings the run started from (N, d), where they are at hand; by default they are looked
             for in the run's folder.
@@ -78,7 +78,7 @@ class Predictor:
         run = checkpoint.parent if isinstance(checkpoint, Path) else Path()
         self.checkpoint = load_checkpoint(checkpoint) if isinstance(checkpoint, Path) else checkpoint
         # Every call asks for the hash; computing it reads all edges.
-        graph = _hashed(graph)
+        graph = _hashed(graph.undirected())
         seen = seen_hash(graph, self.checkpoint.recipe.prepare)
         if seen != self.checkpoint.graph_hash:
             what = f"the graph is another one ({seen[:12]}, not {self.checkpoint.graph_hash[:12]})"

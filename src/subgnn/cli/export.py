@@ -25,7 +25,7 @@ def export_run_file(
     force: Force = False,
     json: JsonFlag = False,
 ) -> None:
-    """Write a run as one file that predict, embed and explain take in place of RUN.
+    """Write a run as one file that predict, embed, explain and serve take in place of RUN.
 
     Example: subgnn export runs/first --with-graph --out first.safetensors
     """

@@ -26,7 +26,7 @@ function named(names) {
   return names.slice(0, NAMED).join(", ") + (names.length > NAMED ? ` and ${names.length - NAMED} more` : "");
 }
 
-const CHANNELS = { z0: "the nodes", topology: "shape statistics", size: "size" };
+const CHANNELS = { z0: "the nodes", topology: "shape statistics", size: "size", baseline: "the baseline's scores" };
 
 // The side alone where the channel stands above it.
 const channelName = (item) => (item.level === "subchannel" ? item.name.split("/")[1] : CHANNELS[item.name] ?? item.name);
