@@ -300,6 +300,19 @@ def test_a_baseline_answers_and_one_that_cannot_says_so():
     assert "mn-gin" in failed["error"] + failed["hint"]
 
 
+def assert_close(ours, theirs):
+    """The same answer, but for rounding: questions that wait together are computed together."""
+    if isinstance(ours, dict):
+        assert ours.keys() == theirs.keys()
+        ours, theirs = list(ours.values()), list(theirs.values())
+    if isinstance(ours, list):
+        assert len(ours) == len(theirs)
+        for mine, other in zip(ours, theirs, strict=True):
+            assert_close(mine, other)
+    else:
+        assert ours == (pytest.approx(theirs, abs=1e-5) if isinstance(theirs, float) else theirs)
+
+
 def test_an_exported_run_needs_no_dataset(tmp_path):
     export_run(run_folder(), tmp_path / "small.subgnn", with_graph=True)
     (run,) = open_runs([str(tmp_path / "small.subgnn")], limits=Limits()).values()
@@ -309,5 +322,6 @@ def test_an_exported_run_needs_no_dataset(tmp_path):
         explained = post(asking, "explain", ASKED).json()["explanations"][0]
         assert post(asking, "nearest", {"nodes": SOME}).json()["nearest"] == []
     with client() as asking:
-        assert answer == post(asking, "predict", ASKED).json()
-        assert explained["by_channel"] == post(asking, "explain", ASKED).json()["explanations"][0]["by_channel"]
+        assert_close(answer, post(asking, "predict", ASKED).json())
+        again = post(asking, "explain", ASKED).json()["explanations"][0]
+        assert_close(explained["by_channel"], again["by_channel"])
