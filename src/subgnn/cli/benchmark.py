@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -75,7 +74,6 @@ def run_benchmark(
 
     subgnn benchmark run quick my_folder --out look
     """
-    logging.getLogger("lightning").setLevel(logging.ERROR)
     given = {name: context.get_parameter_source(name) for name in context.params}
     told = {name for name, source in given.items() if source is not None and source.name == "COMMANDLINE"}
     if suite == "quick":
@@ -191,7 +189,9 @@ def _run_quick(
         raise UserError("no dataset is given", where=_WHERE, hint=hint)
     from subgnn.experiments.quick import run_quick
     from subgnn.experiments.quick_page import HEADER, quick_table, quick_title, quick_words
+    from subgnn.training.precision import quiet_lightning
 
+    quiet_lightning()
     dataset = read_dataset(path, id_base=id_base)
     with progress_bar() as bar:
         found = run_quick(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import resource
 import sys
 from collections.abc import Callable, Iterator
@@ -64,10 +63,12 @@ def pretrain_nodes(
 
     Example: subgnn pretrain my_folder --method gin --out vectors.safetensors
     """
-    logging.getLogger("lightning").setLevel(logging.ERROR)
     from subgnn.embeddings.cached import about
     from subgnn.embeddings.pretrain import pretrain
     from subgnn.embeddings.stored import write_vectors
+    from subgnn.training.precision import quiet_lightning
+
+    quiet_lightning()
 
     given = list(settings or ()) + ([f"pretrain.seed={seed}"] if seed is not None else [])
     for text in given:

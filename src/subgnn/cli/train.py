@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from enum import StrEnum
 from pathlib import Path
@@ -55,12 +54,12 @@ def train_run(
 
     Example: subgnn train my_folder --recipe default --out runs/first --seed 0
     """
-    logging.getLogger("lightning").setLevel(logging.ERROR)
+    from subgnn.training.precision import quiet_lightning
     from subgnn.training.ranks import joined
     from subgnn.training.run import train
     from subgnn.training.run_dir import PAGE
 
-    logging.getLogger("lightning.fabric").setLevel(logging.ERROR)  # after its import, which sets another
+    quiet_lightning()
 
     chosen = find_recipe(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)

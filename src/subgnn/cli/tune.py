@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -86,8 +85,10 @@ def tune_recipe(
     require_optuna()
     chosen = find_recipe(recipe, settings or ())
     wanted = None if space is None else find_space(space)
-    logging.getLogger("lightning").setLevel(logging.ERROR)
     from subgnn.experiments.tune import tune
+    from subgnn.training.precision import quiet_lightning
+
+    quiet_lightning()
 
     dataset = read_dataset(path, id_base=id_base)
     with progress_bar() as bar, cluster(engine, address, processes=processes, device=device.value) as workers:

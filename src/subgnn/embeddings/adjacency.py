@@ -17,8 +17,10 @@ from subgnn.kernels.build import transpose
 
 def _sparse(offsets: Any, columns: Any, weights: Any, shape: tuple[int, int]) -> Tensor:
     with warnings.catch_warnings():
-        # Said once a process: that sparse tensors are in beta. What is used of them is tested here.
+        # Said once a process: that sparse tensors are in beta, and that they are not checked. What is used of them is
+        # tested here.
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
         return torch.sparse_csr_tensor(
             torch.from_numpy(np.array(offsets, np.int32)),
             torch.from_numpy(np.array(columns, np.int32)),

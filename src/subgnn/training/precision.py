@@ -6,6 +6,7 @@ there. ``ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16`` in the environment keeps it from 
 
 from __future__ import annotations
 
+import logging
 from inspect import signature
 from typing import Any
 
@@ -17,6 +18,12 @@ from torch.nn.parallel import DistributedDataParallel
 
 from subgnn.errors import UserError
 from subgnn.training.ranks import TIMEOUT, Ranks
+
+
+def quiet_lightning() -> None:
+    """Keep Lightning's advice to its users off the screen of ours, until the end of the process."""
+    for name in ("lightning", "lightning.fabric"):  # each sets a level of its own when it is imported
+        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 class AutocastAlone(MixedPrecision):  # type: ignore[misc]

@@ -7,7 +7,6 @@ is gone, however it went, so is this process.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import queue
 import shutil
@@ -118,9 +117,10 @@ def main() -> None:
 def _train(folder: Path, parent: Parent | None) -> dict[str, Any]:
     """Train; where a parent is given, tell it how it goes."""
     from subgnn.data.formats import read_dataset
+    from subgnn.training.precision import quiet_lightning
     from subgnn.training.run import train
 
-    logging.getLogger("lightning").setLevel(logging.ERROR)
+    quiet_lightning()
     order = json.loads((folder / ORDER).read_text(encoding="utf-8"))
     recipe = parse_recipe(order["recipe"], ORDER)
     out = Path(order["options"].pop("out"))

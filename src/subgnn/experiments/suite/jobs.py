@@ -10,7 +10,6 @@ The weights and the node embeddings of a run are removed when its answers are ke
 
 from __future__ import annotations
 
-import logging
 import time
 import warnings
 from collections.abc import Iterator
@@ -37,6 +36,7 @@ from subgnn.experiments.suite.plan import with_split
 from subgnn.predict import Predictor
 from subgnn.prepare_cached import prepare_draws_cached
 from subgnn.ragged import Ragged
+from subgnn.training.precision import quiet_lightning
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT, LAST, write_json
 
@@ -194,7 +194,7 @@ def _load(source: str, id_base: int | None) -> Dataset:
 @contextmanager
 def _one_thread() -> Iterator[None]:
     """One thread each, also where the job runs in a process that had more: the sums are then added in one order."""
-    logging.getLogger("lightning").setLevel(logging.ERROR)
+    quiet_lightning()
     before = torch.get_num_threads(), numba.get_num_threads()
     torch.set_num_threads(1)
     numba.set_num_threads(1)
