@@ -73,6 +73,11 @@ class PrepareSettings:
     as two searches of hop_edges edges each can tell, and beyond an upper bound, the least of a path through the
     component and a detour by one of the landmarks, the nodes with most neighbours.
 
+    border_anchors says which nodes of its border a component's neighborhood/border anchors are: drawn at random, as in
+    the paper, or the heaviest, with similarities of their own (:mod:`subgnn.kernels.heaviest`); giving and taking are
+    the powers of degrees in their weights. Those are of the 1-hop border, whatever hops says, and the same in all
+    layers and draws.
+
     directed counts hops along the orientation of edges, from a component to an anchor, where the graph is directed.
     Components, borders and walks are those of its undirected form in any case. Weights of edges are never looked at.
     """
@@ -93,6 +98,9 @@ class PrepareSettings:
     hop_edges: Count = 1024
     landmarks: Count = 64
     directed: bool = False
+    border_anchors: Literal["drawn", "heaviest"] = "drawn"
+    giving: float = 1.0
+    taking: float = 0.25
 
 
 @dataclass(frozen=True, slots=True)

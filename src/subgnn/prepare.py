@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from subgnn.anchors import NodeAnchors, OwnAnchors, PatchAnchors, SharedAnchors, sample_own, sample_shared
 from subgnn.config import ChannelSettings, PrepareSettings
 from subgnn.data.graph import Graph
-from subgnn.kernels import Components, induced_components
+from subgnn.kernels import Components, heaviest_borders, induced_components
 from subgnn.own_hops import searches_at_once
-from subgnn.pacing import OnProgress
+from subgnn.pacing import OnProgress, pieces
 from subgnn.ragged import Ragged
 from subgnn.similarity import Nearness, own_hops, shared_hops, structure
 
@@ -151,6 +151,8 @@ def measure(
         if channel.shared:
             anchors = [layer[i] for layer in shared]
             by_channel.append(_measure_shared(graph, components, channel, anchors, settings, on_progress))
+        elif channel.name == "neighborhood/border" and settings.border_anchors == "heaviest":
+            by_channel.append([_heaviest(graph, components, channel, settings, on_progress)] * len(shared))
         else:
             own = sample_own(
                 graph,
@@ -210,6 +212,28 @@ def _measure_own(
     if channel.kind == "position" and settings.sort_anchors:
         return [_nearest_first(nearness, anchors) for nearness, anchors in measured]
     return [SubchannelInputs(nearness, anchors) for nearness, anchors in measured]
+
+
+def _heaviest(
+    graph: Graph,
+    components: Components,
+    channel: ChannelSettings,
+    settings: PrepareSettings,
+    on_progress: OnProgress | None,
+) -> SubchannelInputs:
+    """The heaviest border nodes as anchors, and their weights as similarities.
+
+    *Differs from the paper:* there, anchors are drawn from the border uniformly, and their similarity is by distance.
+    """
+    shape = (len(components.nodes), channel.num_anchors)
+    nodes, weights = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
+    for part in pieces(len(components.nodes), step=256, what="the heaviest of borders", on_progress=on_progress):
+        some = components.nodes.take(np.arange(part.start, part.stop))
+        nodes[part], weights[part] = heaviest_borders(
+            *graph.csr, some, most=channel.num_anchors, giving=settings.giving, taking=settings.taking
+        )
+    present = weights[:, 0] > 0
+    return SubchannelInputs(Nearness(np.zeros(shape, np.float32), weights), OwnAnchors(nodes, present))
 
 
 def _nearest_first(nearness: Nearness, anchors: OwnAnchors) -> SubchannelInputs:

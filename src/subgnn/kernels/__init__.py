@@ -17,6 +17,7 @@ from subgnn.kernels.cores import core_numbers, induced_core_numbers
 from subgnn.kernels.degrees import Shape, inside_degrees, shapes
 from subgnn.kernels.draws import node_set_keys
 from subgnn.kernels.dtw import dtw
+from subgnn.kernels.heaviest import heaviest_borders
 from subgnn.kernels.walks import border_walks, graph_walks, inside_walks
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "core_numbers",
     "dtw",
     "graph_walks",
+    "heaviest_borders",
     "hop_distances",
     "induced_clustering",
     "induced_components",
