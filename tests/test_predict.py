@@ -23,7 +23,11 @@ def plain(predictor: Predictor, method: str, draws: int) -> np.ndarray:
     """The network's own answers, with nothing kept."""
     measured = predictor.measured(SETS, draws=draws)
     with torch.no_grad():
-        return torch.stack([getattr(measured.model, method)(each.whole) for each in measured.inputs]).mean(0).numpy()
+        return (
+            torch.stack([getattr(measured.kept[0].model, method)(each.whole) for each in measured.inputs])
+            .mean(0)
+            .numpy()
+        )
 
 
 @pytest.mark.parametrize("ensemble", [False, True])

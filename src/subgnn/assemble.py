@@ -34,6 +34,11 @@ def check_recipe(recipe: Recipe, graph: Graph) -> None:
     if recipe.prepare.directed and recipe.prepare.own_hops == "bounded":
         hint = "bounds hold for undirected hops alone: set prepare.own_hops=exact or prepare.directed=false"
         raise UserError("prepare.directed with prepare.own_hops=bounded", where="recipe", hint=hint)
+    if recipe.method != "subgnn" and recipe.training.members > 1:
+        hint = "several networks are there for SubGNN alone: leave training.members out"
+        raise UserError(
+            f"training.members is {recipe.training.members}, and the method {recipe.method}", where="recipe", hint=hint
+        )
     if recipe.prepare.draws < 1:
         raise UserError("prepare.draws is 0", where="recipe", hint="accepted: a whole number from 1")
     if recipe.method == "subgnn" and (recipe.model.baseline, recipe.baseline.classifier) == ("topology", "head"):

@@ -187,6 +187,10 @@ class TrainingSettings:
 
     cuda_graph says whether steps on a GPU are captured once and replayed; it changes no number beyond rounding.
     lr_finder replaces lr by what a range test finds before training.
+
+    members is how many networks are fitted, one after the other, to the same prepared subgraphs: each has its own
+    initial weights, order of batches and dropout, and is selected on validation by itself. The answer is the mean of
+    their outputs.
     """
 
     epochs: Count = 200
@@ -200,6 +204,7 @@ class TrainingSettings:
     class_weights: bool = False
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
     cuda_graph: bool = True
+    members: Count = 1
 
 
 @dataclass(frozen=True, slots=True)

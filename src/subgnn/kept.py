@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,13 +68,14 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """Subgraphs as a network takes them, for each draw of anchors, and the network."""
+    """Subgraphs as a network takes them, for each draw of anchors, and the networks."""
 
-    kept: Kept
+    kept: list[Kept]
     inputs: list[Inputs]
     prepared: list[Prepared]
 
-    @property
-    def model(self) -> SubGNN:
-        """The network, which knows all nodes the subgraphs touch."""
-        return self.kept.model
+    def voices(self) -> Iterator[tuple[SubGNN, Inputs, Prepared]]:
+        """What is asked and about what, for each network and draw of anchors: an answer is the mean over them."""
+        for kept in self.kept:
+            for inputs, prepared in zip(self.inputs, self.prepared, strict=True):
+                yield kept.model, inputs, prepared

@@ -92,20 +92,25 @@ class Predictor:
         self._answers = Answers(self.checkpoint, graph, self.device, self.vectors) if baseline else None
         corrected = self.checkpoint.baseline
         self._corrected = None if corrected is None else BaselineScores(corrected, graph)
-        self._kept: Kept | None = None
+        self._kept: list[Kept] = []
 
     @property
     def draws(self) -> int:
         """How many draws of anchors an answer is the mean over."""
         return 1 + len(self.checkpoint.redrawn)
 
+    @property
+    def members(self) -> int:
+        """How many networks an answer is the mean over."""
+        return self.checkpoint.members
+
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
-        """Logits; values for regression. Where the recipe asks for an ensemble, the mean over all draws of anchors.
+        """Logits; values for regression: the mean over networks, and over draws of anchors with prepare.ensemble.
 
         Shapes:
             returns: (n, outputs).
         """
-        return self._ask(subgraphs, "forward", draws=self.draws)
+        return self._ask(subgraphs, "forward", draws=self.draws, members=self.members)
 
     def probabilities(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """Class probabilities; for regression the value, in its own unit.
@@ -126,23 +131,24 @@ class Predictor:
         return scores if target is None else (scores * target.deviation + target.mean).astype(np.float32)
 
     def embeddings(self, subgraphs: Ragged) -> NDArray[np.float32]:
-        """z_S, the vector of each subgraph, as the head receives it, by the first draw of anchors.
+        """z_S, the vector of each subgraph, as the head receives it, by the first network and draw of anchors.
 
         Shapes:
             returns: (n, width).
         """
-        return self._ask(subgraphs, "embed", draws=1)
+        return self._ask(subgraphs, "embed", draws=1, members=1)
 
-    def network(self) -> SubGNN | None:
-        """The trained network, over the nodes it was trained with; None for a baseline."""
-        return None if self._answers is not None else self._model(self.checkpoint.table_nodes)
+    def networks(self) -> list[SubGNN]:
+        """The trained networks, over the nodes they were trained with; none for a baseline."""
+        return [] if self._answers is not None else self._models(self.checkpoint.table_nodes)
 
-    def _model(self, table: NDArray[np.int32]) -> SubGNN:
-        return build_model(self.checkpoint, self.graph, table, vectors=self.vectors).to(self.device).eval()
+    def _models(self, table: NDArray[np.int32]) -> list[SubGNN]:
+        members = map(self.checkpoint.member, range(self.members))
+        return [build_model(m, self.graph, table, vectors=self.vectors).to(self.device).eval() for m in members]
 
     @torch.no_grad()
-    def _ask(self, subgraphs: Ragged, method: str, *, draws: int) -> NDArray[np.float32]:
-        """The mean of a method's answers over draws of anchors."""
+    def _ask(self, subgraphs: Ragged, method: str, *, draws: int, members: int) -> NDArray[np.float32]:
+        """The mean of a method's answers over networks and draws of anchors."""
         if self._answers is not None:
             return self._answers.ask(subgraphs, method)
         spread = self._spread
@@ -154,16 +160,21 @@ class Predictor:
         size = STREAMED_BATCH if streamed else BATCH
         if spread is None and not streamed:
             measured = self._as_inputs(subgraphs, prepared, touched)
-            return _mean([_answers(getattr(measured.kept, method), draw, size) for draw in measured.inputs])
-        network = Network(self.checkpoint, self.vectors, None if streamed else table, method)
-        if spread is not None:
-            return _mean(spread.answer(network, subgraphs, prepared, size=size))
-        model = network.model(self.graph).to(self.device)
-        inputs = network.inputs(self.graph, subgraphs, prepared, device=self.device)
-        return _mean([_answers(getattr(model, method), draw, size) for draw in inputs])
+            asked = [getattr(kept, method) for kept in measured.kept[:members]]
+            return _mean([_answers(one, draw, size) for one in asked for draw in measured.inputs])
+        found = []
+        for i in range(members):
+            network = Network(self.checkpoint.member(i), self.vectors, None if streamed else table, method)
+            if spread is not None:
+                found += spread.answer(network, subgraphs, prepared, size=size)
+                continue
+            model = network.model(self.graph).to(self.device)
+            inputs = network.inputs(self.graph, subgraphs, prepared, device=self.device)
+            found += [_answers(getattr(model, method), draw, size) for draw in inputs]
+        return _mean(found)
 
     def measured(self, subgraphs: Ragged, *, draws: int) -> Measured:
-        """Subgraphs measured against the first draws of anchors, and a network that knows all nodes they touch."""
+        """Subgraphs measured against the first draws of anchors, and networks that know all nodes they touch."""
         prepared = measure_draws(self.checkpoint, self.graph, subgraphs, draws=draws)
         return self._as_inputs(subgraphs, prepared, touched_nodes(prepared))
 
@@ -174,25 +185,25 @@ class Predictor:
             self.graph,
             subgraphs,
             draws=prepared,
-            table=kept.table,
+            table=kept[0].table,
             device=self.device,
             scores=self._baseline_scores(subgraphs),
         )
         return Measured(kept, inputs, prepared)
 
-    def _covering(self, touched: NDArray[np.int32]) -> Kept:
-        """A network over the touched nodes; it is kept, and built again only for nodes it has not met."""
+    def _covering(self, touched: NDArray[np.int32]) -> list[Kept]:
+        """Networks over the touched nodes; they are kept, and built again only for nodes they have not met."""
         kept = self._kept
-        if kept is None or not kept.knows(touched, self.graph.num_nodes):
+        if not kept or not kept[0].knows(touched, self.graph.num_nodes):
             settings = self.checkpoint.recipe.embeddings
-            table = np.union1d(self.checkpoint.table_nodes if kept is None else kept.table, touched)
+            table = np.union1d(kept[0].table if kept else self.checkpoint.table_nodes, touched)
             if is_large(len(table), settings):
                 table = np.union1d(self.checkpoint.table_nodes, touched)
             features = self.graph.features
             width = max(settings.dim, 0 if features is None else features.shape[1])
-            if self.graph.num_nodes * width <= self._keep_numbers:
+            if self.graph.num_nodes * width * self.members <= self._keep_numbers:
                 table = np.arange(self.graph.num_nodes, dtype=np.int32)
-            kept = self._kept = Kept.of(self._model(table), table, draws=self.draws)
+            kept = self._kept = [Kept.of(model, table, draws=self.draws) for model in self._models(table)]
         return kept
 
     def _baseline_scores(self, subgraphs: Ragged) -> NDArray[np.float32] | None:

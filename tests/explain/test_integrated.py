@@ -90,7 +90,7 @@ def test_the_baseline_hears_nothing():
 def test_they_are_the_integral_of_gradients():
     """Against many plain steps, without Captum."""
     _, predictor = explained()
-    heard = next(hear(predictor.measured(Ragged.from_rows([ROW]), draws=1), 0))
+    heard = next(hear(*next(predictor.measured(Ragged.from_rows([ROW]), draws=1).voices())))
     gamma = heard.gammas[0][1]
     total = torch.zeros_like(gamma)
     steps = 400

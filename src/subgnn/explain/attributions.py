@@ -18,7 +18,7 @@ Total = Callable[[Iterable[Tensor]], Values]
 
 
 def attribute(listening: Listening, components: Sequence[NDArray[np.int32]]) -> Attributions:
-    """Attributions of the mean over draws.
+    """Attributions of the mean over networks and draws.
 
     Args:
         components: the nodes of each component of the subgraph.
@@ -33,10 +33,11 @@ def attribute(listening: Listening, components: Sequence[NDArray[np.int32]]) -> 
     target = checkpoint.standards.get("target")
     origin = 0.0 if target is None else float(target.mean[0])
     found = []
-    for draw, (one, heard, anchors) in enumerate(zip(drawn, listening.heard, listening.each, strict=True)):
+    for draw, anchors in enumerate(listening.each):
         for anchor in anchors:
-            here = anchor.of(one.gammas[anchor.layer][anchor.channel]).sum(dim=1)
-            found.append(listening.describe(heard, draw, anchor, {"contributions": total([here])}))
+            networks = drawn[draw :: listening.draws]
+            here = total(anchor.of(one.gammas[anchor.layer][anchor.channel]).sum(dim=1) for one in networks)
+            found.append(listening.describe(listening.heard[draw], draw, anchor, {"contributions": here}))
     return Attributions(
         steps=max(one.steps for one in drawn),
         baseline=tuple(origin + number for number in total(one.baseline for one in drawn)),

@@ -41,7 +41,7 @@ class Explainer:
         max_anchors: how many anchors are listed for each subgraph, those that matter most.
 
     Shapes:
-        reference: (draws, width).
+        reference: (networks x draws, width).
     """
 
     def __init__(
@@ -69,10 +69,10 @@ class Explainer:
         return [found for piece in pieces for found in self._some(nodes.take(piece), attributions)]
 
     def reference(self) -> NDArray[np.float32] | None:
-        """The mean vectors of the background by each draw; None for a baseline, or without a background.
+        """The mean vectors of the background by each network and draw; None for a baseline, or without a background.
 
         Shapes:
-            returns: (draws, width).
+            returns: (networks x draws, width).
         """
         if self._reference is None and self._background is not None and self._is_network:
             count = len(self._background)
@@ -97,8 +97,8 @@ class Explainer:
         heard: list[list[Heard]] = [[] for _ in nodes]
         if self._is_network:
             measured = self.predictor.measured(nodes, draws=self.predictor.draws)
-            for draw in range(self.predictor.draws):
-                for mine, one in zip(heard, hear(measured, draw), strict=True):
+            for voice in measured.voices():
+                for mine, one in zip(heard, hear(*voice), strict=True):
                     mine.append(one)
             drawn = [torch.cat([one.answer() for one in mine]) for mine in heard]
         else:
@@ -117,7 +117,7 @@ class Explainer:
         """One subgraph's explanation.
 
         Shapes:
-            drawn: (draws, outputs).
+            drawn: (networks x draws, outputs).
         """
         predictor = self.predictor
         checkpoint = predictor.checkpoint
@@ -149,7 +149,7 @@ class Explainer:
         )
 
     def _channels(self, heard: list[Heard], whole: NDArray[np.float32]) -> tuple[ChannelContribution, ...]:
-        """Contributions of the parts of z_S, each put aside in all draws at once."""
+        """Contributions of the parts of z_S, each put aside in all networks and draws at once."""
         groups = channels.groups(heard[0].model.parts())
         reference, without = self.reference(), []
         for draw, one in enumerate(heard):
@@ -187,5 +187,5 @@ class Explainer:
 
 @torch.no_grad()
 def _means(measured: Measured) -> NDArray[np.float32]:
-    vectors = [measured.model.embed(inputs.whole).mean(dim=0) for inputs in measured.inputs]
+    vectors = [model.embed(inputs.whole).mean(dim=0) for model, inputs, _ in measured.voices()]
     return torch.stack(vectors).float().cpu().numpy()

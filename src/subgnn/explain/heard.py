@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from subgnn.anchors import NodeAnchors, PatchAnchors
-from subgnn.kept import Measured
-from subgnn.nn.inputs import Batch, ChannelBatch
+from subgnn.nn.inputs import Batch, ChannelBatch, Inputs
 from subgnn.nn.model import SubGNN
 from subgnn.prepare import Prepared
 from subgnn.ragged import Ragged
@@ -148,9 +147,8 @@ class Heard:
 
 
 @torch.no_grad()
-def hear(measured: Measured, draw: int) -> Iterator[Heard]:
+def hear(model: SubGNN, inputs: Inputs, prepared: Prepared) -> Iterator[Heard]:
     """Every subgraph in turn; the anchors' vectors, and with them the walks' LSTM, are computed once."""
-    model, inputs, prepared = measured.model, measured.inputs[draw], measured.prepared[draw]
     nodes = model.node_vectors()
     anchors = model.anchor_vectors(nodes, inputs.whole.draw)
     for i in range(len(inputs)):

@@ -17,7 +17,7 @@ class Listening:
     """One subgraph as every draw of anchors lets it be heard.
 
     Args:
-        heard: by each draw.
+        heard: by each network and, within that, each draw. All networks hear the same anchors.
         leading: the class that things are ordered by; None for the one they matter most to.
         most: how many anchors are listed.
     """
@@ -25,12 +25,13 @@ class Listening:
     def __init__(self, predictor: Predictor, heard: Sequence[Heard], *, leading: int | None, most: int) -> None:
         self.predictor, self.heard, self.leading, self.most = predictor, heard, leading, most
         self.channels = predictor.checkpoint.recipe.channels
-        self.each = [list(one.each_anchor()) for one in heard]
+        self.draws = predictor.draws
+        self.each = [list(one.each_anchor()) for one in heard[: self.draws]]
 
     @property
     def too_many(self) -> bool:
         """Whether there are too many anchors to silence each in turn."""
-        return any(anchors.too_many(one, len(each)) for one, each in zip(self.heard, self.each, strict=True))
+        return any(anchors.too_many(one, len(each)) for one, each in zip(self.heard, self.each, strict=False))
 
     @property
     def num_anchors(self) -> int:
@@ -38,17 +39,20 @@ class Listening:
         return sum(map(len, self.each))
 
     def silenced(self, whole: Tensor) -> tuple[AnchorContribution, ...]:
-        """Contributions of anchors by not hearing them; in a mean over draws, an anchor is heard by one of them.
+        """Contributions of anchors by not hearing them: an anchor belongs to one draw, and is silent for all networks.
 
         Shapes:
-            whole: (draws, outputs), the outputs of each draw.
+            whole: (networks x draws, outputs), the outputs of each.
         """
         mean, found = whole.mean(dim=0), []
-        for draw, (one, each) in enumerate(zip(self.heard, self.each, strict=True)):
+        for draw, each in enumerate(self.each):
             if each:
-                without = mean + (anchors.outputs_without(one, each) - whole[draw]) / len(self.heard)
+                heard, outputs = self.heard[draw :: self.draws], whole[draw :: self.draws]
+                without = mean.expand(len(each), -1)
+                for one, output in zip(heard, outputs, strict=True):
+                    without = without + (anchors.outputs_without(one, each) - output) / len(self.heard)
                 numbers = differences(self.predictor, mean.cpu().numpy(), without.cpu().numpy())
-                found += [self.describe(one, draw, anchor, n) for anchor, n in zip(each, numbers, strict=True)]
+                found += [self.describe(heard[0], draw, anchor, n) for anchor, n in zip(each, numbers, strict=True)]
         return self.foremost(found)
 
     def describe(self, one: Heard, draw: int, anchor: Anchor, numbers: dict[str, Values]) -> AnchorContribution:

@@ -32,14 +32,14 @@ def open_export(path: Path, data: Path | None = None) -> OpenedRun:
     _check_vectors(exported, graph.num_nodes, path)
     try:
         predictor = Predictor(exported.checkpoint, graph, vectors=exported.vectors)
-        network = predictor.network()
+        networks = predictor.networks()
     except (KeyError, IndexError, ValueError, RuntimeError, TypeError):
         what = "its weights do not fit its recipe"
         raise DataError(what, where=str(path), hint="export the run again") from None
     reference = exported.reference
     if reference is not None:
-        width = 0 if network is None else network.head.width + network.num_scores
-        if reference.shape != (predictor.draws, width) or reference.dtype != np.float32:
+        width = networks[0].head.width + networks[0].num_scores if networks else 0
+        if reference.shape != (predictor.members * predictor.draws, width) or reference.dtype != np.float32:
             raise DataError("its mean vector does not fit its recipe", where=str(path), hint="export the run again")
     return OpenedRun(predictor, exported.results, None if dataset is None else dataset.subgraphs, reference)
 

@@ -5,8 +5,8 @@ Vectors of nodes and anchors are constants: what the walks' LSTM makes of a trai
 its result is stored in its place. The number of subgraphs, components and component nodes is free.
 
 What is before it stays in Python: components, own anchors, distances, statistics (:func:`program_inputs`). Left out:
-baselines; the mean over draws of anchors; max as aggregation of messages, which works in chunks whose number is not
-known beforehand.
+baselines; the mean over draws of anchors or over networks; max as aggregation of messages, which works in chunks whose
+number is not known beforehand.
 """
 
 from __future__ import annotations
@@ -171,6 +171,8 @@ def _check(predictor: Predictor) -> None:
     why = None
     if recipe.method != "subgnn":
         why = f"{recipe.method} is no network of channels"
+    elif predictor.members > 1:
+        why = f"its answers are means over {predictor.members} networks"
     elif predictor.draws > 1:
         why = f"its answers are means over {predictor.draws} draws of anchors"
     elif recipe.model.aggregation == "max":

@@ -105,15 +105,16 @@ def find(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | None = N
         DataError: where the run is not finished or damaged, or the dataset is another one.
     """
     results, records = _results(run), read_records(run / METRICS)
-    # Of several candidates, the page tells of the one that was kept.
-    records = [r for r in records if r.get("candidate") == results.get("candidate")]
+    # Of several candidates, the page tells of the one that was kept; of several networks, of the first.
+    told = "member 0" if "members" in results else results.get("candidate")
+    records = [r for r in records if r.get("candidate") == told]
     predictor = Predictor(run / CHECKPOINT, dataset.graph.undirected())
     checkpoint, subgraphs = predictor.checkpoint, dataset.subgraphs
     if (subgraphs.task, subgraphs.classes) != (checkpoint.task, checkpoint.classes) or subgraphs.targets is None:
         raise DataError("the dataset has other labels than the run", where=dataset.name, hint="give the run's dataset")
     split = "test" if len(subgraphs.indices("test")) else "val"
     rows, train = subgraphs.indices(split), subgraphs.indices("train")
-    network = predictor.network()
+    network = next(iter(predictor.networks()), None)
     mine = means = torch.empty(0)
     if network is None:
         outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
@@ -126,7 +127,9 @@ def find(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | None = N
     targets = np.array(subgraphs.targets)
     if "target" in checkpoint.standards:
         targets = checkpoint.standards["target"](targets[:, None])[:, 0]
-    if network is not None:
+    if predictor.members > 1:
+        outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
+    elif network is not None:
         outputs = network.head(mine)
     return Findings(
         results=results,

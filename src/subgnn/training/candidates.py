@@ -28,11 +28,15 @@ AfterEpoch = Callable[[dict[str, Any], Progress, Callable[[], State]], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A model to be fitted and the checkpoint it goes into; the name is empty where there is no choice to make."""
+    """A model to be fitted and the checkpoint it goes into; the name is empty where there is no choice to make.
+
+    ``seed`` is that of its batches and dropout; None for the run's.
+    """
 
     name: str
     model: nn.Module
     checkpoint: Checkpoint
+    seed: int | None = None
 
 
 @runtime_checkable

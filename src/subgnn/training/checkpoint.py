@@ -7,7 +7,8 @@ import os
 import pickle
 import zipfile
 import zlib
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,10 +22,12 @@ from subgnn.data.formats.text import appearing
 from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError
 from subgnn.ragged import Ragged
+from subgnn.rng import stream_key
 from subgnn.topology import Standard
 
 _FORMAT, _VERSION = "subgnn-run", 3
 _READ_VERSIONS = (2, 3)  # 2 knows of no baseline to correct
+_MEMBER = "member"  # with a number and a dot, before the names of weights of all networks but the first
 _PROGRESS_FORMAT, _PROGRESS_VERSION = "subgnn-progress", 1
 _DAMAGE = (
     pickle.UnpicklingError,
@@ -56,7 +59,7 @@ class Checkpoint:
     ``redrawn`` holds the shared anchors of further draws where predictions are means over draws. ``component_keys``
     are the sorted keys of the components that have a learned offset. ``vectors_hash`` is that of the table of node
     embeddings the run started from; empty for random ones. ``baseline`` is the checkpoint of the baseline that the
-    network corrects, where it does.
+    network corrects, where it does. Of several networks, ``weights`` has those of all (:func:`joined_weights`).
     """
 
     recipe: Recipe
@@ -74,9 +77,38 @@ class Checkpoint:
     baseline: Checkpoint | None = None
 
     @property
+    def members(self) -> int:
+        """How many networks the answer is the mean of."""
+        return self.recipe.training.members if self.recipe.method == "subgnn" else 1
+
+    def member(self, i: int) -> Checkpoint:
+        """The checkpoint of one of several networks alone; the first is known by the run's own seed.
+
+        It is for building the network: anchors of subgraphs follow the seed of the run.
+        """
+        own = f"{_MEMBER}{i}."
+        weights = {
+            name.removeprefix(own): value
+            for name, value in self.weights.items()
+            if (name.startswith(own) if i else not name.startswith(_MEMBER))
+        }
+        return replace(self, seed=member_seed(self.seed, i), weights=weights)
+
+    @property
     def num_outputs(self) -> int:
         """Classes, or 1 for regression."""
         return 1 if self.task == "regression" else len(self.classes)
+
+
+def member_seed(seed: int, i: int) -> int:
+    """The seed of one of several networks; the first has that of the run."""
+    return stream_key(seed, f"member/{i}") if i else seed
+
+
+def joined_weights(members: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """The weights of several networks under one roof: the first as they are, the others with their number in front."""
+    numbered = ((f"{_MEMBER}{i}." if i else "", weights) for i, weights in enumerate(members))
+    return {prefix + name: value for prefix, weights in numbered for name, value in weights.items()}
 
 
 def save(value: Any, path: Path) -> None:

@@ -31,6 +31,7 @@ from subgnn.training.checkpoint import Damaged, load_progress, save_checkpoint, 
 from subgnn.training.interrupt import noted_interrupt
 from subgnn.training.launch import Watch, check_devices, launch
 from subgnn.training.loop import Examples, Progress, evaluate, vectors_of
+from subgnn.training.members import join
 from subgnn.training.metrics import metrics
 from subgnn.training.metrics_log import MetricsLog
 from subgnn.training.precision import make_fabric
@@ -120,10 +121,14 @@ def train(
         return dict(fabric.broadcast({}))
     chosen = best_of(fitted)
     progress, model, checkpoint = fitted[chosen], candidates[chosen].model, candidates[chosen].checkpoint
-    model.to(fabric.device).load_state_dict(progress.best_state)
+    weights = kept_weights(progress.best_state)
+    if checkpoint.members > 1:
+        progress, model, weights = join(candidates, fitted, examples, recipe.training)
+    else:
+        model.to(fabric.device).load_state_dict(progress.best_state)
     kept = replace(
         checkpoint,
-        weights=kept_weights(progress.best_state),
+        weights=weights,
         redrawn=checkpoint.redrawn if recipe.prepare.ensemble else [],
         vectors_hash=keep_vectors(vectors, recipe, graph, out),
     )
@@ -139,7 +144,9 @@ def train(
     about = {"run": str(out), "dataset": dataset.name, "source": source, "recipe": recipe.name, "method": recipe.method}
     results = {**about, "seed": seed, "task": dataset.subgraphs.task, **_outcome(recipe, progress, test)}
     results |= _circumstances(seconds, fabric)
-    if candidates[0].name:
+    if checkpoint.members > 1:
+        results["members"] = [{"selected_epoch": one.best_epoch, "val": one.best_metrics} for one in fitted]
+    elif candidates[0].name:
         results |= comparison(candidates, fitted, chosen)
     if kept.baseline is not None:
         results["baseline"] = {"method": kept.baseline.recipe.method, "candidate": kept.baseline.recipe.name}
@@ -147,7 +154,7 @@ def train(
     (out / LAST).unlink(missing_ok=True)
     if report:
         # Vectors of training hold cross-fitted scores of a baseline that is corrected; those of an answer do not.
-        at_hand = recipe.method == "subgnn" and kept.baseline is None
+        at_hand = recipe.method == "subgnn" and kept.baseline is None and kept.members == 1
         _write_page(dataset, out, vectors_of(model, examples.inputs) if at_hand else None)
     return dict(fabric.broadcast(results))
 
@@ -238,7 +245,7 @@ def _fit(
                     candidate,
                     examples,
                     recipe.training,
-                    seed=seed,
+                    seed=seed if candidate.seed is None else candidate.seed,
                     fabric=fabric,
                     resume=before,
                     after_epoch=after_epoch,

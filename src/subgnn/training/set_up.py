@@ -22,7 +22,7 @@ from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.errors import DataError
+from subgnn.errors import DataError, UserError
 from subgnn.nn import Inputs, SubGNN
 from subgnn.nn.streamed import StreamedInputs
 from subgnn.pacing import OnProgress
@@ -31,7 +31,7 @@ from subgnn.prepare_cached import prepare_draws_cached
 from subgnn.rng import stream_key
 from subgnn.streaming import NodeLookup, anchor_nodes, build_streamed_model, build_streams, is_large
 from subgnn.training.candidates import Candidate
-from subgnn.training.checkpoint import Checkpoint
+from subgnn.training.checkpoint import Checkpoint, member_seed
 from subgnn.training.cross_fit import fit_baseline
 from subgnn.training.labels import warn_of_unseen
 from subgnn.training.loop import Examples, Source
@@ -62,10 +62,13 @@ def set_up(
     first: Source
     redrawn: Sequence[Source] = ()
     if recipe.method == "subgnn":
-        model, checkpoint, (first, *redrawn) = set_up_subgnn(
+        models, checkpoint, (first, *redrawn) = set_up_subgnn(
             graph, subgraphs, recipe, seed, device, vectors=vectors, cache=cache, on_prepare=on_prepare
         )
-        candidates = [Candidate("", model, checkpoint)]
+        candidates = [
+            Candidate(f"member {i}" if len(models) > 1 else "", model, checkpoint, seed=member_seed(seed, i))
+            for i, model in enumerate(models)
+        ]
     else:
         candidates, first = set_up_baseline(graph, subgraphs, recipe, seed=seed, device=device, vectors=vectors)
     examples = Examples(
@@ -91,8 +94,8 @@ def set_up_subgnn(
     vectors: NDArray[np.float32] | None = None,
     cache: bool = True,
     on_prepare: OnProgress | None = None,
-) -> tuple[SubGNN, Checkpoint, Sequence[Inputs | StreamedInputs]]:
-    """Prepare the subgraphs and make the network; the checkpoint has everything but weights."""
+) -> tuple[list[SubGNN], Checkpoint, Sequence[Inputs | StreamedInputs]]:
+    """Prepare the subgraphs and make the network, or several; the checkpoint has everything but weights."""
     baseline, scores = None, None
     if recipe.model.baseline != "none":
         baseline, scores = fit_baseline(graph, subgraphs, recipe, seed=seed)
@@ -115,15 +118,22 @@ def set_up_subgnn(
     )
     large = is_large(len(table), recipe.embeddings)
     learned = large and recipe.embeddings.trainable and recipe.embeddings.features != "instead"
+    if large and checkpoint.members > 1:
+        what = f"training.members is {checkpoint.members}, and the table has {len(table):,} nodes"
+        hint = "several networks are for tables that every batch can look at: set training.members=1"
+        raise UserError(what, where="train", hint=hint)
     if large and not learned:
         # What is frozen can be had again for any node: a checkpoint need not have it.
         checkpoint = replace(checkpoint, table_nodes=anchor_nodes(checkpoint))
+    models = []
     with torch.random.fork_rng():
-        torch.manual_seed(stream_key(seed, "initialisation"))
-        if large:
-            model = build_streamed_model(checkpoint, graph, table=table if learned else None, vectors=vectors)
-        else:
-            model = build_model(checkpoint, graph, table, vectors=vectors)
+        for member in map(checkpoint.member, range(checkpoint.members)):
+            torch.manual_seed(stream_key(member.seed, "initialisation"))
+            if large:
+                model = build_streamed_model(member, graph, table=table if learned else None, vectors=vectors)
+            else:
+                model = build_model(member, graph, table, vectors=vectors)
+            models.append(model)
     inputs: Sequence[Inputs | StreamedInputs]
     if learned:
         inputs = build_streams(checkpoint, graph, subgraphs.nodes, draws=draws, table=table, scores=scores)
@@ -134,4 +144,4 @@ def set_up_subgnn(
         inputs = build_inputs(
             checkpoint, graph, subgraphs.nodes, draws=draws, table=table, device=device, scores=scores
         )
-    return model, checkpoint, inputs
+    return models, checkpoint, inputs
