@@ -22,7 +22,7 @@ import tomllib
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -249,6 +249,19 @@ class Recipe:
     training: TrainingSettings = field(default_factory=TrainingSettings)
     baseline: BaselineSettings = field(default_factory=BaselineSettings)
     published: dict[str, Any] = field(default_factory=dict)
+
+
+_LATER = {"prepare": ("border_anchors", "giving", "taking"), "training": ("members",)}
+
+
+def lasting(section: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a section that a key of what is kept is made of.
+
+    A setting that was added later counts only where it is not at its default, so that what was kept before is found.
+    """
+    defaults: dict[str, Any] = {"prepare": asdict(PrepareSettings()), "training": asdict(TrainingSettings())}
+    later = {name: defaults[section][name] for name in _LATER.get(section, ())}
+    return {name: value for name, value in settings.items() if name not in later or value != later[name]}
 
 
 def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str] = ()) -> Recipe:

@@ -13,7 +13,7 @@ import numpy as np
 
 from subgnn.anchors import draw_seed
 from subgnn.cache import cache_limit, cache_path, keep, touch
-from subgnn.config import ChannelSettings, PrepareSettings, Recipe
+from subgnn.config import ChannelSettings, PrepareSettings, Recipe, lasting
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, DataWarning
 from subgnn.memory import share
@@ -55,7 +55,7 @@ def content_key(
         "channels": [asdict(channel) for channel in channels],
         "layers": layers,
         # How many draws there are is nothing to any one of them.
-        "settings": {k: v for k, v in asdict(settings).items() if k not in ("draws", "ensemble")},
+        "settings": {k: v for k, v in lasting("prepare", asdict(settings)).items() if k not in ("draws", "ensemble")},
         "seed": int(seed),
     }
     return json.dumps(ingredients, sort_keys=True, separators=(",", ":"))

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from subgnn.config import Recipe
+from subgnn.config import Recipe, lasting
 from subgnn.data.dataset import Dataset
 from subgnn.data.splits import split_subgraphs
 from subgnn.embeddings.pretrain import ALGORITHM as PRETRAIN_ALGORITHM
@@ -81,6 +81,7 @@ def plan_jobs(
         subgraphs_hash = with_split(dataset, split, seed).subgraphs.content_hash
         for entry, recipe in variants:
             settings = {key: value for key, value in asdict(recipe).items() if key not in _NAMES}
+            settings |= {section: lasting(section, settings[section]) for section in ("prepare", "training")}
             seen = seen_hash(graph, recipe.prepare)
             same = {"graph": seen, "split": split, "settings": settings, "algorithms": algorithms()}
             key = digest({**same, "subgraphs": subgraphs_hash, "seed": seed})
