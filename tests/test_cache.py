@@ -86,6 +86,9 @@ def test_the_key_follows_every_ingredient(monkeypatch):
         "beta": 0.5,
         "dtw_cost": "absolute",
         "dtw_normalize": True,
+        "border_anchors": "heaviest",
+        "giving": 0.5,
+        "taking": 0.5,
     }
     assert set(changes) <= set(SMALL.__dataclass_fields__)
     for name, value in changes.items():

@@ -20,6 +20,7 @@ PROBABILITIES = {
     "pretrain.fraction",
     "pretrain.matched",
 }
+POWERS = {"prepare.giving", "prepare.taking"}
 FROM_ONE = {
     *(
         f"prepare.{name}"
@@ -57,18 +58,18 @@ def value(recipe, path):
 
 
 def test_the_lists_above_name_settings():
-    assert set(NUMBERS) >= PROBABILITIES | FROM_ONE
+    assert set(NUMBERS) >= PROBABILITIES | POWERS | FROM_ONE
 
 
 @pytest.mark.parametrize("path", NUMBERS)
 def test_the_ends_of_the_bounds_are_accepted_and_what_is_beyond_is_not(path):
     kind, low = NUMBERS[path], 1 if path in FROM_ONE else 0
-    words = f"a {'whole ' if kind is int else ''}number from {low}" + (" to 1" if path in PROBABILITIES else "")
+    high = 1 if path in PROBABILITIES else 4 if path in POWERS else None
+    words = f"a {'whole ' if kind is int else ''}number from {low}" + (f" to {high}" if high else "")
     beyond = [low - 1, "inf", "nan"] if kind is float else [low - 1]
-    highest = 1 if path in PROBABILITIES else 10**6
-    for good in (low, highest):
+    for good in (low, high or 10**6):
         assert value(parse(f"{path}={good}"), path) == good
-    for bad in [*beyond, *([1.01, 2] if path in PROBABILITIES else [])]:
+    for bad in [*beyond, *([high + 0.01, high + 1] if high else [])]:
         with pytest.raises(UserError) as caught:
             parse(f"{path}={bad}")
         assert str(caught.value) == f"--set: {path} is {kind(bad)!r}; accepted: {words}"

@@ -34,6 +34,9 @@ Count = Annotated[int, Bounds(1)]
 Probability = Annotated[float, Bounds(0, 1)]
 """A probability, or a part of a whole."""
 
+Power = Annotated[float, Bounds(0, 4)]
+"""A power of degrees: the product of two such powers of any degree is a number, and not 0."""
+
 
 def with_bounds(kind: Any) -> tuple[Any, Bounds | None]:
     """A type without its bounds, and these; a number of which nothing is said is from 0.

@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from subgnn.bounds import Count, Probability, with_bounds
+from subgnn.bounds import Count, Power, Probability, with_bounds
 from subgnn.errors import UserError, choices, excerpt
 
 Kind = Literal["position", "neighborhood", "structure"]
@@ -99,8 +99,8 @@ class PrepareSettings:
     landmarks: Count = 64
     directed: bool = False
     border_anchors: Literal["drawn", "heaviest"] = "drawn"
-    giving: float = 1.0
-    taking: float = 0.25
+    giving: Power = 1.0
+    taking: Power = 0.25
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,7 +221,7 @@ def _heaviest(
     settings: PrepareSettings,
     on_progress: OnProgress | None,
 ) -> SubchannelInputs:
-    """The heaviest border nodes as anchors, and their weights as similarities.
+    """The heaviest border nodes as anchors, and their weights as similarities: reached, at distance 0.
 
     *Differs from the paper:* there, anchors are drawn from the border uniformly, and their similarity is by distance.
     """

@@ -43,6 +43,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "border_sets": lambda: kernels.border_sets(*CSR, ROWS, hops=2),
     "sample_borders": lambda: kernels.sample_borders(*CSR, ROWS, hops=2, draws=40, key=KEY),
     "sample_borders, own keys": lambda: kernels.sample_borders(*CSR, ROWS, hops=1, draws=40, key=KEYS),
+    "heaviest_borders": lambda: kernels.heaviest_borders(*CSR, ROWS, most=40, giving=1, taking=0.25),
     "normal_rows": lambda: normal_rows(KEY, SOURCES, 7),
     "sample_neighbors": lambda: sample_neighbors(*CSR, np.arange(N), fraction=0.3, key=KEY),
     "walk_nodes": lambda: walk_nodes(*CSR, roots=200, length=3, key=KEY),

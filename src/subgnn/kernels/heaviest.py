@@ -6,6 +6,9 @@ A node u of the 1-hop border of c has the weight
 
 d the degrees in G: with a = 1, b = 0 it is what arrives at u when every node of c hands out one unit, in equal shares,
 to its neighbours. So a neighbour of many nodes of c counts more than one of few, and one of a hub next to nothing.
+
+Weights are ranked in single precision, relative to the heaviest: sums that are equal but for the order of their terms
+are ties, whatever that order was.
 """
 
 from __future__ import annotations
@@ -28,16 +31,24 @@ def heaviest_borders(
     Args:
         offsets, neighbors: of an undirected graph.
         rows: node sets, sorted.
-        most: how many to keep.
-        giving, taking: the powers a and b.
+        most: how many to keep, 1 at least.
+        giving, taking: the powers a and b, from 0 to 4: beyond, all weights of a border could vanish.
 
     Shapes:
-        returns: (C, most) nodes, and their weights with rows of length one; where a border has fewer, its last node
+        returns: (C, most) nodes, and their weights with rows of length one; where a border has fewer, the last of them
         stands again with weight 0, and where it has none, node 0.
+
+    Example:
+        On the path 0 - 1 - 2 - 3, the border of {1} is {0, 2}, of one neighbour and of two.
+
+        >>> path = np.array([0, 1, 3, 5, 6]), np.array([1, 0, 2, 1, 3, 2])
+        >>> nodes, weights = heaviest_borders(*path, Ragged.from_rows([[1]]), most=3, giving=1, taking=1)
+        >>> nodes.tolist(), weights.astype(float).round(3).tolist()
+        ([[0, 2, 2]], [[0.894, 0.447, 0.0]])
     """
     nodes = np.zeros((len(rows), most), np.int32)
     weights = np.zeros((len(rows), most), np.float32)
-    _heaviest(*csr(offsets, neighbors), *sets(rows), giving, taking, nodes, weights)
+    _heaviest(*csr(offsets, neighbors), *sets(rows), float(giving), float(taking), nodes, weights)
     return nodes, weights
 
 
@@ -68,6 +79,17 @@ def _weigh(offsets: Array, neighbors: Array, members: Array, giving: float, taki
     return nodes[:distinct], weights[:distinct]
 
 
+@compiled
+def _keep(nodes: Array, weights: Array, out_nodes: Array, out_weights: Array) -> None:
+    """Put the heaviest first, and fill what is left with the last of them."""
+    relative = (weights / weights.max()).astype(np.float32).astype(np.float64)
+    order = np.argsort(-relative, kind="mergesort")[: len(out_nodes)]
+    length = np.sqrt(np.sum(relative[order] ** 2))
+    out_nodes[:] = nodes[order[-1]]
+    for k in range(len(order)):
+        out_nodes[k], out_weights[k] = nodes[order[k]], relative[order[k]] / length
+
+
 @compiled_parallel
 def _heaviest(
     offsets: Array,
@@ -81,14 +103,5 @@ def _heaviest(
 ) -> None:
     for c in prange(len(rows) - 1):
         nodes, weights = _weigh(offsets, neighbors, values[rows[c] : rows[c + 1]], giving, taking)
-        order = np.argsort(-weights, kind="mergesort")[: out_nodes.shape[1]]
-        if len(order) == 0:
-            continue
-        length = 0.0
-        for i in order:
-            length += weights[i] ** 2
-        length = np.sqrt(length)
-        out_nodes[c, :] = nodes[order[-1]]
-        for k in range(len(order)):
-            out_nodes[c, k] = nodes[order[k]]
-            out_weights[c, k] = weights[order[k]] / length
+        if len(nodes) > 0:
+            _keep(nodes, weights, out_nodes[c], out_weights[c])
