@@ -129,4 +129,6 @@ def _print_results(results: dict[str, Any]) -> None:
         print_line(f"published: micro-f1 {published['micro_f1']} ({published.get('source', '')})")
     if "candidate" in results:
         print_line(f"kept on validation: {results['candidate']}, of {len(results['candidates'])} tried")
+    if "members" in results:
+        print_line(f"the mean of {len(results['members'])} networks; below, the epoch of the first")
     print_line(f"selected epoch {results['selected_epoch']} of {results['epochs']}")

@@ -1,0 +1,196 @@
+"""Several networks for one run: each as it would be alone, and the mean of them as the answer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from subgnn import Ragged, UserError
+from subgnn.assemble import check_recipe
+from subgnn.explain import Explainer
+from subgnn.export import export_run
+from subgnn.export.program import make_program
+from subgnn.predict import Predictor
+from subgnn.recipes import find_recipe
+from subgnn.report import run_report
+from subgnn.training import loop, run, set_up
+from subgnn.training.checkpoint import joined_weights, member_seed
+from subgnn.training.metrics import metrics
+from subgnn.training.run import train
+from subgnn.training.run_dir import CHECKPOINT
+from tests.explain.examples import PAIRED
+from tests.export.test_container import finished, same
+from tests.training.examples import CHANNELS, dataset, recipe
+
+ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])
+
+
+def several(members: int = 3, epochs: int = 3, **model: object):
+    small = recipe(epochs, **model)
+    return replace(small, training=replace(small.training, members=members))
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory) -> Path:
+    return finished(tmp_path_factory.mktemp("several"), several(topology=True))
+
+
+@pytest.fixture(scope="module")
+def predictor(done) -> Predictor:
+    return Predictor(done / CHECKPOINT, dataset().graph)
+
+
+def alone(predictor: Predictor, member: int) -> Predictor:
+    """A predictor of one of the networks, with the anchors of the run."""
+    whole = predictor.checkpoint
+    one = replace(whole.recipe, training=replace(whole.recipe.training, members=1))
+    weights = whole.member(member).weights
+    return Predictor(replace(whole, recipe=one, weights=weights), predictor.graph)
+
+
+def test_the_answer_is_the_mean_of_all_outputs(predictor):
+    each = [alone(predictor, i).outputs(ROWS) for i in range(3)]
+    assert not np.allclose(each[0], each[1])
+    assert not np.allclose(each[1], each[2])
+    np.testing.assert_allclose(predictor.outputs(ROWS), np.mean(each, axis=0), atol=1e-6)
+    np.testing.assert_array_equal(predictor.embeddings(ROWS), alone(predictor, 0).embeddings(ROWS))
+
+
+def test_the_first_is_the_network_of_a_run_of_one(predictor, tmp_path):
+    single = several(1, topology=True)
+    train(dataset(), single, tmp_path / "one", device="cpu", cache=False, report=False)
+    one = Predictor(tmp_path / "one" / CHECKPOINT, dataset().graph)
+    np.testing.assert_array_equal(one.outputs(ROWS), alone(predictor, 0).outputs(ROWS))
+
+
+def test_scores_are_those_of_the_mean(done, predictor):
+    results = json.loads((done / "run.json").read_text())
+    data = dataset().subgraphs
+    for split in ("val", "test"):
+        rows = data.indices(split)
+        outputs = torch.from_numpy(predictor.outputs(data.nodes.take(rows)))
+        expected = metrics(outputs, torch.from_numpy(np.array(data.targets))[rows], "multi-class")
+        assert {name: results[split][name] for name in expected} == pytest.approx(expected)
+    assert len(results["members"]) == 3
+    assert results["selected_epoch"] == results["members"][0]["selected_epoch"]
+
+
+def test_weights_are_kept_apart_and_found_again(predictor):
+    whole = predictor.checkpoint
+    again = joined_weights([whole.member(i).weights for i in range(3)])
+    assert again.keys() == whole.weights.keys()
+    assert len({tuple(sorted(whole.member(i).weights)) for i in range(3)}) == 1
+    assert member_seed(5, 0) == 5
+    assert len({member_seed(5, i) for i in range(4)}) == 4
+
+
+def test_a_mean_over_networks_and_draws(tmp_path):
+    small = replace(several(2), prepare=PAIRED)
+    train(dataset(), small, tmp_path / "run", device="cpu", cache=False, report=False)
+    found = Predictor(tmp_path / "run" / CHECKPOINT, dataset().graph)
+    answers = []
+    for kept in found.measured(ROWS, draws=2).kept:
+        answers += [kept.model(draw.whole).detach().numpy() for draw in found.measured(ROWS, draws=2).inputs]
+    assert len(answers) == 4
+    np.testing.assert_allclose(found.outputs(ROWS), np.mean(answers, axis=0), atol=1e-6)
+
+
+def test_an_interrupted_run_goes_on_with_the_same_networks(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "SECONDS_BETWEEN_SAVES", 0.0)
+    stopped = []
+
+    def stop(record):
+        if record["candidate"] == "member 1" and record["epoch"] == 1 and not stopped:
+            stopped.append(True)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(dataset(), several(), tmp_path / "a", device="cpu", cache=False, report=False, on_epoch=stop)
+    train(dataset(), several(), tmp_path / "a", device="cpu", cache=False, report=False, resume=True)
+    train(dataset(), several(), tmp_path / "b", device="cpu", cache=False, report=False)
+    one, other = (Predictor(tmp_path / name / CHECKPOINT, dataset().graph) for name in "ab")
+    np.testing.assert_array_equal(one.outputs(ROWS), other.outputs(ROWS))
+
+
+@pytest.mark.parametrize("task", ["binary", "multi-label", "regression"])
+def test_every_task(task, tmp_path):
+    train(dataset(task), several(2, 2), tmp_path / "run", device="cpu", cache=False, report=False)
+    found = Predictor(tmp_path / "run" / CHECKPOINT, dataset(task).graph)
+    each = [alone(found, i).outputs(ROWS) for i in range(2)]
+    np.testing.assert_allclose(found.outputs(ROWS), np.mean(each, axis=0), atol=1e-6)
+
+
+def test_a_corrected_baseline_is_in_each(tmp_path):
+    train(dataset(), several(2, baseline="bag"), tmp_path / "run", device="cpu", cache=False, report=False)
+    found = Predictor(tmp_path / "run" / CHECKPOINT, dataset().graph)
+    each = [alone(found, i).outputs(ROWS) for i in range(2)]
+    np.testing.assert_allclose(found.outputs(ROWS), np.mean(each, axis=0), atol=1e-6)
+
+
+def test_an_export_answers_alike(done, tmp_path):
+    export_run(done, tmp_path / "whole.safetensors", with_graph=True)
+    same(done, tmp_path / "whole.safetensors")
+
+
+def test_a_program_is_of_one_network(predictor):
+    with pytest.raises(UserError, match="means over 3 networks"):
+        make_program(predictor)
+
+
+def test_an_explanation_is_the_mean_of_those_of_each(predictor):
+    background = dataset().subgraphs.nodes
+    rows = [[0, 1, 2, 10, 11, 20]]
+    whole = Explainer(predictor, background=background).explain(rows)[0]
+    each = [Explainer(alone(predictor, i), background=background).explain(rows)[0] for i in range(3)]
+    for kind in ("by_node", "by_component", "by_channel"):
+        found = [item.contributions for item in getattr(whole, kind)]
+        mean = np.mean([[item.contributions for item in getattr(one, kind)] for one in each], axis=0)
+        np.testing.assert_allclose(found, mean, atol=1e-5)
+
+    def anchors(explanation):
+        return {(a.channel, a.layer, a.nodes): np.array(a.contributions) for a in explanation.by_anchor}
+
+    found = anchors(whole)
+    assert found
+    assert all(found.keys() == anchors(one).keys() for one in each)
+    for key, value in found.items():
+        np.testing.assert_allclose(value, np.mean([anchors(one)[key] for one in each], axis=0), atol=1e-5)
+
+
+def test_attributions_are_the_mean_of_those_of_each(predictor):
+    pytest.importorskip("captum")
+    rows = [[0, 1, 2, 10, 11, 20]]
+    whole = Explainer(predictor).explain(rows, attributions=True)[0].attributions
+    each = [Explainer(alone(predictor, i)).explain(rows, attributions=True)[0].attributions for i in range(3)]
+    found = [item.contributions for item in whole.channels]
+    mean = np.mean([[item.contributions for item in one.channels] for one in each], axis=0)
+    np.testing.assert_allclose(found, mean, atol=1e-4)
+
+
+def test_the_page_of_the_run(done):
+    assert "micro-f1" in str(run_report(done, dataset())).lower()
+
+
+def test_a_baseline_has_no_members():
+    wrong = find_recipe("bag", ["training.members=2"])
+    with pytest.raises(UserError, match=r"training\.members is 2"):
+        check_recipe(wrong, dataset().graph)
+
+
+def test_a_large_table_has_one(monkeypatch, tmp_path):
+    monkeypatch.setattr(set_up, "is_large", lambda *_: True)
+    with pytest.raises(UserError, match=r"training\.members is 2"):
+        train(dataset(), several(2), tmp_path / "run", device="cpu", cache=False, report=False)
+
+
+def test_batches_differ_between_networks(monkeypatch, tmp_path):
+    seeds = []
+    fit = loop.fit
+    monkeypatch.setattr("subgnn.training.candidates.fit", lambda *a, **k: seeds.append(k["seed"]) or fit(*a, **k))
+    train(dataset(), several(2, 1, channels=CHANNELS[2:4]), tmp_path / "run", device="cpu", cache=False, report=False)
+    assert seeds == [0, member_seed(0, 1)]
