@@ -30,7 +30,8 @@ class Bar:
     def epoch(self, record: dict[str, Any]) -> None:
         """Show an epoch that is done."""
         state = f"loss {record['train_loss']:.3f}, val {record.get('val_micro_f1', record['val_loss']):.3f}"
-        self._show("training", record["epoch"] + 1, self._epochs, state)
+        what = f"training {record['candidate']}" if "candidate" in record else "training"
+        self._show(what, record["epoch"] + 1, self._epochs, state)
 
     def _show(self, what: str, done: int, total: int, state: str) -> None:
         if self._task is None or what != self._what:
