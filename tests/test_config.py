@@ -31,6 +31,7 @@ FROM_ONE = {
     "embeddings.dim",
     "training.batch_size",
     "training.epochs",
+    "training.members",
     "model.lstm_layers",
 }
 
