@@ -169,6 +169,7 @@ def test_workers_answer_alike(predictor, monkeypatch, large, method):
 
 def test_a_server_answers_alike(done, predictor):
     (served,) = open_runs([str(done)], limits=Limits()).values()
+    assert served.card()["members"] == 3
     said = served.predict(ROWS)["predictions"]
     found = [list(one["probabilities"].values()) for one in said]
     np.testing.assert_allclose(found, predictor.probabilities(ROWS), atol=1e-6)
