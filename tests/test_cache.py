@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 import threading
 import time
 import warnings
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -96,6 +98,25 @@ def test_the_key_follows_every_ingredient(monkeypatch):
     monkeypatch.setattr(prepare_cached, "ALGORITHM_VERSION", 10**6)
     keys.append(content_key(graph.content_hash, subgraphs, **same))
     assert len(set(keys)) == len(keys)
+
+
+def test_the_key_does_not_know_of_settings_that_came_later_and_were_left_alone():
+    graph, subgraphs = random_graph(0), random_subgraphs(0)
+    rows = hashlib.sha256()
+    for array in (subgraphs.offsets.astype("<i8"), subgraphs.values.astype("<i8")):
+        rows.update(f"{array.shape}".encode() + array.tobytes())
+    later = ("draws", "ensemble", "border_anchors", "giving", "taking")
+    content = {
+        "algorithm": prepare_cached.ALGORITHM_VERSION,
+        "graph": graph.content_hash,
+        "subgraphs": rows.hexdigest(),
+        "channels": [asdict(channel) for channel in CHANNELS],
+        "layers": 1,
+        "settings": {name: value for name, value in asdict(SMALL).items() if name not in later},
+        "seed": 0,
+    }
+    found = content_key(graph.content_hash, subgraphs, channels=CHANNELS, layers=1, settings=SMALL, seed=0)
+    assert found == json.dumps(content, sort_keys=True, separators=(",", ":"))
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty", "foreign", "other key", "a folder"])

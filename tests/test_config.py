@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import typing
-from dataclasses import fields
+from dataclasses import asdict, fields
 
 import pytest
 
-from subgnn.config import Recipe, parse_recipe, read_recipe
+from subgnn.config import LATER, Recipe, lasting, lasting_settings, parse_recipe, read_recipe
 from subgnn.errors import UserError
-from subgnn.recipes import find_recipe
+from subgnn.recipes import find_recipe, recipe_names
 
 PROBABILITIES = {
     "prepare.beta",
@@ -31,6 +31,7 @@ FROM_ONE = {
     "embeddings.dim",
     "training.batch_size",
     "training.epochs",
+    "training.members",
     "model.lstm_layers",
 }
 
@@ -117,3 +118,27 @@ def test_a_mistake_of_the_file_is_said_to_be_there(tmp_path):
         read_recipe(file, ["training.lr=1", "model.dropout=0.5"])
     assert str(caught.value).startswith(f"{file}: training.epochs is 0")
     assert read_recipe(file, ["training.epochs=3"]).training.epochs == 3
+
+
+@pytest.mark.parametrize("section", LATER)
+def test_a_setting_that_came_later_is_in_keys_only_where_it_was_changed(section):
+    plain = asdict(typing.get_type_hints(Recipe)[section]())
+    assert set(LATER[section]) <= set(plain)
+    before = {name: value for name, value in plain.items() if name not in LATER[section]}
+    assert lasting(section, plain) == before
+    for name in LATER[section]:
+        assert lasting(section, plain | {name: "another"}) == before | {name: "another"}
+    assert lasting("model", {"layers": 2}) == {"layers": 2}
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_keys_of_recipes_are_what_they_were_but_for_settings_that_came_later(name):
+    settings = asdict(find_recipe(name))
+    found = lasting_settings(find_recipe(name))
+    assert settings.keys() - found.keys() == {"name", "note", "published"}
+    changed = {section: set(found[section]) & set(names) for section, names in LATER.items()}
+    for section, value in found.items():
+        assert value == lasting(section, settings[section]) if section in LATER else value == settings[section]
+    # Runs of surroundings were never kept under another key: it is the first recipe with these settings.
+    ours = {"prepare": {"border_anchors"}, "training": {"members"}} if name == "surroundings" else {}
+    assert changed == {"prepare": set(), "training": set()} | ours

@@ -251,7 +251,8 @@ class Recipe:
     published: dict[str, Any] = field(default_factory=dict)
 
 
-_LATER = {"prepare": ("border_anchors", "giving", "taking"), "training": ("members",)}
+LATER = {"prepare": ("border_anchors", "giving", "taking"), "training": ("members",)}
+"""Settings that were added after keys had been made of the others, by section."""
 
 
 def lasting(section: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -260,8 +261,14 @@ def lasting(section: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     A setting that was added later counts only where it is not at its default, so that what was kept before is found.
     """
     defaults: dict[str, Any] = {"prepare": asdict(PrepareSettings()), "training": asdict(TrainingSettings())}
-    later = {name: defaults[section][name] for name in _LATER.get(section, ())}
+    later = {name: defaults[section][name] for name in LATER.get(section, ())}
     return {name: value for name, value in settings.items() if name not in later or value != later[name]}
+
+
+def lasting_settings(recipe: Recipe) -> dict[str, Any]:
+    """All of a recipe that a key of what is kept is made of: neither its name nor words about it."""
+    settings = {key: value for key, value in asdict(recipe).items() if key not in ("name", "note", "published")}
+    return settings | {section: lasting(section, settings[section]) for section in LATER}
 
 
 def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str] = ()) -> Recipe:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import math
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from subgnn.config import read_recipe
 from subgnn.errors import DataError, MissingExtra, UserError
 from subgnn.experiments import study as studies
 from subgnn.experiments import trial as trials
+from subgnn.experiments import tune as tunes
 from subgnn.experiments import worker
 from subgnn.experiments.held_out import without_test
 from subgnn.experiments.search_space import parse_space
@@ -279,6 +281,18 @@ def test_steps_tell_the_best_so_far(monkeypatch):
         assert [score for _, score in steps] == pytest.approx(want)
 
 
+def test_a_study_is_known_as_before_settings_that_came_later_and_were_left_alone():
+    def known(settings):
+        return tunes._inputs(dataset(), settings, SPACE)["recipe"]
+
+    content = {name: value for name, value in asdict(recipe(2)).items() if name not in ("name", "note", "published")}
+    for name in ("border_anchors", "giving", "taking"):
+        del content["prepare"][name]
+    del content["training"]["members"]
+    assert known(recipe(2)) == hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    assert known(replace(recipe(2), training=replace(recipe(2).training, members=2))) != known(recipe(2))
+
+
 def test_no_step_is_told_twice_where_a_recipe_has_two_candidates():
     """Frozen and trainable embeddings: twice the epochs for each seed."""
     avg = find_recipe("avg", ["embeddings.dim=4", "training.epochs=2"])
@@ -286,6 +300,17 @@ def test_no_step_is_told_twice_where_a_recipe_has_two_candidates():
     judge_recipe(without_test(dataset()), avg, seeds=2, device="cpu", on_step=lambda number, _: steps.append(number))
     assert steps == list(range(1, 2 * longest(avg) + 1))
     assert longest(avg) == 4
+
+
+def test_no_step_is_told_twice_where_a_recipe_has_several_networks():
+    small = recipe(2)
+    several = replace(small, training=replace(small.training, members=3))
+    steps = []
+    judge_recipe(
+        without_test(dataset()), several, seeds=2, device="cpu", on_step=lambda number, _: steps.append(number)
+    )
+    assert steps == list(range(1, 2 * longest(several) + 1))
+    assert longest(several) == 6
 
 
 def test_orientations_are_a_part_of_what_is_searched(tmp_path, fast):

@@ -73,7 +73,7 @@ def test_the_baseline_hears_nothing():
     """No similarity, no component vector, statistics at 0; what is left is what biases say."""
     _, predictor = explained(topology=True)
     found = explain(predictor, [ROW], attributions=True)[0]
-    model = predictor.measured(Ragged.from_rows([ROW]), draws=1).model
+    model = predictor.measured(Ragged.from_rows([ROW]), draws=1).kept[0].model
     with torch.no_grad():
         z = torch.zeros(1, model.head.layers[0].in_features)
         # A relu of the score's bias for each of the three components; readout adds them up.

@@ -19,10 +19,11 @@ from subgnn.data.strings import NodeNames
 from subgnn.errors import DataError, DataWarning
 from subgnn.predict import Predictor
 from subgnn.report import run_report, write_report
+from subgnn.report.findings import find
 from subgnn.training import run as runs
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS
-from tests.training.examples import dataset, recipe
+from tests.training.examples import CHANNELS, dataset, recipe
 
 from .reading import Element, read
 
@@ -74,6 +75,17 @@ def test_a_page_needs_nothing_else_and_is_small(made, task):
         assert not {"src", "srcset", "onclick", "onload"} & set(element.attributes)
         assert element.attributes.get("href", "#").startswith("#")
     assert len(text) < 400_000
+
+
+def test_a_page_of_an_ensemble_scores_the_mean_over_draws(tmp_path):
+    small = recipe(2, channels=CHANNELS[1:4])
+    small = replace(small, prepare=replace(small.prepare, draws=3, ensemble=True))
+    train(dataset(), small, tmp_path / "run", cache=False)
+    found, predictor = find(tmp_path / "run", dataset()), Predictor(tmp_path / "run" / CHECKPOINT, dataset().graph)
+    nodes = dataset().subgraphs.nodes.take(found.rows)
+    np.testing.assert_allclose(found.outputs, predictor.outputs(nodes), atol=1e-6)
+    assert not np.allclose(found.outputs, found.network.head(found.vectors).detach())
+    assert {name: found.results["test"][name] for name in found.scored_again()} == pytest.approx(found.scored_again())
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -26,7 +26,7 @@ from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS
 from subgnn.training.worker import Parent
 
-from .examples import dataset, recipe
+from .examples import CHANNELS, dataset, recipe
 
 EPOCHS = 5
 
@@ -107,6 +107,17 @@ def test_two_devices_that_are_interrupted_and_killed_are_one_with_twice_the_batc
     for split in ("val", "test"):
         assert results[split] == pytest.approx(expected[split], abs=1e-5, nan_ok=True)
     assert sorted(path.name for path in run.iterdir()) == sorted(path.name for path in alone.iterdir())
+
+
+def test_several_networks_on_two_devices_are_those_of_one_with_twice_the_batch(tmp_path):
+    found = []
+    for devices, size in ((2, 3), (1, 6)):
+        small = recipe(2, channels=CHANNELS[2:4])
+        small = replace(small, training=replace(small.training, batch_size=size, members=2))
+        found.append(train(odd_dataset(), small, tmp_path / str(devices), device="cpu", devices=devices, report=False))
+    two, one = found
+    assert [m["val"] for m in two["members"]] == [pytest.approx(m["val"], abs=1e-4) for m in one["members"]]
+    assert two["test"] == pytest.approx(one["test"], abs=1e-4)
 
 
 def test_the_command_line_trains_a_baseline_on_two_devices(tmp_path, capfd):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import numpy as np
@@ -46,12 +47,12 @@ class Linear(nn.Linear):
         return rows
 
 
-def run_fit(examples, outputs=2, after_epoch=None, first_as_it_is=False, **settings):
+def run_fit(examples, outputs=2, after_epoch=None, first_as_it_is=False, resume=None, **settings):
     torch.manual_seed(0)
     model = Linear(examples.inputs.table.shape[1], outputs)
     settings = TrainingSettings(**{"epochs": 10, "batch_size": 2, "lr": 0.1} | settings)
-    fabric = make_fabric("cpu", "32-true")
-    return fit(model, examples, settings, seed=0, fabric=fabric, after_epoch=after_epoch, first_as_it_is=first_as_it_is)
+    told = {"after_epoch": after_epoch, "first_as_it_is": first_as_it_is, "resume": resume}
+    return fit(model, examples, settings, seed=0, fabric=make_fabric("cpu", "32-true"), **told)
 
 
 def test_cosine_schedule_falls_from_lr_towards_zero(monkeypatch):
@@ -130,6 +131,18 @@ def test_early_stopping_counts_from_the_best_epoch(monkeypatch, patience, epochs
     progress = run_fit(example([0, 1]), epochs=9, patience=patience)
     assert progress.epoch == epochs
     assert progress.best_epoch == (2 if epochs < 6 else 5)
+
+
+def test_a_run_that_goes_on_after_its_last_epoch_has_no_patience_left(monkeypatch):
+    # A sixth epoch would be the best of all, had the run not ended before it.
+    losses = [5, 4, 3, 3, 3.5, 2]
+    given, saved = iter(losses), []
+    monkeypatch.setattr(loop, "evaluate", lambda *_, **__: (value := next(given), {"micro_f1": -value}))
+    whole = run_fit(example([0, 1]), patience=2, after_epoch=lambda _, __, state: saved.append(copy.deepcopy(state())))
+    for epoch, state in enumerate(saved):
+        given = iter(losses[epoch + 1 :])
+        again = run_fit(example([0, 1]), patience=2, resume=state)
+        assert (again.epoch, again.best_epoch) == (whole.epoch, whole.best_epoch) == (5, 2)
 
 
 def test_of_equal_scores_the_lower_loss_then_the_earlier_epoch_is_selected(monkeypatch):

@@ -10,21 +10,28 @@ import numpy as np
 import pytest
 import torch
 
-from subgnn import Ragged, UserError
+from subgnn import DataError, Ragged, UserError, streaming
+from subgnn.ask import open_run
 from subgnn.assemble import check_recipe
+from subgnn.engine import LocalEngine
+from subgnn.estimator import SubgraphClassifier
 from subgnn.explain import Explainer
 from subgnn.export import export_run
 from subgnn.export.program import make_program
 from subgnn.predict import Predictor
 from subgnn.recipes import find_recipe
 from subgnn.report import run_report
+from subgnn.report.findings import find
+from subgnn.serve.limits import Limits
+from subgnn.serve.runs import open_runs
+from subgnn.spread_answers import Spread
 from subgnn.training import loop, run, set_up
 from subgnn.training.checkpoint import joined_weights, member_seed
 from subgnn.training.metrics import metrics
 from subgnn.training.run import train
-from subgnn.training.run_dir import CHECKPOINT
+from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.explain.examples import PAIRED
-from tests.export.test_container import finished, same
+from tests.export.test_container import finished, rewritten, same
 from tests.training.examples import CHANNELS, dataset, recipe
 
 ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])
@@ -100,21 +107,21 @@ def test_a_mean_over_networks_and_draws(tmp_path):
     np.testing.assert_allclose(found.outputs(ROWS), np.mean(answers, axis=0), atol=1e-6)
 
 
-def test_an_interrupted_run_goes_on_with_the_same_networks(tmp_path, monkeypatch):
+@pytest.mark.parametrize("last", [("member 0", 2), ("member 1", 1), ("member 2", 2)])
+def test_an_interrupted_run_goes_on_with_the_same_networks(tmp_path, monkeypatch, done, last):
     monkeypatch.setattr(run, "SECONDS_BETWEEN_SAVES", 0.0)
-    stopped = []
+    small = several(topology=True)
 
     def stop(record):
-        if record["candidate"] == "member 1" and record["epoch"] == 1 and not stopped:
-            stopped.append(True)
+        if (record["candidate"], record["epoch"]) == last:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(dataset(), several(), tmp_path / "a", device="cpu", cache=False, report=False, on_epoch=stop)
-    train(dataset(), several(), tmp_path / "a", device="cpu", cache=False, report=False, resume=True)
-    train(dataset(), several(), tmp_path / "b", device="cpu", cache=False, report=False)
-    one, other = (Predictor(tmp_path / name / CHECKPOINT, dataset().graph) for name in "ab")
+        train(dataset(), small, tmp_path / "a", device="cpu", cache=False, report=False, on_epoch=stop)
+    train(dataset(), small, tmp_path / "a", device="cpu", cache=False, report=False, resume=True)
+    one, other = (Predictor(folder / CHECKPOINT, dataset().graph) for folder in (tmp_path / "a", done))
     np.testing.assert_array_equal(one.outputs(ROWS), other.outputs(ROWS))
+    assert (tmp_path / "a" / METRICS).read_text() == (done / METRICS).read_text()
 
 
 @pytest.mark.parametrize("task", ["binary", "multi-label", "regression"])
@@ -135,6 +142,80 @@ def test_a_corrected_baseline_is_in_each(tmp_path):
 def test_an_export_answers_alike(done, tmp_path):
     export_run(done, tmp_path / "whole.safetensors", with_graph=True)
     same(done, tmp_path / "whole.safetensors")
+
+
+def test_an_export_with_a_network_too_few_is_refused(done, tmp_path):
+    export_run(done, tmp_path / "whole.safetensors", with_graph=True)
+
+    def forget(arrays, _):
+        for name in [name for name in arrays if "member2" in name]:
+            del arrays[name]
+
+    with pytest.raises(DataError, match="its weights do not fit its recipe"):
+        open_run(rewritten(tmp_path / "whole.safetensors", tmp_path / "less.safetensors", forget))
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["table", "streamed"])
+@pytest.mark.parametrize("method", ["outputs", "embeddings"])
+def test_workers_answer_alike(predictor, monkeypatch, large, method):
+    expected = getattr(predictor, method)(ROWS)
+    if large:
+        monkeypatch.setattr(streaming, "LARGE", 0)
+    spread = Spread(LocalEngine(), predictor.graph)
+    for asked in (None, spread):
+        found = Predictor(predictor.checkpoint, predictor.graph, spread=asked)
+        np.testing.assert_allclose(getattr(found, method)(ROWS), expected, atol=1e-6)
+
+
+def test_a_server_answers_alike(done, predictor):
+    (served,) = open_runs([str(done)], limits=Limits()).values()
+    assert served.card()["members"] == 3
+    said = served.predict(ROWS)["predictions"]
+    found = [list(one["probabilities"].values()) for one in said]
+    np.testing.assert_allclose(found, predictor.probabilities(ROWS), atol=1e-6)
+    np.testing.assert_allclose(served.embed(ROWS)["vectors"], predictor.embeddings(ROWS), atol=1e-6)
+    logits = served.explain(ROWS)["explanations"][0]["logits"]
+    np.testing.assert_allclose(list(logits.values()), predictor.outputs(ROWS)[0], atol=1e-5)
+    assert len(served.nearest(ROWS[0], 2)["nearest"]) == 2
+    assert served.draw(ROWS[0], most=3)
+
+
+def test_an_estimator_answers_with_the_mean():
+    data, small = dataset(), ["embeddings.dim=4", "training.epochs=1", "training.members=2", "prepare.walks=2"]
+    model = SubgraphClassifier("neighborhood", settings=[*small, "embeddings.source=random"], device="cpu")
+    model.fit(data.graph, data.subgraphs)
+    each = [alone(model.predictor_, i).outputs(ROWS) for i in range(2)]
+    expected = torch.from_numpy(np.mean(each, axis=0)).softmax(dim=1)
+    np.testing.assert_allclose(model.predict_proba(ROWS), expected, atol=1e-6)
+    assert len(model.results_["members"]) == 2
+
+
+def test_losses_of_the_mean_are_weighted_as_those_of_each(tmp_path):
+    small = several(2, 1)
+    small = replace(small, training=replace(small.training, class_weights=True))
+    data = dataset()
+    kept = np.setdiff1d(np.arange(len(data.subgraphs)), [0, 3, 6])  # so that classes are unequal
+    data = replace(data, subgraphs=data.subgraphs.take(kept))
+    results = train(data, small, tmp_path / "run", device="cpu", cache=False, report=False)
+    found = Predictor(tmp_path / "run" / CHECKPOINT, data.graph)
+    targets = torch.from_numpy(np.array(data.subgraphs.targets)).long()
+    counts = torch.bincount(targets[data.subgraphs.indices("train")])
+    rows = data.subgraphs.indices("val")
+
+    def loss(asked):
+        outputs = torch.from_numpy(asked.outputs(data.subgraphs.nodes.take(rows)))
+        return float(torch.nn.functional.cross_entropy(outputs, targets[rows], counts.sum() / (3 * counts)))
+
+    assert [one["val"]["loss"] for one in results["members"]] == pytest.approx([loss(alone(found, i)) for i in (0, 1)])
+    assert results["val"]["loss"] == pytest.approx(loss(found))
+
+
+def test_each_network_finds_its_own_rate(tmp_path):
+    small = several(2, 1)
+    small = replace(small, training=replace(small.training, lr_finder=True))
+    results = train(dataset(), small, tmp_path / "run", device="cpu", cache=False, report=False)
+    rates = [one["lr"] for one in results["members"]]
+    assert results["lr"] == rates[0] != rates[1]
 
 
 def test_a_program_is_of_one_network(predictor):
@@ -162,6 +243,21 @@ def test_an_explanation_is_the_mean_of_those_of_each(predictor):
         np.testing.assert_allclose(value, np.mean([anchors(one)[key] for one in each], axis=0), atol=1e-5)
 
 
+def test_learned_similarities_of_anchors_are_the_mean_of_those_of_each(tmp_path):
+    small = replace(several(2, learned_similarity=True), prepare=PAIRED)
+    train(dataset(), small, tmp_path / "run", device="cpu", cache=False, report=False)
+    found = Predictor(tmp_path / "run" / CHECKPOINT, dataset().graph)
+
+    def similar(predictor):
+        anchors = Explainer(predictor, max_anchors=1000).explain([[3]])[0].by_anchor
+        return {(a.draw, a.channel, a.layer, a.nodes): a.similarity for a in anchors}
+
+    whole, (one, other) = similar(found), (similar(alone(found, i)) for i in range(2))
+    assert whole == {key: pytest.approx((one[key] + other[key]) / 2, abs=1e-6) for key in one}
+    assert {draw for draw, *_ in whole} == {0, 1}
+    assert one != other
+
+
 def test_attributions_are_the_mean_of_those_of_each(predictor):
     pytest.importorskip("captum")
     rows = [[0, 1, 2, 10, 11, 20]]
@@ -172,8 +268,20 @@ def test_attributions_are_the_mean_of_those_of_each(predictor):
     np.testing.assert_allclose(found, mean, atol=1e-4)
 
 
-def test_the_page_of_the_run(done):
-    assert "micro-f1" in str(run_report(done, dataset())).lower()
+def test_the_page_of_the_run(done, predictor):
+    page = run_report(done, dataset())
+    results = json.loads((done / "run.json").read_text())
+    for words in (
+        "3; an answer is the mean of their outputs",
+        "Of the first of 3 networks.",
+        "first of 3 networks, alone",
+    ):
+        assert words in page
+    assert ", ".join(str(one["selected_epoch"]) for one in results["members"]) + ", of each network" in page
+    assert "Asked again" not in page
+    found = find(done, dataset())
+    np.testing.assert_allclose(found.outputs, predictor.outputs(dataset().subgraphs.nodes.take(found.rows)), atol=1e-6)
+    assert [record["epoch"] for record in found.records] == [0, 1, 2]
 
 
 def test_a_baseline_has_no_members():

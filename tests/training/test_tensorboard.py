@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -33,9 +34,12 @@ def expected(folder):
     found = {}
     for record in records:
         for name, value in record.items():
-            if name != "epoch" and math.isfinite(value):
+            if name not in ("epoch", "candidate") and math.isfinite(value):
                 split, metric = name.split("_", 1)
-                found.setdefault(f"{metric}/{split}", []).append((record["epoch"], pytest.approx(value, rel=1e-6)))
+                tag = f"{metric}/{split}" + (
+                    f"/{record['candidate']}".replace(" ", "_") if "candidate" in record else ""
+                )
+                found.setdefault(tag, []).append((record["epoch"], pytest.approx(value, rel=1e-6)))
     return found
 
 
@@ -65,6 +69,23 @@ def test_a_run_that_goes_on_has_every_epoch_once(tmp_path, monkeypatch, before):
     found = events(tmp_path / "run")
     assert [step for step, _ in found["loss/train"]] == [0, 1, 2, 3, 4, 5]
     assert found == expected(tmp_path / "run")
+
+
+def test_several_networks_have_a_curve_each_also_after_an_interruption(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "SECONDS_BETWEEN_SAVES", 0.0)
+    several = replace(recipe(3), training=replace(recipe(3).training, members=2))
+
+    def interrupt(record):
+        if (record["candidate"], record["epoch"]) == ("member 1", 0):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(dataset(), several, tmp_path / "run", on_epoch=interrupt, tensorboard=True, report=False)
+    train(dataset(), several, tmp_path / "run", resume=True, tensorboard=True, report=False)
+    found = events(tmp_path / "run")
+    assert found == expected(tmp_path / "run")
+    for member in (0, 1):
+        assert [step for step, _ in found[f"loss/train/member_{member}"]] == [0, 1, 2]
 
 
 def test_without_it_no_event_is_written(tmp_path):

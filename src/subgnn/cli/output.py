@@ -90,12 +90,13 @@ def print_error(text: str) -> None:
 
 @contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """Show what was mended as ``warning: ...`` on stderr."""
+    """Show what was mended as ``warning: ...`` on stderr; advice to programmers, whatever Python's filters, is not."""
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         print_error(f"warning: {message}")
 
     with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("always", DataWarning)
         warnings.showwarning = show
         yield

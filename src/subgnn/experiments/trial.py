@@ -23,9 +23,13 @@ OnStep = Callable[[int, float], None]
 
 
 def longest(recipe: Recipe) -> int:
-    """The most epochs that one training has: those of every candidate, where the recipe leaves a choice open."""
+    """The most epochs that one training has: those of every candidate, where the recipe leaves a choice open.
+
+    Of several networks (training.members), those of all.
+    """
     method = METHODS.get(recipe.method)
-    return recipe.training.epochs * (1 if method is None else len(method.candidates(recipe)))
+    fitted = recipe.training.members if method is None else len(method.candidates(recipe))
+    return recipe.training.epochs * fitted
 
 
 def metric_of(task: Task) -> str:

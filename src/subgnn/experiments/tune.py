@@ -18,13 +18,13 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from subgnn.assemble import check_recipe
 from subgnn.baselines import uses_embeddings
-from subgnn.config import Recipe
+from subgnn.config import Recipe, lasting_settings
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings import check_source
 from subgnn.engine import Engine
@@ -162,11 +162,10 @@ def _check(seen: Dataset, recipe: Recipe, split: Splitting) -> None:
 
 def _inputs(seen: Dataset, recipe: Recipe, space: SearchSpace, **options: Any) -> dict[str, Any]:
     """What a study is a search of. Words about a recipe or space are no part of it, nor is anything of test."""
-    settings = {key: value for key, value in asdict(recipe).items() if key not in ("name", "note", "published")}
     return {
         "graph": seen.graph.content_hash,  # with its orientations, which prepare.directed looks at
         "subgraphs": seen.subgraphs.content_hash,
-        "recipe": _hash(settings),
+        "recipe": _hash(lasting_settings(recipe)),
         "space": _hash(space.plain()),
         **options,
     }

@@ -37,7 +37,7 @@ def attribute(listening: Listening, components: Sequence[NDArray[np.int32]]) -> 
         for anchor in anchors:
             networks = drawn[draw :: listening.draws]
             here = total(anchor.of(one.gammas[anchor.layer][anchor.channel]).sum(dim=1) for one in networks)
-            found.append(listening.describe(listening.heard[draw], draw, anchor, {"contributions": here}))
+            found.append(listening.describe(draw, anchor, {"contributions": here}))
     return Attributions(
         steps=max(one.steps for one in drawn),
         baseline=tuple(origin + number for number in total(one.baseline for one in drawn)),

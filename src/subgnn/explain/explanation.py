@@ -65,8 +65,9 @@ class ChannelContribution:
 class AnchorContribution:
     """An anchor that a layer of a subchannel hears: a node, or the nodes of a patch.
 
-    A node that was drawn several times is one anchor. ``similarity`` is the greatest to any component, and ``slot`` the
-    first of its places among the subchannel's anchors.
+    A node that was drawn several times is one anchor. ``draw`` is the draw of anchors it is of, ``similarity`` the
+    greatest to any component, and ``slot`` the first of its places among the subchannel's anchors. Several networks
+    hear the same anchors: contributions, and similarities where they are learned, are the means of theirs.
     """
 
     channel: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import torch
 from torch import Tensor
 
 from subgnn.explain import anchors
@@ -52,12 +53,13 @@ class Listening:
                 for one, output in zip(heard, outputs, strict=True):
                     without = without + (anchors.outputs_without(one, each) - output) / len(self.heard)
                 numbers = differences(self.predictor, mean.cpu().numpy(), without.cpu().numpy())
-                found += [self.describe(heard[0], draw, anchor, n) for anchor, n in zip(each, numbers, strict=True)]
+                found += [self.describe(draw, anchor, n) for anchor, n in zip(each, numbers, strict=True)]
         return self.foremost(found)
 
-    def describe(self, one: Heard, draw: int, anchor: Anchor, numbers: dict[str, Values]) -> AnchorContribution:
-        """An anchor with its numbers."""
-        similar = anchor.of(one.gammas[anchor.layer][anchor.channel])
+    def describe(self, draw: int, anchor: Anchor, numbers: dict[str, Values]) -> AnchorContribution:
+        """An anchor with its numbers; its similarity, where it is learned, is the mean of the networks'."""
+        heard = self.heard[draw :: self.draws]
+        similar = torch.stack([anchor.of(one.gammas[anchor.layer][anchor.channel]) for one in heard]).mean(dim=0)
         return AnchorContribution(
             channel=self.channels[anchor.channel].name,
             layer=anchor.layer,

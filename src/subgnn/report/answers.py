@@ -140,6 +140,8 @@ def parts(found: Findings) -> Markup:
         "replaced by its mean over the training split: a bar to the right means that the network relies on the part, "
     )
     words += "none that it does without, one to the left that it would do better without."
+    if found.networks > 1:
+        words += f" This is told of the first of {found.networks} networks, alone; all other scores are of their mean."
     note = "" if found.task == "regression" else "The log-probability is that of the truth, a mean over answers. "
     note += "Parts that say the same stand in for each other, so that each alone may seem to matter little."
     rises = "rises by" if found.task == "regression" else "falls by"

@@ -31,7 +31,8 @@ class Findings:
 
     ``split`` is what was scored: test, or val where the dataset has no test part. Real-valued targets and outputs are
     in standard deviations of the training targets; ``in_unit`` takes them back. A baseline has neither
-    network nor vectors.
+    network nor vectors. Of several networks, ``records``, ``network`` and ``vectors`` are those of the first, and
+    ``outputs`` the mean of all; of several draws of anchors, ``vectors`` are those of the first, too.
 
     Shapes:
         rows: (n,) subgraphs of the split. vectors: (n, width) z_S. means: (width,) over the training split.
@@ -55,6 +56,11 @@ class Findings:
     def task(self) -> Task:
         """What is predicted."""
         return self.checkpoint.task
+
+    @property
+    def networks(self) -> int:
+        """How many networks answer; 1 for a baseline."""
+        return self.checkpoint.members
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -127,7 +133,7 @@ def find(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | None = N
     targets = np.array(subgraphs.targets)
     if "target" in checkpoint.standards:
         targets = checkpoint.standards["target"](targets[:, None])[:, 0]
-    if predictor.members > 1:
+    if predictor.members * predictor.draws > 1:
         outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
     elif network is not None:
         outputs = network.head(mine)

@@ -86,7 +86,7 @@ def overview(found: Findings) -> Markup:
         ("Recipe", recipe.name),
         ("Seed", str(results["seed"])),
         *_model_facts(found),
-        ("Selected epoch", f"{results['selected_epoch']} of 0 to {results['epochs'] - 1}, by validation"),
+        ("Selected epoch", _selected(results)),
         ("Time", f"{seconds['prepare']:.1f} s to prepare, {seconds['train']:.1f} s to train"),
         ("An epoch", f"{seconds['epoch_median']:.3g} s, the median"),
         ("Device", str(results.get("device", "not recorded"))),
@@ -103,6 +103,13 @@ def overview(found: Findings) -> Markup:
     return section("run", "What was run", *parts)
 
 
+def _selected(results: dict[str, Any]) -> str:
+    """The epoch that was kept; of several networks, that of each."""
+    if "members" in results:
+        return ", ".join(str(one["selected_epoch"]) for one in results["members"]) + ", of each network by validation"
+    return f"{results['selected_epoch']} of 0 to {results['epochs'] - 1}, by validation"
+
+
 def _model_facts(found: Findings) -> list[tuple[str, str]]:
     """Of the network, or of the baseline and what was chosen on validation."""
     recipe, network = found.checkpoint.recipe, found.network
@@ -112,11 +119,13 @@ def _model_facts(found: Findings) -> list[tuple[str, str]]:
     table_size = 0 if network.table is None else network.table.numel()
     others = sum(p.numel() for p in network.parameters()) - table_size
     trained = "trained" if recipe.embeddings.trainable else "not trained"
+    several = found.networks > 1
     return [
+        *([("Networks", f"{found.networks}; an answer is the mean of their outputs")] if several else []),
         ("Channels", "; ".join(f"{c.name} ({c.num_anchors} anchors)" for c in recipe.channels) or "none"),
         ("Layers", str(recipe.model.layers)),
         *_corrected(found),
-        ("Weights", f"{others:,}; and {table_size:,} in node vectors, {trained}"),
+        ("Weights of each" if several else "Weights", f"{others:,}; and {table_size:,} in node vectors, {trained}"),
     ]
 
 
@@ -146,7 +155,8 @@ def curves(found: Findings) -> Markup:
     )
     score = _line_chart(records, chosen, f"Validation {word}", [(name, f"validation {word}", "first")])
     how = "the highest validation micro-F1, then the lowest validation loss"
-    words = f"The upright line marks epoch {chosen}, the one that was selected: "
+    words = f"Of the first of {found.networks} networks. " if found.networks > 1 else ""
+    words += f"The upright line marks epoch {chosen}, the one that was selected: "
     words += "the lowest validation loss." if found.task == "regression" else f"{how}."
     if found.checkpoint.baseline is not None:
         words += " Epoch 0 is the baseline that the network corrects; only a better score replaces it."

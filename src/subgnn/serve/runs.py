@@ -64,6 +64,7 @@ class ServedRun:
         return {
             "name": self.name,
             **{key: self.results.get(key) for key in about},
+            "members": checkpoint.members,
             "classes": list(checkpoint.classes),
             "channels": [channel.name for channel in checkpoint.recipe.channels],
             "note": checkpoint.recipe.note.strip(),

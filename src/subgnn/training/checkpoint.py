@@ -85,13 +85,16 @@ class Checkpoint:
         """The checkpoint of one of several networks alone; the first is known by the run's own seed.
 
         It is for building the network: anchors of subgraphs follow the seed of the run.
+
+        Raises:
+            KeyError: where it has not the weights that the first has.
         """
         own = f"{_MEMBER}{i}."
-        weights = {
-            name.removeprefix(own): value
-            for name, value in self.weights.items()
-            if (name.startswith(own) if i else not name.startswith(_MEMBER))
-        }
+        weights = first = {name: value for name, value in self.weights.items() if not name.startswith(_MEMBER)}
+        if i:
+            weights = {n.removeprefix(own): value for n, value in self.weights.items() if n.startswith(own)}
+        if weights.keys() != first.keys():
+            raise KeyError(f"weights of network {i}")
         return replace(self, seed=member_seed(self.seed, i), weights=weights)
 
     @property

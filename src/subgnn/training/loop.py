@@ -147,6 +147,9 @@ def fit(
 
     with torch.random.fork_rng(devices=[fabric.device] if fabric.device.type == "cuda" else []):
         for epoch in range(progress.epoch, settings.epochs):
+            # Asked before the epoch: what was saved after the last one of an earlier run has no patience left.
+            if settings.patience and epoch - 1 - progress.best_epoch >= settings.patience:
+                break
             begin = time.perf_counter()
             set_rate(optimizer, _rate(settings, epoch))
             if first_as_it_is and epoch == 0:
@@ -169,8 +172,6 @@ def fit(
             if after_epoch is not None:
                 record = {"epoch": epoch, "train_loss": train_loss, "val_loss": val_loss}
                 after_epoch(record | {f"val_{k}": v for k, v in val.items()}, progress, state)
-            if settings.patience and epoch - progress.best_epoch >= settings.patience:
-                break
     return progress
 
 

@@ -17,7 +17,7 @@ from subgnn.config import TrainingSettings
 from subgnn.nn.committee import Committee
 from subgnn.training.candidates import Candidate
 from subgnn.training.checkpoint import joined_weights
-from subgnn.training.loop import Examples, Progress, evaluate
+from subgnn.training.loop import Examples, Progress, class_weights, evaluate
 
 
 def join(
@@ -30,7 +30,8 @@ def join(
     for candidate, progress in zip(candidates, fitted, strict=True):
         candidate.model.load_state_dict(progress.best_state)
     model = Committee(candidate.model for candidate in candidates).to(examples.targets.device)
-    val_loss, val = evaluate(model, examples, examples.val, settings.batch_size)
+    weights = class_weights(examples, settings)  # as for each of them, so that losses can be compared
+    val_loss, val = evaluate(model, examples, examples.val, settings.batch_size, weights)
     first = fitted[0]
     together = Progress(
         lr=first.lr,

@@ -145,7 +145,10 @@ def train(
     results = {**about, "seed": seed, "task": dataset.subgraphs.task, **_outcome(recipe, progress, test)}
     results |= _circumstances(seconds, fabric)
     if checkpoint.members > 1:
-        results["members"] = [{"selected_epoch": one.best_epoch, "val": one.best_metrics} for one in fitted]
+        results["members"] = [
+            {"selected_epoch": one.best_epoch, "epochs": one.epoch, "lr": one.lr, "val": one.best_metrics}
+            for one in fitted
+        ]
     elif candidates[0].name:
         results |= comparison(candidates, fitted, chosen)
     if kept.baseline is not None:

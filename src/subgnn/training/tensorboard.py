@@ -1,6 +1,7 @@
 """TensorBoard's event files, from the records of metrics.jsonl.
 
-RUN/tensorboard       loss/train, loss/val, micro_f1/val, ...: a point an epoch
+RUN/tensorboard       loss/train, loss/val, micro_f1/val, ...: a point an epoch; of several candidates or networks,
+                      a curve each: loss/train/frozen, loss/train/member_1, ...
 
 A run that goes on after an interruption writes its curves anew from metrics.jsonl, whose lines are the epochs that
 count; so no epoch stands there twice.
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,7 +43,7 @@ def also_events(on_epoch: OnEpoch | None, folder: Path, metrics: Path) -> Iterat
 
     Args:
         folder: for the event files.
-        metrics: metrics.jsonl; what it has of earlier epochs is written first.
+        metrics: metrics.jsonl, whose last line is the record; what it has of earlier epochs is written first.
     """
     writer: Any = None
 
@@ -52,10 +54,8 @@ def also_events(on_epoch: OnEpoch | None, folder: Path, metrics: Path) -> Iterat
                 old.unlink()
             # Step 0 also makes a TensorBoard that is open forget what it has read.
             writer = writer_class()(str(folder), purge_step=0)
-            for line in metrics.read_text(encoding="utf-8").splitlines():
-                earlier = json.loads(line)
-                if earlier["epoch"] < record["epoch"]:
-                    _add(writer, earlier)
+            for line in metrics.read_text(encoding="utf-8").splitlines()[:-1]:
+                _add(writer, json.loads(line))
         _add(writer, record)
         if on_epoch is not None:
             on_epoch(record)
@@ -68,7 +68,8 @@ def also_events(on_epoch: OnEpoch | None, folder: Path, metrics: Path) -> Iterat
 
 
 def _add(writer: Any, record: Record) -> None:
+    whose = re.sub(r"[^-\w.]", "_", record.get("candidate", ""))
     for name, value in record.items():
         split, _, metric = name.partition("_")
         if metric and math.isfinite(value):
-            writer.add_scalar(f"{metric}/{split}", value, record["epoch"])
+            writer.add_scalar("/".join(filter(None, (metric, split, whose))), value, record["epoch"])

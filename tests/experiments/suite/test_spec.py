@@ -12,7 +12,7 @@ from subgnn.config import Recipe
 from subgnn.data.catalog import CATALOG
 from subgnn.errors import UserError
 from subgnn.experiments.suite import find_suite, parse_suite
-from subgnn.experiments.suite.plan import Request, plan_jobs
+from subgnn.experiments.suite.plan import Request, algorithms, digest, plan_jobs, with_split
 from subgnn.recipes import recipe_names
 from subgnn.suites import suite_names
 from tests.experiments.suite.examples import tiny
@@ -116,6 +116,29 @@ def test_a_run_is_known_by_orientations_where_hops_follow_them(follows):
     there = Graph.from_edges(tails, heads, directed=True)
     assert (keys(there) == keys(there.reverse())) == (not follows)
     assert (keys(there) == keys(plain.graph)) == (not follows)
+
+
+def test_a_key_does_not_know_of_settings_that_came_later_and_were_left_alone():
+    data, suite = cliques(), tiny()
+
+    def jobs(*overrides):
+        return plan_jobs(suite, "cliques", Path(), data, models=suite.models, request=Request(2, overrides))
+
+    for job in jobs():
+        settings = {key: value for key, value in job["recipe"].items() if key not in ("name", "note", "published")}
+        for section, name in (
+            *(("prepare", n) for n in ("border_anchors", "giving", "taking")),
+            ("training", "members"),
+        ):
+            del settings[section][name]
+        same = {"graph": data.graph.content_hash, "split": "random", "settings": settings, "algorithms": algorithms()}
+        drawn = with_split(data, "random", job["seed"]).subgraphs.content_hash
+        whole = replace(data.subgraphs, splits=None).content_hash
+        assert job["key"] == digest({**same, "subgraphs": drawn, "seed": job["seed"]})
+        assert job["config"] == digest({**same, "subgraphs": whole})
+    changes = [(), ("training.members=2",), ("prepare.border_anchors=heaviest",), ("prepare.taking=0.5",)]
+    keys = [job["key"] for change in changes for job in jobs(*change)]
+    assert len(set(keys)) == len(keys) == 2 * len(changes) * len(suite.models)
 
 
 @pytest.mark.parametrize("name", ["../elsewhere", "/tmp/x", "..", "a/b", "a=b", "", "a\nb"])

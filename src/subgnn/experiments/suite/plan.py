@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from subgnn.config import Recipe, lasting
+from subgnn.config import Recipe, lasting_settings
 from subgnn.data.dataset import Dataset
 from subgnn.data.splits import split_subgraphs
 from subgnn.embeddings.pretrain import ALGORITHM as PRETRAIN_ALGORITHM
@@ -26,7 +26,6 @@ from subgnn.prepare import seen_hash
 
 TRAINING_ALGORITHM = 1
 """Counts up when the same settings and seed come to train another model."""
-_NAMES = ("name", "note", "published")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +79,7 @@ def plan_jobs(
     for seed in range(request.seeds):
         subgraphs_hash = with_split(dataset, split, seed).subgraphs.content_hash
         for entry, recipe in variants:
-            settings = {key: value for key, value in asdict(recipe).items() if key not in _NAMES}
-            settings |= {section: lasting(section, settings[section]) for section in ("prepare", "training")}
-            seen = seen_hash(graph, recipe.prepare)
+            seen, settings = seen_hash(graph, recipe.prepare), lasting_settings(recipe)
             same = {"graph": seen, "split": split, "settings": settings, "algorithms": algorithms()}
             key = digest({**same, "subgraphs": subgraphs_hash, "seed": seed})
             if key in jobs:

@@ -218,6 +218,7 @@ function showAbout(card) {
   const score = (metrics) => Object.entries(metrics ?? {}).filter(([name, value]) => name !== "loss" && typeof value === "number")
     .map(([name, value]) => `${name.replaceAll("_", "-")} ${value.toFixed(3)}`).join(", ");
   const facts = [["Recipe", card.recipe], ["Method", card.method], ["Dataset", card.dataset], ["Task", card.task], ["Seed", card.seed],
+    ["Networks", card.members > 1 ? `the mean of ${card.members}; below, the epochs of the first` : ""],
     ["Epochs", `${card.selected_epoch} of ${card.epochs}`], ["Training", `${card.num_training} subgraphs`], ["Validation", score(card.val)], ["Test", score(card.test)],
     ["Channels", card.channels.join(", ")], ["Trained by", `subgnn ${card.trained_with.subgnn ?? "?"}, torch ${card.trained_with.torch ?? "?"}`]];
   fill(byId("about"), ...facts.filter(([, value]) => value !== null && value !== undefined && value !== "")
