@@ -18,7 +18,7 @@ from lightning.fabric import Fabric
 from numpy.typing import NDArray
 
 from subgnn.ask import open_whole
-from subgnn.assemble import check_recipe, kept_weights, target_tensor
+from subgnn.assemble import check_recipe, target_tensor
 from subgnn.baselines import uses_embeddings
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
@@ -26,18 +26,18 @@ from subgnn.embeddings import check_source, source_vectors
 from subgnn.embeddings.of_run import keep_vectors
 from subgnn.errors import DataError, DataWarning
 from subgnn.pacing import OnProgress
-from subgnn.training.candidates import Candidate, best_of, comparison, fit_candidate
+from subgnn.training.candidates import Candidate, fit_candidate
 from subgnn.training.checkpoint import Damaged, load_progress, save_checkpoint, save_progress
 from subgnn.training.interrupt import noted_interrupt
 from subgnn.training.launch import Watch, check_devices, launch
 from subgnn.training.loop import Examples, Progress, evaluate, vectors_of
-from subgnn.training.members import join
 from subgnn.training.metrics import metrics
 from subgnn.training.metrics_log import MetricsLog
 from subgnn.training.precision import make_fabric
 from subgnn.training.ranks import in_turn, joined, on_any
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RESULTS, claim, read_results, write_json
 from subgnn.training.set_up import set_up
+from subgnn.training.settled import settle
 from subgnn.training.tensorboard import TENSORBOARD, also_events, writer_class
 from subgnn.versions import versions
 
@@ -119,16 +119,11 @@ def train(
     trained_at = time.perf_counter()
     if not fabric.is_global_zero:
         return dict(fabric.broadcast({}))
-    chosen = best_of(fitted)
-    progress, model, checkpoint = fitted[chosen], candidates[chosen].model, candidates[chosen].checkpoint
-    weights = kept_weights(progress.best_state)
-    if checkpoint.members > 1:
-        progress, model, weights = join(candidates, fitted, examples, recipe.training)
-    else:
-        model.to(fabric.device).load_state_dict(progress.best_state)
+    settled = settle(candidates, fitted, examples, recipe.training)
+    progress, model, checkpoint = settled.progress, settled.model, settled.checkpoint
     kept = replace(
         checkpoint,
-        weights=weights,
+        weights=settled.weights,
         redrawn=checkpoint.redrawn if recipe.prepare.ensemble else [],
         vectors_hash=keep_vectors(vectors, recipe, graph, out),
     )
@@ -143,14 +138,7 @@ def train(
     }
     about = {"run": str(out), "dataset": dataset.name, "source": source, "recipe": recipe.name, "method": recipe.method}
     results = {**about, "seed": seed, "task": dataset.subgraphs.task, **_outcome(recipe, progress, test)}
-    results |= _circumstances(seconds, fabric)
-    if checkpoint.members > 1:
-        results["members"] = [
-            {"selected_epoch": one.best_epoch, "epochs": one.epoch, "lr": one.lr, "val": one.best_metrics}
-            for one in fitted
-        ]
-    elif candidates[0].name:
-        results |= comparison(candidates, fitted, chosen)
+    results |= _circumstances(seconds, fabric) | settled.told
     if kept.baseline is not None:
         results["baseline"] = {"method": kept.baseline.recipe.method, "candidate": kept.baseline.recipe.name}
     write_json(results, out / RESULTS)
