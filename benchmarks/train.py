@@ -134,7 +134,7 @@ def _set_up(options: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
         0.1 * torch.randn(len(table), recipe.embeddings.dim),
         table,
         channels=recipe.channels,
-        shared=prepared.shared,
+        shared=prepared.frame.shared,
         settings=recipe.model,
         num_outputs=len(dataset.subgraphs.classes),
     )

@@ -79,7 +79,7 @@ def test_hops_along_edges(seed):
     )
     components = found.components.nodes
     for i, channel in enumerate(ALL_CHANNELS[:4]):
-        near, own, shared = found.inputs[0][i].nearness, found.inputs[0][i].own, found.shared[0][i]
+        near, own, shared = found.inputs[0][i].nearness, found.inputs[0][i].own, found.frame.shared[0][i]
         if channel.name == "neighborhood/internal":
             continue
         anchors = [shared.nodes] * len(components) if own is None else own.nodes

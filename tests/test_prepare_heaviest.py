@@ -60,7 +60,7 @@ def test_seed_and_draw_do_not_matter(seed):
 def test_other_channels_are_as_with_drawn_ones():
     _, drawn = prepare_example(1)
     _, heavy = prepare_example(1, settings=HEAVY)
-    assert_same(drawn.shared, heavy.shared)
+    assert_same(drawn.frame.shared, heavy.frame.shared)
     for ours, theirs in zip(drawn.inputs, heavy.inputs, strict=True):
         for i in range(len(ALL_CHANNELS)):
             if i != BORDER:
@@ -73,7 +73,7 @@ def test_drawn_ones_are_drawn_whatever_the_powers():
     _, powers = prepare_example(1, settings=replace(SMALL, border_anchors="drawn", giving=3.0, taking=2.0))
     assert_same(plain.inputs, powers.inputs)
     own = sample_own(
-        graph, random_subgraphs(1), plain.components, ALL_CHANNELS[BORDER], SMALL, layers=2, seed=plain.seed
+        graph, random_subgraphs(1), plain.components, ALL_CHANNELS[BORDER], SMALL, layers=2, seed=plain.frame.seed
     )
     assert_same([layer[BORDER].own for layer in plain.inputs], own)
 
@@ -124,8 +124,8 @@ def test_a_prepared_file_gives_it_back(tmp_path):
     parts = encode(prepared, "key")
     assert len(parts) - 1 == 4 + 4  # components have four arrays; all layers share the other four
     write_prepared(tmp_path / "it", parts)
-    known = {name: getattr(prepared, name) for name in ("channels", "settings", "seed", "graph_hash")}
-    assert_same(read_prepared(tmp_path / "it", key="key", **known), prepared)
+    known = {name: getattr(prepared.frame, name) for name in ("channels", "settings", "seed")}
+    assert_same(read_prepared(tmp_path / "it", key="key", graph_hash=prepared.graph_hash, **known), prepared)
 
 
 def test_graphs_with_next_to_nothing_in_them():

@@ -21,9 +21,9 @@ def read(path, prepared, key="key"):
     return read_prepared(
         path,
         key=key,
-        channels=prepared.channels,
-        settings=prepared.settings,
-        seed=prepared.seed,
+        channels=prepared.frame.channels,
+        settings=prepared.frame.settings,
+        seed=prepared.frame.seed,
         graph_hash=prepared.graph_hash,
     )
 

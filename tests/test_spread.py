@@ -106,7 +106,7 @@ def test_a_failure_is_told():
         def get(self):
             raise DataError("gone", where="there")
 
-    options = {"channels": ALL_CHANNELS, "settings": SMALL, "seed": 0, "engine": LocalEngine(), "placed": Gone()}
-    shared = prepare(random_graph(0), random_subgraphs(0), channels=ALL_CHANNELS, layers=1, settings=SMALL, seed=0)
+    graph, subgraphs = random_graph(0), random_subgraphs(0)
+    frame = prepare(graph, subgraphs, channels=ALL_CHANNELS, layers=1, settings=SMALL, seed=0).frame
     with pytest.raises(UserError, match="there: gone"):
-        spread.measure_spread(random_graph(0), random_subgraphs(0), shared=shared.shared, **options)
+        spread.measure_spread(graph, subgraphs, frame, engine=LocalEngine(), placed=Gone())

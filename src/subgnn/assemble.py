@@ -19,7 +19,7 @@ from subgnn.errors import DataError, UserError
 from subgnn.kernels import node_set_keys
 from subgnn.nn import Inputs, SubGNN
 from subgnn.nn.aggregate import layer_width
-from subgnn.prepare import Measuring, Prepared, measure
+from subgnn.prepare import Frame, Measuring, Prepared, measure
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 from subgnn.topology import Standard, node_set_statistics
@@ -100,17 +100,10 @@ def measure_draws(
     """Subgraphs measured against the anchors of a checkpoint's first draws."""
     recipe = checkpoint.recipe
     shared: list[list[list[SharedAnchors | None]]] = [checkpoint.shared, *checkpoint.redrawn]
-    return [
-        (measuring or measure)(
-            graph,
-            subgraphs,
-            channels=recipe.channels,
-            settings=recipe.prepare,
-            shared=shared[draw],
-            seed=draw_seed(checkpoint.seed, draw),
-        )
-        for draw in range(draws)
+    frames = [
+        Frame(recipe.channels, recipe.prepare, shared[draw], draw_seed(checkpoint.seed, draw)) for draw in range(draws)
     ]
+    return [(measuring or measure)(graph, subgraphs, frame) for frame in frames]
 
 
 def touched_nodes(draws: Sequence[Prepared]) -> NDArray[np.int32]:

@@ -39,36 +39,42 @@ class SubchannelInputs:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
-    """Subgraphs ready for a model, and the shared anchors they were measured against.
+class Frame:
+    """What subgraphs are measured against.
 
-    ``shared[layer][i]`` and ``inputs[layer][i]`` belong to ``channels[i]``; shared is None for own anchors.
+    ``shared[layer][i]`` are the anchors of ``channels[i]``, None where every component has its own: those follow the
+    seed and the component's nodes.
     """
 
     channels: tuple[ChannelSettings, ...]
     settings: PrepareSettings
-    seed: int
-    graph_hash: str
-    components: Components
     shared: list[list[SharedAnchors | None]]
-    inputs: list[list[SubchannelInputs]]
+    seed: int
 
     @property
     def layers(self) -> int:
         """L."""
         return len(self.shared)
 
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """Subgraphs ready for a model; ``inputs[layer][i]`` belongs to ``frame.channels[i]``."""
+
+    frame: Frame
+    graph_hash: str
+    components: Components
+    inputs: list[list[SubchannelInputs]]
+
     def extend(self, graph: Graph, subgraphs: Ragged) -> Prepared:
         """Other subgraphs of the same graph, measured against the same shared anchors."""
-        return measure(
-            graph, subgraphs, channels=self.channels, settings=self.settings, shared=self.shared, seed=self.seed
-        )
+        return measure(graph, subgraphs, self.frame)
 
     def touched(self) -> NDArray[np.int32]:
         """The nodes of components, anchors and walks, sorted: all that a model needs an embedding for."""
         parts = [self.components.nodes.values]
-        for layer in range(self.layers):
-            for shared, inputs in zip(self.shared[layer], self.inputs[layer], strict=True):
+        for shared_row, inputs_row in zip(self.frame.shared, self.inputs, strict=True):
+            for shared, inputs in zip(shared_row, inputs_row, strict=True):
                 if isinstance(shared, NodeAnchors):
                     parts.append(shared.nodes)
                 elif isinstance(shared, PatchAnchors):
@@ -82,15 +88,7 @@ class Measuring(Protocol):
     """What measures subgraphs as :func:`measure` does: that, or the same over the machines of a cluster."""
 
     def __call__(
-        self,
-        graph: Graph,
-        subgraphs: Ragged,
-        *,
-        channels: tuple[ChannelSettings, ...],
-        settings: PrepareSettings,
-        shared: list[list[SharedAnchors | None]],
-        seed: int,
-        on_progress: OnProgress | None = None,
+        self, graph: Graph, subgraphs: Ragged, frame: Frame, *, on_progress: OnProgress | None = None
     ) -> Prepared:
         """As :func:`measure`."""
 
@@ -127,32 +125,22 @@ def prepare(
         [sample_shared(graph, c, settings, layer=layer, seed=seed) if c.shared else None for c in channels]
         for layer in range(layers)
     ]
-    return (measuring or measure)(
-        graph, subgraphs, channels=channels, settings=settings, shared=shared, seed=seed, on_progress=on_progress
-    )
+    return (measuring or measure)(graph, subgraphs, Frame(channels, settings, shared, seed), on_progress=on_progress)
 
 
-def measure(
-    graph: Graph,
-    subgraphs: Ragged,
-    *,
-    channels: tuple[ChannelSettings, ...],
-    settings: PrepareSettings,
-    shared: list[list[SharedAnchors | None]],
-    seed: int,
-    on_progress: OnProgress | None = None,
-) -> Prepared:
-    """Measure subgraphs against given shared anchors; their own anchors follow the seed and their nodes."""
-    if any(channel.kind != "structure" for channel in channels):
+def measure(graph: Graph, subgraphs: Ragged, frame: Frame, *, on_progress: OnProgress | None = None) -> Prepared:
+    """Measure subgraphs against given shared anchors, and against anchors of their own."""
+    settings = frame.settings
+    if any(channel.kind != "structure" for channel in frame.channels):
         searches_at_once(graph)  # where memory is too small for one, that is said before the work
     components = induced_components(*graph.csr, subgraphs)
     by_channel = []
-    for i, channel in enumerate(channels):
+    for i, channel in enumerate(frame.channels):
         if channel.shared:
-            anchors = [layer[i] for layer in shared]
+            anchors = [layer[i] for layer in frame.shared]
             by_channel.append(_measure_shared(graph, components, channel, anchors, settings, on_progress))
         elif channel.name == "neighborhood/border" and settings.border_anchors == "heaviest":
-            by_channel.append([_heaviest(graph, components, channel, settings, on_progress)] * len(shared))
+            by_channel.append([_heaviest(graph, components, channel, settings, on_progress)] * frame.layers)
         else:
             own = sample_own(
                 graph,
@@ -160,20 +148,13 @@ def measure(
                 components,
                 channel,
                 settings,
-                layers=len(shared),
-                seed=seed,
+                layers=frame.layers,
+                seed=frame.seed,
                 on_progress=on_progress,
             )
             by_channel.append(_measure_own(graph, components, channel, own, settings, on_progress))
-    return Prepared(
-        channels=channels,
-        settings=settings,
-        seed=seed,
-        graph_hash=seen_hash(graph, settings),
-        components=components,
-        shared=shared,
-        inputs=[[of_channel[layer] for of_channel in by_channel] for layer in range(len(shared))],
-    )
+    inputs = [[of_channel[layer] for of_channel in by_channel] for layer in range(frame.layers)]
+    return Prepared(frame, seen_hash(graph, settings), components, inputs)
 
 
 def _measure_shared(

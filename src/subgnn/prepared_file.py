@@ -23,7 +23,7 @@ from subgnn.data.formats.safetensors import Arrays, Format, header_bytes, read_a
 from subgnn.data.formats.text import appearing
 from subgnn.errors import DataError
 from subgnn.kernels import Components
-from subgnn.prepare import Prepared, SubchannelInputs
+from subgnn.prepare import Frame, Prepared, SubchannelInputs
 from subgnn.ragged import Ragged
 from subgnn.similarity import Nearness
 
@@ -73,7 +73,11 @@ def _pack(prepared: Prepared) -> tuple[Arrays, dict[str, Any]]:
             return {field.name: pack(getattr(value, field.name)) for field in fields(value)}
         return value
 
-    tree = {"components": pack(prepared.components), "shared": pack(prepared.shared), "inputs": pack(prepared.inputs)}
+    tree = {
+        "components": pack(prepared.components),
+        "shared": pack(prepared.frame.shared),
+        "inputs": pack(prepared.inputs),
+    }
     return storable(arrays, "prepared"), tree
 
 
@@ -162,14 +166,12 @@ def _unpack(
         )
 
     components = tree["components"]
+    anchors = [[shared(entry) for entry in layer] for layer in tree["shared"]]
     return Prepared(
-        channels=channels,
-        settings=settings,
-        seed=seed,
+        frame=Frame(channels, settings, anchors, seed),
         graph_hash=graph_hash,
         components=Components(
             ragged(components["nodes"]), arrays[components["subgraph"]], arrays[components["counts"]]
         ),
-        shared=[[shared(entry) for entry in layer] for layer in tree["shared"]],
         inputs=[[inputs(entry) for entry in layer] for layer in tree["inputs"]],
     )

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.anchors import NodeAnchors, OwnAnchors, SharedAnchors
-from subgnn.config import ChannelSettings, PrepareSettings
+from subgnn.config import ChannelSettings
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.bundle import is_bundle
 from subgnn.data.graph import Graph
@@ -28,7 +28,7 @@ from subgnn.errors import DataError
 from subgnn.kernels import induced_components
 from subgnn.kernels.bfs import WORD
 from subgnn.pacing import OnProgress
-from subgnn.prepare import Measuring, Prepared, SubchannelInputs, measure, seen_hash
+from subgnn.prepare import Frame, Measuring, Prepared, SubchannelInputs, measure, seen_hash
 from subgnn.ragged import Ragged
 from subgnn.similarity import Nearness, shared_hops
 
@@ -89,15 +89,12 @@ def spread_over(engine: Engine, placed: Shared[Graph]) -> Measuring:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Common:
-    """What all parts of a measurement need."""
+    """What all parts of a measurement need: of the frame, the channels that are cut by subgraphs."""
 
     graph: Shared[Graph]
     subgraphs: Ragged
     components: Ragged
-    channels: tuple[ChannelSettings, ...]
-    settings: PrepareSettings
-    shared: list[list[SharedAnchors | None]]
-    seed: int
+    frame: Frame
     sources: NDArray[np.int32]
 
 
@@ -114,11 +111,8 @@ class _Part:
 def measure_spread(
     graph: Graph,
     subgraphs: Ragged,
+    frame: Frame,
     *,
-    channels: tuple[ChannelSettings, ...],
-    settings: PrepareSettings,
-    shared: list[list[SharedAnchors | None]],
-    seed: int,
     on_progress: OnProgress | None = None,
     engine: Engine,
     placed: Shared[Graph],
@@ -131,18 +125,16 @@ def measure_spread(
     Raises:
         UserError, RuntimeError: where a part of it failed.
     """
-    components = induced_components(*graph.csr, subgraphs)
+    components, channels, shared = induced_components(*graph.csr, subgraphs), frame.channels, frame.shared
     searched = [i for i, channel in enumerate(channels) if channel.shared and channel.kind != "structure"]
     others = [i for i in range(len(channels)) if i not in searched]
-    columns = {(layer, i): _nodes(shared[layer][i]) for i in searched for layer in range(len(shared))}
+    columns = {(layer, i): _nodes(shared[layer][i]) for i in searched for layer in range(frame.layers)}
+    cut = [[layer[i] for i in others] for layer in shared]
     common = _Common(
         graph=placed,
         subgraphs=subgraphs,
         components=components.nodes,
-        channels=tuple(channels[i] for i in others),
-        settings=settings,
-        shared=[[layer[i] for i in others] for layer in shared],
-        seed=seed,
+        frame=replace(frame, channels=tuple(channels[i] for i in others), shared=cut),
         sources=np.concatenate([np.empty(0, np.int32), *columns.values()]),
     )
     inputs = [[_empty(channel, len(components.nodes)) for channel in channels] for _ in shared]
@@ -158,15 +150,7 @@ def measure_spread(
             _put_columns([inputs[layer][i] for layer, i in columns], result, job.begin)
         if on_progress is not None:
             on_progress("measuring on the cluster", done, len(jobs))
-    return Prepared(
-        channels=channels,
-        settings=settings,
-        seed=seed,
-        graph_hash=seen_hash(graph, settings),
-        components=components,
-        shared=shared,
-        inputs=inputs,
-    )
+    return Prepared(frame, seen_hash(graph, frame.settings), components, inputs)
 
 
 def _nodes(anchors: SharedAnchors | None) -> NDArray[np.int32]:
@@ -188,9 +172,10 @@ def _parts(engine: Engine, common: _Common) -> list[_Part]:
         _Part(shared, "anchors", begin, min(begin + WORD, len(common.sources)))
         for begin in range(0, len(common.sources), WORD)
     ]
-    each = 12 * len(common.shared) * sum(channel.num_anchors for channel in common.channels)
+    frame = common.frame
+    each = 12 * frame.layers * sum(channel.num_anchors for channel in frame.channels)
     count = max(_PARTS_A_SLOT * engine.slots, each * len(common.components) // _BYTES_A_PART)
-    if not common.channels or not len(common.subgraphs):
+    if not frame.channels or not len(common.subgraphs):
         return words
     offsets = common.subgraphs.offsets
     cuts = np.searchsorted(offsets, np.linspace(0, offsets[-1], count + 1)[1:-1])
@@ -204,16 +189,9 @@ def _measure_part(part: _Part) -> list[list[SubchannelInputs]]:
     graph, rows = common.graph.get(), np.arange(part.begin, part.end)
     if part.of == "anchors":
         anchors = [NodeAnchors(common.sources[rows])]
-        (nearness,) = shared_hops(graph, common.components, anchors, common.settings)
+        (nearness,) = shared_hops(graph, common.components, anchors, common.frame.settings)
         return [[SubchannelInputs(nearness, None)]]
-    return measure(
-        graph,
-        common.subgraphs.take(rows),
-        channels=common.channels,
-        settings=common.settings,
-        shared=common.shared,
-        seed=common.seed,
-    ).inputs
+    return measure(graph, common.subgraphs.take(rows), common.frame).inputs
 
 
 def _put_rows(whole: list[list[SubchannelInputs]], some: list[list[SubchannelInputs]], rows: slice) -> None:

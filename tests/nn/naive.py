@@ -72,13 +72,13 @@ def component_output(model: SubGNN, prepared: Prepared, c: int, vector, known: d
         z0 = z0 + model.component_offsets[row]
     by_layer, trace = [], {}
     h = {channel.name: z0 for channel in model.channels}
-    for layer in range(prepared.layers):
+    for layer in range(prepared.frame.layers):
         layer_outputs = []
         for i, channel in enumerate(model.channels):
             subchannel, seen = model.layers[layer][i], prepared.inputs[layer][i]
             messages = []
             for a in range(channel.num_anchors):
-                shared = prepared.shared[layer][i]
+                shared = prepared.frame.shared[layer][i]
                 if isinstance(shared, NodeAnchors):
                     anchor = vector(shared.nodes[a])
                 elif isinstance(shared, PatchAnchors):

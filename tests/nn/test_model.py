@@ -162,7 +162,7 @@ def test_one_component_by_hand():
         graph, Ragged.from_rows([[0, 1]]), channels=(channel,), layers=1, settings=PrepareSettings(), seed=0
     )
     shared = [[NodeAnchors(np.array([2, 4], np.int32))]]
-    prepared = replace(prepared, shared=shared).extend(graph, Ragged.from_rows([[0, 1]]))
+    prepared = replace(prepared, frame=replace(prepared.frame, shared=shared)).extend(graph, Ragged.from_rows([[0, 1]]))
     np.testing.assert_allclose(prepared.inputs[0][0].nearness.similarity, [[1 / 2.5, 1 / 4.5]])
     model, nodes = build_model(prepared, dim=2, output="both", outputs=2)
     with torch.no_grad():
@@ -206,7 +206,7 @@ def test_new_subgraphs_get_the_numbers_they_would_have_had_in_training():
     subgraphs = random_subgraphs(6)
     for order in ([4, 2, 0], [1], [3, 3]):
         extended = prepared.extend(graph, subgraphs.take(order))
-        for layer in range(prepared.layers):
+        for layer in range(prepared.frame.layers):
             for before, after in zip(prepared.inputs[layer], extended.inputs[layer], strict=True):
                 rows = [c for s in order for c in np.flatnonzero(prepared.components.subgraph == s)]
                 np.testing.assert_array_equal(before.nearness.similarity[rows], after.nearness.similarity)
@@ -222,7 +222,7 @@ def test_relabelling_nodes_with_their_anchors_leaves_logits_unchanged():
     tails, heads, _ = graph.edges()
     renamed_graph = Graph.from_edges(new[tails], new[heads], num_nodes=graph.num_nodes)
     shared = []
-    for layer in prepared.shared:
+    for layer in prepared.frame.shared:
         row = []
         for anchors in layer:
             if isinstance(anchors, NodeAnchors):
@@ -234,7 +234,7 @@ def test_relabelling_nodes_with_their_anchors_leaves_logits_unchanged():
                 )
         shared.append(row)
     subgraphs = Ragged.from_rows([np.sort(new[row]) for row in random_subgraphs(7)])
-    renamed = replace(prepared, shared=shared).extend(renamed_graph, subgraphs)
+    renamed = replace(prepared, frame=replace(prepared.frame, shared=shared)).extend(renamed_graph, subgraphs)
     other, other_nodes = build_model(renamed)
     with torch.no_grad():
         state = {k: v for k, v in model.state_dict().items() if k != "table" and not k.startswith("anchors.")}
@@ -297,7 +297,7 @@ def test_parts_are_the_columns_they_say(options):
         return  # where every part has its say in the weights of all
     batch = double(Inputs(prepared, nodes).whole)
     before = model.embed(batch)
-    for i, channel in enumerate(prepared.channels):
+    for i, channel in enumerate(prepared.frame.channels):
         changed = [
             [replace(c, distance=c.distance + 0.3) if j == i else c for j, c in enumerate(layer)]
             for layer in batch.channels
@@ -317,8 +317,8 @@ def test_parts_name_topology_and_size():
     model = SubGNN(
         torch.randn(len(nodes), 4),
         nodes,
-        channels=prepared.channels,
-        shared=prepared.shared,
+        channels=prepared.frame.channels,
+        shared=prepared.frame.shared,
         settings=ModelSettings(layers=2, size_aware=True),
         num_outputs=2,
         num_component_stats=5,

@@ -54,7 +54,7 @@ def test_anchors_are_those_of_the_run():
     prepared = run.predictor.measured(run.training.nodes.take([0]), draws=1).prepared[0]
     assert any("neighborhood/border" in channels for channels in marked.values())
     assert all(marked[node] for node in marked)
-    shared = prepared.shared[0][1].nodes  # position/border
+    shared = prepared.frame.shared[0][1].nodes  # position/border
     assert {node for node, channels in marked.items() if "position/border" in channels} <= set(shared.tolist())
 
 

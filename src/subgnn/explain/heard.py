@@ -129,7 +129,7 @@ class Heard:
                 yield from self._anchors(layer, channel, gamma.cpu().numpy() > 0)
 
     def _anchors(self, layer: int, channel: int, audible: NDArray[np.bool_]) -> Iterator[Anchor]:
-        shared, own = self.prepared.shared[layer][channel], self.prepared.inputs[layer][channel].own
+        shared, own = self.prepared.frame.shared[layer][channel], self.prepared.inputs[layer][channel].own
         patches = shared.patches if isinstance(shared, PatchAnchors) else None
         keys: NDArray[Any]
         if patches is not None:

@@ -52,8 +52,8 @@ def anchor_channels(prepared: Prepared | None, subgraph: NDArray[np.int32], most
     found: dict[int, list[str]] = {}
     if prepared is None:
         return found
-    for shared_row, inputs_row in zip(prepared.shared, prepared.inputs, strict=True):
-        for channel, shared, inputs in zip(prepared.channels, shared_row, inputs_row, strict=True):
+    for shared_row, inputs_row in zip(prepared.frame.shared, prepared.inputs, strict=True):
+        for channel, shared, inputs in zip(prepared.frame.channels, shared_row, inputs_row, strict=True):
             if inputs.own is not None:
                 nodes = np.unique(inputs.own.nodes[inputs.own.present])
             elif isinstance(shared, NodeAnchors):

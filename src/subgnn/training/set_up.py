@@ -109,10 +109,10 @@ def set_up_subgnn(
         classes=subgraphs.classes,
         graph_hash=seen_hash(graph, recipe.prepare),
         table_nodes=table,
-        shared=draws[0].shared,
+        shared=draws[0].frame.shared,
         weights={},
         standards=build_standards(graph, subgraphs, recipe, draws[0], table),
-        redrawn=[prepared.shared for prepared in draws[1:]],
+        redrawn=[prepared.frame.shared for prepared in draws[1:]],
         component_keys=component_keys(subgraphs, recipe, draws[0]),
         baseline=baseline,
     )
