@@ -53,7 +53,7 @@ def within(memory: str | int | None) -> Iterator[int]:
         ...     share(0.25)
         1000000000
     """
-    hint = "accepted: a number with MB or GB, from 1GB, as 16GB"
+    hint = "accepted: a number with MB, GB or TB, from 1GB, as 16GB"
     size = parse_size(memory, "--memory", hint="from 1GB") if isinstance(memory, str) else memory
     if size is not None and size < LEAST:
         raise UserError(f"{size / 1e6:,.0f} MB", where="--memory", hint=hint)

@@ -93,7 +93,7 @@ def test_an_exported_run_in_place_of_the_folder(folder, tmp_path):
 def test_export_mistakes(folder, tmp_path):
     done = call("export", folder / "run", "--out", tmp_path / "it.onnx", "--format", "torch-export")
     assert done.error == f"{tmp_path / 'it.onnx'}: unknown kind of file '.onnx'; accepted: .pt2"
-    done = call("export", folder / "run", "--out", tmp_path / "it.pt2", "--format", "torch-export", "--with-graph")
+    done = call("export", folder / "run", "--out", tmp_path / "it.pt2", "--with-graph")  # by its name, a program
     assert done.error == "--with-graph: a program holds no graph; leave it out"
     done = call("export", tmp_path / "nowhere", "--out", tmp_path / "it")
     assert "no finished run" in done.error

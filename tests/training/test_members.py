@@ -155,6 +155,18 @@ def test_an_export_with_a_network_too_few_is_refused(done, tmp_path):
         open_run(rewritten(tmp_path / "whole.safetensors", tmp_path / "less.safetensors", forget))
 
 
+def test_an_export_with_a_network_too_many_is_refused(done, tmp_path):
+    export_run(done, tmp_path / "whole.safetensors", with_graph=True)
+
+    def fewer(arrays, content):
+        content["checkpoint"]["recipe"]["training"]["members"] = 2
+        if "reference" in arrays:
+            arrays["reference"] = arrays["reference"][:2]
+
+    with pytest.raises(DataError, match="it holds 3 networks, and its recipe says 2"):
+        open_run(rewritten(tmp_path / "whole.safetensors", tmp_path / "less.safetensors", fewer))
+
+
 @pytest.mark.parametrize("large", [False, True], ids=["table", "streamed"])
 @pytest.mark.parametrize("method", ["outputs", "embeddings"])
 def test_workers_answer_alike(predictor, monkeypatch, large, method):

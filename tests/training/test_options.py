@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from subgnn.anchors import draw_seed
-from subgnn.assemble import build_model
+from subgnn.assemble import build_model, check_recipe
+from subgnn.config import parse_recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
 from subgnn.predict import Predictor
@@ -245,3 +246,14 @@ def test_features_on_the_command_line(tmp_path):
         called = call(verb, tmp_path / "run", "--subgraphs", tmp_path / "new.tsv", "--out", tmp_path / name)
         assert called.code == 0
     assert np.isfinite(np.load(tmp_path / "e.npy")).all()
+
+
+@pytest.mark.parametrize("seen", ["model.initial=true", "model.topology=true", "model.size_aware=true"])
+def test_a_network_that_sees_nothing_is_refused(seen):
+    blind = parse_recipe({"model": {"initial": False}}, "test")
+    graph = dataset().graph
+    for wrong in (blind, find_recipe("structure", ["model.initial=false", "model.layers=0"])):
+        with pytest.raises(UserError, match="the network sees nothing of a subgraph; give it"):
+            check_recipe(wrong, graph)
+    check_recipe(parse_recipe({"model": {"initial": False}}, "test", [seen]), graph)
+    check_recipe(find_recipe("structure", ["model.initial=false"]), graph)

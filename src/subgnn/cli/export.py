@@ -18,9 +18,12 @@ def export_run_file(
         bool, typer.Option("--with-graph", help="Put the graph into it, so that nothing else is needed.")
     ] = False,
     format: Annotated[
-        Literal["portable", "torch-export"],
-        typer.Option("--format", help="portable: RUN in one file; torch-export: a program from distances to logits."),
-    ] = "portable",
+        Literal["portable", "torch-export"] | None,
+        typer.Option(
+            "--format",
+            help="portable: RUN in one file; torch-export: a program from distances to logits. A .pt2 is the latter.",
+        ),
+    ] = None,
     data: Data = None,
     force: Force = False,
     json: JsonFlag = False,
@@ -32,6 +35,7 @@ def export_run_file(
     from subgnn.errors import UserError
     from subgnn.export import export_program, export_run
 
+    format = format or ("torch-export" if out.suffix == ".pt2" else "portable")
     if format == "torch-export":
         if with_graph:
             raise UserError("a program holds no graph", where="--with-graph", hint="leave it out")

@@ -36,6 +36,9 @@ def open_export(path: Path, data: Path | None = None) -> OpenedRun:
     except (KeyError, IndexError, ValueError, RuntimeError, TypeError):
         what = "its weights do not fit its recipe"
         raise DataError(what, where=str(path), hint="export the run again") from None
+    if networks and exported.checkpoint.held != predictor.members:
+        what = f"it holds {exported.checkpoint.held} networks, and its recipe says {predictor.members}"
+        raise DataError(what, where=str(path), hint="export the run again")
     reference = exported.reference
     if reference is not None:
         width = networks[0].head.width + networks[0].num_scores if networks else 0

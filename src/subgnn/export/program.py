@@ -178,5 +178,5 @@ def _check(predictor: Predictor) -> None:
     elif recipe.model.aggregation == "max":
         why = 'model.aggregation is "max"'
     if why is not None:
-        hint = "leave out --format: a portable file holds any run"
+        hint = "use --format portable, which holds any run"
         raise UserError(f"this run cannot become a torch.export program: {why}", where="--format", hint=hint)

@@ -81,6 +81,11 @@ class Checkpoint:
         """How many networks the answer is the mean of."""
         return self.recipe.training.members if self.recipe.method == "subgnn" else 1
 
+    @property
+    def held(self) -> int:
+        """Of how many networks the weights are."""
+        return 1 + len({name.partition(".")[0] for name in self.weights if name.startswith(_MEMBER)})
+
     def member(self, i: int) -> Checkpoint:
         """The checkpoint of one of several networks alone; the first is known by the run's own seed.
 
