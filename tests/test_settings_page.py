@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 import pytest
 
-from subgnn.config import Recipe, describe
+from subgnn.config import Recipe
 from subgnn.recipes import recipe_names
+from subgnn.settings_file import describe
 from tests.pages import ROOT
 
 PAGE = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")

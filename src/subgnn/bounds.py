@@ -1,4 +1,4 @@
-"""Which numbers a setting takes, written beside its type and read by :mod:`subgnn.config`."""
+"""Which numbers a setting takes, written beside its type and read by :mod:`subgnn.settings_file`."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from subgnn import Graph
-from subgnn.config import read_recipe
 from subgnn.errors import DataError, MissingExtra, UserError
 from subgnn.experiments import study as studies
 from subgnn.experiments import trial as trials
@@ -25,6 +24,7 @@ from subgnn.experiments.trial import Judged, judge_recipe, longest
 from subgnn.experiments.tune import tune
 from subgnn.experiments.tune_page import best_so_far
 from subgnn.recipes import find_recipe
+from subgnn.settings_file import read_recipe
 from subgnn.training.run import train
 from tests.experiments.searches import SPACE, made_up
 from tests.report.reading import read

@@ -13,13 +13,13 @@ import torch
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from subgnn import Dataset, SubgraphSet
-from subgnn.config import parse_recipe
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames
 from subgnn.errors import DataError, DataWarning
 from subgnn.predict import Predictor
 from subgnn.report import run_report, write_report
 from subgnn.report.findings import find
+from subgnn.settings_file import parse_recipe
 from subgnn.training import run as runs
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS

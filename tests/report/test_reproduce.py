@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from subgnn.config import parse_recipe
 from subgnn.recipes import find_recipe, recipe_names
 from subgnn.report.reproduce import command, recipe_toml
+from subgnn.settings_file import parse_recipe
 from tests.training.examples import recipe
 
 

@@ -11,12 +11,12 @@ import torch
 
 from subgnn.anchors import draw_seed
 from subgnn.assemble import build_model, check_recipe
-from subgnn.config import parse_recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
 from subgnn.predict import Predictor
 from subgnn.ragged import Ragged
 from subgnn.recipes import find_recipe
+from subgnn.settings_file import parse_recipe
 from subgnn.training import run as runs
 from subgnn.training.checkpoint import load_checkpoint
 from subgnn.training.loop import outputs_of

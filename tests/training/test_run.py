@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from subgnn.config import parse_recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
 from subgnn.predict import Predictor
 from subgnn.recipes import find_recipe, recipe_names
+from subgnn.settings_file import parse_recipe
 from subgnn.training import run as runs
 from subgnn.training.checkpoint import load_checkpoint
 from subgnn.training.loop import outputs_of

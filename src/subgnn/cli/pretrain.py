@@ -14,9 +14,9 @@ import typer
 
 from subgnn.cli.output import IdBase, JsonFlag, print_json, print_line, print_table
 from subgnn.cli.train import Device
-from subgnn.config import parse_recipe
 from subgnn.data.formats import read_dataset
 from subgnn.errors import DataError, UserError
+from subgnn.settings_file import parse_recipe
 
 
 class Method(StrEnum):

@@ -28,8 +28,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from subgnn.config import Kind, Recipe, Side, parse_recipe
+from subgnn.config import Kind, Recipe, Side
 from subgnn.errors import UserError, choices, excerpt
+from subgnn.settings_file import parse_recipe
 
 SECTIONS = tuple(f.name for f in fields(Recipe) if is_dataclass(f.default_factory))
 CHANNEL_NAMES = tuple(f"{kind}/{side}" for kind, side in product(typing.get_args(Kind), typing.get_args(Side)))

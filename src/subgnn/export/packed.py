@@ -11,10 +11,11 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.anchors import NodeAnchors, PatchAnchors, SharedAnchors
-from subgnn.config import ChannelSettings, Recipe, parse_recipe
+from subgnn.config import ChannelSettings, Recipe
 from subgnn.data.subgraphs import TASKS, Task
 from subgnn.errors import DataError
 from subgnn.ragged import Ragged
+from subgnn.settings_file import parse_recipe
 from subgnn.topology import Standard
 from subgnn.training.checkpoint import Checkpoint
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from subgnn.config import Recipe, read_recipe
+from subgnn.config import Recipe
 from subgnn.errors import UserError, choices
+from subgnn.settings_file import read_recipe
 
 _FOLDER = Path(__file__).parent
 

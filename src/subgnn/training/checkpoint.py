@@ -17,12 +17,13 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.anchors import NodeAnchors, PatchAnchors, SharedAnchors
-from subgnn.config import Recipe, parse_recipe
+from subgnn.config import Recipe
 from subgnn.data.formats.text import appearing
 from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
+from subgnn.settings_file import parse_recipe
 from subgnn.topology import Standard
 
 _FORMAT, _VERSION = "subgnn-run", 3

@@ -19,9 +19,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from subgnn.config import Recipe, parse_recipe
+from subgnn.config import Recipe
 from subgnn.errors import DataWarning, UserError
 from subgnn.memory import within
+from subgnn.settings_file import parse_recipe
 
 ORDER, DATASET = "order.json", "dataset.subgnn"
 

@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from subgnn.config import Recipe, parse_recipe
+from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.text import appearing
@@ -36,6 +36,7 @@ from subgnn.experiments.suite.plan import with_split
 from subgnn.predict import Predictor
 from subgnn.prepare_cached import prepare_draws_cached
 from subgnn.ragged import Ragged
+from subgnn.settings_file import parse_recipe
 from subgnn.training.precision import quiet_lightning
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT, LAST, write_json

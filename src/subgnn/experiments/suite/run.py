@@ -15,7 +15,6 @@ from typing import Any
 
 from subgnn.baselines import uses_embeddings
 from subgnn.cache import cache_limit
-from subgnn.config import parse_recipe
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.synthetic import generate
@@ -27,6 +26,7 @@ from subgnn.experiments.suite.plan import Request, digest, plan_jobs
 from subgnn.experiments.suite.report import write_suite_report
 from subgnn.experiments.suite.spec import DatasetSpec, Suite
 from subgnn.pacing import OnProgress
+from subgnn.settings_file import parse_recipe
 from subgnn.training.run_dir import read_json, write_json
 
 SUITE, DATA, RUNS = "suite.json", "data", "runs"

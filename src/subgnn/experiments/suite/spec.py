@@ -28,10 +28,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from subgnn.bounds import Count
-from subgnn.config import ChannelSettings, Recipe, parse_table
+from subgnn.config import ChannelSettings, Recipe
 from subgnn.data.synthetic import RECIPES as GENERATORS
 from subgnn.errors import UserError, choices, excerpt
 from subgnn.recipes import find_recipe
+from subgnn.settings_file import parse_table
 from subgnn.suites import FOLDER, suite_names
 
 Study = Literal["table", "ablation", "sensitivity", "generalization"]
