@@ -19,7 +19,7 @@ from subgnn.nn import Inputs
 from subgnn.prepare import prepare
 from subgnn.prepare_cached import prepare_cached, prepare_draws_cached
 from subgnn.prepared_file import encode, read_prepared, write_prepared
-from subgnn.training.loop import outputs_of
+from subgnn.training.judge import outputs_of
 from subgnn.training.run import train
 from tests.nn.examples import ALL_CHANNELS, SMALL, build_model, prepare_example, random_graph, random_subgraphs
 from tests.nn.test_model import compare

@@ -18,7 +18,7 @@ from subgnn.errors import DataError, UserError
 from subgnn.estimator import SubgraphClassifier
 from subgnn.predict import Predictor
 from subgnn.recipes import find_recipe
-from subgnn.training import run as runs
+from subgnn.training import resumable
 from subgnn.training.checkpoint import load_checkpoint
 from subgnn.training.run import evaluate_split, train
 from subgnn.training.run_dir import CHECKPOINT, METRICS
@@ -173,7 +173,7 @@ def test_frozen_embeddings_stay_and_trainable_ones_move(tmp_path):
 @pytest.mark.parametrize("stop", [1, 4])
 @pytest.mark.parametrize("name", ["avg", "topology"])
 def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, name, stop):
-    monkeypatch.setattr(runs, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
     data, settings, seen = dataset(), recipe(name), []
     whole = train(data, settings, tmp_path / "whole")
 

@@ -13,14 +13,14 @@ import sys
 import time
 
 from subgnn.cli.app import main
-from subgnn.training import run as runs
+from subgnn.training import resumable
 
 
 def child(arguments: list[str]) -> None:
     """Run a command and leave, as the interpreter would but without its farewells."""
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
-    runs.SECONDS_BETWEEN_SAVES = 0.0
+    resumable.SECONDS_BETWEEN_SAVES = 0.0
     os._exit(main(arguments))
 
 

@@ -15,9 +15,9 @@ from subgnn.config import BaselineSettings, Recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.predict import Predictor
 from subgnn.report.findings import find
-from subgnn.training import run as runs
+from subgnn.training import resumable
 from subgnn.training.checkpoint import load_checkpoint, save_checkpoint
-from subgnn.training.loop import outputs_of
+from subgnn.training.judge import outputs_of
 from subgnn.training.run import evaluate_split, train
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from subgnn.training.set_up import set_up
@@ -155,7 +155,7 @@ def test_the_baseline_is_a_part_of_its_own_on_the_page(trained):
 
 @pytest.mark.parametrize("stop", [0, 2])
 def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, stop):
-    monkeypatch.setattr(runs, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
     data, settings = dataset(), correcting("topology")
     train(data, settings, tmp_path / "whole", seed=3, report=False)
 

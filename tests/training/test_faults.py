@@ -20,8 +20,7 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, DataWarning
 from subgnn.estimator import SubgraphClassifier
 from subgnn.training import checkpoint as checkpoints
-from subgnn.training import run as runs
-from subgnn.training import steps
+from subgnn.training import resumable, steps
 from subgnn.training.checkpoint import Damaged, load, load_checkpoint
 from subgnn.training.interrupt import noted_interrupt
 from subgnn.training.run import train
@@ -161,7 +160,7 @@ def test_what_a_killed_writer_left_is_no_hindrance(whole, tmp_path):
 
 def test_a_disk_that_fills_up(whole, tmp_path, monkeypatch):
     write_folder(dataset(), tmp_path / "data")
-    monkeypatch.setattr(runs, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
     command = ("train", tmp_path / "data", *OPTIONS, "--out")
     assert call(*command, tmp_path / "whole").code == 0
     sync, calls = os.fsync, []
@@ -199,7 +198,7 @@ def tiny_disk(tmp_path):
 @pytest.mark.parametrize("room", [0, 8_192, 40_960])
 def test_a_disk_that_is_full(tiny_disk, tmp_path, monkeypatch, room):
     write_folder(dataset(), tmp_path / "data")
-    monkeypatch.setattr(runs, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
     ballast = tiny_disk / "ballast"
     ballast.write_bytes(b"x" * (shutil.disk_usage(tiny_disk).free - room))
     command = ("train", tmp_path / "data", *OPTIONS, "--resume", "--out", tiny_disk / "run")

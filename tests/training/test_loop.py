@@ -13,7 +13,8 @@ from torch import nn
 from subgnn.config import TrainingSettings
 from subgnn.predict import Predictor
 from subgnn.training import loop
-from subgnn.training.loop import Examples, class_weights, evaluate, fit
+from subgnn.training.judge import Examples, evaluate
+from subgnn.training.loop import class_weights, fit
 from subgnn.training.precision import make_fabric
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT, METRICS

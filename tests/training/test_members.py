@@ -25,7 +25,7 @@ from subgnn.report.findings import find
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
 from subgnn.spread_answers import Spread
-from subgnn.training import loop, run, set_up
+from subgnn.training import loop, resumable, set_up
 from subgnn.training.checkpoint import joined_weights, member_seed
 from subgnn.training.metrics import metrics
 from subgnn.training.run import train
@@ -109,7 +109,7 @@ def test_a_mean_over_networks_and_draws(tmp_path):
 
 @pytest.mark.parametrize("last", [("member 0", 2), ("member 1", 1), ("member 2", 2)])
 def test_an_interrupted_run_goes_on_with_the_same_networks(tmp_path, monkeypatch, done, last):
-    monkeypatch.setattr(run, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
     small = several(topology=True)
 
     def stop(record):

@@ -17,9 +17,9 @@ from subgnn.predict import Predictor
 from subgnn.ragged import Ragged
 from subgnn.recipes import find_recipe
 from subgnn.settings_file import parse_recipe
-from subgnn.training import run as runs
+from subgnn.training import resumable
 from subgnn.training.checkpoint import load_checkpoint
-from subgnn.training.loop import outputs_of
+from subgnn.training.judge import outputs_of
 from subgnn.training.run import evaluate_split, train
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from subgnn.training.set_up import set_up as set_up_run
@@ -67,7 +67,7 @@ VARIANTS = {
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_run_is_the_same_at_load_time_whatever_the_batch_and_after_an_interruption(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(runs, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
     data, chosen = with_features(), VARIANTS[name]
     write_folder(data, tmp_path / "data")
     results = train(data, chosen, tmp_path / "whole", seed=3, source=str(tmp_path / "data"))

@@ -10,7 +10,7 @@ import torch
 
 from subgnn.errors import UserError
 from subgnn.predict import Predictor
-from subgnn.training import run as runs
+from subgnn.training import resumable
 from subgnn.training.precision import make_fabric
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT
@@ -51,7 +51,7 @@ def test_bfloat16_learns_what_float32_learns(tmp_path):
 
 
 def test_a_mixed_run_goes_on_as_if_it_was_not_interrupted(tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
     train(dataset(), in_precision("bf16-mixed"), tmp_path / "whole", device="cpu")
 
     def interrupt(record):

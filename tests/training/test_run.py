@@ -14,9 +14,9 @@ from subgnn.errors import DataError, UserError
 from subgnn.predict import Predictor
 from subgnn.recipes import find_recipe, recipe_names
 from subgnn.settings_file import parse_recipe
-from subgnn.training import run as runs
+from subgnn.training import resumable
 from subgnn.training.checkpoint import load_checkpoint
-from subgnn.training.loop import outputs_of
+from subgnn.training.judge import outputs_of
 from subgnn.training.run import evaluate_split, train
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from subgnn.training.set_up import set_up
@@ -59,7 +59,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_gives_others(tmp_path)
 
 @pytest.mark.parametrize("stop", [0, 2, 4])
 def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, stop):
-    monkeypatch.setattr(runs, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
     train(dataset(), recipe(6), tmp_path / "whole", seed=3)
 
     def interrupt(record):

@@ -48,7 +48,8 @@ from subgnn.rng import stream_key
 from subgnn.topology import Standard
 from subgnn.training.candidates import Candidate
 from subgnn.training.checkpoint import Checkpoint
-from subgnn.training.loop import Source, State
+from subgnn.training.judge import Source
+from subgnn.training.loop import State
 
 Vectors = NDArray[np.float32] | None
 

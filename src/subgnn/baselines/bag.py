@@ -27,7 +27,8 @@ from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.ragged import Ragged
 from subgnn.training.checkpoint import Checkpoint
-from subgnn.training.loop import Examples, State
+from subgnn.training.judge import Examples
+from subgnn.training.loop import State
 
 _INVERSE_PENALTIES = (0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)
 

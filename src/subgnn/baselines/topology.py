@@ -28,7 +28,8 @@ from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 from subgnn.topology import Standard, subgraph_statistics
 from subgnn.training.checkpoint import Checkpoint
-from subgnn.training.loop import Examples, State
+from subgnn.training.judge import Examples
+from subgnn.training.loop import State
 
 
 def candidates(recipe: Recipe) -> dict[str, Recipe]:

@@ -20,7 +20,8 @@ from subgnn.errors import UserError
 from subgnn.nn.streamed import StreamedInputs
 from subgnn.training.checkpoint import Checkpoint
 from subgnn.training.global_batch import follow_global_batch
-from subgnn.training.loop import Examples, Progress, State, evaluate, fit
+from subgnn.training.judge import Examples, evaluate
+from subgnn.training.loop import Progress, State, fit
 from subgnn.training.lr_finder import find_rate
 
 AfterEpoch = Callable[[dict[str, Any], Progress, Callable[[], State]], None]

@@ -29,7 +29,7 @@ from subgnn.rng import stream_key
 from subgnn.topology import Standard
 from subgnn.training.candidates import Candidate, Solvable, best_of, judge_solved
 from subgnn.training.checkpoint import Checkpoint
-from subgnn.training.loop import Examples, outputs_of
+from subgnn.training.judge import Examples, outputs_of
 
 FOLDS = 5
 _BATCH = 256

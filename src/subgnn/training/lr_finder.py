@@ -19,7 +19,8 @@ from torch import nn
 
 from subgnn.config import TrainingSettings
 from subgnn.rng import stream, stream_key
-from subgnn.training.loop import Examples, adam, batches, class_weights, set_rate
+from subgnn.training.judge import Examples
+from subgnn.training.loop import adam, batches, class_weights, set_rate
 from subgnn.training.steps import Steps
 
 LOWEST, HIGHEST, STEPS = 1e-6, 1.0, 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -26,22 +26,19 @@ from subgnn.embeddings import check_source, source_vectors
 from subgnn.embeddings.of_run import keep_vectors
 from subgnn.errors import DataError, DataWarning
 from subgnn.pacing import OnProgress
-from subgnn.training.candidates import Candidate, fit_candidate
-from subgnn.training.checkpoint import Damaged, load_progress, save_checkpoint, save_progress
-from subgnn.training.interrupt import noted_interrupt
+from subgnn.training.checkpoint import save_checkpoint
+from subgnn.training.judge import evaluate, vectors_of
 from subgnn.training.launch import Watch, check_devices, launch
-from subgnn.training.loop import Examples, Progress, evaluate, vectors_of
+from subgnn.training.loop import Progress
 from subgnn.training.metrics import metrics
-from subgnn.training.metrics_log import MetricsLog
 from subgnn.training.precision import make_fabric
-from subgnn.training.ranks import in_turn, joined, on_any
+from subgnn.training.ranks import in_turn, joined
+from subgnn.training.resumable import fit_all
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RESULTS, claim, read_results, write_json
 from subgnn.training.set_up import set_up
 from subgnn.training.settled import settle
 from subgnn.training.tensorboard import TENSORBOARD, also_events, writer_class
 from subgnn.versions import versions
-
-SECONDS_BETWEEN_SAVES = 10.0
 
 
 def train(
@@ -115,7 +112,7 @@ def train(
     prepared_at = time.perf_counter()
     watch = also_events(on_epoch, out / TENSORBOARD, out / METRICS) if tensorboard else nullcontext(on_epoch)
     with watch as seen:
-        fitted = _fit(candidates, examples, recipe, out, seed=seed, fabric=fabric, resume=resume, on_epoch=seen)
+        fitted = fit_all(candidates, examples, recipe, out, seed=seed, fabric=fabric, resume=resume, on_epoch=seen)
     trained_at = time.perf_counter()
     if not fabric.is_global_zero:
         return dict(fabric.broadcast({}))
@@ -190,76 +187,6 @@ def _write_page(dataset: Dataset, out: Path, vectors: NDArray[np.float32] | None
     except Exception as error:
         what = f"the run is done, but its page could not be written ({type(error).__name__}: {error})"
         warnings.warn(f"{what}; try again with: subgnn report {out}", DataWarning, stacklevel=3)
-
-
-def _fit(
-    candidates: Sequence[Candidate],
-    examples: Examples,
-    recipe: Recipe,
-    out: Path,
-    *,
-    seed: int,
-    fabric: Fabric,
-    resume: bool,
-    on_epoch: Callable[[dict[str, Any]], None] | None,
-) -> list[Progress]:
-    """Fit the candidates in turn; what was done before an interruption is not done again."""
-    first = fabric.is_global_zero
-    before: dict[str, Any] | None = fabric.broadcast(_before(out, fabric.world_size) if resume and first else None)
-    fitted = [] if before is None else [Progress(**progress) for progress in before["fitted"]]
-    log = MetricsLog(out / METRICS, "" if before is None else before["metrics"]) if first else None
-    saved_at = time.monotonic()
-    with noted_interrupt() as interrupt:
-
-        def after_epoch(record: dict[str, Any], progress: Progress, state: Callable[[], dict[str, Any]]) -> None:
-            nonlocal saved_at
-            record = record | ({"candidate": candidate.name} if candidate.name else {})
-            if log is not None:
-                log.append(record)
-            due = time.monotonic() - saved_at >= SECONDS_BETWEEN_SAVES
-            try:
-                if on_epoch is not None:
-                    on_epoch(record)
-            except KeyboardInterrupt:
-                interrupt.pressed = True
-            stop = on_any(fabric, interrupt.pressed)
-            if log is not None and (due or stop):
-                about = {"metrics": log.text, "devices": fabric.world_size}
-                save_progress(state() | about | {"fitted": [progress.plain() for progress in fitted]}, out / LAST)
-                saved_at = time.monotonic()
-            if stop:
-                raise KeyboardInterrupt
-
-        for candidate in candidates[len(fitted) :]:
-            fitted.append(
-                fit_candidate(
-                    candidate,
-                    examples,
-                    recipe.training,
-                    seed=seed if candidate.seed is None else candidate.seed,
-                    fabric=fabric,
-                    resume=before,
-                    after_epoch=after_epoch,
-                )
-            )
-            before = None
-    return fitted
-
-
-def _before(out: Path, devices: int) -> dict[str, Any] | None:
-    """The progress of an interrupted run; None where it has to start from the beginning."""
-    if not (out / LAST).is_file():
-        return None
-    try:
-        found = load_progress(out / LAST)
-    except Damaged as error:
-        warnings.warn(f"{error.where}: {error.what}; the run starts from the beginning", DataWarning, stacklevel=4)
-        return None
-    before = found.get("devices", 1)
-    if before != devices:
-        what = f"the run was on {before} devices, not {devices}, which makes other batches"
-        raise DataError(what, where=str(out), hint=f"go on with --devices {before}, or give another --out")
-    return found
 
 
 def evaluate_split(out: Path, split: str, data: Path | None = None) -> dict[str, Any]:

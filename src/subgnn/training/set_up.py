@@ -33,8 +33,8 @@ from subgnn.streaming import NodeLookup, anchor_nodes, build_streamed_model, bui
 from subgnn.training.candidates import Candidate
 from subgnn.training.checkpoint import Checkpoint, member_seed
 from subgnn.training.cross_fit import fit_baseline
+from subgnn.training.judge import Examples, Source
 from subgnn.training.labels import warn_of_unseen
-from subgnn.training.loop import Examples, Source
 
 
 def set_up(

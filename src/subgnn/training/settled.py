@@ -19,7 +19,8 @@ from subgnn.config import TrainingSettings
 from subgnn.nn.committee import Committee
 from subgnn.training.candidates import Candidate, best_of, comparison
 from subgnn.training.checkpoint import Checkpoint, joined_weights
-from subgnn.training.loop import Examples, Progress, class_weights, evaluate
+from subgnn.training.judge import Examples, evaluate
+from subgnn.training.loop import Progress, class_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,94 @@
+"""Fitting that an interruption does not lose: what was done is saved as it goes, and taken up again."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from lightning.fabric import Fabric
+
+from subgnn.config import Recipe
+from subgnn.errors import DataError, DataWarning
+from subgnn.training.candidates import Candidate, fit_candidate
+from subgnn.training.checkpoint import Damaged, load_progress, save_progress
+from subgnn.training.interrupt import noted_interrupt
+from subgnn.training.judge import Examples
+from subgnn.training.loop import Progress
+from subgnn.training.metrics_log import MetricsLog
+from subgnn.training.ranks import on_any
+from subgnn.training.run_dir import LAST, METRICS
+
+SECONDS_BETWEEN_SAVES = 10.0
+
+
+def fit_all(
+    candidates: Sequence[Candidate],
+    examples: Examples,
+    recipe: Recipe,
+    out: Path,
+    *,
+    seed: int,
+    fabric: Fabric,
+    resume: bool,
+    on_epoch: Callable[[dict[str, Any]], None] | None,
+) -> list[Progress]:
+    """Fit the candidates in turn; what was done before an interruption is not done again."""
+    first = fabric.is_global_zero
+    before: dict[str, Any] | None = fabric.broadcast(_before(out, fabric.world_size) if resume and first else None)
+    fitted = [] if before is None else [Progress(**progress) for progress in before["fitted"]]
+    log = MetricsLog(out / METRICS, "" if before is None else before["metrics"]) if first else None
+    saved_at = time.monotonic()
+    with noted_interrupt() as interrupt:
+
+        def after_epoch(record: dict[str, Any], progress: Progress, state: Callable[[], dict[str, Any]]) -> None:
+            nonlocal saved_at
+            record = record | ({"candidate": candidate.name} if candidate.name else {})
+            if log is not None:
+                log.append(record)
+            due = time.monotonic() - saved_at >= SECONDS_BETWEEN_SAVES
+            try:
+                if on_epoch is not None:
+                    on_epoch(record)
+            except KeyboardInterrupt:
+                interrupt.pressed = True
+            stop = on_any(fabric, interrupt.pressed)
+            if log is not None and (due or stop):
+                about = {"metrics": log.text, "devices": fabric.world_size}
+                save_progress(state() | about | {"fitted": [progress.plain() for progress in fitted]}, out / LAST)
+                saved_at = time.monotonic()
+            if stop:
+                raise KeyboardInterrupt
+
+        for candidate in candidates[len(fitted) :]:
+            fitted.append(
+                fit_candidate(
+                    candidate,
+                    examples,
+                    recipe.training,
+                    seed=seed if candidate.seed is None else candidate.seed,
+                    fabric=fabric,
+                    resume=before,
+                    after_epoch=after_epoch,
+                )
+            )
+            before = None
+    return fitted
+
+
+def _before(out: Path, devices: int) -> dict[str, Any] | None:
+    """The progress of an interrupted run; None where it has to start from the beginning."""
+    if not (out / LAST).is_file():
+        return None
+    try:
+        found = load_progress(out / LAST)
+    except Damaged as error:
+        warnings.warn(f"{error.where}: {error.what}; the run starts from the beginning", DataWarning, stacklevel=4)
+        return None
+    before = found.get("devices", 1)
+    if before != devices:
+        what = f"the run was on {before} devices, not {devices}, which makes other batches"
+        raise DataError(what, where=str(out), hint=f"go on with --devices {before}, or give another --out")
+    return found
