@@ -24,6 +24,7 @@ from subgnn.data.formats.text import appearing
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SPLITS
 from subgnn.errors import DataError, UserError
+from subgnn.experiments.claim import claim_folder
 from subgnn.experiments.constant import constant_pieces, perfect_pieces
 from subgnn.experiments.outcome import ask_runs, constant_row, looks_of, recipe_row
 from subgnn.experiments.paired import mean_pieces
@@ -32,11 +33,11 @@ from subgnn.experiments.signal import NETWORK, Model, Verdict, judge
 from subgnn.pacing import OnProgress
 from subgnn.recipes import find_recipe
 from subgnn.training.run import train
-from subgnn.training.run_dir import read_json, write_json
+from subgnn.training.run_dir import write_json
 
 QUICK_RECIPES = ("topology", "bag", "avg", NETWORK)
 EPOCHS = 30
-_RESULT, _PAGE, _INPUTS, _RUNS = "quick.json", "quick.md", "inputs.json", "runs"
+_RESULT, _PAGE, _RUNS = "quick.json", "quick.md", "runs"
 
 
 def run_quick(
@@ -145,16 +146,7 @@ def _claim(out: Path, dataset: Dataset, epochs: int, overrides: Sequence[str]) -
         "epochs": epochs,
         "set": list(overrides),
     }
-    if (out / _INPUTS).is_file():
-        before = read_json(out / _INPUTS, "give another --out")
-        other = [key for key in inputs if not isinstance(before, dict) or before.get(key) != inputs[key]]
-        if other:
-            what = f"holds a look at something else: {', '.join(other)} differ"
-            raise DataError(what, where=str(out), hint="give another --out")
-        return
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise DataError("exists already", where=str(out), hint="choose another --out")
-    write_json(inputs, out / _INPUTS)
+    claim_folder(out, inputs, holds="holds a look at something else")
 
 
 def _run(

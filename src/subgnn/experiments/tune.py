@@ -29,6 +29,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.embeddings import check_source
 from subgnn.engine import Engine
 from subgnn.errors import DataError, UserError
+from subgnn.experiments.claim import claim_folder
 from subgnn.experiments.draw import own_parameters
 from subgnn.experiments.held_out import divide_anew, without_test
 from subgnn.experiments.search_space import SearchSpace
@@ -40,12 +41,9 @@ from subgnn.experiments.tune_result import write_result
 from subgnn.experiments.worker import Work, work
 from subgnn.pacing import OnProgress
 from subgnn.processes import run_processes
-from subgnn.training.run_dir import read_json, write_json
 
 if TYPE_CHECKING:
     import optuna
-
-_INPUTS = "inputs.json"
 
 
 def tune(
@@ -122,7 +120,7 @@ def tune(
     )
     if engine is not None:
         check_reach(engine, task.storage)
-    _claim(out, task)
+    claim_folder(out, {"study": task.study, **task.inputs}, holds="holds another search")
     with failing_storage(task.storage), quiet_optuna():
         opened = task.open()
 
@@ -173,21 +171,6 @@ def _inputs(seen: Dataset, recipe: Recipe, space: SearchSpace, **options: Any) -
 
 def _hash(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _claim(out: Path, task: Work) -> None:
-    """Make the folder, or check that it holds the same search."""
-    inputs = {"study": task.study, **task.inputs}
-    if (out / _INPUTS).is_file():
-        before = read_json(out / _INPUTS, "give another --out")
-        other = [key for key in inputs if not isinstance(before, dict) or before.get(key) != inputs[key]]
-        if other:
-            what = f"holds another search: {', '.join(other)} differ"
-            raise DataError(what, where=str(out), hint="give another --out")
-        return
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise DataError("exists already", where=str(out), hint="choose another --out")
-    write_json(inputs, out / _INPUTS)
 
 
 def _run(task: Work, processes: int, show: Callable[[], None]) -> None:
