@@ -13,6 +13,7 @@ import pytest
 
 from subgnn.engine import ONE_THREAD, Failure, LocalEngine
 from subgnn.errors import UserError
+from subgnn.memory import limit, within
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,6 +27,8 @@ def work(job):
         return os.getpid()
     if what == "environment":
         return {name: os.environ.get(name) for name in ONE_THREAD}
+    if what == "memory":
+        return limit()
     if what == "mistake":
         raise UserError("no", where="here", hint="say\nyes")
     if what == "crash":
@@ -53,6 +56,12 @@ def test_in_this_process():
     assert "in work" in found["crash", 0].details
     assert found["mistake", 0].message == "here: no; say yes"
     assert list(LocalEngine().map(work, [])) == list(LocalEngine(4).map(work, [])) == []
+
+
+def test_each_worker_has_an_equal_share_of_the_memory():
+    with within("6GB"):
+        assert done([("memory", 0)], 1) == {("memory", 0): 6 * 10**9}
+        assert done([("memory", 0)], 2) == {("memory", 0): 3 * 10**9}
 
 
 def test_in_workers_of_which_some_die():

@@ -8,6 +8,7 @@ from multiprocessing import Pipe
 import pytest
 
 from subgnn.errors import DataWarning, UserError
+from subgnn.memory import LEAST, limit, within
 from subgnn.processes import _child, _outcome, run_processes
 
 
@@ -44,6 +45,17 @@ def test_a_process_that_fails(number, kind, message, monkeypatch):
     monkeypatch.setattr("signal.signal", lambda *_: None)
     monkeypatch.setattr("warnings.showwarning", lambda *_: None)
     receiver, sender = Pipe(duplex=False)
-    _child(double, number, sender)
+    _child(double, number, sender, LEAST)
     with pytest.raises(kind, match=message):
         _outcome(receiver, 0)
+
+
+def allowed(_: int) -> int:
+    return limit()
+
+
+def test_each_has_an_equal_share_of_the_memory():
+    with within("6GB"):
+        assert run_processes(allowed, [0, 1]) == [3 * 10**9] * 2
+    with within("1GB"):  # less than this, there is no working
+        assert run_processes(allowed, [0, 1]) == [LEAST] * 2

@@ -22,6 +22,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Generic, Literal, NoReturn, Protocol, TypeVar
 
 from subgnn.errors import UserError
+from subgnn.memory import share_of_each, within
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -104,7 +105,8 @@ class LocalEngine:
 
     With one process the jobs run in this one, which costs no start. A worker that is killed fails its job alone, and
     another takes its place. Workers stay for the next ``map``, with what they have loaded; they end with ``close``, at
-    the end of a ``with`` block, and when this process ends, however it ends.
+    the end of a ``with`` block, and when this process ends, however it ends. Each has an equal share of the
+    memory limit (:mod:`subgnn.memory`).
 
     Args:
         processes: how many at once.
@@ -144,7 +146,7 @@ class LocalEngine:
                 idle = [worker for worker in workers if not worker.busy]
                 while waiting and (idle or len(workers) < self.processes):
                     if not idle:
-                        idle.append(_Worker(self.environment))
+                        idle.append(_Worker(self.environment, share_of_each(self.processes)))
                         workers.append(idle[-1])
                     idle.pop().give(function, waiting.pop())
                 # A worker's end is noticed as the end of its pipe.
@@ -174,10 +176,10 @@ class LocalEngine:
 class _Worker:
     """A process, the pipe to it, and the job it has."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], memory: int) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process: BaseProcess = context.Process(target=_work, args=(theirs,), daemon=True)
+        self.process: BaseProcess = context.Process(target=_work, args=(theirs, memory), daemon=True)
         with set_variables(environment):
             self.process.start()
         theirs.close()  # so that the pipe ends with the worker
@@ -219,11 +221,11 @@ def attempt(function: Callable[[Job], Result], job: Job) -> Result | Failure:
         return Failure.of(error)
 
 
-def _work(pipe: Connection) -> None:
-    """What a worker does: one job after the other, until there is nobody to give them."""
+def _work(pipe: Connection, memory: int) -> None:
+    """What a worker does: one job after the other, within its memory, until there is nobody to give them."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # EOFError: the pipe was closed. A break from the terminal reaches parent and workers; the parent tells of it.
-    with suppress(EOFError, OSError, KeyboardInterrupt):
+    with suppress(EOFError, OSError, KeyboardInterrupt), within(memory):
         while True:
             result = attempt(*pipe.recv())
             try:

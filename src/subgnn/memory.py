@@ -69,6 +69,11 @@ def share(part: float) -> int:
     return int(limit() * part)
 
 
+def share_of_each(processes: int) -> int:
+    """What each of several processes may take, in bytes: equal parts of the limit, but enough to work in."""
+    return max(LEAST, limit() // processes)
+
+
 def workers(bytes_each: int, most: int) -> int:
     """How many workers with buffers of this size may work at once: at least one, and as many as fit in half the limit.
 

@@ -12,6 +12,7 @@ from multiprocessing import connection, get_context
 from typing import Any, TypeVar
 
 from subgnn.errors import DataWarning, UserError
+from subgnn.memory import share_of_each, within
 
 Task = TypeVar("Task")
 _SECONDS_BETWEEN_LOOKS = 1.0
@@ -23,7 +24,8 @@ def run_processes(
     """Run a module's function on each task, every one in a fresh process, and return what they return.
 
     Args:
-        function: importable by name; its tasks and results must be picklable.
+        function: importable by name; its tasks and results must be picklable. Each process has an equal share of the
+            memory limit.
         while_waiting: called about every second.
 
     Raises:
@@ -31,11 +33,11 @@ def run_processes(
         RuntimeError: where one of them failed in another way; its traceback is the message.
         KeyboardInterrupt: after Ctrl-C, once all have ended.
     """
-    context = get_context("spawn")
+    context, memory = get_context("spawn"), share_of_each(max(1, len(tasks)))
     started = []
     for task in tasks:
         receiver, sender = context.Pipe(duplex=False)
-        process = context.Process(target=_child, args=(function, task, sender))
+        process = context.Process(target=_child, args=(function, task, sender, memory))
         process.start()
         sender.close()
         started.append((process, receiver))
@@ -55,14 +57,16 @@ def run_processes(
     return [_outcome(receiver, process.exitcode) for process, receiver in started]
 
 
-def _child(function: Callable[[Any], int], task: Any, sender: connection.Connection) -> None:
+def _child(function: Callable[[Any], int], task: Any, sender: connection.Connection, memory: int) -> None:
     """Run the function, and send how it ended."""
     # In a group of its own, so that Ctrl-C in a terminal reaches the parent alone, which passes it on.
     os.setpgrp()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
     try:
-        sender.send(("done", function(task)))
+        with within(memory):
+            done = function(task)
+        sender.send(("done", done))
     except KeyboardInterrupt:
         sender.send(("interrupted", None))
     except UserError as error:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
-from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, print_json, print_line, print_table
+from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, MemoryLimit, print_json, print_line, print_table
 from subgnn.cli.progress import progress_bar
 from subgnn.cli.train import Device
 from subgnn.data.formats import read_dataset
@@ -62,6 +62,7 @@ def run_benchmark(
     device: Annotated[Device, typer.Option("--device", help="Where to compute.")] = Device.auto,
     cache: CacheFlag = True,
     id_base: IdBase = None,
+    memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
     """Run a suite: its models on its datasets over seeds, and report them beside the published numbers.

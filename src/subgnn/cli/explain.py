@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from subgnn.cli.output import JsonFlag, print_json, print_line
+from subgnn.cli.output import JsonFlag, MemoryLimit, print_json, print_line
 from subgnn.cli.predict import Data, Force, Run, Subgraphs
 
 
@@ -26,6 +26,7 @@ def explain_subgraphs(
     ] = 100,
     data: Data = None,
     force: Force = False,
+    memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
     """Say which nodes, components, channels and anchors carried each prediction.

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
-from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, print_json, print_line, print_table
+from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, MemoryLimit, print_json, print_line, print_table
 from subgnn.cli.progress import progress_bar
 from subgnn.cli.train import Device
 from subgnn.data.formats import read_dataset
@@ -71,6 +71,7 @@ def tune_recipe(
     device: Annotated[Device, typer.Option("--device", help="Where to compute.")] = Device.auto,
     cache: CacheFlag = True,
     id_base: IdBase = None,
+    memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
     """Search for better settings on validation; test subgraphs are never looked at.
