@@ -14,7 +14,6 @@ import numpy as np
 from subgnn.data.dataset import Dataset
 from subgnn.experiments.constant import constant_pieces
 from subgnn.experiments.paired import Pieces, score_pieces
-from subgnn.report.contribution import contributions
 from subgnn.report.findings import find
 from subgnn.training.run_dir import METRICS
 
@@ -31,15 +30,7 @@ def ask_runs(
         found = find(run, seen)
         every.append(score_pieces(found.predicted(), found.targets.numpy(), found.task))
         if found.network is not None and run == runs[0]:
-            of_parts = contributions(
-                found.network.head,
-                found.network.parts(),
-                vectors=found.vectors,
-                means=found.means,
-                targets=found.targets,
-                task=found.task,
-            )
-            parts = [asdict(part) for part in of_parts]
+            parts = [asdict(part) for part in found.contributions()]
     return every, parts
 
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from subgnn.report.agreement import calibration, class_scores, confusion
-from subgnn.report.contribution import contributions
 from subgnn.report.findings import Findings
 from subgnn.report.markup import Markup, breakable, cut, join, paragraph, section, table, tag
 from subgnn.report.overview import SPLIT_WORDS
@@ -110,16 +109,9 @@ def _cloud(found: Findings) -> Markup:
 
 def parts(found: Findings) -> Markup:
     """What each part of the subgraphs' vectors contributes; nothing for a baseline, which has no parts."""
-    if found.network is None:
+    every = found.contributions()
+    if not every:
         return Markup("")
-    every = contributions(
-        found.network.head,
-        found.network.parts(),
-        vectors=found.vectors,
-        means=found.means,
-        targets=found.targets,
-        task=found.task,
-    )
     first, second = "micro-F1", "log-probability"
     if found.task == "regression":
         first, second = "R²", "root mean square error"

@@ -18,6 +18,7 @@ from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError
 from subgnn.nn import SubGNN
 from subgnn.predict import Predictor
+from subgnn.report.contribution import Contribution, contributions
 from subgnn.training.checkpoint import Checkpoint
 from subgnn.training.metrics import metrics, predictions, probabilities
 from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS, read_results
@@ -66,6 +67,19 @@ class Findings:
     def classes(self) -> tuple[str, ...]:
         """Names of the classes; none for regression."""
         return self.checkpoint.classes
+
+    def contributions(self) -> list[Contribution]:
+        """What each part of the subgraphs' vectors contributes; nothing for a baseline, which has no parts."""
+        if self.network is None:
+            return []
+        return contributions(
+            self.network.head,
+            self.network.parts(),
+            vectors=self.vectors,
+            means=self.means,
+            targets=self.targets,
+            task=self.task,
+        )
 
     def predicted(self) -> NDArray[Any]:
         """Classes (n,), sets of classes (n, classes), or values (n,)."""
