@@ -9,12 +9,14 @@ import pytest
 import torch
 
 from subgnn import Graph, Ragged, pacing, write_folder
+from subgnn import prepare as preparing
 from subgnn.anchors import sample_own
 from subgnn.ask import open_run
 from subgnn.assemble import build_model as built
 from subgnn.explain.files import open_explainer
 from subgnn.export import export_run
 from subgnn.kernels import border_sets, heaviest_borders
+from subgnn.kernels.heaviest import BYTES_AN_EDGE
 from subgnn.nn import Inputs
 from subgnn.prepare import prepare
 from subgnn.prepare_cached import prepare_cached, prepare_draws_cached
@@ -33,6 +35,19 @@ SETS = Ragged.from_rows([[0, 1, 2], [5, 9, 20], [23]])
 
 def case():
     return random_graph(0), random_subgraphs(0)
+
+
+def test_memory_bounds_how_many_are_weighed_at_once(monkeypatch):
+    graph, plain = prepare_example(2, settings=HEAVY)
+    asked, seen = [], []
+    monkeypatch.setattr(preparing, "workers", lambda size, most: asked.append(size) or 1)
+    weigh = preparing.heaviest_borders
+    monkeypatch.setattr(preparing, "heaviest_borders", lambda *a, **o: seen.append(len(a[2])) or weigh(*a, **o))
+    _, found = prepare_example(2, settings=HEAVY)
+    assert_same(found.inputs, plain.inputs)
+    assert seen == [1] * len(plain.components.nodes)
+    degrees = np.diff(graph.offsets)
+    assert asked == [BYTES_AN_EDGE * max(degrees[row].sum() for row in plain.components.nodes)]
 
 
 @pytest.mark.parametrize("seed", range(6))

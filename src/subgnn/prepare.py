@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +18,8 @@ from subgnn.anchors import NodeAnchors, OwnAnchors, PatchAnchors, SharedAnchors,
 from subgnn.config import ChannelSettings, PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.kernels import Components, heaviest_borders, induced_components
+from subgnn.kernels.heaviest import BYTES_AN_EDGE
+from subgnn.memory import workers
 from subgnn.own_hops import searches_at_once
 from subgnn.pacing import OnProgress, pieces
 from subgnn.ragged import Ragged
@@ -206,9 +209,14 @@ def _heaviest(
 
     *Differs from the paper:* there, anchors are drawn from the border uniformly, and their similarity is by distance.
     """
-    shape = (len(components.nodes), channel.num_anchors)
+    count, threads = len(components.nodes), int(numba.get_num_threads())
+    shape = (count, channel.num_anchors)
     nodes, weights = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
-    for part in pieces(len(components.nodes), step=256, what="the heaviest of borders", on_progress=on_progress):
+    ends = np.concatenate([[0], np.cumsum(np.diff(graph.offsets)[components.nodes.values])])
+    largest = int(np.diff(ends[components.nodes.offsets]).max(initial=0))
+    at_once = workers(BYTES_AN_EDGE * largest, threads)
+    step, most = (256, None) if at_once == threads else (at_once, at_once)
+    for part in pieces(count, step=step, most=most, what="the heaviest of borders", on_progress=on_progress):
         some = components.nodes.take(np.arange(part.start, part.stop))
         nodes[part], weights[part] = heaviest_borders(
             *graph.csr, some, most=channel.num_anchors, giving=settings.giving, taking=settings.taking

@@ -22,6 +22,9 @@ from subgnn.kernels.compile import compiled, compiled_parallel
 from subgnn.kernels.induced import contains
 from subgnn.ragged import Ragged
 
+BYTES_AN_EDGE = 48
+"""What a thread takes for each edge of the nodes of the set it has, at the most."""
+
 
 def heaviest_borders(
     offsets: NDArray[np.int64], neighbors: NDArray[np.int32], rows: Ragged, *, most: int, giving: float, taking: float
