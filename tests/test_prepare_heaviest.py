@@ -41,6 +41,7 @@ def test_memory_bounds_how_many_are_weighed_at_once(monkeypatch):
     graph, plain = prepare_example(2, settings=HEAVY)
     asked, seen = [], []
     monkeypatch.setattr(preparing, "workers", lambda size, most: asked.append(size) or 1)
+    monkeypatch.setattr(preparing.numba, "get_num_threads", lambda: 4)
     weigh = preparing.heaviest_borders
     monkeypatch.setattr(preparing, "heaviest_borders", lambda *a, **o: seen.append(len(a[2])) or weigh(*a, **o))
     _, found = prepare_example(2, settings=HEAVY)

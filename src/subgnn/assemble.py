@@ -18,7 +18,7 @@ from subgnn.embeddings.features import feature_rows, require_features
 from subgnn.errors import DataError, UserError
 from subgnn.kernels import node_set_keys
 from subgnn.nn import Inputs, SubGNN
-from subgnn.nn.aggregate import layers_width
+from subgnn.nn.aggregate import layer_width, layers_width
 from subgnn.prepare import Frame, Measuring, Prepared, measure
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
@@ -28,11 +28,7 @@ from subgnn.training.checkpoint import Checkpoint
 
 def check_recipe(recipe: Recipe, graph: Graph) -> None:
     """Raise :class:`UserError` for settings that do not fit together or do not fit the graph, before any work."""
-    model = recipe.model
-    width = layers_width(recipe.channels, model, recipe.embeddings.dim, layers=model.layers)
-    if recipe.method == "subgnn" and not (width or model.initial or model.topology or model.size_aware):
-        hint = "give it [[channels]] and a layer; or set model.initial, model.topology or model.size_aware to true"
-        raise UserError("the network sees nothing of a subgraph", where="recipe", hint=hint)
+    layer_width(recipe.channels, recipe.model, recipe.embeddings.dim)
     if recipe.embeddings.features != "none":
         require_features(graph)
     if recipe.prepare.directed and recipe.prepare.own_hops == "bounded":
@@ -45,9 +41,21 @@ def check_recipe(recipe: Recipe, graph: Graph) -> None:
         )
     if recipe.prepare.draws < 1:
         raise UserError("prepare.draws is 0", where="recipe", hint="accepted: a whole number from 1")
-    if recipe.method == "subgnn" and (model.baseline, recipe.baseline.classifier) == ("topology", "head"):
+    if recipe.method == "subgnn" and (recipe.model.baseline, recipe.baseline.classifier) == ("topology", "head"):
         hint = "to be corrected, a baseline must be fitted in one go; accepted: auto, boosting, forest"
         raise UserError("baseline.classifier is 'head', and model.baseline 'topology'", where="recipe", hint=hint)
+
+
+def check_sight(recipe: Recipe) -> None:
+    """Raise :class:`UserError` for a network that sees nothing of a subgraph, whose answer is the same for all.
+
+    A search may start from one: what its trials draw is what counts.
+    """
+    model = recipe.model
+    width = layers_width(recipe.channels, model, recipe.embeddings.dim, layers=model.layers)
+    if recipe.method == "subgnn" and not (width or model.initial or model.topology or model.size_aware):
+        hint = "give it [[channels]] and a layer; or set model.initial, model.topology or model.size_aware to true"
+        raise UserError("the network sees nothing of a subgraph", where="recipe", hint=hint)
 
 
 def build_standards(

@@ -106,7 +106,7 @@ class LocalEngine:
     With one process the jobs run in this one, which costs no start. A worker that is killed fails its job alone, and
     another takes its place. Workers stay for the next ``map``, with what they have loaded; they end with ``close``, at
     the end of a ``with`` block, and when this process ends, however it ends. Each has an equal share of the
-    memory limit (:mod:`subgnn.memory`).
+    memory limit (:mod:`subgnn.memory`) that was in force when it was started.
 
     Args:
         processes: how many at once.

@@ -184,7 +184,9 @@ def searches_at_once(graph: Graph) -> int:
     needed = marks + graph.offsets.nbytes + graph.neighbors.nbytes
     if needed > limit():
         what = f"the rows of the graph and the marks of one search are {needed / 1e9:.1f} of {limit() / 1e9:.1f} GB"
-        raise UserError(what, where="--memory", hint="give more, or leave out the position and neighborhood channels")
+        raise UserError(
+            what, where="--memory", hint="give more, fewer --processes, or no position and neighborhood channels"
+        )
     return workers(marks, int(numba.get_num_threads()))
 
 

@@ -212,7 +212,8 @@ def _heaviest(
     count, threads = len(components.nodes), int(numba.get_num_threads())
     shape = (count, channel.num_anchors)
     nodes, weights = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
-    ends = np.concatenate([[0], np.cumsum(np.diff(graph.offsets)[components.nodes.values])])
+    members = components.nodes.values
+    ends = np.concatenate([[0], np.cumsum(graph.offsets[members + 1] - graph.offsets[members])])
     largest = int(np.diff(ends[components.nodes.offsets]).max(initial=0))
     at_once = workers(BYTES_AN_EDGE * largest, threads)
     step, most = (256, None) if at_once == threads else (at_once, at_once)

@@ -23,9 +23,10 @@ def run_processes(
 ) -> list[int]:
     """Run a module's function on each task, every one in a fresh process, and return what they return.
 
+    Each process has an equal share of the memory limit.
+
     Args:
-        function: importable by name; its tasks and results must be picklable. Each process has an equal share of the
-            memory limit.
+        function: importable by name; its tasks and results must be picklable.
         while_waiting: called about every second.
 
     Raises:

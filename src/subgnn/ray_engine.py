@@ -15,7 +15,7 @@ from typing import Any, Generic
 
 from subgnn.engine import EngineName, Failure, Job, LocalEngine, Result, Value, attempt, set_variables
 from subgnn.errors import UserError
-from subgnn.memory import LEAST, limit, machine_memory, share, within
+from subgnn.memory import LEAST, machine_memory, share, share_of_each, within
 from subgnn.ray_start import LOOPBACK, check_answers, import_ray, own_token
 
 RETRIES = 3
@@ -69,7 +69,7 @@ class RayEngine:
         self._ray = import_ray(loopback=address is None)
         self._processes, self._gpus = processes, gpus
         # Of each job; how much a machine of a cluster has is known there alone.
-        self._memory = limit() // (processes or os.cpu_count() or 1) if address is None else None
+        self._memory = share_of_each(processes or os.cpu_count() or 1) if address is None else None
         self._owned = not self._ray.is_initialized()
         if self._owned:
             self._connect(address)

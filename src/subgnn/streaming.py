@@ -149,7 +149,9 @@ def _check_room(rows: int, settings: EmbeddingSettings) -> None:
     needed = 4 * rows * settings.dim * 4
     if needed > 0.8 * limit():
         what = f"a learned table of {rows:,} nodes x {settings.dim} numbers needs {needed / 1e9:.1f} GB to train"
-        hint = "set embeddings.trainable=false, or take a smaller embeddings.dim, fewer anchors or more --memory"
+        hint = (
+            "set embeddings.trainable=false; or a smaller embeddings.dim, fewer anchors or --processes, more --memory"
+        )
         raise UserError(what, where="--memory", hint=hint)
 
 

@@ -43,6 +43,15 @@ def test_again_as_json(looked):
     assert {"rows", "failures", "verdict", "split"} <= set(found)
 
 
+@pytest.mark.parametrize("suite", ["quick", "synthetic"])
+def test_a_memory_that_is_too_small_is_refused(looked, tmp_path, suite):
+    folder, *_ = looked
+    data = [folder / "data"] if suite == "quick" else ["--data", f"density={folder / 'data'}"]
+    called = call("benchmark", "run", suite, *data, "--memory", "3KB", "--out", tmp_path / "x")
+    assert (called.code, called.error[:14]) == (2, "--memory: 0 MB")
+    assert not (tmp_path / "x").exists()
+
+
 def test_an_unknown_suite_lists_the_choices(looked, tmp_path):
     folder, *_ = looked
     called = call("benchmark", "run", "quik", folder / "data", "--out", tmp_path / "x")

@@ -90,6 +90,25 @@ def test_an_exported_run_in_place_of_the_folder(folder, tmp_path):
     assert call("evaluate", file, "--data", folder / "data").out.startswith(str(file)[:10])
 
 
+def test_a_memory_that_is_too_small_is_refused(folder, tmp_path):
+    done = call(
+        "explain", folder / "run", "--subgraphs", folder / "new.tsv", "--out", tmp_path / "a.json", "--memory", "3KB"
+    )
+    assert done.error.startswith("--memory: 0 MB; accepted: a number with MB, GB or TB")
+    assert not (tmp_path / "a.json").exists()
+
+
+def test_a_pt2_is_a_program(folder, tmp_path):
+    done = call("export", folder / "run", "--out", tmp_path / "it.pt2", "--json")
+    assert done.code == 0
+    assert done.json["format"] == "torch-export"
+    assert "inputs" in done.json
+    done = call("export", folder / "run", "--out", tmp_path / "run.pt2", "--format", "portable", "--json")
+    assert done.json["format"] == "portable"
+    files = ["--data", folder / "data", "--subgraphs", folder / "new.tsv", "--out", tmp_path / "a.tsv"]
+    assert call("predict", tmp_path / "run.pt2", *files).code == 0
+
+
 def test_export_mistakes(folder, tmp_path):
     done = call("export", folder / "run", "--out", tmp_path / "it.onnx", "--format", "torch-export")
     assert done.error == f"{tmp_path / 'it.onnx'}: unknown kind of file '.onnx'; accepted: .pt2"

@@ -87,7 +87,7 @@ def test_what_is_finished_is_not_trained_again(looked, monkeypatch):
 
 def test_another_dataset_or_other_settings_are_refused(looked):
     out, _ = looked
-    with pytest.raises(DataError, match="subgraphs differ; give another --out"):
+    with pytest.raises(DataError, match="holds a look at something else: subgraphs differ; give another --out"):
         look(dataset("binary"), out)
     with pytest.raises(DataError, match="epochs differ"):
         look(dataset(), out, epochs=3)

@@ -9,7 +9,7 @@ import pytest
 
 from subgnn.config import ChannelSettings
 from subgnn.errors import UserError
-from subgnn.experiments.draw import apply_parameters, check_sight, draw, own_parameters
+from subgnn.experiments.draw import apply_parameters, draw, own_parameters
 from subgnn.experiments.search_space import Choices, Range, parse_space, read_space
 from subgnn.experiments.spaces import find_space, space_names
 from subgnn.recipes import find_recipe, recipe_names
@@ -143,16 +143,6 @@ def test_a_channel_the_recipe_lacks():
         own_parameters(anchors, bare)
     with pytest.raises(UserError, match="position/border may be switched on, but has no number of anchors"):
         own_parameters(parse('channels."position/border".use = {choices = [false, true]}'), bare)
-
-
-def test_a_network_must_see_something():
-    blind = replace(recipe(initial=False), channels=())
-    with pytest.raises(UserError, match="the network would see nothing"):
-        check_sight(blind)
-    check_sight(recipe(initial=False))
-    check_sight(replace(blind, method="bag"))
-    for name in ("initial", "topology", "size_aware"):
-        check_sight(replace(recipe(**{"initial": False, name: True}), channels=()))
 
 
 def test_own_parameters_are_those_inside():

@@ -351,6 +351,12 @@ def test_baselines_have_the_papers_ranges(tmp_path, fast):
     }
 
 
+def test_a_search_may_start_from_a_network_that_sees_nothing(tmp_path, fast):
+    blind = replace(recipe(1, initial=False), channels=())
+    sees = parse_space({"model": {"initial": {"choices": [False, True]}, "dropout": {"low": 0.1, "high": 0.5}}}, "test")
+    assert tune(dataset(), blind, tmp_path / "out", space=sees, trials=1, device="cpu")["best"] is not None
+
+
 def test_settings_that_do_not_fit_are_told_before_there_is_a_study(tmp_path):
     bad = recipe(1, channel_aggregation="sum")
     with pytest.raises(UserError, match="outputs differ in width"):

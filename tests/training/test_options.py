@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from subgnn.anchors import draw_seed
-from subgnn.assemble import build_model, check_recipe
+from subgnn.assemble import build_model, check_recipe, check_sight
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
 from subgnn.predict import Predictor
@@ -248,12 +248,14 @@ def test_features_on_the_command_line(tmp_path):
     assert np.isfinite(np.load(tmp_path / "e.npy")).all()
 
 
-@pytest.mark.parametrize("seen", ["model.initial=true", "model.topology=true", "model.size_aware=true"])
-def test_a_network_that_sees_nothing_is_refused(seen):
+def test_a_network_that_sees_nothing_is_refused(tmp_path):
     blind = parse_recipe({"model": {"initial": False}}, "test")
-    graph = dataset().graph
     for wrong in (blind, find_recipe("structure", ["model.initial=false", "model.layers=0"])):
         with pytest.raises(UserError, match="the network sees nothing of a subgraph; give it"):
-            check_recipe(wrong, graph)
-    check_recipe(parse_recipe({"model": {"initial": False}}, "test", [seen]), graph)
-    check_recipe(find_recipe("structure", ["model.initial=false"]), graph)
+            train(dataset(), wrong, tmp_path / "run", device="cpu", report=False)
+        assert not (tmp_path / "run").exists()
+    check_recipe(blind, dataset().graph)  # a search may start from it
+    check_sight(replace(blind, method="bag"))
+    check_sight(find_recipe("structure", ["model.initial=false"]))
+    for name in ("initial", "topology", "size_aware"):
+        check_sight(replace(blind, model=replace(blind.model, **{name: True})))

@@ -38,14 +38,6 @@ def draw(space: SearchSpace, recipe: Recipe, suggest: Suggest) -> Recipe:
     return parse_recipe(content, f"search space {space.name}")
 
 
-def check_sight(recipe: Recipe) -> None:
-    """Raise :class:`UserError` where a network would see nothing: all that it could look at may be off by chance."""
-    model = recipe.model
-    if recipe.method == "subgnn" and not (recipe.channels or model.initial or model.topology or model.size_aware):
-        what = "no subchannel, and neither model.initial, topology nor size_aware: the network would see nothing"
-        raise UserError(what, where="channels")
-
-
 def _channels(space: SearchSpace, recipe: Recipe, suggest: Suggest) -> list[dict[str, Any]]:
     """The subchannels of a trial: those of the recipe in their order, then the others."""
     given = {channel.name: channel.num_anchors for channel in recipe.channels}

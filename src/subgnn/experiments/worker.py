@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.errors import UserError
-from subgnn.experiments.draw import check_sight, draw
+from subgnn.experiments.draw import draw
 from subgnn.experiments.search_space import Choices, Dimension, SearchSpace
 from subgnn.experiments.study import (
     ERROR,
@@ -168,7 +168,6 @@ class _Objective:
 
         task = self._task
         recipe = draw(task.space, task.recipe, suggest)
-        check_sight(recipe)
         return judge_recipe(
             task.dataset,
             recipe,

@@ -24,7 +24,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats.bundle import write_bundle
 from subgnn.embeddings import PRETRAINED
 from subgnn.errors import DataError, DataWarning, RankDied, UserError
-from subgnn.memory import LEAST, limit
+from subgnn.memory import share_of_each
 from subgnn.pacing import OnProgress
 from subgnn.training.interrupt import noted_interrupt
 from subgnn.training.processes import Processes
@@ -80,7 +80,7 @@ def launch(dataset: Dataset, recipe: Recipe, *, devices: int, options: dict[str,
         if not (options["cache"] and cache_limit()):
             # What the first rank prepares has to reach the others all the same.
             extra = {"SUBGNN_CACHE": str(folder / "cache"), "SUBGNN_CACHE_LIMIT": "1000TB"}
-        write_order(folder, recipe, options | {"cache": True}, memory=max(LEAST, limit() // devices))
+        write_order(folder, recipe, options | {"cache": True}, memory=share_of_each(devices))
         with Processes(folder, devices, extra) as processes:
             return _follow(processes, watch, Path(options["out"]))
 

@@ -18,7 +18,7 @@ from lightning.fabric import Fabric
 from numpy.typing import NDArray
 
 from subgnn.ask import open_whole
-from subgnn.assemble import check_recipe, target_tensor
+from subgnn.assemble import check_recipe, check_sight, target_tensor
 from subgnn.baselines import uses_embeddings
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
@@ -81,6 +81,7 @@ def train(
     ranks = joined(devices)
     fabric = make_fabric(device, recipe.training.precision, ranks)
     check_recipe(recipe, dataset.graph)
+    check_sight(recipe)
     size = (devices or 1) if ranks is None else ranks.size
     if size > 1:
         check_devices(recipe, device, size if ranks is None else ranks.local_size, cache)

@@ -82,6 +82,8 @@ def test_mistakes(tmp_path):
         tiny(datasets=[{"name": "a", "generate": "densty"}])
     with pytest.raises(UserError, match="the model 'a' is there twice"):
         tiny(models=[{"label": "a", "recipe": "bag"}] * 2)
+    with pytest.raises(UserError, match="a model is called 'a, b'; leave out the comma"):
+        tiny(models=[{"label": "a, b", "recipe": "bag"}])
     with pytest.raises(UserError, match="there is no model"):
         tiny(models=[])
     with pytest.raises(UserError, match="unknown model 'b'; accepted: SubGNN, bag, avg"):

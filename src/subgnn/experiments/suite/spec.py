@@ -183,6 +183,10 @@ def parse_suite(content: dict[str, Any], where: str) -> Suite:
             hint = choices(dataset.generate, GENERATORS)
             raise UserError(f"unknown generator '{dataset.generate}'", where=where, hint=hint)
     labels = [m.label for m in suite.models]
+    for label in labels:
+        if "," in label:
+            hint = "leave out the comma, which stands between the labels of --models"
+            raise UserError(f"a model is called {excerpt(label)}", where=where, hint=hint)
     for setting in suite.settings:
         if setting.model not in labels:
             raise UserError(f"unknown model '{setting.model}'", where=where, hint=choices(setting.model, labels))
