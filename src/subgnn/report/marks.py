@@ -17,6 +17,7 @@ svg .name { fill: var(--text); paint-order: stroke; stroke: var(--panel); stroke
 svg .zero { stroke: var(--faint); stroke-width: 1.2; }
 svg .limit { stroke: var(--orange); stroke-dasharray: 4 3; }
 svg .edge-mark { stroke: var(--panel); stroke-width: .8; }
+main, header, footer { max-width: 74rem; }
 .scores { font-size: .88rem; }
 .scores th, .scores td { padding: .3rem .45rem; }
 .scores td { white-space: nowrap; }

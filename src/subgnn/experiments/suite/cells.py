@@ -99,7 +99,7 @@ def header_facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("Selection", protocol["selection"]),
         ("Spread", "mean ± population standard deviation over seeds"),
         ("Significance", protocol["test"]),
-        ("Commit", "; ".join(made["commits"]) or "not known"),
+        ("Commit", "; ".join(_short(commit) for commit in made["commits"]) or "not known"),
         ("Source, SHA-256", "; ".join(made["source_hashes"])),
         ("Versions", "; ".join(made["versions"])),
         ("Machine", "; ".join(made["hardware"])),
@@ -108,6 +108,12 @@ def header_facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     if found["left_out"]:
         facts.append(("Not run", f"{', '.join(found['left_out'])}: no data given, or not asked for"))
     return facts
+
+
+def _short(commit: str) -> str:
+    """The first digits of a commit, which are enough to find it, and what is said of it."""
+    digits, *said = commit.split(" ")
+    return " ".join([digits[:12], *said])
 
 
 def by_dataset(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

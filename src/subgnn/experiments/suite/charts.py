@@ -13,8 +13,8 @@ from subgnn.report.marks import diamond, mark, mark_key, stroke, swatch
 from subgnn.report.markup import Markup, cut, join, tag
 from subgnn.report.svg import MAX_POINTS, WIDTH, Axes, Scale, around, chart, thin
 
-_ROW, _NAME, _TOP = 22, 132, 8
-_NAME_LETTERS = 20
+_ROW, _TOP = 22, 8
+_NAME_LETTERS, _LETTER = 26, 6.9
 _MATTERS = 0.05
 
 
@@ -46,11 +46,13 @@ def score_chart(dataset: str, rows: Sequence[dict[str, Any]], *, metric: str = "
     means = [(row["test"][metric]["mean"], row["test"][metric]["std"]) for row in shown]
     low = min([0.0, *(mean - std for mean, std in means)])
     high = max([1.0, *(mean + std for mean, std in means)]) if metric != "r2" else max(m + s for m, s in means)
-    place = Scale(low, high, _NAME, WIDTH - 12)
+    names = [cut(row["model"], _NAME_LETTERS) for row in shown]
+    beside = 12 + _LETTER * max((len(name) for name in names), default=0)
+    place = Scale(low, high, beside, WIDTH - 12)
     parts = [_across(place, height, f"test {word}")]
     for i, (row, (mean, std)) in enumerate(zip(shown, means, strict=True)):
         y, group = _TOP + _ROW * (i + 0.5), 1 if row["baseline"] else 0
-        parts.append(tag("text", cut(row["model"], _NAME_LETTERS), x=_NAME - 6, y=y + 4, class_="tick y name"))
+        parts.append(tag("text", names[i], x=beside - 6, y=y + 4, class_="tick y name"))
         title = f"{row['model']}: {mean:.3f} ± {std:.3f}, {row['n']} seeds"
         parts.append(tag("line", x1=place(mean - std), x2=place(mean + std), y1=y, y2=y, class_="whisker"))
         parts.append(mark(place(mean), y, group, title))

@@ -95,6 +95,8 @@ _STUDIES = {
 
 def _protocol(found: dict[str, Any]) -> Markup:
     commands = [tag("pre", tag("code", command), class_="command") for command in found["circumstances"]["commands"]]
+    if len(commands) > 1:  # of a table that was made bit by bit
+        commands = [tag("details", tag("summary", f"The {len(commands)} commands that made the runs"), *commands)]
     said = [paragraph(words, class_="warn") for words in found["circumstances"]["warnings"]]
     return join([facts(header_facts(found), class_="facts long"), *commands, *said])
 
