@@ -57,13 +57,24 @@ def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str
 
 def read_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
     """Read a recipe file."""
+    return parse_recipe({"name": path.stem} | read_toml(path, "recipe"), str(path), overrides)
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """The content of a TOML file.
+
+    Args:
+        what: what it should be, to say that there is none.
+
+    Raises:
+        UserError: where the file is not there, or is no TOML.
+    """
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UserError("no such recipe", where=str(path)) from None
+        raise UserError(f"no such {what}", where=str(path)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"this is no TOML ({error})", where=str(path)) from None
-    return parse_recipe({"name": path.stem} | content, str(path), overrides)
 
 
 def parse_table(kind: type[Table], content: Any, where: str) -> Table:

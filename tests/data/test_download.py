@@ -1,17 +1,14 @@
-"""Fetching and unpacking, against a server on this machine that misbehaves in every way a server can."""
+"""Fetching a file or a dataset, against a server on this machine that misbehaves in every way a server can."""
 
 from __future__ import annotations
 
 import errno
-import gzip
 import hashlib
 import http.server
 import io
 import json
 import shutil
 import socket
-import stat
-import tarfile
 import threading
 import time
 import zipfile
@@ -21,15 +18,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from subgnn.data import archives, fetch
-from subgnn.data.archives import unpack_dataset
+from subgnn.data import fetch
 from subgnn.data.download import RELEASES, download, download_dataset, find_release
 from subgnn.data.formats import read_dataset
-from subgnn.errors import DataError, UserError
+from subgnn.errors import UserError
+from tests.data.packed import EDGES, SUBGRAPHS, dataset_files, tar_of, zip_of
 
 BODY = np.random.default_rng(0).bytes(300_000)
-EDGES = b"0 1\n1 2\n2 3\n"
-SUBGRAPHS = b"0-1\tA\ttrain\n1-2\tB\tval\n2-3\tA\ttest\n"
 Handler = http.server.BaseHTTPRequestHandler
 Answer = Callable[[Handler], None]
 
@@ -337,36 +332,12 @@ def test_a_place_that_cannot_be_written(server: Server, tmp_path: Path) -> None:
         download(server.put("/f", serve(BODY)), tmp_path / "file" / "f")
 
 
-def _zip(files: dict[str, bytes]) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
-        for name, body in files.items():
-            packed.writestr(name, body)
-    return out.getvalue()
-
-
-def _tar(files: dict[str, bytes], *extra: tarfile.TarInfo) -> bytes:
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz") as tar:
-        for name, body in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(body)
-            tar.addfile(info, io.BytesIO(body))
-        for info in extra:
-            tar.addfile(info)
-    return out.getvalue()
-
-
-def _dataset(folder: str) -> dict[str, bytes]:
-    return {f"{folder}edge_list.txt": EDGES, f"{folder}subgraphs.pth": SUBGRAPHS}
-
-
-@pytest.mark.parametrize("pack", [_zip, _tar])
+@pytest.mark.parametrize("pack", [zip_of, tar_of])
 @pytest.mark.parametrize("folder", ["", "ppi_bp/", "SubGNN_data/PPI-BP/", "whatever/"])
 def test_one_dataset_is_unpacked_wherever_it_lies(
     server: Server, tmp_path: Path, pack: Callable[[dict[str, bytes]], bytes], folder: str
 ) -> None:
-    body = pack({**_dataset(folder), f"{folder}gin_embeddings.pth": b"not ours", "readme": b"hello"})
+    body = pack({**dataset_files(folder), f"{folder}gin_embeddings.pth": b"not ours", "readme": b"hello"})
     url = server.put("/data", serve(body))
     found = download_dataset("PPI_BP", tmp_path / "out", url=url, sha256=_sha(body))
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["dataset.json", "edge_list.txt", "subgraphs.pth"]
@@ -382,7 +353,7 @@ def test_one_dataset_is_unpacked_wherever_it_lies(
 
 def test_of_several_datasets_the_named_one_is_taken_and_the_archive_kept(server: Server, tmp_path: Path) -> None:
     other = {"hpo_metab/edge_list.txt": EDGES + b"0 3\n", "hpo_metab/subgraphs.pth": SUBGRAPHS}
-    url = server.put("/data", serve(_zip({"/": b"", **_dataset("ppi_bp/"), **other})))
+    url = server.put("/data", serve(zip_of({"/": b"", **dataset_files("ppi_bp/"), **other})))
     first = download_dataset("ppi-bp", tmp_path / "ppi", url=url)
     second = download_dataset("hpo-metab", tmp_path / "metab", url=url)
     assert len(server.headers) == 1
@@ -394,25 +365,25 @@ def test_of_several_datasets_the_named_one_is_taken_and_the_archive_kept(server:
 
 
 def test_force_replaces_the_folder_and_fetches_again(server: Server, tmp_path: Path) -> None:
-    url = server.put("/data", serve(_zip(_dataset(""))))
+    url = server.put("/data", serve(zip_of(dataset_files(""))))
     download_dataset("ppi-bp", tmp_path / "out", url=url)
     with pytest.raises(UserError, match="exists already"):
         download_dataset("ppi-bp", tmp_path / "out", url=url)
     assert len(server.headers) == 1
-    server.put("/data", serve(_zip({**_dataset(""), "edge_list.txt": b"0 3\n"})))
+    server.put("/data", serve(zip_of({**dataset_files(""), "edge_list.txt": b"0 3\n"})))
     download_dataset("ppi-bp", tmp_path / "out", url=url, overwrite=True)
     assert read_dataset(tmp_path / "out").graph.num_edges == 1
 
 
 def test_an_archive_of_another_dataset_is_not_taken_for_this_one(server: Server, tmp_path: Path) -> None:
-    url = server.put("/data", serve(_zip(_dataset("hpo_neuro/"))))
+    url = server.put("/data", serve(zip_of(dataset_files("hpo_neuro/"))))
     with pytest.raises(UserError, match=r"it holds 'hpo_neuro', and none of them is ppi_bp"):
         download_dataset("ppi-bp", tmp_path / "out", url=url)
 
 
 def test_every_error_tells_the_way_by_hand_and_leaves_no_folder(server: Server, tmp_path: Path) -> None:
     page = b"<!DOCTYPE html><html>log in</html>"
-    broken = _zip({"edge_list.txt": b"0 x\n", "subgraphs.pth": SUBGRAPHS})
+    broken = zip_of({"edge_list.txt": b"0 x\n", "subgraphs.pth": SUBGRAPHS})
     for body, what in ((page, "begins with '<!DOCTYPE"), (broken, "cannot be read: edge_list.txt:1"), (b"", "no .zip")):
         with pytest.raises(UserError, match=what) as caught:
             download_dataset("ppi-bp", tmp_path / "out", url=server.put("/data", serve(body)), overwrite=True)
@@ -430,110 +401,6 @@ def test_unknown_names_list_the_choices() -> None:
 
 
 def test_a_folder_unpacked_by_hand_is_read_as_it_is(tmp_path: Path) -> None:
-    with zipfile.ZipFile(io.BytesIO(_zip({**_dataset(""), "similarities/x.npy": b"junk"}))) as packed:
+    with zipfile.ZipFile(io.BytesIO(zip_of({**dataset_files(""), "similarities/x.npy": b"junk"}))) as packed:
         packed.extractall(tmp_path / "ppi_bp")
     assert len(read_dataset(tmp_path / "ppi_bp").subgraphs) == 3
-
-
-def _refused(tmp_path: Path, body: bytes, match: str, **options: int) -> None:
-    archive, folder = tmp_path / "archive", tmp_path / "into"
-    archive.write_bytes(body)
-    folder.mkdir()
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(DataError, match=match):
-        unpack_dataset(archive, folder, wanted="ppi_bp", **options)
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-@pytest.mark.parametrize(
-    "name", ["../evil", "ppi_bp/../../edge_list.txt", "/etc/edge_list.txt", "..\\evil", "C:\\edge_list.txt", "//x/y"]
-)
-@pytest.mark.parametrize("pack", [_zip, _tar])
-def test_a_path_that_leads_elsewhere_is_refused(
-    tmp_path: Path, pack: Callable[[dict[str, bytes]], bytes], name: str
-) -> None:
-    _refused(tmp_path, pack({**_dataset("ppi_bp/"), name: b"x"}), "leads out of the folder")
-
-
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
-def test_a_link_or_device_in_a_tar_is_refused(tmp_path: Path, kind: bytes) -> None:
-    info = tarfile.TarInfo("ppi_bp/nodes.tsv")
-    info.type, info.linkname = kind, "/etc/passwd"
-    _refused(tmp_path, _tar(_dataset("ppi_bp/"), info), "is a link or a device")
-
-
-def test_a_link_in_a_zip_is_refused(tmp_path: Path) -> None:
-    out = io.BytesIO(_zip(_dataset("")))
-    with zipfile.ZipFile(out, "a") as packed:
-        info = zipfile.ZipInfo("nodes.tsv")
-        info.external_attr = (stat.S_IFLNK | 0o777) << 16
-        packed.writestr(info, "/etc/passwd")
-    _refused(tmp_path, out.getvalue(), "is a link or a device")
-
-
-@pytest.mark.parametrize("pack", [_zip, _tar])
-def test_a_bomb_is_refused_by_what_it_declares(tmp_path: Path, pack: Callable[[dict[str, bytes]], bytes]) -> None:
-    body = pack({"edge_list.txt": bytes(5_000_000), "subgraphs.pth": SUBGRAPHS})
-    assert len(body) < 10_000
-    _refused(tmp_path, body, "more than 1,000,000 bytes", max_bytes=1_000_000)
-
-
-def test_a_zip_that_declares_less_than_it_holds_does_not_get_through(tmp_path: Path) -> None:
-    body = bytearray(_zip({"edge_list.txt": bytes(5_000_000), "subgraphs.pth": SUBGRAPHS}))
-    small, large = (1000).to_bytes(4, "little"), (5_000_000).to_bytes(4, "little")
-    (tmp_path / "archive").write_bytes(bytes(body).replace(large, small))
-    (tmp_path / "into").mkdir()
-    with pytest.raises(DataError, match="damaged"):
-        unpack_dataset(tmp_path / "archive", tmp_path / "into", wanted="ppi_bp", max_bytes=1_000_000)
-    assert sum(p.stat().st_size for p in (tmp_path / "into").iterdir()) <= 1000
-
-
-def test_a_tar_with_a_header_of_gigabytes_is_not_read_into_memory(tmp_path: Path) -> None:
-    info = tarfile.TarInfo("././@LongLink")
-    info.type, info.size = tarfile.GNUTYPE_LONGNAME, 4 * 2**30
-    _refused(tmp_path, gzip.compress(info.tobuf() + bytes(2**20)), "header too large")
-
-
-def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "_MAX_FILES", 3)
-    _refused(tmp_path, _zip({**_dataset(""), "a": b"", "b": b""}), "more than 3 files")
-
-
-def test_a_file_that_is_there_twice_is_refused(tmp_path: Path) -> None:
-    out = io.BytesIO(_zip(_dataset("")))
-    with zipfile.ZipFile(out, "a") as packed, pytest.warns(UserWarning, match="Duplicate"):
-        packed.writestr("edge_list.txt", b"5 6\n")
-    _refused(tmp_path, out.getvalue(), "is in it twice")
-
-
-@pytest.mark.parametrize("pack", [_zip, _tar])
-def test_a_truncated_archive_is_damaged_not_a_crash(tmp_path: Path, pack: Callable[[dict[str, bytes]], bytes]) -> None:
-    whole = pack({"edge_list.txt": BODY, "subgraphs.pth": SUBGRAPHS})
-    for end in (30, len(whole) // 2, len(whole) - 5):
-        folder = tmp_path / str(end)
-        folder.mkdir()
-        (tmp_path / "archive").write_bytes(whole[:end])
-        with pytest.raises(DataError):
-            unpack_dataset(tmp_path / "archive", folder, wanted="ppi_bp")
-
-
-@pytest.mark.parametrize("pack", [_zip, _tar])
-def test_a_damaged_archive_never_crashes(tmp_path: Path, pack: Callable[[dict[str, bytes]], bytes]) -> None:
-    whole = pack(_dataset("ppi_bp/"))
-    rng = np.random.default_rng(1)
-    for trial in range(300):
-        body = bytearray(whole)
-        for place in rng.integers(0, len(body), 3):
-            body[place] = rng.integers(256)
-        folder = tmp_path / str(trial)
-        folder.mkdir()
-        (tmp_path / "archive").write_bytes(body)
-        try:
-            unpack_dataset(tmp_path / "archive", folder, wanted="ppi_bp")
-        except DataError:
-            continue
-        assert {p.name for p in folder.iterdir()} >= {"edge_list.txt", "subgraphs.pth"}
-
-
-def test_an_archive_without_a_dataset(tmp_path: Path) -> None:
-    _refused(tmp_path, _zip({"edge_list.txt": EDGES, "other/subgraphs.pth": SUBGRAPHS}), "there is no dataset in it")

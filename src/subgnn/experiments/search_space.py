@@ -20,7 +20,6 @@ A space names settings, each with a range or with choices, and subchannels:
 from __future__ import annotations
 
 import json
-import tomllib
 import typing
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
@@ -30,7 +29,7 @@ from typing import Any
 
 from subgnn.config import Kind, Recipe, Side
 from subgnn.errors import UserError, choices, excerpt
-from subgnn.settings_file import parse_recipe
+from subgnn.settings_file import parse_recipe, read_toml
 
 SECTIONS = tuple(f.name for f in fields(Recipe) if is_dataclass(f.default_factory))
 CHANNEL_NAMES = tuple(f"{kind}/{side}" for kind, side in product(typing.get_args(Kind), typing.get_args(Side)))
@@ -121,13 +120,7 @@ def read_space(path: Path) -> SearchSpace:
     Raises:
         UserError: where the file is not there, is no TOML, or :func:`parse_space` refuses it.
     """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError("no such search space", where=str(path)) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"this is no TOML ({error})", where=str(path)) from None
-    return parse_space(content, str(path), name=path.stem)
+    return parse_space(read_toml(path, "search space"), str(path), name=path.stem)
 
 
 def parse_space(content: Mapping[str, Any], where: str, *, name: str = "unnamed") -> SearchSpace:

@@ -26,17 +26,16 @@ from subgnn.embeddings import check_source, source_vectors
 from subgnn.embeddings.of_run import keep_vectors
 from subgnn.errors import DataError, DataWarning
 from subgnn.pacing import OnProgress
-from subgnn.training.checkpoint import save_checkpoint
-from subgnn.training.judge import evaluate, vectors_of
+from subgnn.training.checkpoint import Checkpoint, save_checkpoint
+from subgnn.training.judge import Examples, evaluate, vectors_of
 from subgnn.training.launch import Watch, check_devices, launch
-from subgnn.training.loop import Progress
 from subgnn.training.metrics import metrics
 from subgnn.training.precision import make_fabric
 from subgnn.training.ranks import in_turn, joined
 from subgnn.training.resumable import fit_all
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RESULTS, claim, read_results, write_json
 from subgnn.training.set_up import set_up
-from subgnn.training.settled import settle
+from subgnn.training.settled import Settled, settle
 from subgnn.training.tensorboard import TENSORBOARD, also_events, writer_class
 from subgnn.versions import versions
 
@@ -118,33 +117,22 @@ def train(
     if not fabric.is_global_zero:
         return dict(fabric.broadcast({}))
     settled = settle(candidates, fitted, examples, recipe.training)
-    progress, model, checkpoint = settled.progress, settled.model, settled.checkpoint
-    kept = replace(
-        checkpoint,
-        weights=settled.weights,
-        redrawn=checkpoint.redrawn if recipe.prepare.ensemble else [],
-        vectors_hash=keep_vectors(vectors, recipe, graph, out),
-    )
-    save_checkpoint(kept, out / CHECKPOINT)
-    held_out = dataset.subgraphs.indices("test")
-    test = evaluate(model, examples, held_out, recipe.training.batch_size)[1] if len(held_out) else {}
+    save_checkpoint(_kept(settled, recipe, keep_vectors(vectors, recipe, graph, out)), out / CHECKPOINT)
+    about = {"run": str(out), "dataset": dataset.name, "source": source, "recipe": recipe.name, "method": recipe.method}
     seconds = {
         "pretrain": pretrained_at - begin,
         "prepare": prepared_at - pretrained_at,
         "train": trained_at - prepared_at,
-        "epoch_median": median(progress.seconds),
+        "epoch_median": median(settled.progress.seconds),
     }
-    about = {"run": str(out), "dataset": dataset.name, "source": source, "recipe": recipe.name, "method": recipe.method}
-    results = {**about, "seed": seed, "task": dataset.subgraphs.task, **_outcome(recipe, progress, test)}
-    results |= _circumstances(seconds, fabric) | settled.told
-    if kept.baseline is not None:
-        results["baseline"] = {"method": kept.baseline.recipe.method, "candidate": kept.baseline.recipe.name}
+    results = {**about, "seed": seed, "task": dataset.subgraphs.task, **_outcome(dataset, recipe, settled, examples)}
+    results |= _circumstances(seconds, fabric)
     write_json(results, out / RESULTS)
     (out / LAST).unlink(missing_ok=True)
     if report:
         # Vectors of training hold cross-fitted scores of a baseline that is corrected; those of an answer do not.
-        at_hand = recipe.method == "subgnn" and kept.baseline is None and kept.members == 1
-        _write_page(dataset, out, vectors_of(model, examples.inputs) if at_hand else None)
+        at_hand = recipe.method == "subgnn" and recipe.model.baseline == "none" and recipe.training.members == 1
+        _write_page(dataset, out, vectors_of(settled.model, examples.inputs) if at_hand else None)
     return dict(fabric.broadcast(results))
 
 
@@ -156,16 +144,29 @@ def _finished(dataset: Dataset, out: Path, report: bool) -> dict[str, Any]:
     return read_results(out)
 
 
-def _outcome(recipe: Recipe, progress: Progress, test: dict[str, float]) -> dict[str, Any]:
-    """What was reached, and what was published for it."""
-    return {
+def _kept(settled: Settled, recipe: Recipe, vectors_hash: str) -> Checkpoint:
+    """What predictions need: further draws of anchors only where they are means over them."""
+    redrawn = settled.checkpoint.redrawn if recipe.prepare.ensemble else []
+    return replace(settled.checkpoint, weights=settled.weights, redrawn=redrawn, vectors_hash=vectors_hash)
+
+
+def _outcome(dataset: Dataset, recipe: Recipe, settled: Settled, examples: Examples) -> dict[str, Any]:
+    """What was reached, on test scored here and once; what was published for it; and what it was chosen among."""
+    progress, baseline = settled.progress, settled.checkpoint.baseline
+    held_out = dataset.subgraphs.indices("test")
+    test = evaluate(settled.model, examples, held_out, recipe.training.batch_size)[1] if len(held_out) else {}
+    found = {
         "selected_epoch": progress.best_epoch,
         "epochs": progress.epoch,
         "lr": progress.lr,
         "val": progress.best_metrics,
         "test": test,
         "published": recipe.published,
+        **settled.told,
     }
+    if baseline is not None:
+        found["baseline"] = {"method": baseline.recipe.method, "candidate": baseline.recipe.name}
+    return found
 
 
 def _circumstances(seconds: dict[str, float], fabric: Fabric) -> dict[str, Any]:

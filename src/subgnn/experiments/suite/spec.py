@@ -22,7 +22,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -32,7 +31,7 @@ from subgnn.config import ChannelSettings, Recipe
 from subgnn.data.synthetic import RECIPES as GENERATORS
 from subgnn.errors import UserError, choices, excerpt
 from subgnn.recipes import find_recipe
-from subgnn.settings_file import parse_table
+from subgnn.settings_file import parse_table, read_toml
 from subgnn.suites import FOLDER, suite_names
 
 Study = Literal["table", "ablation", "sensitivity", "generalization"]
@@ -157,12 +156,7 @@ def find_suite(name: str) -> Suite:
         hint = f"{choices(name, known)}; or the path of a .toml file"
         raise UserError(f"unknown suite '{name}'", where="benchmark run", hint=hint)
     path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError("no such suite", where=str(path)) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"this is no TOML ({error})", where=str(path)) from None
+    content = read_toml(path, "suite")
     return parse_suite({"name": path.stem, "folder": str(path.resolve().parent)} | content, str(path))
 
 
