@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 import torch
@@ -108,21 +106,3 @@ def test_patches_are_sums_over_their_walks() -> None:
 def test_no_walk_at_all() -> None:
     encoder = PatchEncoder(DIM)
     assert encoder(torch.randn(9, DIM), walks_of([0, 0], 2)).shape == (1, DIM)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_child_has_threads_of_its_own() -> None:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        lstm, walks = torch.nn.LSTM(DIM, DIM, bidirectional=True), walks_of([3, 2])
-        states_and_gradients(lstm, walks, torch.float32)
-        child = os.fork()
-        if child == 0:
-            with torch.no_grad():
-                lstm_states(lstm, torch.randn(9, DIM), walks)
-            os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0
-    finally:
-        torch.set_num_threads(before)

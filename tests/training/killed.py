@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 
 from subgnn.cli.app import main
@@ -26,6 +27,8 @@ def child(arguments: list[str]) -> None:
 
 def run(arguments: list[str], delay: float | None) -> dict[str, object]:
     """Run a command in a child, and kill it after ``delay`` seconds."""
+    if threading.active_count() > 1:
+        raise RuntimeError("a process with threads must not fork: locks they hold are never released in the child")
     begin = time.monotonic()
     pid = os.fork()
     if pid == 0:

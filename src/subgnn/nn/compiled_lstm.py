@@ -7,7 +7,6 @@ walks are shared out among threads that sleep while they wait.
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -187,7 +186,3 @@ def _in_threads(tasks: list[tuple[_Task, int, tuple[int, int]]]) -> None:
 def _pool() -> ThreadPoolExecutor:
     """Threads whose own matrix products use one thread each."""
     return ThreadPoolExecutor(_MOST_THREADS, "subgnn-lstm", initializer=torch.set_num_threads, initargs=(1,))
-
-
-# A forked child has none of its parent's threads.
-os.register_at_fork(after_in_child=_pool.cache_clear)
