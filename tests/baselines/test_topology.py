@@ -9,7 +9,7 @@ import pytest
 from subgnn import Graph, Ragged
 from subgnn.baselines import trees
 from subgnn.predict import Predictor
-from subgnn.topology import node_set_statistics, subgraph_statistics
+from subgnn.topology import Standard, node_set_statistics, subgraph_statistics
 from subgnn.training.checkpoint import load_checkpoint
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT
@@ -46,6 +46,11 @@ def test_by_hand():
     found = subgraph_statistics(two_triangles(), Ragged.from_rows([[2, 3, 4]]))[0, 8:]
     spread = np.sqrt(2 / 9)
     np.testing.assert_allclose(found, [spread, 2, np.log1p(spread), np.log1p(2), 1, 0, 2, 2, 1, 1])
+
+
+def test_every_column_that_varies_is_standardised():
+    values = np.array([[0.0, 5.0, 100.0], [0.02, 5.0, 300.0]])  # deviations .01, 0 and 100
+    np.testing.assert_allclose(Standard.of(values)(values), [[-1, 0, -1], [1, 0, 1]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("way", ["boosting", "forest", "head"])

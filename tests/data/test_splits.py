@@ -108,6 +108,18 @@ def test_stratified_by_hand() -> None:
     assert not np.array_equal(splits, stratified_split(targets, (0.5, 0.25, 0.25), _rng(1)))
 
 
+@pytest.mark.parametrize("sizes", [[7, 7], [11, 3, 8, 8], [6, 9]])
+def test_shares_are_within_one_where_a_small_split_takes_from_a_large_one(sizes: list[int]) -> None:
+    # Test must have one subgraph, which train gives: the classes' whole shares of train are one too many.
+    fractions = (0.5, 0.496, 0.004)
+    targets = np.repeat(np.arange(len(sizes)), sizes)
+    splits = stratified_split(targets, fractions, _rng())
+    assert_array_equal(_counts(splits), split_sizes(len(targets), fractions))
+    for label, size in enumerate(sizes):
+        counts = np.bincount(splits[targets == label], minlength=3)
+        assert np.abs(counts - size * np.array(fractions)).max() < 1 + 1e-9
+
+
 @many
 @given(st.integers(3, 80), st.integers(1, 6), FRACTIONS, SEEDS)
 def test_multi_label_is_exact_in_all_and_near_for_each_label(

@@ -15,6 +15,7 @@ from subgnn.config import ChannelSettings, ModelSettings, PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.nn import Inputs, SubGNN
+from subgnn.nn.layer import SubchannelLayer
 from subgnn.prepare import prepare
 from subgnn.ragged import Ragged
 
@@ -342,3 +343,13 @@ def test_parts_name_topology_and_size():
     np.testing.assert_array_equal(z[:, 18:23], np.repeat(7 * counts[:, None], 5, axis=1))
     np.testing.assert_allclose(z[:, 23], np.log(counts), atol=1e-6)
     assert (z[:, 25:] == 9).all()
+
+
+@pytest.mark.parametrize("aggregation", ["sum", "mean", "max"])
+def test_no_component_gives_no_row_of_the_usual_width(aggregation):
+    layer = SubchannelLayer(5, aggregation=aggregation, hidden=True, property_aware=True)
+    own = torch.zeros(0, 3, dtype=torch.long)
+    for anchors, picked in ((torch.randn(3, 5), None), (torch.randn(7, 5), own)):
+        state, output = layer(torch.zeros(0, 3), anchors, picked, torch.zeros(0, 5))
+        assert state.shape == (0, 5)
+        assert output.shape == (0, 3)

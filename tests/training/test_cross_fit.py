@@ -56,6 +56,7 @@ def test_equal_subgraphs_are_in_one_fold():
 
 def test_few_subgraphs_have_fewer_folds_and_one_has_none():
     assert sorted(draw_folds(labelled(["a", "b", "b"]), 0)) == [0, 1, 2]
+    assert sorted(draw_folds(labelled(["a", "b"]), 0)) == [0, 1]
     with pytest.raises(DataError, match="two training subgraphs of different nodes, and there is one; without"):
         draw_folds(labelled(["a", "a"], [[1, 2], [2, 1]]), 0)
 

@@ -80,3 +80,15 @@ def test_values_as_scikit_learn_scores_them():
         },
         abs=1e-5,
     )
+
+
+def test_auroc_counts_every_class_that_can_be_ranked():
+    outputs = torch.tensor([[2.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.5, 0.0], [0.0, 2.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    scores = probabilities(outputs, "multi-class").numpy()
+    truth = np.array([0, 1, 1, 2])  # one subgraph of class 0, one of class 2, none of class 3
+    areas = [reference.roc_auc_score(truth == c, scores[:, c]) for c in range(3)]
+    assert metrics(outputs, torch.from_numpy(truth), "multi-class")["auroc"] == pytest.approx(np.mean(areas))
+    many = np.array([[1, 1], [1, 0], [0, 0], [1, 0]])  # three of four, and one of four
+    areas = [reference.roc_auc_score(many[:, c], outputs[:, c].numpy()) for c in range(2)]
+    assert metrics(outputs[:, :2], torch.from_numpy(many), "multi-label")["auroc"] == pytest.approx(np.mean(areas))
+    assert math.isnan(metrics(outputs[:, :2], torch.ones(4, 2), "multi-label")["auroc"])
