@@ -40,8 +40,8 @@ def odd_dataset():
 
 
 def settings(batch_size: int):
-    """Batch norm, dropout, clipping, class weights and two draws of anchors."""
-    whole = recipe(EPOCHS)
+    """Batch norm of states and of z_S, dropout, clipping, class weights and two draws of anchors."""
+    whole = recipe(EPOCHS, hidden_norm="batch")
     return replace(
         whole,
         prepare=replace(whole.prepare, draws=2, ensemble=True),

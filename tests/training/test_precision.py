@@ -20,7 +20,7 @@ from .test_run import assert_equal_weights, weights
 
 
 def in_precision(precision: str, epochs: int = 4):
-    found = recipe(epochs, norm="layer", dropout=0.0, output="both")
+    found = recipe(epochs, norm="layer", hidden_norm="batch", dropout=0.0, output="both")
     return replace(found, training=replace(found.training, precision=precision, lr=1e-3))
 
 
