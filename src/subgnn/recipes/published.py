@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def published_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
         "embeddings": {"source": "gin", "trainable": True},
     }
     settings = [f"{column}={value}" for column, value in row.items() if "." in column]
-    recipe = parse_recipe(content, str(_TABLE), [*settings, *overrides])
+    recipe = parse_recipe(asdict(parse_recipe(content, str(_TABLE), settings)), str(_TABLE), overrides)
     return replace(recipe, published=_published(row, recipe.embeddings.source))
 
 
