@@ -40,7 +40,7 @@ def same(a, b):
 
 
 def test_frozen_embeddings_come_with_the_batch(tmp_path, monkeypatch):
-    chosen = recipe(3, trainable=False, topology=True, trainable_components=True)
+    chosen = recipe(3, trainable=False, topology=True, trainable_components=True, hidden_norm="batch")
     whole = run(tmp_path, monkeypatch, "whole", chosen=chosen, large=False)
     streamed = run(tmp_path, monkeypatch, "streamed", chosen=chosen, large=True)
     assert is_carried(streamed)

@@ -134,6 +134,9 @@ class ModelSettings:
     less to learn by heart. channel_aggregation is AGG_C, layer_aggregation AGG_L. trainable_components gives every
     component of the training split a learned offset to z^(0); a component with other nodes has none.
 
+    norm is that of z_S before the head. hidden_norm is that of the states h in every layer and subchannel, over the
+    components of a batch (:class:`~subgnn.nn.layer.StateNorm`).
+
     baseline names one that is fitted before training and whose scores the network corrects: its output is added to
     them, and starts at 0. The baseline's options are those of [baseline]. Epoch 0 is then the baseline itself.
     """
@@ -148,6 +151,7 @@ class ModelSettings:
     initial: bool = True
     readout: Literal["sum", "mean", "max", "attention"] = "sum"
     norm: Literal["none", "batch", "layer"] = "none"
+    hidden_norm: Literal["none", "batch"] = "none"
     learned_similarity: bool = False
     topology: bool = False
     size_aware: bool = False
@@ -228,7 +232,7 @@ class Recipe:
     published: dict[str, Any] = field(default_factory=dict)
 
 
-LATER = {"prepare": ("border_anchors", "giving", "taking"), "training": ("members",)}
+LATER = {"prepare": ("border_anchors", "giving", "taking"), "model": ("hidden_norm",), "training": ("members",)}
 """Settings that were added after keys had been made of the others, by section."""
 
 
@@ -237,7 +241,7 @@ def lasting(section: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
     A setting that was added later counts only where it is not at its default, so that what was kept before is found.
     """
-    defaults: dict[str, Any] = {"prepare": asdict(PrepareSettings()), "training": asdict(TrainingSettings())}
+    defaults = asdict(Recipe())
     later = {name: defaults[section][name] for name in LATER.get(section, ())}
     return {name: value for name, value in settings.items() if name not in later or value != later[name]}
 

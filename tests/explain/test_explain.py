@@ -184,7 +184,9 @@ def test_channels_become_the_training_mean_or_nothing(ensemble):
     assert len([name for level, name in by_name if level == "subchannel"]) == 6
 
 
-@pytest.mark.parametrize("model", [{}, {"layers": 2, "output": "both"}, {"aggregation": "max", "topology": True}])
+@pytest.mark.parametrize(
+    "model", [{}, {"layers": 2, "output": "both", "hidden_norm": "batch"}, {"aggregation": "max", "topology": True}]
+)
 def test_a_silenced_anchor_has_similarity_0(model):
     """Against the whole network on a batch in which the anchor is not reached."""
     _, predictor = explained(**model)

@@ -64,7 +64,7 @@ def test_it_answers_as_the_run_does(run, file):
 
 
 def test_other_tasks_and_an_ensemble(tmp_path):
-    run = finished(tmp_path, replace(recipe(2), prepare=PAIRED), "regression")
+    run = finished(tmp_path, replace(recipe(2, hidden_norm="batch"), prepare=PAIRED), "regression")
     export_run(run, tmp_path / "it", with_graph=True)
     same(run, tmp_path / "it")
     np.testing.assert_array_equal(open_run(run).probabilities(ROWS), open_run(tmp_path / "it").probabilities(ROWS))

@@ -23,7 +23,7 @@ CHANNELS = tuple(
 
 def test_logits_are_equal(tmp_path):
     data = dataset()
-    settings = recipe(1, channels=CHANNELS, topology=True, baseline="bag")
+    settings = recipe(1, channels=CHANNELS, topology=True, baseline="bag", hidden_norm="batch", layers=2)
     predictor = run_of(data, replace(settings, baseline=BaselineSettings(normalize="rows")))
     torch.export.save(make_program(predictor), tmp_path / "it.pt2")
     program = torch.export.load(tmp_path / "it.pt2").module()

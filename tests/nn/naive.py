@@ -63,8 +63,14 @@ def similarity(model: SubGNN, channel: int, distance: Tensor, reached: Tensor) -
     return reached * torch.sigmoid(second.weight[0] @ hidden + second.bias[0])
 
 
-def component_output(model: SubGNN, prepared: Prepared, c: int, vector, known: dict | None) -> tuple[Tensor, dict]:
-    """z_c of one component, and every g, h and z on the way."""
+def component_output(
+    model: SubGNN, prepared: Prepared, c: int, vector, known: dict | None, moments: dict | None = None
+) -> tuple[Tensor, dict]:
+    """z_c of one component, and every g, h and z on the way.
+
+    moments: mean and variance by which the states of a layer and channel are normalised; where there are none, they
+    stay as they are.
+    """
     settings = model.settings
     z0 = reduce([vector(u) for u in prepared.components.nodes[c]], settings.component_init)
     row = (known or {}).get(frozenset(prepared.components.nodes[c].tolist()))
@@ -96,6 +102,10 @@ def component_output(model: SubGNN, prepared: Prepared, c: int, vector, known: d
             key = (layer, channel.name)
             if subchannel.update is not None:
                 h[channel.name] = torch.relu(subchannel.update.weight @ torch.cat([g, h[channel.name]]))
+                if key in (moments or {}):
+                    mean, variance = moments[key]
+                    scaled = (h[channel.name] - mean) / torch.sqrt(variance + subchannel.norm.eps)
+                    h[channel.name] = scaled * subchannel.norm.weight + subchannel.norm.bias
                 trace[key] = {"g": g, "h": h[channel.name]}
                 channel_outputs.append(h[channel.name])
             if subchannel.score is not None:
@@ -107,6 +117,25 @@ def component_output(model: SubGNN, prepared: Prepared, c: int, vector, known: d
         by_layer.append(combine(layer_outputs, settings.channel_aggregation))
     z = combine(by_layer, settings.layer_aggregation)
     return torch.cat([z0, z]) if settings.initial else z, trace
+
+
+def state_moments(model: SubGNN, prepared: Prepared, vector, known: dict | None) -> dict:
+    """What states are normalised by: in training those of all components, layer by layer; else those that were kept."""
+    moments: dict = {}
+    for layer in range(prepared.frame.layers if model.settings.hidden_norm == "batch" else 0):
+        traces = [
+            component_output(model, prepared, c, vector, known, moments)[1]
+            for c in range(len(prepared.components.nodes))
+        ]
+        for i, channel in enumerate(model.channels):
+            norm, key = model.layers[layer][i].norm, (layer, channel.name)
+            if norm is not None and model.training:
+                states = torch.stack([trace[key]["h"] for trace in traces])
+                mean = states.sum(0) / len(states)
+                moments[key] = mean, ((states - mean) ** 2).sum(0) / len(states)
+            elif norm is not None:
+                moments[key] = norm.running_mean, norm.running_var
+    return moments
 
 
 def forward(model: SubGNN, prepared: Prepared, table_nodes, *, known: dict | None = None, stats=None) -> Tensor:
@@ -123,10 +152,11 @@ def forward(model: SubGNN, prepared: Prepared, table_nodes, *, known: dict | Non
         mapped = model.feature_map.weight @ model.features[i]
         return model.table[i] + mapped if model.table is not None else mapped + model.feature_map.bias
 
+    moments = state_moments(model, prepared, vector, known)
     rows = []
     for s in range(len(prepared.components.counts)):
         members = [c for c in range(len(prepared.components.nodes)) if prepared.components.subgraph[c] == s]
-        z = [component_output(model, prepared, c, vector, known)[0] for c in members]
+        z = [component_output(model, prepared, c, vector, known, moments)[0] for c in members]
         if stats is not None:
             z = [torch.cat([v, torch.from_numpy(stats[0][c])]) for c, v in zip(members, z, strict=True)]
         if model.settings.readout == "attention":

@@ -15,7 +15,7 @@ from subgnn.config import ChannelSettings, ModelSettings, PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.nn import Inputs, SubGNN
-from subgnn.nn.layer import SubchannelLayer
+from subgnn.nn.layer import StateNorm, SubchannelLayer
 from subgnn.prepare import prepare
 from subgnn.ragged import Ragged
 
@@ -73,6 +73,8 @@ OPTIONS = [
     {"aggregation": "max", "output": "hidden", "layer_aggregation": "last"},
     {"readout": "attention", "size_aware": True, "lstm_layers": 2},
     {"norm": "layer", "initial": False},
+    {"hidden_norm": "batch"},
+    {"hidden_norm": "batch", "output": "both", "readout": "mean", "layer_aggregation": "sum", "offsets": True},
     {"layer_aggregation": "sum", "output": "both"},
     {"layer_aggregation": "mean", "features": "beside"},
     {"channel_aggregation": "sum", "output": "hidden", "layer_aggregation": "mean"},
@@ -118,6 +120,7 @@ def test_any_channels_on_any_graph_equal_the_naive_network(seed, channels, layer
             "layer_aggregation": st.sampled_from(["concat", "last", "sum", "mean"]),
             "learned_similarity": st.booleans(),
             "initial": st.booleans(),
+            "hidden_norm": st.sampled_from(["none", "batch"]),
         }
     ),
 )
@@ -180,9 +183,10 @@ def test_one_component_by_hand():
 
 def test_logits_do_not_depend_on_the_batch():
     _, prepared = prepare_example(5)
-    model, nodes = build_model(prepared, norm="batch")
-    model.eval()
+    model, nodes = build_model(prepared, norm="batch", hidden_norm="batch", output="both")
     inputs = Inputs(prepared, nodes)
+    model(double(inputs.whole))
+    model.eval()
     whole = model(double(inputs.whole))
     for rows in ([2], [4, 0], [3, 3, 1], [0, 1, 2, 3, 4]):
         torch.testing.assert_close(model(double(inputs.batch(np.array(rows)))), whole[rows], rtol=0, atol=1e-12)
@@ -191,15 +195,61 @@ def test_logits_do_not_depend_on_the_batch():
 @pytest.mark.parametrize("readout", ["sum", "mean", "max", "attention"])
 def test_filling_a_batch_up_to_fixed_shapes_changes_nothing(readout):
     _, prepared = prepare_example(5)
-    model, nodes = build_model(prepared, norm="batch", readout=readout, size_aware=True)
+    options = {"norm": "batch", "hidden_norm": "batch", "output": "both", "readout": readout, "size_aware": True}
+    model, nodes = build_model(prepared, **options)
+    other, _ = build_model(prepared, **options)
     inputs = Inputs(prepared, nodes)
     room = inputs.room(3)
     for rows in ([2, 4, 0], [3, 3, 1]):
-        plain = model(double(inputs.batch(np.array(rows))))
+        plain = other(double(inputs.batch(np.array(rows))))
         choice = inputs.choose(np.array(rows), room)
         assert [len(t) for t in choice.tensors] == [3, room.components, room.components, room.nodes, room.components]
         filled = model(double(inputs.pick(choice)))
         torch.testing.assert_close(filled, plain, rtol=0, atol=1e-12)
+        torch.testing.assert_close(model.state_dict(), other.state_dict(), rtol=0, atol=1e-12)
+
+
+def test_states_are_normalised_by_what_was_kept_once_training_is_over():
+    _, prepared = prepare_example(3)
+    model, nodes = build_model(prepared, hidden_norm="batch", output="both")
+    batch = double(Inputs(prepared, nodes).whole)
+    for _ in range(3):
+        model(batch)
+    model.eval()
+    assert all(layer.norm.num_batches_tracked == 3 for layers in model.layers for layer in layers)
+    compare_with_naive(model, batch, naive.forward(model, prepared, nodes))
+
+
+def test_only_channels_that_hand_on_their_state_are_normalised():
+    """Position and structure hand on one number an anchor, and their state is not computed at all."""
+    _, prepared = prepare_example(3)
+    model, _ = build_model(prepared, hidden_norm="batch")
+    kinds = {c.kind for layers in model.layers for c, layer in zip(model.channels, layers, strict=True) if layer.norm}
+    assert kinds == {"neighborhood"}
+
+
+def test_the_kept_moments_of_states_are_those_of_torch():
+    ours, theirs = StateNorm(3).double(), torch.nn.BatchNorm1d(3).double()
+    h = torch.randn(9, 3, dtype=torch.float64)
+    present = torch.tensor([True] * 6 + [False] * 3)
+    for rows in (h, h * 2 + 1):
+        torch.testing.assert_close(ours(rows, present)[:6], theirs(rows[:6]))
+        torch.testing.assert_close(ours.state_dict(), theirs.state_dict())
+
+
+@pytest.mark.parametrize("filled", [False, True])
+def test_one_component_alone_is_normalised_by_what_was_kept(filled):
+    norm = StateNorm(3)
+    norm(torch.randn(8, 3))
+    before = {name: value.clone() for name, value in norm.state_dict().items()}
+    h = torch.randn(4 if filled else 1, 3, requires_grad=True)
+    present = torch.tensor([True, False, False, False]) if filled else None
+    found = norm(h, present)
+    torch.testing.assert_close(found, norm.eval()(h))
+    found[0].sum().backward()
+    assert torch.isfinite(h.grad).all()
+    assert h.grad[0].abs().sum() > 0
+    torch.testing.assert_close(dict(norm.state_dict()), before)
 
 
 def test_new_subgraphs_get_the_numbers_they_would_have_had_in_training():

@@ -16,7 +16,7 @@ from tests.training.examples import recipe
 
 @pytest.mark.parametrize("name", recipe_names())
 def test_recipes_come_back_from_toml(name):
-    found = find_recipe(name, ["training.lr=1e-05"])
+    found = find_recipe(name, ["training.clip=1e-05"])
     assert parse_recipe(tomllib.loads(recipe_toml(found)), "page") == found
 
 

@@ -112,7 +112,7 @@ def test_two_devices_that_are_interrupted_and_killed_are_one_with_twice_the_batc
 def test_several_networks_on_two_devices_are_those_of_one_with_twice_the_batch(tmp_path):
     found = []
     for devices, size in ((2, 3), (1, 6)):
-        small = recipe(2, channels=CHANNELS[2:4])
+        small = recipe(2, channels=CHANNELS[2:4], hidden_norm="batch")
         small = replace(small, training=replace(small.training, batch_size=size, members=2))
         found.append(train(odd_dataset(), small, tmp_path / str(devices), device="cpu", devices=devices, report=False))
     two, one = found

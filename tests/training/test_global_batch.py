@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from subgnn.nn.layer import StateNorm
 from subgnn.training.global_batch import GlobalDropout, follow_global_batch, followers, part_of_loss, share_of
 from subgnn.training.metrics import loss
 
@@ -63,7 +64,7 @@ def test_dropout_of_shares_is_that_of_the_batch():
 
 
 def test_a_model_that_follows_computes_the_same_alone():
-    model = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Sequential(nn.Dropout(0.5)))
+    model = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Sequential(StateNorm(6), nn.Dropout(0.5)))
     x = torch.randn(5, 4)
     torch.manual_seed(0)
     expected, names = model(x), list(model.state_dict())
@@ -71,4 +72,4 @@ def test_a_model_that_follows_computes_the_same_alone():
     torch.manual_seed(0)
     torch.testing.assert_close(model(x), expected)
     assert list(model.state_dict()) == names
-    assert len(followers(model)) == 2
+    assert len(followers(model)) == 3

@@ -53,6 +53,7 @@ VARIANTS = {
     "draws": changed(prepare={"draws": 3}),
     "ensemble": changed(prepare={"draws": 3, "ensemble": True}, topology=True),
     "offsets": changed(trainable_components=True),
+    "states": changed(hidden_norm="batch", norm="none", layers=2, output="both"),
     "all": changed(
         prepare={"draws": 2, "ensemble": True},
         embeddings={"features": "instead"},

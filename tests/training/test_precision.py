@@ -19,8 +19,8 @@ from .examples import dataset, recipe
 from .test_run import assert_equal_weights, weights
 
 
-def in_precision(precision: str, epochs: int = 4):
-    found = recipe(epochs, norm="layer", dropout=0.0, output="both")
+def in_precision(precision: str, epochs: int = 4, **model):
+    found = recipe(epochs, norm="layer", dropout=0.0, output="both", **model)
     return replace(found, training=replace(found.training, precision=precision, lr=1e-3))
 
 
@@ -52,15 +52,21 @@ def test_bfloat16_learns_what_float32_learns(tmp_path):
 
 def test_a_mixed_run_goes_on_as_if_it_was_not_interrupted(tmp_path, monkeypatch):
     monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
-    train(dataset(), in_precision("bf16-mixed"), tmp_path / "whole", device="cpu")
+    train(dataset(), in_precision("bf16-mixed", hidden_norm="batch"), tmp_path / "whole", device="cpu")
 
     def interrupt(record):
         if record["epoch"] == 1:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(dataset(), in_precision("bf16-mixed"), tmp_path / "cut", device="cpu", on_epoch=interrupt)
-    train(dataset(), in_precision("bf16-mixed"), tmp_path / "cut", device="cpu", resume=True)
+        train(
+            dataset(),
+            in_precision("bf16-mixed", hidden_norm="batch"),
+            tmp_path / "cut",
+            device="cpu",
+            on_epoch=interrupt,
+        )
+    train(dataset(), in_precision("bf16-mixed", hidden_norm="batch"), tmp_path / "cut", device="cpu", resume=True)
     assert_equal_weights(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
 
 

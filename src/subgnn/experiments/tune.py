@@ -100,7 +100,7 @@ def tune(
             raise UserError(f"{name} is {value}", where="tune", hint="accepted: a whole number from 1")
     space = space or default_space(recipe)
     seen = without_test(dataset)
-    _check(seen, recipe, split)
+    _check(seen, recipe, space, split)
     task = Work(
         dataset=seen,
         recipe=recipe,
@@ -149,9 +149,12 @@ def default_space(recipe: Recipe) -> SearchSpace:
     return find_space("paper" if recipe.method == "subgnn" else "paper_baselines")
 
 
-def _check(seen: Dataset, recipe: Recipe, split: Splitting) -> None:
-    """Refuse what every trial would fail by, before there is a study."""
+def _check(seen: Dataset, recipe: Recipe, space: SearchSpace, split: Splitting) -> None:
+    """Refuse what every trial would fail by, or ignore, before there is a study."""
     check_recipe(recipe, seen.graph)
+    if recipe.training.lr_finder and "training.lr" in space.settings and "training.lr_finder" not in space.settings:
+        what = "the search space varies training.lr, but the recipe finds its learning rate (training.lr_finder)"
+        raise UserError(what, where=space.name, hint="add --set training.lr_finder=false")
     if uses_embeddings(recipe):
         check_source(recipe)
     if split == "random":

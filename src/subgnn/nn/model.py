@@ -120,6 +120,7 @@ class SubGNN(nn.Module):
             aggregation=self.settings.aggregation,
             hidden=neighborhood or output != "property",
             property_aware=not neighborhood and output != "hidden",
+            norm=self.settings.hidden_norm == "batch",
         )
 
     def parts(self) -> dict[str, list[slice]]:
@@ -222,17 +223,20 @@ class SubGNN(nn.Module):
     def pass_messages(
         self, batch: Batch, initial: Tensor, *, gammas: list[list[Tensor]], anchors: list[list[Tensor]]
     ) -> Tensor:
-        """z_c, from z^(0), similarities and anchors' vectors; of the batch, own anchors and statistics alone are read.
+        """z_c, from z^(0), similarities and anchors' vectors.
+
+        Of the batch, own anchors and statistics are read, and which components are spare.
 
         Shapes:
             initial: (C, d). gammas: (C, n_A) each. anchors: as :meth:`anchor_vectors` gives them. returns: (C, width).
         """
         states = [initial for _ in self.channels]
+        present = batch.subgraph < batch.num_subgraphs if batch.spare else None
         by_layer = []
         for layer, inputs, near, vectors in zip(self.layers, batch.channels, gammas, anchors, strict=True):
             outputs = []
             for i, (subchannel, seen) in enumerate(zip(cast(nn.ModuleList, layer), inputs, strict=True)):
-                state, output = subchannel(near[i], vectors[i], seen.own, states[i])
+                state, output = subchannel(near[i], vectors[i], seen.own, states[i], present)
                 states[i] = states[i] if state is None else state
                 outputs.append(combine([part for part in (state, output) if part is not None], "concat"))
             if outputs:

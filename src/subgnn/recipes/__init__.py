@@ -7,6 +7,7 @@ from pathlib import Path
 
 from subgnn.config import Recipe
 from subgnn.errors import UserError, choices
+from subgnn.recipes.published import published_recipe, published_rows
 from subgnn.settings_file import read_recipe
 
 _FOLDER = Path(__file__).parent
@@ -14,7 +15,7 @@ _FOLDER = Path(__file__).parent
 
 def recipe_names() -> list[str]:
     """The recipes that come with the package."""
-    return sorted(path.stem for path in _FOLDER.glob("*.toml"))
+    return sorted([*(path.stem for path in _FOLDER.glob("*.toml")), *published_rows()])
 
 
 def find_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
@@ -27,4 +28,6 @@ def find_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
         return read_recipe(Path(name), overrides)
     if name not in recipe_names():
         raise UserError(f"unknown recipe '{name}'", where="--recipe", hint=choices(name, recipe_names()))
+    if name in published_rows():
+        return published_recipe(name, overrides)
     return read_recipe(_FOLDER / f"{name}.toml", overrides)

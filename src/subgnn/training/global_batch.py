@@ -15,6 +15,7 @@ from torch import Tensor, distributed, nn
 from torch.nn import functional
 
 from subgnn.data.subgraphs import Task
+from subgnn.nn.layer import StateNorm
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,17 @@ class GlobalBatchNorm(nn.BatchNorm1d):
         return normed.to(input.dtype)
 
 
+class GlobalStateNorm(StateNorm):
+    """Normalisation of states by the mean and variance of the components of the whole batch, added up over ranks."""
+
+    share: Share | None = None
+
+    def forward(self, h: Tensor, present: Tensor | None = None) -> Tensor:
+        """Shapes: (components of the share, width), both."""
+        self.total = None if self.share is None or self.share.whole else _sum_over_ranks
+        return super().forward(h, present)
+
+
 class _SumOverRanks(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, value: Tensor) -> Tensor:
@@ -123,18 +135,25 @@ def _sum_over_ranks(value: Tensor) -> Tensor:
     return cast(Tensor, _SumOverRanks.apply(value))  # type: ignore[no-untyped-call]
 
 
+_GLOBAL_NORMS: dict[type, type[GlobalBatchNorm | GlobalStateNorm]] = {
+    nn.BatchNorm1d: GlobalBatchNorm,
+    StateNorm: GlobalStateNorm,
+}
+
+
 def follow_global_batch(model: nn.Module) -> None:
     """Replace, in place, the modules of a model that look at the batch as a whole; the weights keep their names."""
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
             if type(child) is nn.Dropout:
                 module.add_module(name, GlobalDropout(child.p))
-            elif type(child) is nn.BatchNorm1d:
-                norm = GlobalBatchNorm(child.num_features, eps=child.eps, momentum=child.momentum)
+            elif type(child) in _GLOBAL_NORMS:
+                norm = _GLOBAL_NORMS[type(child)](child.num_features, eps=child.eps, momentum=child.momentum)
                 norm.load_state_dict(child.state_dict())
                 module.add_module(name, norm.to(child.weight.device))
 
 
-def followers(model: nn.Module) -> list[GlobalDropout | GlobalBatchNorm]:
+def followers(model: nn.Module) -> list[GlobalDropout | GlobalBatchNorm | GlobalStateNorm]:
     """The modules that must be told of a step's share."""
-    return [module for module in model.modules() if isinstance(module, (GlobalDropout, GlobalBatchNorm))]
+    kinds = (GlobalDropout, GlobalBatchNorm, GlobalStateNorm)
+    return [module for module in model.modules() if isinstance(module, kinds)]

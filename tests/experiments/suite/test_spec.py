@@ -13,7 +13,7 @@ from subgnn.data.catalog import CATALOG
 from subgnn.errors import UserError
 from subgnn.experiments.suite import find_suite, parse_suite
 from subgnn.experiments.suite.plan import Request, algorithms, digest, plan_jobs, with_split
-from subgnn.recipes import recipe_names
+from subgnn.recipes import find_recipe, recipe_names
 from subgnn.suites import suite_names
 from tests.experiments.suite.examples import tiny
 from tests.training.examples import dataset as cliques
@@ -41,20 +41,39 @@ def test_every_recipe_of_a_suite_builds(name):
             assert sum(recipe != base for recipe in changed) >= len(changed) - 1
 
 
-@pytest.mark.parametrize("name", ["synthetic", "real"])
-def test_published_numbers_are_those_of_the_recipes(name):
+@pytest.mark.parametrize("name", ["synthetic", "real", "ablation"])
+def test_published_numbers_are_those_of_the_recipes_with_their_embeddings(name):
     suite = find_suite(name)
     for dataset in suite.datasets:
-        recipe = suite.recipe(suite.models[0], dataset.name)
-        published = suite.models[0].published
-        best = max(m.published.micro_f1.get(dataset.name, 0) for m in suite.models if not m.baseline)
-        numbers = (published.micro_f1[dataset.name], best)
-        assert recipe.published["micro_f1"] in numbers
         for model in suite.models:
+            recipe, published = suite.recipe(model, dataset.name), model.published
+            if not model.baseline:
+                found = (published.micro_f1.get(dataset.name), published.micro_f1_std.get(dataset.name))
+                assert found == (recipe.published.get("micro_f1"), recipe.published.get("std"))
+            if recipe.published:
+                assert recipe.published["source"].rpartition(" with ")[2] in published.source
             for table in (model.published.micro_f1, model.published.auroc):
                 assert all(0 < number < 1 for number in table.values())
                 assert not table or set(table) == {d.name for d in suite.datasets}
             assert bool(model.published.source) == bool(model.published.micro_f1)
+
+
+@pytest.mark.parametrize("label", ["P", "N", "S", "all"])
+def test_the_ablation_has_the_authors_settings_of_each_channel(label):
+    suite = find_suite("ablation")
+    (model,) = [model for model in suite.models if model.label == label]
+    kinds = {"P": ["position"], "N": ["neighborhood"], "S": ["structure"]}
+    for dataset in suite.datasets:
+        recipe = suite.recipe(model, dataset.name)
+        assert recipe == find_recipe(f"alsentzer2020_{dataset.name.replace('-', '_')}_{label}")
+        found = list(dict.fromkeys(channel.kind for channel in recipe.channels))
+        assert found == kinds.get(label, ["position", "neighborhood", "structure"])
+        assert (recipe.embeddings.source, recipe.embeddings.trainable) == ("gin", True)
+
+
+def test_the_rate_that_is_varied_is_the_rate_of_training():
+    suite = find_suite("sensitivity")
+    assert not any(suite.recipe(model, "hpo-metab").training.lr_finder for model in suite.models)
 
 
 def test_the_tables_hold_all_baselines():
