@@ -2,9 +2,9 @@
 
     python benchmarks/synthetic_table.py --seeds 10
 
-Ours is the mean over seeds, with the lowest and highest seed in brackets. "within": for counts, no seed is more than 5 %
-off; for a property, no seed's mean is further off than the standard deviation the paper gives, and the standard deviation,
-averaged over seeds, is within a sixth of the paper's. Exit 1 where one is not.
+Ours is the mean over seeds, with the lowest and highest seed in brackets. "within": for counts, no seed is more than
+5 % off; for a property, no seed's mean is further off than the standard deviation the paper gives, and the standard
+deviation, averaged over seeds, is within a sixth of the paper's. Exit 1 where one is not.
 """
 
 from __future__ import annotations
