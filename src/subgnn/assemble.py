@@ -22,6 +22,7 @@ from subgnn.nn.aggregate import layer_width, layers_width
 from subgnn.prepare import Frame, Measuring, Prepared, measure
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
+from subgnn.settings_file import tuned_recipes
 from subgnn.topology import Standard, node_set_statistics
 from subgnn.training.checkpoint import Checkpoint
 
@@ -29,6 +30,7 @@ from subgnn.training.checkpoint import Checkpoint
 def check_recipe(recipe: Recipe, graph: Graph) -> None:
     """Raise :class:`UserError` for settings that do not fit together or do not fit the graph, before any work."""
     layer_width(recipe.channels, recipe.model, recipe.embeddings.dim)
+    tuned_recipes(recipe)
     if recipe.embeddings.features != "none":
         require_features(graph)
     if recipe.prepare.directed and recipe.prepare.own_hops == "bounded":

@@ -194,7 +194,8 @@ class BaselineSettings:
 
     What is ``auto`` or 0 below is an open choice: every value is fitted and the best on validation is kept.
 
-    tune_embeddings trains with frozen and with trainable embeddings, whatever embeddings.trainable says (avg, mn, s2v,
+    tune_embeddings trains with frozen and with trainable embeddings, whatever embeddings.trainable says, and
+    tune_settings with each of several lists of overrides, as after --set, of the head and its training (avg, mn, s2v,
     gc). classifier is what sees the statistics (topology). normalize scales the rows of a bag to length one, and
     inverse_penalty is C of its regression (bag). walks x walk_length are walked in each subgraph, degrees fall into
     bins, and doc2vec sees them for doc2vec_epochs (s2v). link_steps, link_batch, link_lr and link_edges are how meta
@@ -202,6 +203,7 @@ class BaselineSettings:
     """
 
     tune_embeddings: bool = False
+    tune_settings: tuple[tuple[str, ...], ...] = ()
     classifier: Literal["auto", "boosting", "forest", "head"] = "auto"
     normalize: Literal["auto", "rows", "none"] = "auto"
     inverse_penalty: float = 0.0
@@ -232,7 +234,12 @@ class Recipe:
     published: dict[str, Any] = field(default_factory=dict)
 
 
-LATER = {"prepare": ("border_anchors", "giving", "taking"), "model": ("hidden_norm",), "training": ("members",)}
+LATER = {
+    "prepare": ("border_anchors", "giving", "taking"),
+    "model": ("hidden_norm",),
+    "training": ("members",),
+    "baseline": ("tune_settings",),
+}
 """Settings that were added after keys had been made of the others, by section."""
 
 

@@ -22,7 +22,7 @@ import tomllib
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -56,6 +56,42 @@ def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str
             hint = "one [[channels]] entry for each kind and side; num_anchors says how many anchors it has"
             raise UserError(f"the channel {name} is there {names.count(name)} times", where=where, hint=hint)
     return recipe
+
+
+TUNABLE_METHODS = ("avg", "mn-gin", "mn-gat", "s2v-n", "s2v-s", "s2v-ns", "gc")
+TUNABLE = (
+    "training.lr",
+    "training.batch_size",
+    "training.weight_decay",
+    "training.clip",
+    "training.epochs",
+    "model.head",
+    "model.dropout",
+)
+"""Settings of the head and its training, which candidates may differ in: they share all that is made before."""
+
+
+def tuned_recipes(recipe: Recipe) -> dict[str, Recipe]:
+    """The recipe with each of its ``baseline.tune_settings``, by what they change; itself, unnamed, without any.
+
+    Raises:
+        UserError: for a method or a setting that has no such choice.
+    """
+    where, choice = "baseline.tune_settings", recipe.baseline.tune_settings
+    if not choice:
+        return {"": recipe}
+    if recipe.method not in TUNABLE_METHODS:
+        hint = f"accepted for {', '.join(TUNABLE_METHODS)}; subgnn tune searches the settings of any recipe"
+        raise UserError(f"the method is {recipe.method}", where=where, hint=hint)
+    for override in (text for overrides in choice for text in overrides):
+        key = override.partition("=")[0].strip()
+        if key not in TUNABLE:
+            raise UserError(excerpt(override), where=where, hint=choices(key, TUNABLE))
+    plain = asdict(replace(recipe, baseline=replace(recipe.baseline, tune_settings=())))
+    found = {", ".join(overrides): parse_recipe(plain, where, overrides) for overrides in choice}
+    if len(found) < len(choice):
+        raise UserError("the same settings are there twice", where=where, hint="give each list of settings once")
+    return found
 
 
 def read_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
@@ -154,7 +190,7 @@ def describe(annotated: Any) -> str:
     if typing.get_origin(kind) is tuple:
         inner = typing.get_args(kind)
         count = "" if inner[-1] is Ellipsis else f"{len(inner)} "
-        return f"a list of {count}" + re.sub("(number|table)", r"\1s", describe(inner[0]).removeprefix("a "))
+        return f"a list of {count}" + re.sub("(number|table|list)", r"\1s", describe(inner[0]).removeprefix("a "))
     names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
     found = names.get(kind, "a table") if not isinstance(kind, types.GenericAlias) else "a table"
     return found if bounds is None else f"{found} {bounds}"

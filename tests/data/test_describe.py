@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from subgnn import Dataset, Graph, SubgraphSet, describe
+from subgnn.data import describe as module
 
 # A triangle 0 1 2 with the tail 2 - 3 - 4, and node 5 alone.
 TAILS, HEADS = [0, 1, 2, 2, 3], [1, 2, 0, 3, 4]
@@ -80,3 +81,11 @@ def test_a_graph_without_edges_is_noted():
     found = describe(Dataset(name="x", graph=graph, subgraphs=dataset().subgraphs))
     assert ["no edges" in note for note in found["notes"]] == [True]
     assert found["subgraphs"]["components"]["mean"] == 3.5
+
+
+def test_the_paper_s_ppi_bp_is_known_by_its_content(monkeypatch):
+    data = dataset()
+    monkeypatch.setattr(module, "PPI_BP", data.subgraphs.content_hash)
+    (note,) = describe(data)["notes"]
+    assert "published numbers score the part that this file calls val" in note
+    assert describe(dataset(labels=("a", "b", "b", "a")))["notes"] == []

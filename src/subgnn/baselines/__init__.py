@@ -45,6 +45,7 @@ from subgnn.errors import DataError
 from subgnn.prepare import seen_hash
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
+from subgnn.settings_file import tuned_recipes
 from subgnn.topology import Standard
 from subgnn.training.candidates import Candidate
 from subgnn.training.checkpoint import Checkpoint
@@ -91,18 +92,21 @@ class Method:
     uses_embeddings: bool = False
 
 
-def both_embeddings(recipe: Recipe) -> dict[str, Recipe]:
-    """Frozen and trainable embeddings, or the one the recipe says."""
+def head_candidates(recipe: Recipe) -> dict[str, Recipe]:
+    """Frozen and trainable embeddings, or the one the recipe says, with each of the settings it leaves open."""
     ways = {"frozen": False, "trainable": True}
     return {
-        name: replace(recipe, embeddings=replace(recipe.embeddings, trainable=trainable))
+        f"{name}, {settings}" if settings else name: replace(
+            tuned, embeddings=replace(recipe.embeddings, trainable=trainable)
+        )
+        for settings, tuned in tuned_recipes(recipe).items()
         for name, trainable in ways.items()
         if recipe.baseline.tune_embeddings or trainable == recipe.embeddings.trainable
     }
 
 
-_META_NODE = Method(meta_node.begin, known_subgraphs.inputs, known_subgraphs.module, both_embeddings)
-_SUB2VEC = Method(sub2vec.begin, known_subgraphs.inputs, known_subgraphs.module, both_embeddings)
+_META_NODE = Method(meta_node.begin, known_subgraphs.inputs, known_subgraphs.module, head_candidates)
+_SUB2VEC = Method(sub2vec.begin, known_subgraphs.inputs, known_subgraphs.module, head_candidates)
 _BAG = Method(bag.begin, bag.inputs, bag.module, bag.candidates, needs_edges=False)
 
 METHODS: dict[str, Method] = {
@@ -110,7 +114,7 @@ METHODS: dict[str, Method] = {
         node_table.begin,
         avg.inputs,
         avg.module,
-        both_embeddings,
+        head_candidates,
         cover=node_table.cover,
         needs_edges=False,
         uses_embeddings=True,
@@ -124,7 +128,7 @@ METHODS: dict[str, Method] = {
         node_table.begin,
         graph_classification.inputs,
         graph_classification.module,
-        both_embeddings,
+        head_candidates,
         cover=node_table.cover,
         uses_embeddings=True,
     ),

@@ -136,4 +136,5 @@ def comparison(candidates: Sequence[Candidate], fitted: Sequence[Progress], chos
         "candidate": names[chosen],
         "candidates": {name: progress.best_metrics for name, progress in zip(names, fitted, strict=True)},
     }
-    return found | ({"embeddings": names[chosen]} if names[chosen] in ("frozen", "trainable") else {})
+    embeddings = names[chosen].partition(",")[0]
+    return found | ({"embeddings": embeddings} if embeddings in ("frozen", "trainable") else {})

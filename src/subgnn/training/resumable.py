@@ -10,7 +10,6 @@ from typing import Any
 
 from lightning.fabric import Fabric
 
-from subgnn.config import Recipe
 from subgnn.errors import DataError, DataWarning
 from subgnn.training.candidates import Candidate, fit_candidate
 from subgnn.training.checkpoint import Damaged, load_progress, save_progress
@@ -27,7 +26,6 @@ SECONDS_BETWEEN_SAVES = 10.0
 def fit_all(
     candidates: Sequence[Candidate],
     examples: Examples,
-    recipe: Recipe,
     out: Path,
     *,
     seed: int,
@@ -67,7 +65,7 @@ def fit_all(
                 fit_candidate(
                     candidate,
                     examples,
-                    recipe.training,
+                    candidate.checkpoint.recipe.training,
                     seed=seed if candidate.seed is None else candidate.seed,
                     fabric=fabric,
                     resume=before,

@@ -112,7 +112,7 @@ def train(
     prepared_at = time.perf_counter()
     watch = also_events(on_epoch, out / TENSORBOARD, out / METRICS) if tensorboard else nullcontext(on_epoch)
     with watch as seen:
-        fitted = fit_all(candidates, examples, recipe, out, seed=seed, fabric=fabric, resume=resume, on_epoch=seen)
+        fitted = fit_all(candidates, examples, out, seed=seed, fabric=fabric, resume=resume, on_epoch=seen)
     trained_at = time.perf_counter()
     if not fabric.is_global_zero:
         return dict(fabric.broadcast({}))

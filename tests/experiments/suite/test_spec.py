@@ -13,7 +13,9 @@ from subgnn.data.catalog import CATALOG
 from subgnn.errors import UserError
 from subgnn.experiments.suite import find_suite, parse_suite
 from subgnn.experiments.suite.plan import Request, algorithms, digest, plan_jobs, with_split
+from subgnn.experiments.suite.run import _places
 from subgnn.recipes import find_recipe, recipe_names
+from subgnn.settings_file import tuned_recipes
 from subgnn.suites import suite_names
 from tests.experiments.suite.examples import tiny
 from tests.training.examples import dataset as cliques
@@ -24,10 +26,11 @@ def test_every_recipe_of_a_suite_builds(name):
     suite = find_suite(name)
     by_label = {model.label: model for model in suite.models}
     for dataset in suite.datasets:
-        assert dataset.name in CATALOG
+        assert suite.like(dataset.name) in CATALOG
         assert dataset.generate in ("", dataset.name)
         # The published instances of synthetic datasets are given, not generated.
-        assert bool(dataset.generate) == (CATALOG[dataset.name].kind == "synthetic" and name != "instances")
+        generated = CATALOG[suite.like(dataset.name)].kind == "synthetic" and name != "instances"
+        assert bool(dataset.generate) == generated
         for model in suite.models:
             recipe = suite.recipe(model, dataset.name)
             assert isinstance(recipe, Recipe)
@@ -48,13 +51,14 @@ def test_published_numbers_are_those_of_the_recipes_with_their_embeddings(name):
         for model in suite.models:
             recipe, published = suite.recipe(model, dataset.name), model.published
             if not model.baseline:
-                found = (published.micro_f1.get(dataset.name), published.micro_f1_std.get(dataset.name))
+                known = suite.like(dataset.name)
+                found = (published.micro_f1.get(known), published.micro_f1_std.get(known))
                 assert found == (recipe.published.get("micro_f1"), recipe.published.get("std"))
             if recipe.published:
                 assert recipe.published["source"].rpartition(" with ")[2] in published.source
             for table in (model.published.micro_f1, model.published.auroc):
                 assert all(0 < number < 1 for number in table.values())
-                assert not table or set(table) == {d.name for d in suite.datasets}
+                assert not table or set(table) == {suite.like(d.name) for d in suite.datasets}
             assert bool(model.published.source) == bool(model.published.micro_f1)
 
 
@@ -83,6 +87,56 @@ def test_the_tables_hold_all_baselines():
         assert {model.recipe for model in find_suite(name).models if model.baseline} == baselines
 
 
+PAPERS = ("avg", "mn-gin", "mn-gat", "s2v-n", "s2v-s", "s2v-ns", "gc")
+
+
+@pytest.mark.parametrize("name", ["synthetic", "real"])
+def test_the_paper_s_baselines_are_tuned_within_the_paper_s_ranges(name):
+    suite = find_suite(name)
+    for model in suite.models:
+        recipe = suite.recipe(model, suite.datasets[0].name)
+        assert bool(model.tune) == (model.recipe in PAPERS)
+        for tuned in tuned_recipes(recipe).values() if model.tune else ():
+            training = tuned.training
+            assert 8 <= training.batch_size <= 128
+            assert 1e-5 <= training.lr <= 0.1
+            assert 5e-6 <= training.weight_decay <= 5e-5
+            assert all(8 <= width <= 256 for width in tuned.model.head)
+
+
+def test_a_label_says_which_embeddings_a_row_has():
+    named: dict[str, set[tuple[str, str]]] = {}
+    for name in suite_names():
+        suite = find_suite(name)
+        for model in suite.models:
+            if not model.baseline and model.label.startswith("SubGNN"):
+                recipe = suite.recipe(model, suite.datasets[0].name)
+                named.setdefault(model.label, set()).add((model.recipe, recipe.embeddings.source))
+    assert all(len(what) == 1 for what in named.values()), named
+
+
+def test_the_paper_s_ppi_bp_has_both_splits(tmp_path):
+    suite = find_suite("real")
+    file, published = (
+        next(d for d in suite.datasets if d.name == name) for name in ("ppi-bp-paper", "ppi-bp-published")
+    )
+    assert [
+        (d.name, path) for d, path in _places(suite, {"ppi-bp-paper": tmp_path}, [file.name, published.name], tmp_path)
+    ] == [
+        ("ppi-bp-paper", tmp_path),
+        ("ppi-bp-published", tmp_path),
+    ]
+    data = replace(cliques(), name="x")
+    bag = [model for model in suite.models if model.label == "bag"]
+    (a,), (b,) = (plan_jobs(suite, d, tmp_path, data, models=bag, request=Request(1)) for d in (file, published))
+    assert a["key"] != b["key"]
+    assert (a["split"], b["split"]) == ("stored", "swapped")
+    swapped = with_split(data, "swapped", 0).subgraphs
+    for ours, theirs in (("train", "train"), ("val", "test"), ("test", "val")):
+        assert swapped.indices(ours).tolist() == data.subgraphs.indices(theirs).tolist()
+    assert suite.recipe(suite.models[0], "ppi-bp-published") == suite.recipe(suite.models[0], "ppi-bp")
+
+
 def test_the_paper_has_seven_settings_that_matter():
     assert sum(setting.matters for setting in find_suite("sensitivity").settings) == 7
 
@@ -107,6 +161,19 @@ def test_mistakes(tmp_path):
         tiny(models=[])
     with pytest.raises(UserError, match="unknown model 'b'; accepted: SubGNN, bag, avg"):
         tiny(settings=[{"name": "x", "key": "training.lr", "values": ["1"], "model": "b"}])
+    with pytest.raises(UserError, match="'b' has the folder of 'c'; accepted: b"):
+        tiny(datasets=[{"name": "b", "folder_of": "c"}])
+    with pytest.raises(UserError, match="'b' exchanges val and test of a random split; leave swap out"):
+        tiny(datasets=[{"name": "b", "swap": True}])
+    for recipe, change, words in (
+        ("avg", "training.lrr=1", r"baseline.tune_settings: 'training.lrr=1'; accepted: training.lr, .*did you mean"),
+        ("avg", "training.lr=fast", "training.lr is 'fast'; accepted: a number"),
+        ("avg", "embeddings.dim=8", "'embeddings.dim=8'; accepted: training.lr"),
+        ("bag", "training.lr=1", "the method is bag; accepted for avg"),
+    ):
+        tuned = tiny(models=[{"label": "a", "recipe": recipe, "tune": [[change]]}])
+        with pytest.raises(UserError, match=words):
+            tuned.recipe(tuned.models[0], "cliques")
     suite = tiny()
     with pytest.raises(UserError, match="tiny: the recipe has no channel 'position'; accepted: structure"):
         suite.recipe(suite.models[0], "cliques", change="channels.position=3")
@@ -131,7 +198,8 @@ def test_a_run_is_known_by_orientations_where_hops_follow_them(follows):
     request = Request(1, overrides=(f"prepare.directed={str(follows).lower()}",))
 
     def keys(graph):
-        jobs = plan_jobs(suite, "cliques", Path(), replace(plain, graph=graph), models=suite.models, request=request)
+        data = replace(plain, graph=graph)
+        jobs = plan_jobs(suite, suite.datasets[0], Path(), data, models=suite.models, request=request)
         return [(job["key"], job["config"]) for job in jobs]
 
     there = Graph.from_edges(tails, heads, directed=True)
@@ -143,13 +211,14 @@ def test_a_key_does_not_know_of_settings_that_came_later_and_were_left_alone():
     data, suite = cliques(), tiny()
 
     def jobs(*overrides):
-        return plan_jobs(suite, "cliques", Path(), data, models=suite.models, request=Request(2, overrides))
+        return plan_jobs(suite, suite.datasets[0], Path(), data, models=suite.models, request=Request(2, overrides))
 
     for job in jobs():
         settings = {key: value for key, value in job["recipe"].items() if key not in ("name", "note", "published")}
         for section, name in (
             *(("prepare", n) for n in ("border_anchors", "giving", "taking")),
             ("training", "members"),
+            ("baseline", "tune_settings"),
         ):
             del settings[section][name]
         same = {"graph": data.graph.content_hash, "split": "random", "settings": settings, "algorithms": algorithms()}

@@ -58,7 +58,7 @@ class CorenessSettings:
     subgraph_retention: float = 0.7
     min_core: float = 1.0
     max_core: float | None = None
-    mixing: float = 0.3
+    mixing: float = 0.1
 
     def __post_init__(self) -> None:
         check_counts(self.num_nodes, self.num_subgraphs, self.subgraph_size, self.bins)
@@ -177,4 +177,5 @@ CORENESS = Recipe(
     make_coreness,
     "label: quantile bin of the mean core number inside the induced subgraph, 0 the lowest; "
     "subgraphs are duplication-divergence graphs, planted",
+    version=2,
 )

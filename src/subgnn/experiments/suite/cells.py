@@ -116,6 +116,23 @@ def _short(commit: str) -> str:
     return " ".join([digits[:12], *said])
 
 
+def dataset_notes(found: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Sentences below a dataset's table: its split, what others published, and what tuned models were."""
+    dataset, split = rows[0]["dataset"], rows[0]["protocol"]
+    notes = [] if split == found["protocol"]["split"] else [f"Split: {split}."]
+    published = [
+        f"{one['label']} {one['micro_f1'][dataset]:.3f} ({one['source']})"
+        for one in found["references"]
+        if dataset in one["micro_f1"]
+    ]
+    notes += [f"Published by others, micro-F1: {'; '.join(published)}."] if published else []
+    for row in rows:
+        counts = sorted(row["chosen"].items(), key=lambda pair: (-pair[1], pair[0]))
+        if any("=" in name for name in row["chosen"]):
+            notes.append(f"{row['model']}, chosen on validation: {'; '.join(f'{name} ({n})' for name, n in counts)}.")
+    return notes
+
+
 def by_dataset(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """Rows of each dataset, in their order."""
     found: dict[str, list[dict[str, Any]]] = {}

@@ -9,6 +9,7 @@ from subgnn.experiments.suite.cells import (
     HEADER,
     SETTING_HEADER,
     by_dataset,
+    dataset_notes,
     header_facts,
     score_cells,
     setting_cells,
@@ -23,6 +24,7 @@ def suite_markdown(found: dict[str, Any]) -> str:
     lines += ["", "```", *found["circumstances"]["commands"], "```"]
     for dataset, rows in by_dataset(found["rows"]).items():
         lines += ["", f"## {dataset}", "", *_table(HEADER, map(score_cells, rows))]
+        lines += [line for note in dataset_notes(found, rows) for line in ("", note)]
     sources = sorted({row["published"]["source"] for row in found["rows"] if row["published"]})
     if sources:
         lines += ["", f"Published: {'; '.join(sources)}."]

@@ -10,6 +10,7 @@ from subgnn.experiments.suite.cells import (
     HEADER,
     SETTING_HEADER,
     by_dataset,
+    dataset_notes,
     header_facts,
     score_cells,
     setting_cells,
@@ -117,6 +118,7 @@ def _scores(found: dict[str, Any]) -> Markup:
             cells.append([tag("td", t, class_="best") if is_best and i == 2 else t for i, t in enumerate(texts)])
         shown = table(f"Test scores on {dataset}", [header[i] for i in kept], cells, class_="scores")
         parts += [tag("h3", dataset), shown]
+        parts += [paragraph(note, class_="note") for note in dataset_notes(found, rows)]
         if found["study"] == "table":
             charts.append(score_chart(dataset, rows, metric=metric, word=word))
     sources = sorted({row["published"]["source"] for row in found["rows"] if row["published"]})

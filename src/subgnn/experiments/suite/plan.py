@@ -15,12 +15,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from subgnn.config import Recipe, lasting_settings
 from subgnn.data.dataset import Dataset
 from subgnn.data.splits import split_subgraphs
+from subgnn.data.subgraphs import SPLITS
 from subgnn.embeddings.pretrain import ALGORITHM as PRETRAIN_ALGORITHM
 from subgnn.errors import DataError
-from subgnn.experiments.suite.spec import ModelSpec, Suite
+from subgnn.experiments.suite.spec import DatasetSpec, ModelSpec, Suite
 from subgnn.prepare import ALGORITHM_VERSION as PREPARE_ALGORITHM
 from subgnn.prepare import seen_hash
 
@@ -41,7 +44,7 @@ class Request:
 
 
 def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
-    """A dataset under a protocol's split.
+    """A dataset under a split: ``random``, ``stored``, or ``swapped``, which is the stored one with val as test.
 
     Raises:
         DataError: where it has no labels, or no split of its own.
@@ -53,27 +56,31 @@ def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
     if dataset.subgraphs.splits is None:
         hint = "draw one with subgnn data split, or take a suite with protocol.split = 'random'"
         raise DataError("the subgraphs have no split", where=dataset.name, hint=hint)
+    if split == "swapped":
+        exchanged = np.array([SPLITS.index(name) for name in ("train", "test", "val")], np.int8)
+        splits = exchanged[dataset.subgraphs.splits]
+        return replace(dataset, subgraphs=replace(dataset.subgraphs, splits=splits))
     return dataset
 
 
 def plan_jobs(
-    suite: Suite, name: str, source: Path, dataset: Dataset, *, models: Sequence[ModelSpec], request: Request
+    suite: Suite, spec: DatasetSpec, source: Path, dataset: Dataset, *, models: Sequence[ModelSpec], request: Request
 ) -> list[dict[str, Any]]:
     """The jobs of one dataset, seed by seed, so that all models have their first runs early.
 
     Models, or values of a varied setting, that come to the same content share a job.
 
     Args:
-        name: of the dataset in the suite.
+        spec: the dataset in the suite.
         source: where it is read from.
         models: those of the suite that are wanted.
 
     Returns:
         Plain dictionaries, as :func:`~subgnn.experiments.suite.jobs.run_job` takes them.
     """
-    split, graph = suite.protocol.split, dataset.graph.undirected()
+    name, split, graph = spec.name, suite.split(spec), dataset.graph.undirected()
     graph = replace(graph, known_hash=graph.content_hash)
-    whole = dataset.subgraphs if split == "stored" else replace(dataset.subgraphs, splits=None)
+    whole = replace(dataset.subgraphs, splits=None) if split == "random" else with_split(dataset, split, 0).subgraphs
     variants = list(_variants(suite, name, models, request.overrides))
     jobs: dict[str, dict[str, Any]] = {}
     for seed in range(request.seeds):

@@ -67,6 +67,7 @@ def collect(
         "circumstances": _circumstances(outcomes),
         "runs": len(outcomes),
         "rows": rows,
+        "references": [asdict(reference) for reference in suite.references],
         "settings": setting_rows(suite, groups) if suite.study == "sensitivity" else [],
         "generalization": _generalization(groups) if suite.study == "generalization" else [],
         "calibration": _calibration(groups, rows),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 from subgnn.errors import DataError
 from subgnn.experiments.suite.jobs import FAILURE, OUTCOME
 from subgnn.experiments.suite.significance import sign_flip_test
-from subgnn.experiments.suite.spec import Suite
+from subgnn.experiments.suite.spec import SPLIT_WORDS, Suite
 from subgnn.training.run_dir import read_json
 
 _REPLACE = "remove the run's folder, and run the suite again"
@@ -89,7 +89,8 @@ def _row(suite: Suite, group: Group, rival: Group | None) -> dict[str, Any]:
     if spec is not None:
         for name in ("micro_f1", "micro_f1_std", "auroc", "auroc_std"):
             known = getattr(spec.published, name)
-            published |= {name: float(known[group.dataset])} if group.dataset in known else {}
+            number = known.get(group.dataset, known.get(suite.like(group.dataset)))
+            published |= {name: float(number)} if number is not None else {}
         published |= {"source": spec.published.source} if published else {}
     test = {name: spread(group.scores("test", name).values()) for name in first["test"]}
     nothing: dict[str, float | None] = {"mean": None, "std": None}
@@ -100,7 +101,7 @@ def _row(suite: Suite, group: Group, rival: Group | None) -> dict[str, Any]:
         "dataset": group.dataset,
         "model": group.label,
         "baseline": bool(spec and spec.baseline),
-        "protocol": suite.protocol.words,
+        "protocol": SPLIT_WORDS[first["split"]],
         "n": len(group.runs),
         "seeds": [run["seed"] for run in group.runs],
         **ours,
@@ -114,6 +115,7 @@ def _row(suite: Suite, group: Group, rival: Group | None) -> dict[str, Any]:
         "seconds": {"mean": fmean(seconds), "std": pstdev(seconds)},
         "peak_memory_mb": max(run["peak_memory_mb"] for run in group.runs),
         "peak_gpu_memory_mb": max(gpu) if gpu else None,
+        "chosen": dict(Counter(run["candidate"] for run in group.runs if run.get("candidate"))),
         "method": first["method"],
         "task": first["task"],
         "set": first["set"],

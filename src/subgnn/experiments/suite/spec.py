@@ -31,10 +31,15 @@ from subgnn.config import ChannelSettings, Recipe
 from subgnn.data.synthetic import RECIPES as GENERATORS
 from subgnn.errors import UserError, choices, excerpt
 from subgnn.recipes import find_recipe
-from subgnn.settings_file import parse_table, read_toml
+from subgnn.settings_file import parse_table, read_toml, tuned_recipes
 from subgnn.suites import FOLDER, suite_names
 
 Study = Literal["table", "ablation", "sensitivity", "generalization"]
+SPLIT_WORDS = {
+    "random": "random 50/25/25, by seed",
+    "stored": "stored split",
+    "swapped": "stored split, val and test exchanged",
+}
 _CHANNELS = "channels."
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -49,16 +54,25 @@ class Protocol:
     @property
     def words(self) -> str:
         """The protocol, for a table."""
-        return "random 50/25/25, by seed" if self.split == "random" else "stored split"
+        return SPLIT_WORDS[self.split]
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetSpec:
-    """A dataset: one that is generated with seed 0, or one whose folder is given when the suite is run."""
+    """A dataset: one that is generated with seed 0, or one whose folder is given when the suite is run.
+
+    Args:
+        like: the dataset whose recipes and published numbers it has, by default those of its own name.
+        folder_of: the dataset whose folder it is read from, where no folder is given under its own name.
+        swap: exchange the splits val and test of the folder.
+    """
 
     name: str
     generate: str = ""
     options: dict[str, Any] = field(default_factory=dict)
+    like: str = ""
+    folder_of: str = ""
+    swap: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +88,15 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A recipe under a label; ``{dataset}`` in its name is the dataset's, and channels replace those of the recipe."""
+    """A recipe under a label; ``{dataset}`` in its name is the dataset's, and channels replace those of the recipe.
+
+    ``tune`` are lists of overrides to choose among on validation (``baseline.tune_settings``), in every run anew.
+    """
 
     label: str
     recipe: str
     set: tuple[str, ...] = ()
+    tune: tuple[tuple[str, ...], ...] = ()
     channels: tuple[ChannelSettings, ...] = ()
     baseline: bool = False
     published: Published = field(default_factory=Published)
@@ -96,6 +114,15 @@ class SettingSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class ReferenceSpec:
+    """Published numbers of a model that the suite does not run, by the names of datasets."""
+
+    label: str
+    source: str
+    micro_f1: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Suite:
     """A suite; ``folder`` is where recipes that are files are looked for."""
 
@@ -107,7 +134,16 @@ class Suite:
     note: str = ""
     protocol: Protocol = field(default_factory=Protocol)
     settings: tuple[SettingSpec, ...] = ()
+    references: tuple[ReferenceSpec, ...] = ()
     folder: str = ""
+
+    def like(self, dataset: str) -> str:
+        """The name under which recipes and published numbers of a dataset are found."""
+        return next((spec.like for spec in self.datasets if spec.name == dataset and spec.like), dataset)
+
+    def split(self, dataset: DatasetSpec) -> str:
+        """The split of a dataset's runs: the protocol's, or the stored one with val and test exchanged."""
+        return "swapped" if dataset.swap else self.protocol.split
 
     def recipe(self, model: ModelSpec, dataset: str, overrides: tuple[str, ...] = (), *, change: str = "") -> Recipe:
         """The settings of a model on a dataset.
@@ -116,7 +152,7 @@ class Suite:
             overrides: ``section.key=value``, after those of the model.
             change: one more, which may also be ``channels.KIND=N`` or ``channels.KIND/SIDE=N``.
         """
-        name = model.recipe.replace("{dataset}", dataset.replace("-", "_"))
+        name = model.recipe.replace("{dataset}", self.like(dataset).replace("-", "_"))
         if name.endswith(".toml"):
             name = str(Path(self.folder) / name)
         anchors = change.startswith(_CHANNELS)
@@ -124,6 +160,9 @@ class Suite:
         found = find_recipe(name, given)
         if model.channels:
             found = replace(found, channels=model.channels)
+        if model.tune:
+            found = replace(found, baseline=replace(found.baseline, tune_settings=model.tune))
+            tuned_recipes(found)
         return _with_anchors(found, change, self.name) if anchors else found
 
 
@@ -176,6 +215,12 @@ def parse_suite(content: dict[str, Any], where: str) -> Suite:
         if dataset.generate and dataset.generate not in GENERATORS:
             hint = choices(dataset.generate, GENERATORS)
             raise UserError(f"unknown generator '{dataset.generate}'", where=where, hint=hint)
+        if dataset.folder_of and dataset.folder_of not in [d.name for d in suite.datasets]:
+            hint = choices(dataset.folder_of, [d.name for d in suite.datasets])
+            raise UserError(f"'{dataset.name}' has the folder of '{dataset.folder_of}'", where=where, hint=hint)
+        if dataset.swap and suite.protocol.split != "stored":
+            hint = "leave swap out, or set protocol.split = 'stored'"
+            raise UserError(f"'{dataset.name}' exchanges val and test of a random split", where=where, hint=hint)
     labels = [m.label for m in suite.models]
     for label in labels:
         if "," in label:
