@@ -217,6 +217,7 @@ def test_a_key_does_not_know_of_settings_that_came_later_and_were_left_alone():
         settings = {key: value for key, value in job["recipe"].items() if key not in ("name", "note", "published")}
         for section, name in (
             *(("prepare", n) for n in ("border_anchors", "giving", "taking")),
+            ("model", "hidden_norm"),
             ("training", "members"),
             ("baseline", "tune_settings"),
         ):
