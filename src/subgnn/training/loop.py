@@ -150,7 +150,8 @@ def adam(
         graphed_on: the device whose steps are to be captured; a captured step reads the rate from the device, where it
             can still be changed.
     """
-    decayed, tables = [], []
+    decayed: list[nn.Parameter] = []
+    tables: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             (tables if name.rpartition(".")[2] in TABLES else decayed).append(parameter)
