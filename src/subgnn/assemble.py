@@ -14,7 +14,7 @@ from subgnn.config import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings import node_vectors
-from subgnn.embeddings.features import feature_rows, require_features
+from subgnn.embeddings.features import feature_rows, feature_standard, require_features
 from subgnn.errors import DataError, UserError
 from subgnn.kernels import node_set_keys
 from subgnn.nn import Inputs, SubGNN
@@ -60,10 +60,8 @@ def check_sight(recipe: Recipe) -> None:
         raise UserError("the network sees nothing of a subgraph", where="recipe", hint=hint)
 
 
-def build_standards(
-    graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, prepared: Prepared, table: NDArray[np.int32]
-) -> dict[str, Standard]:
-    """Means and deviations: of the training split for statistics and real-valued targets, of the table for features."""
+def build_standards(graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, prepared: Prepared) -> dict[str, Standard]:
+    """Means and deviations: of the training split for statistics and real-valued targets, of all nodes for features."""
     train = subgraphs.indices("train")
     found = {}
     if recipe.model.topology:
@@ -72,7 +70,7 @@ def build_standards(
     if subgraphs.task == "regression" and subgraphs.targets is not None:
         found["target"] = Standard.of(subgraphs.targets[train][:, None])
     if recipe.embeddings.features != "none":
-        found["feature"] = Standard.of(feature_rows(graph, table))
+        found["feature"] = feature_standard(graph)
     return found
 
 
@@ -120,9 +118,9 @@ def measure_draws(
     return [(measuring or measure)(graph, subgraphs, frame) for frame in frames]
 
 
-def touched_nodes(draws: Sequence[Prepared]) -> NDArray[np.int32]:
-    """The nodes that any draw touches, sorted."""
-    return np.unique(np.concatenate([prepared.touched() for prepared in draws]))
+def touched_nodes(draws: Sequence[Prepared], subgraphs: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
+    """The nodes that any draw touches, sorted; those of the chosen subgraphs, by default of all."""
+    return np.unique(np.concatenate([prepared.touched(subgraphs) for prepared in draws]))
 
 
 def build_model(

@@ -8,7 +8,7 @@ seed and its own nodes, so training and prediction see the same numbers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import numba
 import numpy as np
@@ -73,9 +73,17 @@ class Prepared:
         """Other subgraphs of the same graph, measured against the same shared anchors."""
         return measure(graph, subgraphs, self.frame)
 
-    def touched(self) -> NDArray[np.int32]:
-        """The nodes of components, anchors and walks, sorted: all that a model needs an embedding for."""
-        parts = [self.components.nodes.values]
+    def touched(self, subgraphs: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
+        """The nodes of components, anchors and walks, sorted: all that a model needs an embedding for.
+
+        Args:
+            subgraphs: those that count; by default all do.
+        """
+        nodes, some = self.components.nodes, cast(Any, slice(None))
+        if subgraphs is not None:
+            some = np.flatnonzero(np.isin(self.components.subgraph, subgraphs))
+            nodes = nodes.take(some)
+        parts = [nodes.values]
         for shared_row, inputs_row in zip(self.frame.shared, self.inputs, strict=True):
             for shared, inputs in zip(shared_row, inputs_row, strict=True):
                 if isinstance(shared, NodeAnchors):
@@ -83,7 +91,7 @@ class Prepared:
                 elif isinstance(shared, PatchAnchors):
                     parts.append(shared.walks.values)
                 elif inputs.own is not None:
-                    parts.append(inputs.own.nodes[inputs.own.present].reshape(-1))
+                    parts.append(inputs.own.nodes[some][inputs.own.present[some]].reshape(-1))
         return np.unique(np.concatenate(parts))
 
 

@@ -2,7 +2,8 @@
 
 Up to :data:`LARGE` numbers, or a quarter of it where they are frozen, a step works on the whole table, which needs no
 numbering of its own for each batch. Above, batches number their nodes themselves (:mod:`subgnn.nn.streamed`). Which way
-is taken follows from the size of the table alone, never from the memory at hand. Frozen random embeddings are then a
+is taken follows from the size of the table alone, for a learned one that of its rows which training subgraphs touch,
+never from the memory at hand. Frozen random embeddings are then a
 function of node and seed: a checkpoint has none of them, and rows are drawn when a batch asks, or kept where memory
 allows, which gives the same numbers.
 """
@@ -135,7 +136,7 @@ def build_streamed_model(
         num_features=len(standards["feature"].mean) if "feature" in standards else 0,
     )
     if table is not None:
-        _check_room(len(table), recipe.embeddings)
+        check_room(len(table), recipe.embeddings)
         rows = node_vectors(recipe.embeddings, table, num_nodes=graph.num_nodes, seed=checkpoint.seed, table=vectors)
         model.table = torch.nn.Parameter(torch.from_numpy(rows))
     if weights:
@@ -144,8 +145,12 @@ def build_streamed_model(
     return model
 
 
-def _check_room(rows: int, settings: EmbeddingSettings) -> None:
-    """A learned table needs its rows, two moments of each, and a copy of the best ones so far."""
+def check_room(rows: int, settings: EmbeddingSettings) -> None:
+    """Refuse a table that is too large to be learned: it needs its rows, two moments of each, and a copy of the best.
+
+    Raises:
+        UserError: where memory is too small for it.
+    """
     needed = 4 * rows * settings.dim * 4
     if needed > 0.8 * limit():
         what = f"a learned table of {rows:,} nodes x {settings.dim} numbers needs {needed / 1e9:.1f} GB to train"

@@ -62,6 +62,18 @@ def test_groups_come_from_a_file(folder: Path, tmp_path: Path) -> None:
     assert splits[::2].tolist() == splits[1::2].tolist()
 
 
+def test_groups_of_the_dataset_are_taken_where_no_file_is_given(folder: Path, tmp_path: Path) -> None:
+    lines = [f"name {i}\ttitle\tfamily {i // 2}\n" for i in range(20)]
+    (folder / "subgraph_names.tsv").write_text("".join(lines))
+    out = tmp_path / "out"
+    result = CliRunner().invoke(app, [str(folder), "--out", str(out), "--method", "group", "--json"])
+    assert result.exit_code == 0, result.output
+    again = read_dataset(out).subgraphs
+    assert again.splits is not None
+    assert again.splits[::2].tolist() == again.splits[1::2].tolist()
+    assert list(again.groups or ()) == [f"family {i // 2}" for i in range(20)]
+
+
 def test_a_bundle_is_written_where_the_name_asks_for_one(folder: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, [str(folder), "--out", str(tmp_path / "out.subgnn")])
     assert result.exit_code == 0, result.output

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from subgnn import DataError, Dataset, DataWarning, Graph, NodeNames, SubgraphSet, read_dataset, write_folder
+from subgnn.data.formats.bundle import write_bundle
 from tests.data.samples import (
     CARD,
     EDGES,
@@ -397,3 +398,28 @@ class TestAppearing:
     def test_missing_parents_are_made(self, tmp_path):
         write_folder(whole_dataset(), tmp_path / "a" / "b" / "c")
         assert_same(whole_dataset(), read_dataset(tmp_path / "a" / "b" / "c"))
+
+
+def test_groups_are_the_third_column_of_names_where_every_line_has_one(tmp_path):
+    for third, expected in ((["g", "g", "h"], ["g", "g", "h"]), (["g", "", "h"], None)):
+        names = "".join(f"n{i}\ttitle\t{group}\n" for i, group in enumerate(third))
+        files = {"edge_list.txt": "0 1\n1 2\n", "subgraphs.tsv": "0\ta\ttrain\n1\tb\tval\n2\ta\ttest\n"}
+        found = read_dataset(write_files(tmp_path / f"given {expected}", {**files, "subgraph_names.tsv": names}))
+        assert found.subgraphs.groups is None if expected is None else list(found.subgraphs.groups) == expected
+        assert list(found.subgraphs.names) == ["n0", "n1", "n2"]
+
+
+@pytest.mark.parametrize("names", [None, ["x", "y", "z"]])
+@pytest.mark.parametrize("suffix", ["", ".subgnn"])
+def test_groups_come_back_from_files_and_are_part_of_the_content(tmp_path, names, suffix):
+    lists = {"labels": ["a", "b", "a"], "splits": ["train", "val", "test"], "names": names}
+    plain, grouped = (
+        SubgraphSet.from_lists([[0], [1], [2]], num_nodes=3, groups=groups, **lists)
+        for groups in (None, ["g", "g", "h"])
+    )
+    assert plain.content_hash != grouped.content_hash
+    data = Dataset("x", Graph.from_edges([0, 1], [1, 2]), grouped)
+    path = tmp_path / f"x{suffix}"
+    write_bundle(data, path) if suffix else write_folder(data, path)
+    assert list(read_dataset(path).subgraphs.groups) == ["g", "g", "h"]
+    assert list(grouped.take([2, 0]).groups) == ["h", "g"]

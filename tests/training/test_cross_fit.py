@@ -14,9 +14,11 @@ from subgnn import Graph, SubgraphSet
 from subgnn.assemble import check_recipe
 from subgnn.baselines.scores import BaselineScores, scores_of
 from subgnn.config import BaselineSettings, ModelSettings, Recipe
+from subgnn.data.strings import Strings
 from subgnn.errors import DataError, UserError
 from subgnn.rng import stream_key
 from subgnn.topology import subgraph_statistics
+from subgnn.training import cross_fit
 from subgnn.training.cross_fit import draw_folds, fit_baseline
 from subgnn.training.run import train
 
@@ -52,6 +54,38 @@ def test_equal_subgraphs_are_in_one_fold():
     folds = draw_folds(labelled(["a", "b"] * 12, [[i // 3, 50] for i in range(24)]), 0)
     assert (folds.reshape(8, 3) == folds[::3, None]).all()
     assert len(set(folds)) == 5
+
+
+def grouped(count: int = 40) -> SubgraphSet:
+    """Groups of four subgraphs, and one of twelve; a label a group, but for one subgraph in four."""
+    groups = [f"g{max(0, i // 4 - 2)}" for i in range(count)]
+    labels = ["abc"[(int(g[1:]) + (i % 4 == 3)) % 3] for i, g in enumerate(groups)]
+    return replace(labelled(labels), groups=Strings.of(groups))
+
+
+def test_groups_are_in_one_fold_and_folds_are_of_like_size():
+    subgraphs = grouped()
+    folds = draw_folds(subgraphs, 0)
+    assert all(len(set(folds[i : i + 4])) == 1 for i in range(0, 40, 4))
+    assert len(set(folds[:12])) == 1
+    assert np.sort(np.bincount(folds))[-2:].tolist() == [8, 12]
+    order = np.random.default_rng(0).permutation(40)
+    np.testing.assert_array_equal(draw_folds(subgraphs.take(order), 0), folds[order])
+    alone = replace(subgraphs, groups=Strings.of(["all"] * 40))
+    with pytest.raises(DataError, match="two training subgraphs of different nodes and groups, and there is one"):
+        draw_folds(alone, 0)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_folds_keep_groups_whole_where_the_split_does(whole, monkeypatch):
+    data = dataset()
+    # The groups of training are five of four; validation has one of its own, or shares one.
+    groups = [f"g{i // 4}" for i in range(20)] + ["val" if whole else "g0"] * 5 + ["g1"] * 5
+    subgraphs = replace(data.subgraphs, groups=Strings.of(groups))
+    noted = []
+    monkeypatch.setattr(cross_fit, "draw_folds", lambda *given: noted.append(draw_folds(*given)) or noted[0])
+    cross_fit.fit_baseline(data.graph, subgraphs, correcting("bag"), seed=0)
+    assert (noted[0].reshape(5, 4) == noted[0][::4, None]).all() == whole
 
 
 def test_few_subgraphs_have_fewer_folds_and_one_has_none():

@@ -42,7 +42,11 @@ def split_dataset(
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same split.")] = 0,
     groups: Annotated[
         Path | None,
-        typer.Option("--groups", metavar="FILE", help="With --method group: a group a line, in the subgraphs' order."),
+        typer.Option(
+            "--groups",
+            metavar="FILE",
+            help="With --method group: a group a line, in the subgraphs' order; by default the dataset's.",
+        ),
     ] = None,
     refuse_duplicates: Annotated[
         bool,
@@ -60,12 +64,15 @@ def split_dataset(
     """
     dataset = read_dataset(source, id_base=id_base)
     shares = _parse_fractions(fractions)
+    given = None if groups is None else _read_groups(groups, len(dataset.subgraphs))
+    if method is SplitMethod.group and given is None and dataset.subgraphs.groups is not None:
+        given = list(dataset.subgraphs.groups)
     subgraphs = split_subgraphs(
         dataset.subgraphs,
         method=method.value,
         seed=seed,
         fractions=shares,
-        groups=None if groups is None else _read_groups(groups, len(dataset.subgraphs)),
+        groups=given,
         duplicates="refuse" if refuse_duplicates else "together",
     )
     made = {"method": method.value, "fractions": list(shares), "seed": seed}

@@ -6,7 +6,7 @@ moves subgraphs with equal nodes together, or refuses them; :func:`find_leaks` f
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, choices
 from subgnn.rng import stream
@@ -64,7 +65,7 @@ def split_subgraphs(
         raise DataError(f"duplicates '{duplicates}'", where="duplicates", hint="accepted: together, refuse")
     if duplicates == "refuse":
         _refuse_duplicates(subgraphs)
-    unit = _units(subgraphs, groups)
+    unit = split_units(subgraphs, groups)
     sizes, rng = np.bincount(unit), stream(seed, f"split/{method}")
     if method == "random":
         chosen = _draw(sizes, fractions, rng)
@@ -78,6 +79,20 @@ def split_subgraphs(
         np.add.at(counts, unit, labels)
         chosen = _stratify(counts, sizes, fractions, rng)
     return replace(subgraphs, splits=chosen[unit])
+
+
+def whole_groups(subgraphs: SubgraphSet) -> Strings | None:
+    """The groups of subgraphs, where the split keeps them whole: none has subgraphs in both train and val.
+
+    Example:
+        >>> given = SubgraphSet.from_lists([[0], [1]], splits=["train", "val"], groups=["a", "b"], num_nodes=2)
+        >>> list(whole_groups(given) or ())
+        ['a', 'b']
+    """
+    if subgraphs.groups is None or subgraphs.splits is None:
+        return None
+    train, val = (set(subgraphs.groups.take(subgraphs.indices(split))) for split in ("train", "val"))
+    return None if train & val else subgraphs.groups
 
 
 def find_leaks(subgraphs: SubgraphSet) -> list[tuple[int, int]]:
@@ -163,13 +178,22 @@ def _refuse_duplicates(subgraphs: SubgraphSet) -> None:
             )
 
 
-def _units(subgraphs: SubgraphSet, groups: Sequence[Hashable] | None) -> NDArray[np.int64]:
-    """A number for each subgraph, the same for those that must share a split; it follows node sets, not rows."""
+def split_units(subgraphs: SubgraphSet, groups: Iterable[Hashable] | None = None) -> NDArray[np.int64]:
+    """A number for each subgraph, the same for those that must share a split or fold: equal nodes, or equal groups.
+
+    It follows node sets, not the order of subgraphs.
+
+    Example:
+        >>> given = SubgraphSet.from_lists([[3], [0, 1], [2], [1, 0]], num_nodes=4)
+        >>> split_units(given).tolist(), split_units(given, "abac").tolist()
+        ([2, 0, 1, 0], [1, 0, 1, 0])
+    """
     keys = [nodes.astype("<i4").tobytes() for nodes in subgraphs.nodes]
     place = {key: i for i, key in enumerate(sorted(set(keys)))}
     own = np.array([place[key] for key in keys], np.int64)
     if groups is None or not keys:
         return own
+    groups = list(groups)
     number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
     group = np.array([number[g] for g in groups], np.int64) + len(place)
     size = len(place) + len(number)

@@ -31,6 +31,7 @@ class SubgraphSet:
         targets: by task: (n,) int32 class (multi-class, binary); (n, classes) uint8 (multi-label); (n,) float64
             (regression); None (unlabelled).
         splits: (n,) int8, a place in :data:`SPLITS`, or None.
+        groups: n names, the same for subgraphs that are forms of one thing and belong into one split, or None.
 
     Example:
         >>> s = SubgraphSet.from_lists([[2, 0], [1]], labels=["a", "b"], splits=["train", "test"], num_nodes=3)
@@ -44,6 +45,7 @@ class SubgraphSet:
     classes: tuple[str, ...] = ()
     splits: NDArray[np.int8] | None = None
     names: Strings | None = None
+    groups: Strings | None = None
 
     def __post_init__(self) -> None:
         for array in (self.nodes.values, self.nodes.offsets, self.targets, self.splits):
@@ -59,6 +61,7 @@ class SubgraphSet:
         labels: Sequence[Label] | None = None,
         splits: Sequence[str] | None = None,
         names: Sequence[str] | None = None,
+        groups: Sequence[str] | None = None,
         task: Task | None = None,
     ) -> SubgraphSet:
         """Check and build; repeated nodes of a subgraph count once.
@@ -69,6 +72,7 @@ class SubgraphSet:
             labels: a class each; or lists of classes (multi-label); or real numbers (regression).
             splits: ``train``, ``val`` or ``test`` each.
             names: what people call the subgraphs.
+            groups: the group of each subgraph.
             task: to overrule what the labels look like.
         """
         rows = []
@@ -84,7 +88,7 @@ class SubgraphSet:
                     f"node {bad} is not in the graph", where=f"subgraph {i}", hint=f"ids run 0..{num_nodes - 1}"
                 )
             rows.append(row)
-        for what, column in (("labels", labels), ("splits", splits), ("names", names)):
+        for what, column in (("labels", labels), ("splits", splits), ("names", names), ("groups", groups)):
             if column is not None and len(column) != len(rows):
                 raise DataError(f"{len(column)} {what} for {len(rows)} subgraphs", where=what)
         found, targets, classes = encode_labels(labels, task)
@@ -95,6 +99,7 @@ class SubgraphSet:
             classes=classes,
             splits=None if splits is None else encode_splits(splits),
             names=None if names is None else Strings.of(names),
+            groups=None if groups is None else Strings.of(groups),
         )
 
     def __len__(self) -> int:
@@ -122,6 +127,7 @@ class SubgraphSet:
             targets=None if self.targets is None else self.targets[index],
             splits=None if self.splits is None else self.splits[index],
             names=None if self.names is None else self.names.take(index),
+            groups=None if self.groups is None else self.groups.take(index),
         )
 
     def label_text(self, row: int) -> str:
@@ -146,12 +152,14 @@ class SubgraphSet:
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 of nodes, labels and splits, in order."""
+        """SHA-256 of nodes, labels, splits and groups, in order."""
         digest = hashlib.sha256("\x1f".join(("subgraphs", self.task, *self.classes)).encode())
         for array in (self.nodes.offsets, self.nodes.values, self.targets, self.splits):
             if array is not None:
                 digest.update(f"{array.dtype.str}{array.shape}".encode())
                 digest.update(np.ascontiguousarray(array).data)
+        if self.groups is not None:
+            digest.update("\x1f".join(("groups", *self.groups)).encode())
         return digest.hexdigest()
 
 

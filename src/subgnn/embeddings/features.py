@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
+from subgnn.topology import Standard
+
+_AT_A_TIME = 2**20  # numbers that are held in double precision
 
 
 def feature_rows(graph: Graph, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -20,6 +23,22 @@ def feature_rows(graph: Graph, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
     """
     require_features(graph)
     return np.asarray(graph.features)[nodes].astype(np.float64)
+
+
+def feature_standard(graph: Graph) -> Standard:
+    """The mean and deviation of each feature over all nodes of the graph, whichever subgraphs there are.
+
+    Raises:
+        DataError: where the graph has no features.
+    """
+    require_features(graph)
+    width = np.asarray(graph.features).shape[1]
+    rows = max(1, _AT_A_TIME // width)
+    parts = [np.arange(i, min(i + rows, graph.num_nodes)) for i in range(0, graph.num_nodes, rows)]
+    mean = sum((feature_rows(graph, part).sum(axis=0) for part in parts), np.zeros(width)) / graph.num_nodes
+    squares = sum((((feature_rows(graph, part) - mean) ** 2).sum(axis=0) for part in parts), np.zeros(width))
+    deviation = np.sqrt(squares / graph.num_nodes)
+    return Standard(mean, np.where(deviation > 0, deviation, 1.0))
 
 
 def require_features(graph: Graph) -> None:

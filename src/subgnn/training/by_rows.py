@@ -2,8 +2,8 @@
 
 For a parameter with a sparse gradient g, and the rows R it has: m_R <- b1 m_R + (1 - b1) g, v_R <- b2 v_R + (1 - b2)
 g^2, x_R <- x_R - lr m_R / (1 - b1^t) / (sqrt(v_R / (1 - b2^t)) + eps), t the number of steps so far. Plain Adam goes on
-moving a row that is not looked up by what is left of m; here it rests, so a step costs what its batch holds. Weight
-decay, too, is of the rows that move.
+moving a row that is not looked up by what is left of m; here it rests, so a step costs what its batch holds. There is
+no weight decay: tables have none (:func:`subgnn.training.loop.adam`).
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ class AdamByRows(torch.optim.Adam):
         steps, (beta1, beta2) = float(state["step"]), group["betas"]
         sparse = parameter.grad.coalesce()  # type: ignore[union-attr]
         rows, gradient = sparse.indices()[0], sparse.values()
-        if group["weight_decay"]:
-            gradient = gradient + group["weight_decay"] * parameter.index_select(0, rows)
         mean = state["exp_avg"].index_select(0, rows).lerp_(gradient, 1 - beta1)
         square = state["exp_avg_sq"].index_select(0, rows).mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
         state["exp_avg"].index_copy_(0, rows, mean)

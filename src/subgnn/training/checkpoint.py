@@ -29,7 +29,7 @@ from subgnn.topology import Standard
 _FORMAT, _VERSION = "subgnn-run", 3
 _READ_VERSIONS = (2, 3)  # 2 knows of no baseline to correct
 _MEMBER = "member"  # with a number and a dot, before the names of weights of all networks but the first
-_PROGRESS_FORMAT, _PROGRESS_VERSION = "subgnn-progress", 1
+_PROGRESS_FORMAT, _PROGRESS_VERSION = "subgnn-progress", 2  # 1 has one group of parameters
 _DAMAGE = (
     pickle.UnpicklingError,
     zipfile.BadZipFile,

@@ -2,9 +2,10 @@
 
 A network that corrects a baseline learns what the baseline leaves over. On the subgraphs a baseline was fitted to it
 leaves over too little: there it is right more often than it will be elsewhere. So the training split is dealt into five
-folds, and the scores of each fold come from a baseline that was fitted to the other four. All other subgraphs have the
-scores of the baseline fitted to the whole training split. Choices that the baseline leaves open are made once, on the
-validation split, by the fit to the whole training split, and kept for the folds.
+folds, as subgraphs were dealt to training and validation (equal nodes together, and whole groups), and the scores of
+each fold come from a baseline that was fitted to the other four. All other subgraphs have the scores of the baseline
+fitted to the whole training split. Choices that the baseline leaves open are made once, on the validation split, by the
+fit to the whole training split, and kept for the folds.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from subgnn.baselines import set_up
 from subgnn.baselines.scores import scores_of
 from subgnn.config import Method, Recipe
 from subgnn.data.graph import Graph
+from subgnn.data.splits import split_units, whole_groups
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
 from subgnn.kernels import node_set_keys
@@ -62,32 +64,44 @@ def fit_baseline(
         weights=fitted[chosen].best_state,
     )
     train = subgraphs.indices("train")
-    outputs[train] = _cross_fitted(graph, subgraphs.take(train), checkpoint, seed)
+    # Validation is asked about groups of its own only where the split keeps groups whole; so are the folds.
+    dealt = replace(subgraphs, groups=whole_groups(subgraphs)).take(train)
+    outputs[train] = _cross_fitted(graph, dealt, checkpoint, seed)
     return checkpoint, scores_of(outputs, subgraphs.task)
 
 
 def draw_folds(subgraphs: SubgraphSet, seed: int) -> NDArray[np.int64]:
-    """A fold for each subgraph: equal shares of each class, and subgraphs of equal nodes in one fold.
+    """A fold for each subgraph: equal shares of each class, and subgraphs of equal nodes or one group in one fold.
 
-    Distinct node sets are put in a random order within their class, one class after the other, and dealt out in turn;
-    of several labels and of real values no heed is taken. The order of the subgraphs has no part in it.
+    Such sets of subgraphs are dealt out class by class, the larger ones first and equals in a random order, each to the
+    fold with the fewest subgraphs of that class, and of all; its class is what most of its subgraphs have. Several
+    labels and real values are ignored. The order of the subgraphs has no part in it.
 
     Shapes:
-        returns: (n,), from 0 to 4; fewer where there are fewer distinct node sets.
+        returns: (n,), from 0 to 4; fewer where there are fewer such sets.
 
     Raises:
-        DataError: where all subgraphs have the same nodes.
+        DataError: where there is one such set alone.
     """
-    keys, place = np.unique(node_set_keys(stream_key(seed, "baselines/folds"), subgraphs.nodes), return_inverse=True)
-    if len(keys) < 2:
-        what = "cross-fitting needs two training subgraphs of different nodes, and there is one"
+    unit = split_units(subgraphs, subgraphs.groups)
+    sizes = np.bincount(unit)
+    if len(sizes) < 2:
+        of = "different nodes" if subgraphs.groups is None else "different nodes and groups"
+        what = f"cross-fitting needs two training subgraphs of {of}, and there is one"
         raise DataError(what, where="train", hint="without: model.baseline=none")
-    stratum = np.full(len(keys), np.iinfo(np.int64).max)
-    labels = np.asarray(subgraphs.targets) if subgraphs.task in ("binary", "multi-class") else np.zeros(len(place))
-    np.minimum.at(stratum, place, labels.astype(np.int64))
-    fold = np.empty(len(keys), np.int64)
-    fold[np.lexsort((keys, stratum))] = np.arange(len(keys)) % FOLDS
-    return fold[place]
+    single = subgraphs.task in ("binary", "multi-class")
+    labels = np.asarray(subgraphs.targets, np.int64) if single else np.zeros(len(unit), np.int64)
+    counts = np.zeros((len(sizes), int(labels.max()) + 1), np.int64)
+    np.add.at(counts, (unit, labels), 1)
+    stratum = counts.argmax(axis=1)
+    key = np.full(len(sizes), np.iinfo(np.uint64).max, np.uint64)
+    np.minimum.at(key, unit, node_set_keys(stream_key(seed, "baselines/folds"), subgraphs.nodes))
+    have = np.zeros((counts.shape[1], FOLDS), np.int64)
+    fold = np.empty(len(sizes), np.int64)
+    for i in np.lexsort((key, -sizes, stratum)):
+        fold[i] = np.lexsort((have.sum(axis=0), have[stratum[i]]))[0]
+        have[stratum[i], fold[i]] += sizes[i]
+    return fold[unit]
 
 
 def _cross_fitted(graph: Graph, train: SubgraphSet, chosen: Checkpoint, seed: int) -> NDArray[np.float32]:

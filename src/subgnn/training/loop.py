@@ -31,6 +31,9 @@ from subgnn.training.steps import GraphedSteps, Steps
 
 State = dict[str, Any]
 
+TABLES = ("table", "component_offsets")
+"""Names of parameters that have a row for each node, component or subgraph, of which a batch looks up some."""
+
 
 @dataclass(slots=True)
 class Progress:
@@ -138,17 +141,24 @@ def _rate(settings: TrainingSettings, epoch: int) -> float:
 def adam(
     model: nn.Module, settings: TrainingSettings, *, graphed_on: torch.device | None = None
 ) -> torch.optim.Optimizer:
-    """The optimizer, over all that is learned.
+    """The optimizer, over all that is learned; tables of vectors (:data:`TABLES`) have no weight decay.
+
+    Decay would move the rows that no training subgraph looks up, and so make them another vector than prediction gives
+    a node that training has not met. Without it such a row has no gradient and rests.
 
     Args:
         graphed_on: the device whose steps are to be captured; a captured step reads the rate from the device, where it
             can still be changed.
     """
-    learned = [p for p in model.parameters() if p.requires_grad]
+    decayed: list[nn.Parameter] = []
+    tables: list[nn.Parameter] = []
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            (tables if name.rpartition(".")[2] in TABLES else decayed).append(parameter)
+    groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": tables, "weight_decay": 0.0}]
     if graphed_on is None:
-        return AdamByRows(learned, lr=settings.lr, weight_decay=settings.weight_decay, fused=True)
-    rate = torch.tensor(settings.lr, device=graphed_on)
-    return torch.optim.Adam(learned, lr=rate, weight_decay=settings.weight_decay, capturable=True, fused=True)
+        return AdamByRows(groups, lr=settings.lr, fused=True)
+    return torch.optim.Adam(groups, lr=torch.tensor(settings.lr, device=graphed_on), capturable=True, fused=True)
 
 
 def class_weights(examples: Examples, settings: TrainingSettings) -> Tensor | None:

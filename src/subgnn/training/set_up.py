@@ -29,7 +29,7 @@ from subgnn.pacing import OnProgress
 from subgnn.prepare import seen_hash
 from subgnn.prepare_cached import prepare_draws_cached
 from subgnn.rng import stream_key
-from subgnn.streaming import NodeLookup, anchor_nodes, build_streamed_model, build_streams, is_large
+from subgnn.streaming import NodeLookup, anchor_nodes, build_streamed_model, build_streams, check_room, is_large
 from subgnn.training.candidates import Candidate
 from subgnn.training.checkpoint import Checkpoint, member_seed
 from subgnn.training.cross_fit import fit_baseline
@@ -111,13 +111,18 @@ def set_up_subgnn(
         table_nodes=table,
         shared=draws[0].frame.shared,
         weights={},
-        standards=build_standards(graph, subgraphs, recipe, draws[0], table),
+        standards=build_standards(graph, subgraphs, recipe, draws[0]),
         redrawn=[prepared.frame.shared for prepared in draws[1:]],
         component_keys=component_keys(subgraphs, recipe, draws[0]),
         baseline=baseline,
     )
     large = is_large(len(table), recipe.embeddings)
-    learned = large and recipe.embeddings.trainable and recipe.embeddings.features != "instead"
+    learned = recipe.embeddings.trainable and recipe.embeddings.features != "instead"
+    if large and learned and not is_large(len(touched_nodes(draws, subgraphs.indices("train"))), recipe.embeddings):
+        # A large table is learned in another way, and which one must not hang on subgraphs that are not learned from.
+        check_room(len(table), recipe.embeddings)
+        large = False
+    learned = large and learned
     if large and checkpoint.members > 1:
         what = f"training.members is {checkpoint.members}, and the table has {len(table):,} nodes"
         hint = "several networks are for tables that every batch can look at: set training.members=1"

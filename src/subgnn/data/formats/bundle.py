@@ -68,11 +68,14 @@ def _arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
         "subgraphs.splits": subgraphs.splits,
     }
     texts = {f"names.{i}": column for i, column in enumerate(graph.names.columns.values())} if graph.names else {}
-    if subgraphs.names is not None:
-        texts["subgraphs.names"] = subgraphs.names
+    texts |= {name: column for name, column in _texts(subgraphs).items() if column is not None}
     for name, column in texts.items():
         arrays[name + ".bytes"], arrays[name + ".offsets"] = column.rows.values, column.rows.offsets
     return {name: array for name, array in arrays.items() if array is not None}
+
+
+def _texts(subgraphs: SubgraphSet) -> dict[str, Strings | None]:
+    return {"subgraphs.names": subgraphs.names, "subgraphs.groups": subgraphs.groups}
 
 
 def _content(dataset: Dataset) -> dict[str, Any]:
@@ -213,6 +216,7 @@ def _dataset(arrays: dict[str, NDArray[Any]], content: dict[str, Any]) -> Datase
         classes=tuple(str(c) for c in content["classes"]),
         splits=arrays.get("subgraphs.splits"),
         names=strings("subgraphs.names") if "subgraphs.names.bytes" in arrays else None,
+        groups=strings("subgraphs.groups") if "subgraphs.groups.bytes" in arrays else None,
     )
     return Dataset(name=str(content["name"]), graph=graph, subgraphs=subgraphs, card=dict(content["card"]))
 
@@ -238,7 +242,8 @@ def _fits(dataset: Dataset) -> bool:
         and (graph.weights is None or len(graph.weights) == len(graph.neighbors))
         and (graph.features is None or (graph.features.ndim == 2 and len(graph.features) == n))
         and (graph.names is None or len(graph.names) == n)
-        and all(a is None or len(a) == count for a in (subgraphs.targets, subgraphs.splits, subgraphs.names))
+        and all(a is None or len(a) == count for a in (subgraphs.targets, subgraphs.splits))
+        and all(column is None or len(column) == count for column in _texts(subgraphs).values())
     )
 
 
@@ -254,4 +259,4 @@ def _ragged_parts(dataset: Dataset) -> list[Ragged]:
     graph, subgraphs = dataset.graph, dataset.subgraphs
     parts = [Ragged(graph.neighbors, graph.offsets), subgraphs.nodes]
     parts += [column.rows for column in graph.names.columns.values()] if graph.names else []
-    return parts + ([subgraphs.names.rows] if subgraphs.names else [])
+    return parts + [column.rows for column in _texts(subgraphs).values() if column]

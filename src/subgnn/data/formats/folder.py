@@ -5,11 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,7 @@ def read_folder(
     features = _gather(problems, lambda: _read_features(folder / FEATURES))
     num_nodes = declared if declared is not None or edges is None else _count_nodes(edges, features)
     subgraph_path = find_file(folder, SUBGRAPHS, AUTHORS_SUBGRAPHS)
-    subgraphs = None
+    subgraphs, called = None, _read_subgraph_names(folder, problems)
     if subgraph_path is None:
         problems.error(
             str(folder / SUBGRAPHS),
@@ -69,11 +69,12 @@ def read_folder(
                 names=names,
                 id_base=base,
                 task=_card_task(card, problems, folder),
-                subgraph_names=_read_subgraph_names(folder, problems),
+                subgraph_names=called.names,
             ),
         )
     if problems.num_errors or edges is None or subgraphs is None or num_nodes is None:
         return None
+    subgraphs = replace(subgraphs, groups=called.groups)
     if not edges.num_edges and declared is None:
         # A graph without edges is as large as its subgraphs and features ask.
         num_nodes = max(num_nodes, int(subgraphs.nodes.values.max()) + 1)
@@ -126,12 +127,23 @@ def _read_names(folder: Path, problems: Problems, id_base: int) -> NodeNames | N
     return None if path is None else _gather(problems, lambda: read_node_table(path, problems, id_base=id_base))
 
 
-def _read_subgraph_names(folder: Path, problems: Problems) -> Strings | None:
+class _Called(NamedTuple):
+    """Names and groups of subgraphs, where there are any."""
+
+    names: Strings | None = None
+    groups: Strings | None = None
+
+
+def _read_subgraph_names(folder: Path, problems: Problems) -> _Called:
+    """The first column of subgraph_names.tsv, and the third where every line has one."""
     path = find_file(folder, SUBGRAPH_NAMES)
-    if path is None:
-        return None
-    found: Strings | None = _gather(problems, lambda: Strings.of(line.split("\t")[0] for _, line in read_lines(path)))
-    return found
+    rows = None
+    if path is not None:
+        rows = _gather(problems, lambda: [line.split("\t") for _, line in read_lines(path)])
+    if rows is None:
+        return _Called()
+    grouped = bool(rows) and all(len(row) > 2 and row[2].strip() for row in rows)
+    return _Called(Strings.of(row[0] for row in rows), Strings.of(row[2] for row in rows) if grouped else None)
 
 
 def _read_features(path: Path) -> NDArray[Any] | None:
@@ -229,13 +241,13 @@ def write_folder(
     *,
     compress: bool = False,
     overwrite: bool = False,
-    subgraph_titles: Sequence[tuple[str, ...]] | None = None,
+    subgraph_titles: Sequence[str] | None = None,
 ) -> None:
     """Write a dataset as a folder of text files; it appears whole or not at all.
 
     Args:
         compress: gzip the edge list.
-        subgraph_titles: for each subgraph, further columns of subgraph_names.tsv, for people.
+        subgraph_titles: what people call each subgraph: the second column of subgraph_names.tsv, before the group.
 
     Raises:
         DataError: for what text files cannot hold: no labels or splits, tabs and line ends in names, ``-`` in one of
@@ -246,10 +258,13 @@ def write_folder(
         temporary.mkdir()
         _write_edges(temporary / (EDGES + ".gz" if compress else EDGES), dataset.graph)
         _write_subgraphs(temporary / SUBGRAPHS, dataset.subgraphs)
-        if dataset.subgraphs.names is not None:
-            titles = subgraph_titles if subgraph_titles is not None else [()] * len(dataset.subgraphs)
-            rows = zip(dataset.subgraphs.names, titles, strict=True)
-            text = "".join("\t".join((name, *title)) + "\n" for name, title in rows)
+        if dataset.subgraphs.names is not None or dataset.subgraphs.groups is not None:
+            columns: list[Iterable[str]] = [dataset.subgraphs.names or map(str, range(len(dataset.subgraphs)))]
+            if subgraph_titles is not None or dataset.subgraphs.groups is not None:
+                columns.append(subgraph_titles or [""] * len(dataset.subgraphs))
+            if dataset.subgraphs.groups is not None:
+                columns.append(dataset.subgraphs.groups)
+            text = "".join("\t".join(row) + "\n" for row in zip(*columns, strict=True))
             (temporary / SUBGRAPH_NAMES).write_text(text, encoding="utf-8", newline="\n")
         if dataset.graph.names is not None:
             write_node_table(temporary / NODES, dataset.graph.names)
@@ -267,7 +282,11 @@ def _check_writable(dataset: Dataset) -> None:
     if several and subgraphs.targets is not None and not subgraphs.targets.any(axis=1).all():
         row = int(np.argmin(subgraphs.targets.any(axis=1)))
         raise DataError(f"subgraph {row} has no label", where=SUBGRAPHS, hint="a folder needs at least one each")
-    for what, texts in (("label", subgraphs.classes), ("subgraph name", subgraphs.names or ())):
+    for what, texts in (
+        ("label", subgraphs.classes),
+        ("subgraph name", subgraphs.names or ()),
+        ("group", subgraphs.groups or ()),
+    ):
         for text in texts:
             if not text.strip() or not _fits_a_field(text) or (several and what == "label" and "-" in text):
                 raise DataError(f"{what} {excerpt(text)}", where=SUBGRAPHS, hint="text files cannot hold it; rename it")

@@ -26,12 +26,11 @@ def silent(step: str) -> None:
 class Built:
     """A dataset from primary sources.
 
-    ``titles`` are further columns of subgraph_names.tsv, behind the name of each subgraph: its title for people, and
-    its group where the split keeps groups together.
+    ``titles`` are what people call each subgraph, behind its name in subgraph_names.tsv, where it has a title.
     """
 
     dataset: Dataset
-    titles: Sequence[tuple[str, ...]]
+    titles: Sequence[str] | None
 
     def write(self, folder: Path, *, compress: bool = False, overwrite: bool = False) -> None:
         """Write the dataset as a folder."""
@@ -43,7 +42,7 @@ def assemble(
     graph: Graph,
     subgraphs: SubgraphSet,
     *,
-    titles: Sequence[tuple[str, ...]],
+    titles: Sequence[str] | None,
     note: str,
     sources: Sequence[SourceFile],
     settings: Any,

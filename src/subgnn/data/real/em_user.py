@@ -120,7 +120,7 @@ def build_em_user(
         "em-user",
         graph,
         subgraphs,
-        titles=[()] * len(subgraphs),
+        titles=None,
         note="Nodes are workouts, known by sport and start; edges join those that several users completed both of, a "
         "subgraph is the workouts of a user, its label the gender. "
         f"{users.without_route:,} records have no route: their workout is known by sport alone. "

@@ -116,7 +116,7 @@ def build_ppi_bp(
         "ppi-bp",
         network.graph,
         subgraphs,
-        titles=[(ontology.terms[s.term].name,) for s in kept],
+        titles=[ontology.terms[s.term].name for s in kept],
         note="Nodes are human genes, edges physical interactions, a subgraph the genes directly annotated with one "
         "GO biological process, its label the one broad function above it. Not the paper's own file: releases differ.",
         sources=files,

@@ -102,8 +102,8 @@ def _subgraphs(
     settings: RareDiseaseSettings,
     seed: int,
     note: Note,
-) -> tuple[SubgraphSet, list[tuple[str, ...]]]:
-    """A subgraph a disease, or a patient; with its title and the group of its disease."""
+) -> tuple[SubgraphSet, list[str]]:
+    """A subgraph a disease, or a patient, in the group of its disease; and its title."""
     if settings.patients is None:
         rows = [(i, disease.id, disease.nodes) for i, disease in enumerate(diseases)]
     else:
@@ -118,9 +118,10 @@ def _subgraphs(
         labels=[d.labels if multi_label else d.labels[0] for d in chosen],
         splits=[splits[i] for i, _, _ in rows],
         names=[name for _, name, _ in rows],
+        groups=[d.group for d in chosen],
         task="multi-label" if multi_label else None,
     )
-    return subgraphs, [(d.name, d.group) for d in chosen]
+    return subgraphs, [d.name for d in chosen]
 
 
 def _about(settings: RareDiseaseSettings) -> str:
