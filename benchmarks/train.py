@@ -24,6 +24,7 @@ import numpy as np
 
 PARTS = ("prepare", "epoch", "messages", "naive", "memory", "gpu")
 ROOT = Path(__file__).resolve().parents[1]
+RANDOM = ("embeddings.source=random",)  # pretraining is no part of what is measured
 
 
 def ppi_like(nodes: int = 17_080, edges: int = 316_951, subgraphs: int = 1_591, seed: int = 0) -> Any:
@@ -48,7 +49,7 @@ def load(options: argparse.Namespace) -> tuple[Any, Any]:
     from subgnn.recipes import find_recipe
 
     dataset = ppi_like() if options.data is None else read_dataset(options.data)
-    return dataset, find_recipe(options.recipe, options.set or ())
+    return dataset, find_recipe(options.recipe, [*RANDOM, *(options.set or ())])
 
 
 def larger(dataset: Any, times: int) -> Any:
@@ -97,7 +98,7 @@ def time_epoch(options: argparse.Namespace, *, epochs: int = 6, device: str = "c
     from subgnn.training.run import train
 
     dataset, _ = load(options)
-    recipe = find_recipe(options.recipe, [*(options.set or ()), f"training.epochs={epochs}", *settings])
+    recipe = find_recipe(options.recipe, [*RANDOM, *(options.set or ()), f"training.epochs={epochs}", *settings])
     with tempfile.TemporaryDirectory() as folder:
         seen = []
         train(

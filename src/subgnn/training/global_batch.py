@@ -147,7 +147,7 @@ def follow_global_batch(model: nn.Module) -> None:
         for name, child in list(module.named_children()):
             if type(child) is nn.Dropout:
                 module.add_module(name, GlobalDropout(child.p))
-            elif type(child) in _GLOBAL_NORMS:
+            elif isinstance(child, nn.BatchNorm1d) and type(child) in _GLOBAL_NORMS:
                 norm = _GLOBAL_NORMS[type(child)](child.num_features, eps=child.eps, momentum=child.momentum)
                 norm.load_state_dict(child.state_dict())
                 module.add_module(name, norm.to(child.weight.device))

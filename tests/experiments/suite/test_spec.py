@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from subgnn import Graph
-from subgnn.config import Recipe
+from subgnn.config import LATER, Recipe
 from subgnn.data.catalog import CATALOG
 from subgnn.errors import UserError
 from subgnn.experiments.suite import find_suite, parse_suite
@@ -215,19 +215,21 @@ def test_a_key_does_not_know_of_settings_that_came_later_and_were_left_alone():
 
     for job in jobs():
         settings = {key: value for key, value in job["recipe"].items() if key not in ("name", "note", "published")}
-        for section, name in (
-            *(("prepare", n) for n in ("border_anchors", "giving", "taking")),
-            ("model", "hidden_norm"),
-            ("training", "members"),
-            ("baseline", "tune_settings"),
-        ):
-            del settings[section][name]
+        for section, names in LATER.items():
+            for name in names:
+                del settings[section][name]
         same = {"graph": data.graph.content_hash, "split": "random", "settings": settings, "algorithms": algorithms()}
         drawn = with_split(data, "random", job["seed"]).subgraphs.content_hash
         whole = replace(data.subgraphs, splits=None).content_hash
         assert job["key"] == digest({**same, "subgraphs": drawn, "seed": job["seed"]})
         assert job["config"] == digest({**same, "subgraphs": whole})
-    changes = [(), ("training.members=2",), ("prepare.border_anchors=heaviest",), ("prepare.taking=0.5",)]
+    changes = [
+        (),
+        ("training.members=2",),
+        ("model.hidden_norm=batch",),
+        ("prepare.border_anchors=heaviest",),
+        ("prepare.taking=0.5",),
+    ]
     keys = [job["key"] for change in changes for job in jobs(*change)]
     assert len(set(keys)) == len(keys) == 2 * len(changes) * len(suite.models)
 
