@@ -27,7 +27,7 @@ from subgnn.experiments.suite.spec import DatasetSpec, ModelSpec, Suite
 from subgnn.prepare import ALGORITHM_VERSION as PREPARE_ALGORITHM
 from subgnn.prepare import seen_hash
 
-TRAINING_ALGORITHM = 1
+TRAINING_ALGORITHM = 2
 """Counts up when the same settings and seed come to train another model."""
 
 
