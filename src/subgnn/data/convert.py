@@ -11,7 +11,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.edge_store import MEMORY
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.bundle import SUFFIX, is_bundle, read_bundle, write_bundle
-from subgnn.data.formats.folder import LabelForm, label_card, read_folder, write_folder
+from subgnn.data.formats.folder import LabelForm, read_folder, write_folder
 from subgnn.data.formats.graph_files import READERS, GraphOptions, read_graph_file
 from subgnn.data.formats.staged_edges import Staging
 from subgnn.data.formats.subgraph_text import read_subgraphs
@@ -76,7 +76,7 @@ def convert(
         staged = _convert_on_disk(source, destination, memory, id_base, labels, overwrite, on_progress)
         return staged, layout
     name = destination.name.removesuffix(SUFFIX)
-    dataset = _with_card(_read(source, name, subgraphs, columns or TableColumns(), directed, id_base, labels))
+    dataset = _read(source, name, subgraphs, columns or TableColumns(), directed, id_base, labels)
     if layout == "bundle":
         write_bundle(dataset, destination, overwrite=overwrite)
     else:
@@ -104,15 +104,10 @@ def _convert_on_disk(
             raise DataError("nothing could be read", where=str(source))
         if on_progress is not None:
             on_progress("writing the bundle", 0, 1)
-        write_bundle(_with_card(dataset), destination, overwrite=overwrite)
+        write_bundle(dataset, destination, overwrite=overwrite)
     if on_progress is not None:
         on_progress("writing the bundle", 1, 1)
     return read_bundle(destination)
-
-
-def _with_card(dataset: Dataset) -> Dataset:
-    """The dataset with what its labels are in its card."""
-    return replace(dataset, card=dataset.card | label_card(dataset.subgraphs))
 
 
 def _read(

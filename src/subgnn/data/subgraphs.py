@@ -226,6 +226,15 @@ def label_separator(classes: Sequence[str]) -> str:
     return next(one for one in candidates if not any(one in name for name in classes))
 
 
+def label_card(subgraphs: SubgraphSet) -> dict[str, Any]:
+    """The keys of a card that say what the labels are and what joins several; labels of other tasks are whole."""
+    if subgraphs.task == "unlabelled":
+        return {}
+    several = subgraphs.task == "multi-label"
+    joined = {"label_separator": label_separator(subgraphs.classes)} if several else {}
+    return {"task": subgraphs.task, **joined}
+
+
 def parse_task(text: str, where: str, accepted: Sequence[Task] = TASKS) -> Task:
     """A task by its name, with or without its hyphen.
 

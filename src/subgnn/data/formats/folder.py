@@ -24,7 +24,7 @@ from subgnn.data.formats.text import appearing, find_file, read_bytes, read_line
 from subgnn.data.graph import Graph, check_features, plausible_nodes
 from subgnn.data.problems import Problems
 from subgnn.data.strings import NodeNames, Strings
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, label_separator, parse_task
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, label_card, parse_task
 from subgnn.errors import DataError, DataWarning, excerpt
 
 EDGES, SUBGRAPHS, AUTHORS_SUBGRAPHS = "edge_list.txt", "subgraphs.tsv", "subgraphs.pth"
@@ -352,21 +352,12 @@ def _fits_a_field(text: str) -> bool:
     return not any(end in text for end in "\t\n\r")
 
 
-def label_card(subgraphs: SubgraphSet) -> dict[str, Any]:
-    """The keys of a card that say what the labels are and what joins several; labels of other tasks are whole."""
-    if subgraphs.task == "unlabelled":
-        return {}
-    several = subgraphs.task == "multi-label"
-    joined = {"label_separator": label_separator(subgraphs.classes)} if several else {}
-    return {"task": subgraphs.task, **joined}
-
-
 def _card(dataset: Dataset) -> dict[str, Any]:
     """The card, with what the text files alone would not say."""
-    card = {**dataset.card, "name": dataset.name, "num_nodes": dataset.graph.num_nodes}
-    for key in ("id_base", "task", "label_separator"):
-        card.pop(key, None)
-    card |= label_card(dataset.subgraphs)
+    labels = label_card(dataset.subgraphs)
+    stale = {"id_base", "task", "label_separator"} - labels.keys()
+    card = {key: value for key, value in dataset.card.items() if key not in stale}
+    card |= {"name": dataset.name, "num_nodes": dataset.graph.num_nodes, **labels}
     if dataset.graph.directed:
         card["directed"] = True
     return card
