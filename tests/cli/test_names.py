@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from subgnn import SubgraphSet, read_dataset
+from subgnn import DataError, SubgraphSet, read_dataset
 from subgnn.data.strings import NodeNames
 from subgnn.estimator import SubgraphClassifier
 from subgnn.serve.app import create_app
@@ -303,3 +303,8 @@ def test_an_estimator_keeps_labels_whole(made):
     fitted = SubgraphClassifier("bag", device="cpu").fit(data.graph, subgraphs)
     assert tuple(fitted.classes_) == LABELS
     assert set(fitted.predict(data.subgraphs)) <= set(LABELS)
+    by_name = fitted.predict_proba([[str(node) for node in nodes] for nodes in SETS])
+    by_row = fitted.predict_proba([rows_of(made[0] / "data", nodes) for nodes in SETS])
+    assert np.array_equal(by_name, by_row)
+    with pytest.raises(DataError, match="'1' is no node of the graph; nodes are written by name"):
+        fitted.predict([["1"]])
