@@ -97,9 +97,8 @@ def _column(table: pa.Table, path: Path, wanted: str | None, default: int, what:
     if column.null_count:
         row = int(np.argmax(np.asarray(compute.is_null(column))))
         raise DataError(f"no {what}", where=f"{path}: row {row + 1}", hint=_FILL)
-    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer)
-    if what == "label":
-        kinds = (*kinds, pa.types.is_floating)
+    kinds = [pa.types.is_string, pa.types.is_large_string, pa.types.is_integer]
+    kinds += [pa.types.is_floating] if what == "label" else []
     if not any(is_kind(column.type) for is_kind in kinds):
         raise DataError(
             f"the {what} column has type {column.type}",
