@@ -32,7 +32,7 @@ def test_json(folder, tmp_path):
     assert (found["format"], found["version"]) == ("subgnn-explanations", 1)
     first, second = found["explanations"]
     assert (first["subgraph"], first["nodes"], first["names"]) == ("g-0-g-1-#10", [0, 1, 10], ["g-0", "g-1", "g-10"])
-    assert second["subgraph"] == "5-4"
+    assert second["subgraph"] == "#5-#4"
     assert second["by_component"] == []
     assert first["reference"] == "training mean"
     assert first["attributions"] is None
