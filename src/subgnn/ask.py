@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from subgnn.config import Recipe
 from subgnn.data.formats import read_dataset
+from subgnn.data.formats.folder import is_own_subgraphs, own_node_field
 from subgnn.data.formats.subgraph_text import NodeField
 from subgnn.data.formats.text import appearing, stream_lines
 from subgnn.data.formats.vectors import write_npy, write_parquet
@@ -86,8 +87,11 @@ def chunk_size(recipe: Recipe) -> int:
 
 
 def chunks(path: Path, graph: Graph, *, size: int) -> Iterator[tuple[list[str], Ragged]]:
-    """The subgraphs of a file, as they are written and as nodes, so many at a time."""
-    field = NodeField(graph.num_nodes, graph.names)
+    """The subgraphs of a file, as they are written and as nodes, so many at a time.
+
+    Nodes are names where the graph has names, and ``#12`` is row 12; the subgraphs.tsv of a dataset folder holds ids.
+    """
+    field = own_node_field(path, graph) if is_own_subgraphs(path) else NodeField(graph.num_nodes, graph.names)
     texts: list[str] = []
     rows: list[NDArray[np.int64]] = []
     for number, line in stream_lines(path):

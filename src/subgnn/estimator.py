@@ -24,7 +24,7 @@ from subgnn.recipes import find_recipe
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT
 
-Subgraphs = SubgraphSet | Ragged | Sequence[Sequence[int]]
+Subgraphs = SubgraphSet | Ragged | Sequence[Sequence[int | str]]
 
 
 class SubgraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -131,4 +131,6 @@ class SubgraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return subgraphs.nodes
         if isinstance(subgraphs, Ragged):
             return subgraphs
-        return SubgraphSet.from_lists(subgraphs, num_nodes=self.predictor_.graph.num_nodes).nodes
+        graph = self.predictor_.graph
+        rows = [[graph.row_of(node) if isinstance(node, str) else node for node in nodes] for nodes in subgraphs]
+        return SubgraphSet.from_lists(rows, num_nodes=graph.num_nodes).nodes

@@ -15,6 +15,7 @@ from subgnn.assemble import build_inputs, build_model, measure_draws, touched_no
 from subgnn.baselines import Answers, uses_embeddings
 from subgnn.baselines.scores import BaselineScores
 from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import label_separator
 from subgnn.embeddings.of_run import kept_vectors
 from subgnn.errors import DataError
 from subgnn.kept import Kept, Measured
@@ -35,7 +36,7 @@ _KEPT_NUMBERS = 2**24  # of a table of all nodes that is kept between calls
 
 
 def label_text(scores: NDArray[np.float32], checkpoint: Checkpoint) -> str:
-    """The label that probabilities say: a class, classes joined by ``-``, or a value.
+    """The label that probabilities say: a class, several classes in the joined form of subgraphs.tsv, or a value.
 
     Shapes:
         scores: (classes,) or (1,).
@@ -44,7 +45,7 @@ def label_text(scores: NDArray[np.float32], checkpoint: Checkpoint) -> str:
     if checkpoint.task == "regression":
         return f"{scores[0]:.6g}"
     if checkpoint.task == "multi-label":
-        return "-".join(c for c, p in zip(classes, scores, strict=True) if p > 0.5)
+        return label_separator(classes).join(c for c, p in zip(classes, scores, strict=True) if p > 0.5)
     return classes[int(np.argmax(scores))]
 
 

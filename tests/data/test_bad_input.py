@@ -133,7 +133,7 @@ BAD = {
     "ambiguous name": (
         {**first("gene-1\ta\ttrain"), "nodes.tsv": NODES},
         "subgraphs.tsv:1",
-        "'gene' names several nodes; use the id of the one that is meant",
+        "'gene' names several nodes; write the row number of one of them: #0, #1, #2, #3, #4",
     ),
     "empty subgraph": (first("\ta\ttrain"), "subgraphs.tsv:1", "empty subgraph; at least one node is needed"),
     "blank subgraph": (first("  \ta\ttrain"), "subgraphs.tsv:1", "empty subgraph; at least one node is needed"),
@@ -251,9 +251,9 @@ BAD = {
     "true for a size": ({"dataset.json": '{"num_nodes": true}'}, "dataset.json", "num_nodes is 'True'; an integer"),
     "negative base": ({"dataset.json": '{"id_base": -1}'}, "dataset.json", "id_base is '-1'; an integer from 0 is"),
     "unknown task": (
-        {"dataset.json": '{"task": "multiclass"}'},
+        {"dataset.json": '{"task": "multi class"}'},
         "dataset.json",
-        "unknown task 'multiclass'; accepted: multi-class, binary, multi-label, regression, unlabelled; did you mean "
+        "unknown task 'multi class'; accepted: multi-class, binary, multi-label, regression, unlabelled; did you mean "
         "'multi-class'?",
     ),
     "base not kept": ({"dataset.json": '{"id_base": 1}'}, "edge_list.txt:1", "node 0; with --id-base 1 ids run from 1"),

@@ -125,7 +125,7 @@ def test_memberships(tmp_path):
 def test_memberships_in_any_order_and_with_several_labels(tmp_path):
     graph = read_edge_table(table(tmp_path, "e.csv", EDGES))
     text = "split,label,more,node,subgraph\ntrain,x-y,,dog,2\nval,y,,ant,1\ntrain,x-y,,bee,2\ntest,x,,cow,0\n"
-    subgraphs = read_membership_table(table(tmp_path, "m.csv", text), graph)
+    subgraphs = read_membership_table(table(tmp_path, "m.csv", text), graph, task="multi-label")
     assert list(subgraphs.names) == ["2", "1", "0"]
     assert [row.tolist() for row in subgraphs.nodes] == [[1, 3], [0], [2]]
     assert subgraphs.targets.tolist() == [[1, 1], [0, 1], [1, 0]]

@@ -65,13 +65,19 @@ def test_npy(tmp_path):
 
 
 @pytest.mark.parametrize("header", ["", "4 2\n"])
-@pytest.mark.parametrize("names", [("TP53", "HLA-A", "my gene"), ("0", "1", "2")])
+@pytest.mark.parametrize("names", [("TP53", "HLA-A", "my gene"), ("#0", "#1", "#2")])
 @pytest.mark.parametrize("packed", [False, True])
-def test_word2vec_text_by_name_or_id(tmp_path, header, names, packed):
+def test_word2vec_text_by_name_or_row(tmp_path, header, names, packed):
     text = header + f"{names[1]} 3 4\n</s> 9 9\n{names[0]} 1 2.0\n{names[2]} 5 6.5e0 \n"
     path = tmp_path / ("e.vec.gz" if packed else "e.vec")
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
     assert np.array_equal(read_vectors(path, GRAPH), VECTORS)
+
+
+def test_word2vec_text_of_nodes_that_are_called_by_numbers(tmp_path):
+    graph = Graph.from_edges([0, 1], [1, 2], names=NodeNames.of(["2", "0", "1"]))
+    (tmp_path / "e.vec").write_text("0 3 4\n2 1 2\n1 5 6.5\n")
+    assert np.array_equal(read_vectors(tmp_path / "e.vec", graph), VECTORS)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +86,8 @@ def test_word2vec_text_by_name_or_id(tmp_path, header, names, packed):
         ("HLA-A 3 4\n", "2 of 3 nodes have no vector: TP53, my gene; every node needs a line"),
         ("", "3 of 3 nodes have no vector: TP53, HLA-A, my gene"),
         ("TP53 1 2\nHLA-A 3 x\n", r"e\.txt:2: .* a node and 2 numbers are needed"),
-        ("TP53 1 2\n0 3 4\n", r"e\.txt:2: node 0 again"),
+        ("TP53 1 2\n#0 3 4\n", r"e\.txt:2: node #0 again"),
+        ("0 1 2\n1 3 4\n2 5 6\n", "3 of 3 nodes have no vector"),
     ],
 )
 def test_text_that_lacks_something_says_what(tmp_path, text, message):

@@ -11,6 +11,7 @@ import typer
 
 from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, MemoryLimit, print_json, print_line, print_table
 from subgnn.cli.progress import progress_bar
+from subgnn.data.describe import task_line
 from subgnn.data.formats import read_dataset
 from subgnn.recipes import find_recipe
 
@@ -63,6 +64,10 @@ def train_run(
 
     chosen = find_recipe(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
+    ranks = joined(devices)
+    speaks = ranks is None or ranks.rank == 0  # one rank does
+    if speaks and not json:
+        print_line(task_line(dataset.subgraphs))
     with progress_bar(chosen.training.epochs, chosen.pretrain.epochs) as bar:
         results = train(
             dataset,
@@ -79,8 +84,8 @@ def train_run(
             on_pretrain=bar.pretrain,
             tensorboard=tensorboard,
         )
-    if (ranks := joined(devices)) is not None and ranks.rank:
-        return  # one rank speaks
+    if not speaks:
+        return
     if json:
         print_json(_finite(results))
         return

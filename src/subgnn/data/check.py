@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from subgnn.data.dataset import Dataset
+from subgnn.data.describe import label_notes
 from subgnn.data.formats import gather_dataset
 from subgnn.data.formats.bundle import is_bundle, verify_bundle
-from subgnn.data.problems import Problems
+from subgnn.data.formats.folder import splits_by_default
+from subgnn.data.problems import Problem, Problems
 from subgnn.errors import DataError
 
 
@@ -32,6 +34,15 @@ def check(path: Path, *, id_base: int | None = None) -> tuple[Problems, Dataset 
 def _look(dataset: Dataset, path: Path, problems: Problems) -> None:
     """Things that are allowed but that its owner will want to know."""
     subgraphs = dataset.subgraphs
+    problems.notes += [Problem(str(path), note) for note in label_notes(subgraphs)]
+    if subgraphs.task == "multi-label" and not is_bundle(path) and splits_by_default(dataset.card):
+        what = f"labels are split at '-' into {subgraphs.num_classes} classes, since no dataset.json says what they are"
+        problems.notes.append(Problem(str(path), what, 'to keep them whole, write {"task": "multi-class"} there'))
+    if dataset.graph.names is not None:
+        shared = dataset.graph.names.num_shared
+        if shared:
+            what = f"{shared:,} names are shared by several nodes"
+            problems.notes.append(Problem(str(path), what, "those nodes are written by row number, as #12"))
     for label, count in subgraphs.label_counts().items():
         if count == 1:
             problems.warn(str(path), f"label '{label}' has one subgraph", "it cannot be both learned and tested")

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.strings import NodeNames
-from subgnn.errors import DataError, DataWarning
+from subgnn.data.strings import NodeNames, find_node
+from subgnn.errors import DataError, DataWarning, excerpt
 from subgnn.kernels.build import directed_csr, transpose, undirected_csr
 
 MAX_NODES = 2**31 - 1
@@ -152,6 +152,25 @@ class Graph:
     def neighbors_of(self, node: int) -> NDArray[np.int32]:
         """The neighbours of a node, sorted; in a directed graph those its edges point at."""
         return self.neighbors[self.offsets[node] : self.offsets[node + 1]]
+
+    def row_of(self, written: str) -> int:
+        """The row of a node as people write it: by name, by row number where there are no names; ``#12`` is row 12.
+
+        Raises:
+            DataError: where it means no node, or several.
+
+        Example:
+            >>> Graph.from_edges([0], [1], names=NodeNames.of(["7157", "1"])).row_of("1")
+            1
+        """
+        node = find_node(written, self.num_nodes, self.names)
+        if node is None or node < 0:
+            what = "is no node of the graph" if node is None else "names several nodes"
+            hint = (
+                "nodes are written by name, or by row number, as #12" if self.names else "nodes are row numbers, from 0"
+            )
+            raise DataError(f"{excerpt(written)} {what}", where="graph", hint=hint)
+        return node
 
     def edges(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32] | None]:
         """tails, heads and weights, each edge once; an undirected one from its smaller end."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.formats.text import appearing, stream_lines
 from subgnn.data.graph import Graph
-from subgnn.data.strings import is_id
+from subgnn.data.strings import find_node, is_id
 from subgnn.errors import DataError, excerpt
 
 _FORMAT, _VERSION = "subgnn-embeddings", "1"
@@ -176,16 +176,16 @@ def _read_text(path: Path, graph: Graph) -> NDArray[np.float32]:
         seen[node] = True
     missing = np.flatnonzero(~seen)
     if vectors is None or len(missing):
-        named = [graph.names[int(v)] if graph.names is not None else str(v) for v in missing[:_SHOWN]]
+        named = [graph.names.written(int(v)) if graph.names is not None else str(v) for v in missing[:_SHOWN]]
         what = f"{len(missing):,} of {graph.num_nodes:,} nodes have no vector: {', '.join(named)}"
         what += ", ..." if len(missing) > _SHOWN else ""
-        raise DataError(what, where=str(path), hint="every node needs a line, by its name or its id")
+        raise DataError(
+            what, where=str(path), hint="every node needs a line, by its name, or by its id where it has none"
+        )
     return vectors
 
 
 def _node(name: str, graph: Graph) -> int | None:
     """The node of a line; None for a word that is no node, such as the end of sentence of word2vec."""
-    found = graph.names.find(name) if graph.names is not None else None
-    if found is None and is_id(name) and int(name) < graph.num_nodes:
-        return int(name)
+    found = find_node(name, graph.num_nodes, graph.names)
     return None if found is None or found < 0 else found

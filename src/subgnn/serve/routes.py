@@ -131,7 +131,10 @@ async def card(run: Run) -> Any:
 async def search(
     request: Request,
     run: Run,
-    q: Annotated[str, Query(min_length=1, max_length=200, description="A part of a name, or an id.", examples=["TP5"])],
+    q: Annotated[
+        str,
+        Query(min_length=1, max_length=200, description="A part of a name, or a row number, as #12.", examples=["TP5"]),
+    ],
     limit: Annotated[int, Query(ge=1, le=1000)] = 10,
 ) -> Any:
     """Search nodes by name: the very name first, then beginnings, then parts."""
@@ -146,7 +149,7 @@ async def search(
 
 @router.post("/{run}/resolve", response_model=schemas.ResolvedNodes)
 async def resolve_nodes(request: Request, run: Run, asked: schemas.NodesToResolve) -> Any:
-    """Turn a list of names and ids, as people paste it, into nodes; what is not understood is listed."""
+    """Turn a list of names and row numbers, as people paste it, into nodes; what is not understood is listed."""
     check_size([asked.nodes], served(request).limits)
 
     def work() -> Any:

@@ -71,6 +71,7 @@ class ServedRun:
             "num_nodes": graph.num_nodes,
             "num_edges": graph.num_edges,
             "named": graph.names is not None,
+            "row_prefix": self.index.row_prefix,
             "num_training": len(self.training),
             "example": [] if not len(self.training) else self.training.nodes[0][:_SHOWN_NODES].tolist(),
             "graph_hash": graph.content_hash,
@@ -89,6 +90,7 @@ class ServedRun:
             found.append(
                 {
                     "nodes": nodes.tolist(),
+                    "names": [self.index.name(node) for node in nodes.tolist()],
                     "label": label_text(scores, checkpoint),
                     "probabilities": {} if real else dict(zip(checkpoint.classes, numbers, strict=True)),
                     "value": numbers[0] if real else None,
@@ -197,7 +199,7 @@ def readable(names: NodeNames | None) -> NodeNames | None:
     for name in (names.primary_column, *names.columns):
         some = names.columns[name].take(np.arange(min(len(names), _LOOKED_AT)))
         if any(text and not text.isdigit() for text in some):
-            return NodeNames(names.columns, name)
+            return NodeNames(names.columns, names.primary_column, shown=name)
     return names
 
 

@@ -6,10 +6,18 @@ import warnings
 
 import numpy as np
 
+from subgnn.data.describe import label_notes
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataWarning, excerpt
 
 _NAMED = 5
+
+
+def warn_of_labels(subgraphs: SubgraphSet) -> None:
+    """Warn of a task that may be another one than was meant, and of labels that cannot be learned."""
+    for note in label_notes(subgraphs):
+        warnings.warn(note, DataWarning, stacklevel=4)
+    warn_of_unseen(subgraphs)
 
 
 def warn_of_unseen(subgraphs: SubgraphSet) -> None:
@@ -30,4 +38,4 @@ def warn_of_unseen(subgraphs: SubgraphSet) -> None:
     count = int(held_out[:, unseen].any(axis=1).sum())
     subject = "1 subgraph of val or test carries" if count == 1 else f"{count:,} subgraphs of val and test carry"
     what = f"{subject} a label that no training subgraph has: {named}{more}; it cannot be learned"
-    warnings.warn(what, DataWarning, stacklevel=4)
+    warnings.warn(what, DataWarning, stacklevel=5)

@@ -34,7 +34,7 @@ from subgnn.training.candidates import Candidate
 from subgnn.training.checkpoint import Checkpoint, member_seed
 from subgnn.training.cross_fit import fit_baseline
 from subgnn.training.judge import Examples, Source
-from subgnn.training.labels import warn_of_unseen
+from subgnn.training.labels import warn_of_labels
 
 
 def set_up(
@@ -57,7 +57,7 @@ def set_up(
     for split in ("train", "val"):
         if not len(subgraphs.indices(split)):
             raise DataError(f"no subgraph in split '{split}'", where="train", hint="learning and selection need both")
-    warn_of_unseen(subgraphs)
+    warn_of_labels(subgraphs)
     candidates: Sequence[Candidate]
     first: Source
     redrawn: Sequence[Source] = ()

@@ -21,7 +21,7 @@ from subgnn.data.formats.safetensors import Format, read_arrays, storable, write
 from subgnn.data.formats.text import appearing
 from subgnn.data.graph import Dropped, Graph
 from subgnn.data.strings import NodeNames, Strings
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, label_card
 from subgnn.errors import DataError
 from subgnn.ragged import Ragged
 
@@ -82,7 +82,7 @@ def _content(dataset: Dataset) -> dict[str, Any]:
     graph, names = dataset.graph, dataset.graph.names
     return {
         "name": dataset.name,
-        "card": dataset.card,
+        "card": dataset.card | label_card(dataset.subgraphs),
         "directed": graph.directed,
         "dropped": [graph.dropped.self_loops, graph.dropped.duplicates],
         "graph_hash": graph.content_hash,
