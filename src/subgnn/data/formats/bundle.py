@@ -28,6 +28,7 @@ from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task
 from subgnn.errors import DataError
 from subgnn.kernels.checks import check_neighbors, first_bad_set
+from subgnn.parsing import parse_json
 from subgnn.ragged import Ragged
 
 SUFFIX = ".subgnn"
@@ -271,7 +272,7 @@ def _open(whole: NDArray[np.uint8], where: str) -> tuple[Dataset, dict[str, NDAr
 
 def _unpacked(arrays: dict[str, NDArray[Any]], content: Any, where: str) -> Dataset:
     try:
-        dataset = _dataset(arrays, content if isinstance(content, dict) else json.loads(content))
+        dataset = _dataset(arrays, content if isinstance(content, dict) else parse_json(content, where, _AGAIN))
         fits = _fits(dataset)
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError, OverflowError, DataError):
         raise DataError("the dataset lacks a part, or has one of a wrong kind", where=where, hint=_AGAIN) from None

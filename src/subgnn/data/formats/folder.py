@@ -20,12 +20,13 @@ from subgnn.data.formats.edge_list import EdgeList, first_beyond, read_edge_list
 from subgnn.data.formats.node_table import read_node_table, write_node_table
 from subgnn.data.formats.staged_edges import Staging, stage_edge_list
 from subgnn.data.formats.subgraph_text import read_subgraphs
-from subgnn.data.formats.text import appearing, find_file, read_bytes, read_lines
+from subgnn.data.formats.text import appearing, find_file, read_lines
 from subgnn.data.graph import Graph, check_features, plausible_nodes
 from subgnn.data.problems import Problems
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, TASKS, SubgraphSet, Task
 from subgnn.errors import DataError, DataWarning, choices, excerpt
+from subgnn.parsing import MAX_JSON, parse_json, read_bounded
 
 EDGES, SUBGRAPHS, AUTHORS_SUBGRAPHS = "edge_list.txt", "subgraphs.tsv", "subgraphs.pth"
 NODES, FEATURES, CARD, SUBGRAPH_NAMES = "nodes.tsv", "features.npy", "dataset.json", "subgraph_names.tsv"
@@ -94,12 +95,8 @@ def _gather(problems: Problems, read: Any) -> Any:
 def _read_card(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
-    try:
-        card = json.loads(read_bytes(path).decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        raise DataError(
-            "this is no JSON", where=str(path), hint="a JSON object with name, source, licence, note is accepted"
-        ) from None
+    hint = "a JSON object with name, source, licence, note is accepted"
+    card = parse_json(read_bounded(path, MAX_JSON), str(path), hint)
     if not isinstance(card, dict):
         raise DataError(f"a JSON {type(card).__name__}", where=str(path), hint="a JSON object is accepted")
     return card

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
@@ -12,6 +11,7 @@ from typing import Any
 from subgnn.data.formats.interop import from_networkx, from_pyg, from_scipy
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, MissingExtra
+from subgnn.parsing import parse_json
 
 
 def _networkx() -> Any:
@@ -46,7 +46,9 @@ def _gml(path: Path, options: GraphOptions) -> Graph:
 
 
 def _node_link(path: Path, options: GraphOptions) -> Graph:
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = parse_json(path.read_bytes(), str(path), "networkx.node_link_data writes such a file")
+    if not isinstance(content, dict):
+        raise DataError(f"a JSON {type(content).__name__}", hint="an object with nodes and edges is accepted")
     edges = "links" if "links" in content else "edges"
     return _from_networkx(_networkx().node_link_graph(content, edges=edges), options)
 

@@ -6,7 +6,6 @@ they relate: ``E`` exact, ``BTNT`` the ORPHA code is the broader of the two, ``N
 
 from __future__ import annotations
 
-import json
 import lzma
 import tarfile
 import zipfile
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from subgnn.errors import DataError, excerpt
+from subgnn.parsing import parse_json
 
 GROUP_TYPES = ("Category", "Clinical group")
 SUBTYPE_TYPES = ("Clinical subtype", "Etiological subtype", "Histopathological subtype")
@@ -86,11 +86,7 @@ def read_orphapackets(path: Path) -> Orphanet:
     version = ""
     for number, (name, content) in enumerate(_files(path), 1):
         where = f"{path}: record {number} ({name})"
-        try:
-            packet = json.loads(content)
-        except (ValueError, RecursionError):
-            raise DataError("this is no JSON", where=where, hint=_ACCEPTED) from None
-        entry = _Fields(packet, where).mapping("Orphapacket")
+        entry = _Fields(parse_json(content, where, _ACCEPTED), where).mapping("Orphapacket")
         disorder = _disorder(entry)
         if disorder.code in disorders:
             raise DataError(f"ORPHAcode {disorder.code} again", where=where, hint="each entry once")
