@@ -15,8 +15,8 @@ from torch import Tensor
 from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError
-from subgnn.parsing import parse_json
 from subgnn.nn import SubGNN
+from subgnn.parsing import parse_json
 from subgnn.predict import Predictor
 from subgnn.report.contribution import Contribution, contributions
 from subgnn.training.checkpoint import Checkpoint

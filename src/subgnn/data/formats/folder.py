@@ -21,6 +21,7 @@ from subgnn.data.formats.node_table import read_node_table, write_node_table
 from subgnn.data.formats.staged_edges import Staging, stage_edge_list
 from subgnn.data.formats.subgraph_text import read_subgraphs
 from subgnn.data.formats.text import appearing, find_file, read_lines
+from subgnn.data.formats.vectors import read_npy
 from subgnn.data.graph import Graph, check_features, plausible_nodes
 from subgnn.data.problems import Problems
 from subgnn.data.strings import NodeNames, Strings
@@ -134,17 +135,7 @@ def _read_subgraph_names(folder: Path, problems: Problems) -> Strings | None:
 def _read_features(path: Path) -> NDArray[Any] | None:
     if not path.is_file():
         return None
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception:
-        # numpy's reader of headers raises a dozen kinds for a damaged file.
-        raise DataError(
-            "this is no .npy array of numbers, or a damaged one", where=str(path), hint="write it with numpy.save"
-        ) from None
-    if not isinstance(array, np.ndarray):
-        raise DataError(
-            "this is an archive of arrays", where=str(path), hint="one array, written with numpy.save, is accepted"
-        )
+    array = read_npy(path)
     if array.ndim == 2 and array.shape[1] == 0:
         raise DataError(f"features of shape {array.shape}", where=str(path), hint="accepted: a row a node, F columns")
     return array

@@ -8,14 +8,15 @@ numbers where all of them are.
 from __future__ import annotations
 
 import csv as plain_csv
-import gzip
+import io
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.data.formats.text import open_gzip, too_much_unpacked, unpacked_limit
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, is_id
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, split_labels
@@ -42,6 +43,7 @@ def read_table(path: Path) -> pa.Table:
         raise DataError("no such file", where=str(path), hint="check the path")
     try:
         if path.suffix == ".parquet":
+            _check_parquet(parquet.read_metadata(path), path)
             return _distinct(parquet.read_table(path), path)
         delimiter = "\t" if path.name.endswith((".tsv", ".tsv.gz")) else ","
         parse = csv.ParseOptions(delimiter=delimiter)
@@ -49,11 +51,13 @@ def read_table(path: Path) -> pa.Table:
         types = dict.fromkeys(_header(path, delimiter), pa.string())
         convert = csv.ConvertOptions(column_types=types, strings_can_be_null=False)
         try:
-            table = csv.read_csv(path, parse_options=parse, convert_options=convert)
+            with _opened(path) as file:
+                table = csv.read_csv(file, parse_options=parse, convert_options=convert)
         except pa.ArrowInvalid:
             # One thread knows which row is wrong.
             alone = csv.ReadOptions(use_threads=False)
-            table = csv.read_csv(path, read_options=alone, parse_options=parse, convert_options=convert)
+            with _opened(path) as file:
+                table = csv.read_csv(file, read_options=alone, parse_options=parse, convert_options=convert)
         return _distinct(table, path)
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, zlib.error, plain_csv.Error) as error:
         reason = _reason(error)
@@ -64,9 +68,20 @@ def read_table(path: Path) -> pa.Table:
         ) from None
 
 
+def _opened(path: Path) -> IO[bytes]:
+    return open_gzip(path) if path.suffix == ".gz" else path.open("rb")
+
+
+def _check_parquet(metadata: Any, path: Path) -> None:
+    """Refuse a file whose few bytes stand for more cells, or unpack to more, than a table of graphs has."""
+    limit = unpacked_limit(path.stat().st_size)
+    groups = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+    if max(groups, metadata.num_rows * metadata.num_columns) > limit:
+        raise too_much_unpacked(limit, str(path))
+
+
 def _header(path: Path, delimiter: str) -> list[str]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
+    with io.TextIOWrapper(_opened(path), encoding="utf-8-sig", errors="replace", newline="") as file:
         return next(plain_csv.reader(file, delimiter=delimiter), [])
 
 
