@@ -51,7 +51,7 @@ def _check(
                 break
             for i in range(begin, end if graph else begin):
                 value = np.int64(values[i])
-                low, high = min(value, row), max(value, row)
+                low, high = (value, row) if value < row else (row, value)
                 mixed = _mix((np.uint64(low) << np.uint64(32) | np.uint64(high)) ^ key)
                 if len(weights) > 0:
                     mixed = _mix(mixed ^ np.uint64(weights[i]))

@@ -11,7 +11,7 @@ import csv as plain_csv
 import io
 import zlib
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,12 +51,12 @@ def read_table(path: Path) -> pa.Table:
         types = dict.fromkeys(_header(path, delimiter), pa.string())
         convert = csv.ConvertOptions(column_types=types, strings_can_be_null=False)
         try:
-            with _opened(path) as file:
+            with _table_source(path) as file:
                 table = csv.read_csv(file, parse_options=parse, convert_options=convert)
         except pa.ArrowInvalid:
             # One thread knows which row is wrong.
             alone = csv.ReadOptions(use_threads=False)
-            with _opened(path) as file:
+            with _table_source(path) as file:
                 table = csv.read_csv(file, read_options=alone, parse_options=parse, convert_options=convert)
         return _distinct(table, path)
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, zlib.error, plain_csv.Error) as error:
@@ -68,8 +68,11 @@ def read_table(path: Path) -> pa.Table:
         ) from None
 
 
-def _opened(path: Path) -> IO[bytes]:
-    return open_gzip(path) if path.suffix == ".gz" else path.open("rb")
+def _table_source(path: Path) -> Any:
+    """What pyarrow reads a table from; it would unpack a compressed file without end."""
+    import pyarrow as pa
+
+    return open_gzip(path) if path.suffix == ".gz" else pa.OSFile(str(path))
 
 
 def _check_parquet(metadata: Any, path: Path) -> None:
@@ -81,7 +84,8 @@ def _check_parquet(metadata: Any, path: Path) -> None:
 
 
 def _header(path: Path, delimiter: str) -> list[str]:
-    with io.TextIOWrapper(_opened(path), encoding="utf-8-sig", errors="replace", newline="") as file:
+    raw = open_gzip(path) if path.suffix == ".gz" else path.open("rb")
+    with io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="") as file:
         return next(plain_csv.reader(file, delimiter=delimiter), [])
 
 
