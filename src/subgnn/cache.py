@@ -20,7 +20,7 @@ from subgnn.errors import DataError, DataWarning
 from subgnn.sizes import parse_size
 
 LIMIT = 20 * 10**9
-KINDS = {"prepared": ("prepared",), "embeddings": ("safetensors", "state.pt")}
+KINDS = {"prepared": ("prepared",), "embeddings": ("safetensors", "state.pt"), "verified": ("json",)}
 """The suffixes of each kind; the first is that of what is kept, others are of work under way."""
 _STALE_SECONDS = 24 * 3600
 

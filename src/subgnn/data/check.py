@@ -14,18 +14,20 @@ from subgnn.errors import DataError
 
 
 def check(path: Path, *, id_base: int | None = None) -> tuple[Problems, Dataset | None]:
-    """Read all of a dataset and gather what is wrong with it; a bundle is compared with its checksum as well.
+    """Read all of a dataset and gather what is wrong with it; a bundle is verified, whatever was found before.
 
     Returns:
         The problems, and the dataset where there are no errors.
     """
     problems = Problems()
-    dataset = gather_dataset(path, problems, id_base=id_base)
-    if dataset is not None and path.is_file() and is_bundle(path):
+    dataset = None
+    if path.is_file() and is_bundle(path):
         try:
-            verify_bundle(path)
+            dataset = verify_bundle(path)
         except DataError as error:
             problems.add(error)
+    else:
+        dataset = gather_dataset(path, problems, id_base=id_base)
     if dataset is not None and not problems.num_errors:
         _look(dataset, path, problems)
     return problems, None if problems.num_errors else dataset

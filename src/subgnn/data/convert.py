@@ -10,7 +10,7 @@ from typing import Literal
 from subgnn.data.dataset import Dataset
 from subgnn.data.edge_store import MEMORY
 from subgnn.data.formats import read_dataset
-from subgnn.data.formats.bundle import SUFFIX, is_bundle, read_bundle, write_bundle
+from subgnn.data.formats.bundle import SUFFIX, is_bundle, open_own_bundle, write_bundle
 from subgnn.data.formats.folder import LabelForm, read_folder, write_folder
 from subgnn.data.formats.graph_files import READERS, GraphOptions, read_graph_file
 from subgnn.data.formats.staged_edges import Staging
@@ -107,7 +107,7 @@ def _convert_on_disk(
         write_bundle(dataset, destination, overwrite=overwrite)
     if on_progress is not None:
         on_progress("writing the bundle", 1, 1)
-    return read_bundle(destination)
+    return open_own_bundle(destination)
 
 
 def _read(

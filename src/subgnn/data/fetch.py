@@ -125,9 +125,10 @@ class _Part:
         self.total: int | None = None
         try:
             said = json.loads(self.note.read_text("utf-8"))
-            if said["url"] == url:
-                self.validator, self.total = said["validator"], said["total"]
-        except (OSError, ValueError, KeyError, TypeError):
+            total = said["total"]
+            if said["url"] == url and (total is None or type(total) is int):
+                self.validator, self.total = str(said["validator"]), total
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             pass
         if not self.known:
             self.discard()

@@ -226,6 +226,8 @@ def check_features(features: Any, num_nodes: int, where: str = "features") -> ND
         )
     if array.dtype.kind != "f":
         array = array.astype(np.float32)
+    elif not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     step = max(1, 2**22 // max(1, array.shape[1]))
     for begin in range(0, len(array), step):
         bad = np.argwhere(~np.isfinite(array[begin : begin + step]))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -142,9 +142,8 @@ def read_export(path: Path) -> Exported:
         checkpoint = unpack(_under(arrays, "checkpoint."), content["checkpoint"], where)
         graph = None
         if content["graph"] is not None:
-            packed = unpack_dataset(_under(arrays, "graph."), content["graph"], where).graph
-            # What the file says of its graph is not believed.
-            graph = replace(packed, known_hash=packed.compute_hash()).undirected()
+            of_graph = _under(arrays, "graph.")
+            graph = unpack_dataset(of_graph, content["graph"], where, again=_EXPORT.again).graph.undirected()
         results = dict(content["results"])
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError, OverflowError):
         raise broken from None

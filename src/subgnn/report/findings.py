@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError
 from subgnn.nn import SubGNN
+from subgnn.parsing import parse_json
 from subgnn.predict import Predictor
 from subgnn.report.contribution import Contribution, contributions
 from subgnn.training.checkpoint import Checkpoint
@@ -185,9 +185,9 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     records = []
     for number, line in enumerate(lines, 1):
         try:
-            record = json.loads(line)
+            record = parse_json(line, where=f"{path}:{number}", hint="")
             epoch, losses = int(record["epoch"]), [float(record[name]) for name in ("train_loss", "val_loss")]
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, OverflowError, DataError):
             hint = "a line an epoch is needed; the run is damaged"
             raise DataError("this is no record of an epoch", where=f"{path}:{number}", hint=hint) from None
         records.append({**record, "epoch": epoch, "train_loss": losses[0], "val_loss": losses[1]})

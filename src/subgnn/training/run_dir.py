@@ -20,6 +20,7 @@ from typing import Any
 from subgnn.config import Recipe
 from subgnn.data.formats.text import appearing
 from subgnn.errors import DataError
+from subgnn.parsing import MAX_JSON, parse_json, read_bounded
 
 RESULTS, RECIPE, METRICS, CHECKPOINT, LAST = "run.json", "recipe.json", "metrics.jsonl", "checkpoint.pt", "last.pt"
 PAGE = "report.html"
@@ -35,10 +36,7 @@ def write_json(value: Any, path: Path) -> None:
 
 def read_json(path: Path, hint: str) -> Any:
     """Read what :func:`write_json` wrote."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        raise DataError("this is no JSON, or damaged", where=str(path), hint=hint) from None
+    return parse_json(read_bounded(path, MAX_JSON), str(path), hint, what="this is no JSON, or damaged")
 
 
 def claim(out: Path, recipe: Recipe, seed: int, resume: bool) -> None:

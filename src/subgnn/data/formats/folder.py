@@ -20,12 +20,14 @@ from subgnn.data.formats.edge_list import EdgeList, first_beyond, read_edge_list
 from subgnn.data.formats.node_table import read_node_table, write_node_table
 from subgnn.data.formats.staged_edges import Staging, stage_edge_list
 from subgnn.data.formats.subgraph_text import NodeField, read_subgraphs
-from subgnn.data.formats.text import appearing, find_file, read_bytes, read_lines
+from subgnn.data.formats.text import appearing, find_file, read_lines
+from subgnn.data.formats.vectors import read_npy
 from subgnn.data.graph import Graph, check_features, plausible_nodes
 from subgnn.data.problems import Problems
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, label_card, parse_task
 from subgnn.errors import DataError, DataWarning, excerpt
+from subgnn.parsing import MAX_JSON, parse_json, read_bounded
 
 EDGES, SUBGRAPHS, AUTHORS_SUBGRAPHS = "edge_list.txt", "subgraphs.tsv", "subgraphs.pth"
 NODES, FEATURES, CARD, SUBGRAPH_NAMES = "nodes.tsv", "features.npy", "dataset.json", "subgraph_names.tsv"
@@ -125,12 +127,8 @@ def _gather(problems: Problems, read: Any) -> Any:
 def _read_card(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
-    try:
-        card = json.loads(read_bytes(path).decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        raise DataError(
-            "this is no JSON", where=str(path), hint="a JSON object with name, source, licence, note is accepted"
-        ) from None
+    hint = "a JSON object with name, source, licence, note is accepted"
+    card = parse_json(read_bounded(path, MAX_JSON), str(path), hint)
     if not isinstance(card, dict):
         raise DataError(f"a JSON {type(card).__name__}", where=str(path), hint="a JSON object is accepted")
     return card
@@ -220,17 +218,7 @@ def _read_subgraph_names(folder: Path, problems: Problems) -> _Called:
 def _read_features(path: Path) -> NDArray[Any] | None:
     if not path.is_file():
         return None
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception:
-        # numpy's reader of headers raises a dozen kinds for a damaged file.
-        raise DataError(
-            "this is no .npy array of numbers, or a damaged one", where=str(path), hint="write it with numpy.save"
-        ) from None
-    if not isinstance(array, np.ndarray):
-        raise DataError(
-            "this is an archive of arrays", where=str(path), hint="one array, written with numpy.save, is accepted"
-        )
+    array = read_npy(path)
     if array.ndim == 2 and array.shape[1] == 0:
         raise DataError(f"features of shape {array.shape}", where=str(path), hint="accepted: a row a node, F columns")
     return array

@@ -8,7 +8,7 @@ numbers where all of them are.
 from __future__ import annotations
 
 import csv as plain_csv
-import gzip
+import io
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.data.formats.text import open_gzip, too_much_unpacked, unpacked_limit
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, find_node, is_id
 from subgnn.data.subgraphs import SPLITS, Label, SubgraphSet, Task, split_labels
@@ -43,6 +44,7 @@ def read_table(path: Path) -> pa.Table:
         raise DataError("no such file", where=str(path), hint="check the path")
     try:
         if path.suffix == ".parquet":
+            _check_parquet(parquet.read_metadata(path), path)
             return _distinct(parquet.read_table(path), path)
         delimiter = "\t" if path.name.endswith((".tsv", ".tsv.gz")) else ","
         parse = csv.ParseOptions(delimiter=delimiter)
@@ -50,11 +52,13 @@ def read_table(path: Path) -> pa.Table:
         types = dict.fromkeys(_header(path, delimiter), pa.string())
         convert = csv.ConvertOptions(column_types=types, strings_can_be_null=False)
         try:
-            table = csv.read_csv(path, parse_options=parse, convert_options=convert)
+            with _table_source(path) as file:
+                table = csv.read_csv(file, parse_options=parse, convert_options=convert)
         except pa.ArrowInvalid:
             # One thread knows which row is wrong.
             alone = csv.ReadOptions(use_threads=False)
-            table = csv.read_csv(path, read_options=alone, parse_options=parse, convert_options=convert)
+            with _table_source(path) as file:
+                table = csv.read_csv(file, read_options=alone, parse_options=parse, convert_options=convert)
         return _distinct(table, path)
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, zlib.error, plain_csv.Error) as error:
         reason = _reason(error)
@@ -65,9 +69,24 @@ def read_table(path: Path) -> pa.Table:
         ) from None
 
 
+def _table_source(path: Path) -> Any:
+    """What pyarrow reads a table from; it would unpack a compressed file without end."""
+    import pyarrow as pa
+
+    return open_gzip(path) if path.suffix == ".gz" else pa.OSFile(str(path))
+
+
+def _check_parquet(metadata: Any, path: Path) -> None:
+    """Refuse a file whose few bytes stand for more cells, or unpack to more, than a table of graphs has."""
+    limit = unpacked_limit(path.stat().st_size)
+    groups = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+    if max(groups, metadata.num_rows * metadata.num_columns) > limit:
+        raise too_much_unpacked(limit, str(path))
+
+
 def _header(path: Path, delimiter: str) -> list[str]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
+    raw = open_gzip(path) if path.suffix == ".gz" else path.open("rb")
+    with io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="") as file:
         return next(plain_csv.reader(file, delimiter=delimiter), [])
 
 

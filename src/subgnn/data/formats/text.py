@@ -4,18 +4,70 @@ from __future__ import annotations
 
 import errno
 import gzip
+import io
 import shutil
 import uuid
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.errors import DataError, excerpt
+
+MOST_TIMES = 100
+_FREE = 64 * 2**20
+_BLOCK = 2**20
+
+
+def unpacked_limit(size: int) -> int:
+    """How many bytes a compressed file of this size may unpack to.
+
+    Text of graphs unpacks to three to twenty times its size; what unpacks to a thousand times was made to fill memory.
+    """
+    return _FREE + MOST_TIMES * size
+
+
+def too_much_unpacked(limit: int, where: str) -> DataError:
+    """The error for a compressed file that unpacks to more than it may."""
+    what = f"it unpacks to more than {limit:,} bytes, {MOST_TIMES} times its size"
+    return DataError(what, where=where, hint="unpack it by hand if you trust it")
+
+
+class _Bounded(io.RawIOBase):
+    """An unpacking file that ends in an error where it has unpacked more than it may."""
+
+    def __init__(self, file: IO[bytes], path: Path) -> None:
+        self._file, self._path = file, path
+        self._limit = unpacked_limit(path.stat().st_size)
+        self._unpacked = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        got = int(self._file.readinto(buffer))  # type: ignore[attr-defined]
+        self._unpacked += got
+        if self._unpacked > self._limit:
+            raise too_much_unpacked(self._limit, str(self._path))
+        return got
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def open_gzip(path: Path, raw: IO[bytes] | None = None) -> IO[bytes]:
+    """A gzip file, unpacked as it is read; one that unpacks to more than :func:`unpacked_limit` is an error.
+
+    Args:
+        raw: the file, where it is open already.
+    """
+    file = gzip.GzipFile(path, "rb") if raw is None else gzip.GzipFile(fileobj=raw)
+    return cast("IO[bytes]", io.BufferedReader(_Bounded(cast("IO[bytes]", file), path), _BLOCK))
 
 
 def find_file(folder: Path, *names: str) -> Path | None:
@@ -30,12 +82,12 @@ def find_file(folder: Path, *names: str) -> Path | None:
 def read_bytes(path: Path) -> bytes:
     """The content of a file, unpacked where its name ends in .gz."""
     with _reading(path):
-        data = path.read_bytes()
         if path.suffix != ".gz":
-            return data
-        if not data:
+            return path.read_bytes()
+        if path.stat().st_size == 0:
             raise EOFError
-        return gzip.decompress(data)
+        with open_gzip(path) as file:
+            return b"".join(iter(lambda: file.read(_BLOCK), b""))
 
 
 @contextmanager
@@ -72,7 +124,7 @@ def read_chunks(path: Path, size: int) -> Iterator[tuple[NDArray[np.uint8], int]
         packed = path.suffix == ".gz"
         if packed and path.stat().st_size == 0:
             raise EOFError
-        file = cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if packed else raw
+        file = open_gzip(path, raw) if packed else raw
         buffer, kept = bytearray(size), 0
         while True:
             got = file.readinto(memoryview(buffer)[kept:])  # type: ignore[attr-defined]
@@ -101,9 +153,9 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def stream_lines(path: Path) -> Iterator[tuple[int, str]]:
     """As :func:`read_lines`, but a line at a time, for files of any length; plain or gzipped."""
-    opener = gzip.open if path.suffix == ".gz" else open
     try:
-        with opener(path, "rt", encoding="utf-8-sig", newline="\n") as file:
+        raw = open_gzip(path) if path.suffix == ".gz" else path.open("rb")
+        with io.TextIOWrapper(raw, encoding="utf-8-sig", newline="\n") as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
                     yield number, line.rstrip("\r\n")
