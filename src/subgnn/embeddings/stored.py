@@ -81,10 +81,12 @@ def read_stored(path: Path) -> tuple[NDArray[np.float32], dict[str, str]]:
             raise DataError(what, where=str(path), hint=f"this release reads version {_VERSION}; pretrain again")
         rows, dim = (int(extent) for extent in entry["shape"])
         begin, end = (int(place) for place in entry["data_offsets"])
+        if begin != 0 or end != len(data) - 8 - length:
+            raise damaged
         vectors = np.frombuffer(data[8 + length :][begin:end], "<f4").reshape(rows, dim)
         if vectors_hash(vectors) != metadata["checksum"]:
             raise damaged
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError):
         raise damaged from None
     return vectors, metadata
 
@@ -118,7 +120,8 @@ def read_vectors(path: Path, graph: Graph) -> NDArray[np.float32]:
     if suffix == ".safetensors":
         vectors, metadata = read_stored(path)
         if metadata.get("graph_hash") != graph.content_hash:
-            what = f"embeddings of another graph ({metadata.get('graph_hash', '')[:12]}, not {graph.content_hash[:12]})"
+            named = excerpt(str(metadata.get("graph_hash", ""))[:12])
+            what = f"embeddings of another graph ({named}, not '{graph.content_hash[:12]}')"
             raise DataError(what, where=str(path), hint="pretrain on this dataset")
     elif suffix == ".npy":
         vectors = _read_npy(path)

@@ -187,7 +187,7 @@ def read_records(path: Path) -> list[dict[str, Any]]:
         try:
             record = json.loads(line)
             epoch, losses = int(record["epoch"]), [float(record[name]) for name in ("train_loss", "val_loss")]
-        except (ValueError, TypeError, KeyError):
+        except (ArithmeticError, KeyError, RecursionError, TypeError, ValueError):
             hint = "a line an epoch is needed; the run is damaged"
             raise DataError("this is no record of an epoch", where=f"{path}:{number}", hint=hint) from None
         records.append({**record, "epoch": epoch, "train_loss": losses[0], "val_loss": losses[1]})
