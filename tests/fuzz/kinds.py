@@ -11,7 +11,6 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,28 +43,11 @@ from tests.cli.command import call
 from tests.data import real_samples, samples
 from tests.data.packed import dataset_files, tar_of, zip_of
 from tests.fuzz import mutations
+from tests.fuzz.kind import Kind
 from tests.nn.examples import prepare_example
 from tests.training import examples
 
 ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of file.
-
-    Args:
-        make: writes a good file, and what it needs beside it, into a folder, and gives its path.
-        read: reads it as the package does; what it returns says what was read.
-        damage: what is done to the file.
-        signed: whether the file carries a checksum of its content, so that none may be read that differs. Of others, a
-            damaged one may be read as another content.
-    """
-
-    make: Callable[[Path], Path]
-    read: Callable[[Path], Any]
-    damage: mutations.Damage = mutations.text
-    signed: bool = False
 
 
 def command(*arguments: object) -> str:

@@ -74,7 +74,7 @@ class _Worker:
     """A process that reads inputs in turn, and tells of each before and after."""
 
     def __init__(self, inputs: Sequence[tuple[str, int]], options: dict[str, Any]) -> None:
-        self._first = inputs[0]
+        self._first, self._count = inputs[0], len(inputs)
         self._folder = tempfile.TemporaryDirectory(prefix="fuzz-")
         order = {"inputs": list(inputs), "folder": self._folder.name, **options}
         path = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
@@ -113,8 +113,8 @@ class _Worker:
     def outcomes(self, seconds: float) -> Iterator[Outcome]:
         """Outcomes, until all inputs are read or one ended the process."""
         kind, index = self._first
-        begun = False
-        while True:
+        begun, left = False, self._count
+        while left:
             try:
                 # Before its first input, the process imports the package and trains a small run.
                 line = self._lines.get(timeout=seconds if begun else 300)
@@ -132,6 +132,7 @@ class _Worker:
             found = json.loads(line)
             kind, index, begun = found["kind"], found["index"], True
             if "verdict" in found:
+                left -= 1
                 yield Outcome(**found)
 
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.fuzz.kinds import Kind, file
+from tests.fuzz.kind import Kind
 
 GOOD = "good\n" * 20
 
@@ -22,7 +22,11 @@ def wrong(action: Callable[[], object]) -> Kind:
             action()
         return content
 
-    return Kind(file("x.txt", GOOD), read, signed=True)
+    def make(folder: Path) -> Path:
+        (folder / "x.txt").write_text(GOOD)
+        return folder / "x.txt"
+
+    return Kind(make, read, signed=True)
 
 
 def refuse_badly() -> None:

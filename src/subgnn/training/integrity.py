@@ -39,9 +39,9 @@ def check_checkpoint(checkpoint: Checkpoint, graph: Graph, *, where: str, again:
         what = f"the graph is another one ({seen[:12]}, not {checkpoint.graph_hash[:12]})"
         raise DataError(what, where="graph", hint="give the graph the run was trained on")
     for part in (checkpoint, checkpoint.baseline):
-        what = None if part is None else next(_problems(part, graph), None)
-        if what is not None:
-            raise DataError(what, where=where, hint=again)
+        problem = None if part is None else next(_problems(part, graph), None)
+        if problem is not None:
+            raise DataError(problem, where=where, hint=again)
 
 
 def _problems(checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
@@ -89,12 +89,13 @@ def _wrong_nodes(checkpoint: Checkpoint, num_nodes: int) -> Iterator[str]:
 
 def _wrong_standards(checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
     """Means and deviations other than those that the settings ask for."""
-    recipe, widths = checkpoint.recipe, {}
+    recipe = checkpoint.recipe
+    widths: dict[str, int] = {}
     if recipe.method == "subgnn" and recipe.model.topology:
         widths |= {"component": NODE_SET_STATISTICS, "subgraph": NODE_SET_STATISTICS}
     if recipe.method == "subgnn" and recipe.embeddings.features != "none":
         require_features(graph)
-        widths["feature"] = np.shape(graph.features)[1]
+        widths["feature"] = np.asarray(graph.features).shape[1]
     if checkpoint.task == "regression":
         widths["target"] = 1
     for name in sorted(widths.keys() ^ checkpoint.standards.keys()):

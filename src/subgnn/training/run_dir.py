@@ -23,7 +23,7 @@ from subgnn.errors import DataError
 
 RESULTS, RECIPE, METRICS, CHECKPOINT, LAST = "run.json", "recipe.json", "metrics.jsonl", "checkpoint.pt", "last.pt"
 PAGE = "report.html"
-_RESULT_TYPES = {
+_RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
     "dataset": str,
     "source": str,
     "recipe": str,
