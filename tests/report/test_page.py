@@ -251,7 +251,8 @@ def damage(run, name, content):
     [
         (RESULTS, None, "no finished run; subgnn train writes one; --resume finishes it"),
         (RESULTS, '{"run": ', "run.json: this is no JSON, or damaged"),
-        (RESULTS, "[]", "run.json: 'dataset' is missing; the run is damaged"),
+        (RESULTS, "[]", "run.json: a table is needed, not a list"),
+        (RESULTS, "{}", "run.json: 'dataset' is missing; the run is damaged"),
         (METRICS, None, "metrics.jsonl: the epochs cannot be read"),
         (METRICS, "", "metrics.jsonl: there are no epochs"),
         (METRICS, '{"epoch": 0, "train_loss": 1, "val_loss": 1}\n{"epoch"\n', "metrics.jsonl:2: this is no record"),
