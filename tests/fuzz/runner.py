@@ -79,13 +79,14 @@ class _Worker:
         order = {"inputs": list(inputs), "folder": self._folder.name, **options}
         path = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
         threads = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_FP16"}
+        places = {"SUBGNN_CACHE": f"{self._folder.name}/cache", "TMPDIR": self._folder.name}
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
             [sys.executable, "-c", "from tests.fuzz.runner import work; work()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env={**os.environ, **threads, "PYTHONPATH": path, "SUBGNN_CACHE": f"{self._folder.name}/cache"},
+            env={**os.environ, **threads, **places, "PYTHONPATH": path},
             cwd=ROOT,
             text=True,
         )
