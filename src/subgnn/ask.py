@@ -24,7 +24,7 @@ from subgnn.memory import share
 from subgnn.predict import BATCH, Predictor, label_text
 from subgnn.ragged import Ragged
 from subgnn.spread_answers import Spread
-from subgnn.training.run_dir import CHECKPOINT, read_results
+from subgnn.training.run_dir import CHECKPOINT, read_results, source_of
 
 
 def open_run(run: Path, data: Path | None = None, *, engine: Engine | None = None) -> Predictor:
@@ -67,9 +67,7 @@ def open_whole(run: Path, data: Path | None = None, *, engine: Engine | None = N
 
         return open_export(run, data)
     results = read_results(run)
-    source = data if data is not None else Path(results["source"])
-    if not source.exists():
-        raise DataError("the run's dataset is not there", where=str(source), hint="say where it is with --data")
+    source = source_of(results, data)
     dataset = read_dataset(source)
     graph = dataset.graph.undirected()
     spread = None if engine is None else Spread(engine, graph, source=source)

@@ -24,6 +24,9 @@ from subgnn.kernels import (
 )
 from subgnn.ragged import Ragged
 
+NODE_SET_STATISTICS, SUBGRAPH_STATISTICS = 8, 18
+"""How many statistics there are of a node set, and of a subgraph for the topology baseline."""
+
 
 def _row_means(rows: Ragged) -> NDArray[np.float64]:
     return np.bincount(rows.row_ids, rows.values, minlength=len(rows)) / rows.lengths

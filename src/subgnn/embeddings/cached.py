@@ -19,7 +19,7 @@ from subgnn.data.graph import Graph
 from subgnn.embeddings.pretrain import ALGORITHM, OnEpoch, Pretrained, check_settings, pretrain
 from subgnn.embeddings.stored import read_vectors, write_vectors
 from subgnn.errors import DataError, DataWarning
-from subgnn.training.checkpoint import Damaged
+from subgnn.training.tensor_file import Damaged
 
 _KIND = "embeddings"
 _HEADER = 4096  # bytes, more than a file has beside the vectors

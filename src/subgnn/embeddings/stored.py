@@ -107,7 +107,8 @@ def read_vectors(path: Path, graph: Graph) -> NDArray[np.float32]:
     if suffix == ".safetensors":
         vectors, metadata = read_stored(path)
         if metadata["graph_hash"] != graph.content_hash:
-            what = f"embeddings of another graph ({metadata['graph_hash'][:12]}, not {graph.content_hash[:12]})"
+            named = ascii(metadata["graph_hash"][:12])[1:-1]
+            what = f"embeddings of another graph ({named}, not {graph.content_hash[:12]})"
             raise DataError(what, where=str(path), hint="pretrain on this dataset")
     elif suffix == ".npy":
         vectors = _read_npy(path)

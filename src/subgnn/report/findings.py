@@ -14,7 +14,7 @@ from torch import Tensor
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import Task
-from subgnn.errors import DataError
+from subgnn.errors import DataError, excerpt
 from subgnn.nn import SubGNN
 from subgnn.parsing import parse_json
 from subgnn.predict import Predictor
@@ -128,6 +128,8 @@ def find(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | None = N
     # Of several candidates, the page tells of the one that was kept; of several networks, of the first.
     told = "member 0" if "members" in results else results.get("candidate")
     records = [r for r in records if r.get("candidate") == told]
+    if not records:
+        raise DataError("there are no epochs of what was kept", where=str(run / METRICS), hint="train again")
     predictor = Predictor(run / CHECKPOINT, dataset.graph.undirected())
     checkpoint, subgraphs = predictor.checkpoint, dataset.subgraphs
     if (subgraphs.task, subgraphs.classes) != (checkpoint.task, checkpoint.classes) or subgraphs.targets is None:
@@ -173,6 +175,15 @@ def _results(run: Path) -> dict[str, Any]:
     if missing:
         where = str(run / RESULTS)
         raise DataError(f"'{missing[0]}' is missing", where=where, hint="the run is damaged; train again")
+    figures = {f"{part}.{name}": value for part in ("val", "test") for name, value in results[part].items()}
+    figures |= {f"seconds.{name}": results["seconds"].get(name, "") for name in ("prepare", "train", "epoch_median")}
+    wrong = [name for name, value in figures.items() if not (value is None or isinstance(value, (int, float)))]
+    members = results.get("members", [])
+    if not isinstance(members, list) or not all(isinstance(one, dict) and "selected_epoch" in one for one in members):
+        wrong.append("members")
+    if wrong:
+        what = f"{excerpt(wrong[0])} is missing, or of a wrong kind"
+        raise DataError(what, where=str(run / RESULTS), hint="the run is damaged; train again")
     return results
 
 
@@ -187,7 +198,7 @@ def read_records(path: Path) -> list[dict[str, Any]]:
         try:
             record = parse_json(line, where=f"{path}:{number}", hint="")
             epoch, losses = int(record["epoch"]), [float(record[name]) for name in ("train_loss", "val_loss")]
-        except (ValueError, TypeError, KeyError, OverflowError, DataError):
+        except (ArithmeticError, DataError, KeyError, RecursionError, TypeError, ValueError):
             hint = "a line an epoch is needed; the run is damaged"
             raise DataError("this is no record of an epoch", where=f"{path}:{number}", hint=hint) from None
         records.append({**record, "epoch": epoch, "train_loss": losses[0], "val_loss": losses[1]})

@@ -17,7 +17,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.strings import NodeNames
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.errors import DataError, UserError
+from subgnn.errors import UserError
 from subgnn.explain import Explainer
 from subgnn.predict import Predictor, label_text
 from subgnn.ragged import Ragged
@@ -26,7 +26,7 @@ from subgnn.serve.limits import Limits
 from subgnn.serve.nearest import TrainingSet
 from subgnn.serve.node_index import NodeIndex
 from subgnn.serve.paced import PacedPredictor
-from subgnn.training.run_dir import CHECKPOINT, read_results
+from subgnn.training.run_dir import CHECKPOINT, read_results, source_of
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
 _SHOWN_NODES = 100
@@ -166,7 +166,7 @@ def open_runs(given: Sequence[str], *, limits: Limits, data: Path | None = None)
             found[name] = _served(name, replace(whole, predictor=paced), index=NodeIndex(graph), limits=limits)
             continue
         results = read_results(run)
-        source = data if data is not None else Path(results["source"])
+        source = source_of(results, data)
         if source not in datasets:
             datasets[source] = _read(source)
         dataset, index = datasets[source]
@@ -177,8 +177,6 @@ def open_runs(given: Sequence[str], *, limits: Limits, data: Path | None = None)
 
 def _read(source: Path) -> tuple[Dataset, NodeIndex]:
     """A dataset, its graph as predictors want it, and its names."""
-    if not source.exists():
-        raise DataError("the run's dataset is not there", where=str(source), hint="say where it is with --data")
     dataset = read_dataset(source)
     graph = dataset.graph.undirected()
     graph = replace(graph, names=readable(graph.names))

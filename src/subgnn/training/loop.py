@@ -86,13 +86,17 @@ def fit(
     step = GraphedSteps(plain) if graphed else plain
     progress = Progress(settings.lr)
     if resume is not None:
-        model.load_state_dict(resume["model"])
-        optimizer.load_state_dict(resume["optimizer"])
-        for group in optimizer.param_groups:
-            if isinstance(group["lr"], Tensor):
-                group["lr"] = group["lr"].to(fabric.device)
-        fabric.strategy.precision.load_state_dict(resume["precision"])
-        progress = Progress(**resume["progress"])
+        try:
+            model.load_state_dict(resume["model"])
+            optimizer.load_state_dict(resume["optimizer"])
+            for group in optimizer.param_groups:
+                if isinstance(group["lr"], Tensor):
+                    group["lr"] = group["lr"].to(fabric.device)
+            fabric.strategy.precision.load_state_dict(resume["precision"])
+            progress = Progress(**resume["progress"])
+        except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+            hint = "remove last.pt to start from the beginning"
+            raise UserError("the saved progress does not fit the run", where="--resume", hint=hint) from error
 
     def state() -> State:
         return {

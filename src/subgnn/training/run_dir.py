@@ -24,6 +24,24 @@ from subgnn.parsing import MAX_JSON, parse_json, read_bounded
 
 RESULTS, RECIPE, METRICS, CHECKPOINT, LAST = "run.json", "recipe.json", "metrics.jsonl", "checkpoint.pt", "last.pt"
 PAGE = "report.html"
+_RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
+    "dataset": str,
+    "source": str,
+    "recipe": str,
+    "method": str,
+    "task": str,
+    "device": str,
+    "seed": int,
+    "selected_epoch": int,
+    "epochs": int,
+    "val": dict,
+    "test": dict,
+    "published": dict,
+    "seconds": dict,
+    "versions": dict,
+    "lr": (int, float),
+    "peak_memory_mb": (int, float),
+}
 
 
 def write_json(value: Any, path: Path) -> None:
@@ -66,5 +84,28 @@ def read_results(out: Path) -> dict[str, Any]:
     """run.json of a finished run."""
     if not (out / RESULTS).is_file():
         raise DataError("no finished run", where=str(out), hint="subgnn train writes one; --resume finishes it")
-    found: dict[str, Any] = read_json(out / RESULTS, "remove it, and finish the run with subgnn train --resume")
+    hint = "remove it, and finish the run with subgnn train --resume"
+    found = read_json(out / RESULTS, hint)
+    if not isinstance(found, dict):
+        raise DataError(f"a table is needed, not a {type(found).__name__}", where=str(out / RESULTS), hint=hint)
+    for name, kind in _RESULT_TYPES.items():
+        if name in found and not isinstance(found[name], kind):
+            what = f"'{name}' is {type(found[name]).__name__}"
+            raise DataError(what, where=str(out / RESULTS), hint=hint)
     return found
+
+
+def source_of(results: dict[str, Any], data: Path | None) -> Path:
+    """Where the dataset of a run is: as ``data`` says, or where the run read it.
+
+    Raises:
+        DataError: where there is none.
+    """
+    source = data if data is not None else Path(results.get("source") or "the run names no dataset")
+    try:
+        if source.exists():
+            return source
+    except (OSError, ValueError):  # a name that no file can have
+        pass
+    shown = str(source).encode("unicode_escape").decode()[:200]
+    raise DataError("the run's dataset is not there", where=shown, hint="say where it is with --data")
