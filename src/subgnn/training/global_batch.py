@@ -15,6 +15,7 @@ from torch import Tensor, distributed, nn
 from torch.nn import functional
 
 from subgnn.data.subgraphs import Task
+from subgnn.nn.norm import BatchNorm
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class GlobalDropout(nn.Dropout):
         return input * mask[self.share.begin : self.share.end]
 
 
-class GlobalBatchNorm(nn.BatchNorm1d):
+class GlobalBatchNorm(BatchNorm):
     """Batch norm by the mean and variance of the whole batch, added up over ranks.
 
     torch's own for several devices has no CPU; this has two sums of ``width`` numbers forwards, and two backwards.
@@ -129,7 +130,7 @@ def follow_global_batch(model: nn.Module) -> None:
         for name, child in list(module.named_children()):
             if type(child) is nn.Dropout:
                 module.add_module(name, GlobalDropout(child.p))
-            elif type(child) is nn.BatchNorm1d:
+            elif isinstance(child, nn.BatchNorm1d) and not isinstance(child, GlobalBatchNorm):
                 norm = GlobalBatchNorm(child.num_features, eps=child.eps, momentum=child.momentum)
                 norm.load_state_dict(child.state_dict())
                 module.add_module(name, norm.to(child.weight.device))
