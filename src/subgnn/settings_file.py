@@ -21,7 +21,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import MISSING, asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -150,11 +150,14 @@ def _build(kind: type, content: Any, where: Where, path: str) -> Any:
         if key not in names:
             full = f"{path}.{key}" if path else key
             raise UserError(f"unknown setting '{shortened(full)}'", where=where(full), hint=choices(str(key), names))
-    values = {k: _value(hints[k], v, where, f"{path}.{k}" if path else k) for k, v in content.items()}
-    try:
-        return kind(**values)
-    except TypeError as error:
-        raise UserError(f"{path}: {error}", where=where(path)) from None
+    needed = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
+    missing = [name for name in needed if name not in content]
+    if missing:
+        called = next((content[key] for key in ("label", "name") if isinstance(content.get(key), str)), "")
+        entry = f"{path}{f' ({excerpt(called)})' if called else ''}" if path else "the file"
+        lacking = " and no ".join(f"'{name}'" for name in missing)
+        raise UserError(f"{entry} has no {lacking}", where=where(path), hint=f"needed: {', '.join(needed)}")
+    return kind(**{k: _value(hints[k], v, where, f"{path}.{k}" if path else k) for k, v in content.items()})
 
 
 def _value(annotated: Any, value: Any, where: Where, path: str) -> Any:
@@ -175,7 +178,8 @@ def _value(annotated: Any, value: Any, where: Where, path: str) -> Any:
     if origin is dict:
         if not isinstance(value, Mapping):
             raise wrong
-        return dict(value)
+        inner = arguments[1]
+        return {k: v if inner is Any else _value(inner, v, where, f"{path}.{k}") for k, v in value.items()}
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:

@@ -109,6 +109,10 @@ def _explain(error: Exception) -> int:
         return 2
     if type(error).__name__ == "NoArgsIsHelpError":
         return 2
+    if _out_of_memory(error):
+        hint = "lower the sizes in the recipe (anchors, layers, embeddings.dim, walks), or take a larger machine"
+        print_error(f"subgnn: out of memory ({str(error).splitlines()[0] if str(error) else 'no details'}); {hint}")
+        return 2
     usage = getattr(error, "format_message", None)
     if usage is not None:
         context = getattr(error, "ctx", None)
@@ -119,6 +123,14 @@ def _explain(error: Exception) -> int:
         f"subgnn failed: {type(error).__name__}: {error}; this is our mistake: run again with --debug and report it"
     )
     return 1
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """Whether an allocation failed; torch says so in words of its own."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    told = ("can't allocate memory", "Storage size calculation overflowed")
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in told)
 
 
 def run() -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from subgnn.cli.output import IdBase, JsonFlag, print_json, print_line, print_table
+from subgnn.cli.output import IdBase, JsonFlag, print_json, print_line, print_table, unused_line
 from subgnn.cli.train import Device
 from subgnn.data.formats import read_dataset
 from subgnn.errors import DataError, UserError
@@ -94,6 +94,7 @@ def pretrain_nodes(
             on_epoch=advance,
         )
     write_vectors(out, found.vectors, about(found), graph_hash=found.graph_hash, overwrite=force)
+    unused = ["edge weights"] * (graph.weights is not None) + ["direction of edges"] * graph.directed
     results = {
         "method": method.value,
         "dim": dim,
@@ -103,6 +104,7 @@ def pretrain_nodes(
         "selected_epoch": found.selected_epoch,
         "seconds": found.seconds,
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "unused": unused,
         "graph_hash": found.graph_hash,
         "out": str(out),
     }
@@ -118,4 +120,6 @@ def pretrain_nodes(
     )
     title = f"{out}: {graph.num_nodes:,} vectors of {dim} numbers, {method.value}"
     print_table(title, ("val auroc", "the same, ends by degree", "selected epoch", "seconds", "peak memory, MB"), [row])
+    if unused:
+        print_line(unused_line("pretraining", unused))
     print_line(f"next: subgnn train {path} --set embeddings.source={out} --set embeddings.dim={dim} --out RUN")

@@ -213,8 +213,12 @@ class Graph:
         return digest.hexdigest()
 
 
+LARGEST_FEATURE = 1e30
+"""The largest magnitude of a feature; networks compute in 32 bits, which end at 3e38."""
+
+
 def check_features(features: Any, num_nodes: int, where: str = "features") -> NDArray[Any]:
-    """Features as floats, one row a node, all finite."""
+    """Features as floats, one row a node, all finite and no larger than :data:`LARGEST_FEATURE`."""
     array = np.asarray(features)
     if array.dtype.kind not in "fiub":
         raise DataError(f"features of type {array.dtype}", where=where, hint="numbers are accepted")
@@ -230,11 +234,14 @@ def check_features(features: Any, num_nodes: int, where: str = "features") -> ND
         array = array.astype(array.dtype.newbyteorder("="))
     step = max(1, 2**22 // max(1, array.shape[1]))
     for begin in range(0, len(array), step):
-        bad = np.argwhere(~np.isfinite(array[begin : begin + step]))
+        # NaN is not within bounds either; the bound has 64 bits, so that features of 16 bits are compared in these.
+        bad = np.argwhere(~(np.abs(array[begin : begin + step]) <= np.float64(LARGEST_FEATURE)))
         if len(bad):
             row, column = int(bad[0][0]) + begin, int(bad[0][1])
             what = f"{array[row, column]} at row {row}, column {column}"
-            raise DataError(what, where=where, hint="features must be finite: fill or drop missing values")
+            hint = "features must be finite: fill or drop missing values"
+            hint = f"accepted: up to {LARGEST_FEATURE:g}; scale it" if np.isfinite(array[row, column]) else hint
+            raise DataError(what, where=where, hint=hint)
     return array
 
 

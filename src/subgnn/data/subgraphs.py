@@ -19,6 +19,9 @@ Task = Literal["multi-class", "binary", "multi-label", "regression", "unlabelled
 TASKS: tuple[Task, ...] = ("multi-class", "binary", "multi-label", "regression", "unlabelled")
 SPLITS = ("train", "val", "test")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
+_DIGITS = re.compile(r"-?[0-9]+")
+LARGEST_LABEL = 1e30
+"""The largest magnitude of a real-valued label; answers are numbers of 32 bits, which end at 3e38."""
 Label = str | int | float | Sequence[str | int]
 
 
@@ -264,7 +267,10 @@ def _is_real(text: str) -> bool:
 
 
 def _real_valued(texts: list[str]) -> bool:
-    return all(_is_real(t) for t in texts) and any(not float(t).is_integer() for t in texts)
+    """Whether all are numbers and some are not whole; beyond 2^53 every float is, so there the digits show it."""
+    if not all(_is_real(text) for text in texts):
+        return False
+    return any(not float(t).is_integer() or (abs(float(t)) >= 2**53 and not _DIGITS.fullmatch(t)) for t in texts)
 
 
 def _real_targets(texts: list[str], where: Callable[[int], str]) -> NDArray[np.float64]:
@@ -276,8 +282,10 @@ def _real_targets(texts: list[str], where: Callable[[int], str]) -> NDArray[np.f
             raise DataError(
                 f"label {excerpt(text)} is no number", where=where(i), hint="regression needs real values"
             ) from None
-        if not np.isfinite(out[i]):
-            raise DataError(f"label {excerpt(text)}", where=where(i), hint="a finite number is needed")
+        if not abs(out[i]) <= LARGEST_LABEL:
+            hint = f"accepted: from -{LARGEST_LABEL:g} to {LARGEST_LABEL:g}; give the labels in a larger unit"
+            hint = hint if np.isfinite(out[i]) else "a finite number is needed"
+            raise DataError(f"label {excerpt(text)}", where=where(i), hint=hint)
     return out
 
 

@@ -206,6 +206,9 @@ def _fit(
             if not math.isfinite(loss):
                 raise UserError(f"the loss became {loss} in epoch {epoch}", where="pretrain", hint="lower pretrain.lr")
             vectors = embed_all(encoder, sampler.rows, split.offsets, fabric.device).float()
+            if not vectors.isfinite().all():
+                what = f"the vectors are no longer finite in epoch {epoch}"
+                raise UserError(what, where="pretrain", hint="lower pretrain.lr")
             aurocs = (
                 link_auroc(vectors, split.val, split.val_non_edges),
                 link_auroc(vectors, split.val, split.val_matched),

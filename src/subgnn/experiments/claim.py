@@ -12,8 +12,8 @@ from subgnn.training.run_dir import read_json, write_json
 INPUTS = "inputs.json"
 
 
-def claim_folder(out: Path, inputs: Mapping[str, Any], *, holds: str) -> None:
-    """Make the folder, or check that it was made for the same inputs.
+def claim_folder(out: Path, inputs: Mapping[str, Any], *, holds: str) -> bool:
+    """Make the folder, or check that it was made for the same inputs; returns whether it is new.
 
     Args:
         inputs: what the result depends on, as JSON has it.
@@ -27,7 +27,8 @@ def claim_folder(out: Path, inputs: Mapping[str, Any], *, holds: str) -> None:
         other = [key for key in inputs if not isinstance(before, dict) or before.get(key) != inputs[key]]
         if other:
             raise DataError(f"{holds}: {', '.join(other)} differ", where=str(out), hint="give another --out")
-        return
+        return False
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise DataError("exists already", where=str(out), hint="choose another --out")
     write_json(inputs, out / INPUTS)
+    return True

@@ -13,6 +13,7 @@ FOLDER/runs/RECIPE    the run of seed 0; RECIPE_1 and so on those of further see
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -32,6 +33,7 @@ from subgnn.experiments.quick_page import quick_page
 from subgnn.experiments.signal import NETWORK, Model, Verdict, judge
 from subgnn.pacing import OnProgress
 from subgnn.recipes import find_recipe
+from subgnn.training.labels import check_labels
 from subgnn.training.run import train
 from subgnn.training.run_dir import write_json
 
@@ -71,7 +73,7 @@ def run_quick(
     """
     recipes = {name: find_recipe(name, [f"training.epochs={epochs}", *overrides]) for name in QUICK_RECIPES}
     dataset, split = _with_split(dataset)
-    _claim(out, dataset, epochs, overrides)
+    new = _claim(out, dataset, epochs, overrides)
     rows: list[dict[str, Any]] = []
     models: dict[str, Model] = {}
     failures: dict[str, str] = {}
@@ -92,7 +94,10 @@ def run_quick(
         rows.append(recipe_row(dataset, runs, looks))
     if not models:
         name, message = next(iter(failures.items()))
-        raise DataError(f"no recipe could be trained; {name}: {message}", where=dataset.name)
+        if new:
+            shutil.rmtree(out, ignore_errors=True)
+        what = f"no recipe could be trained, {len(failures)} of {len(recipes)} failed; {name}: {message}"
+        raise DataError(what, where=dataset.name)
     constant, perfect = constant_pieces(dataset, "val"), perfect_pieces(dataset, "val")
     metric = "R2" if dataset.subgraphs.task == "regression" else "micro-F1"
     verdict = judge(models, constant=constant, perfect=perfect, metric=metric)
@@ -126,27 +131,23 @@ def write_quick(found: dict[str, Any], out: Path) -> dict[str, Any]:
 def _with_split(dataset: Dataset) -> tuple[Dataset, str]:
     """The dataset under its own split, or under one that is drawn, and which it is."""
     subgraphs = dataset.subgraphs
-    if subgraphs.targets is None:
-        raise DataError("the subgraphs have no labels", where=dataset.name, hint="give each one a label")
-    if subgraphs.splits is None:
-        drawn = split_subgraphs(subgraphs, method="stratified", seed=0)
-        return replace(dataset, subgraphs=drawn), "drawn: stratified 50/25/25, seed 0"
-    for name in ("train", "val"):
-        if not len(subgraphs.indices(name)):
-            hint = "draw another split with subgnn data split"
-            raise DataError(f"no subgraph in split '{name}'", where=dataset.name, hint=hint)
-    return dataset, "the dataset's own"
+    words = "the dataset's own"
+    if subgraphs.splits is None and subgraphs.targets is not None:
+        subgraphs = split_subgraphs(subgraphs, method="stratified", seed=0)
+        words = "drawn: stratified 50/25/25, seed 0"
+    check_labels(subgraphs, where=dataset.name)
+    return replace(dataset, subgraphs=subgraphs), words
 
 
-def _claim(out: Path, dataset: Dataset, epochs: int, overrides: Sequence[str]) -> None:
-    """Make the folder, or check that it holds a look at the same content."""
+def _claim(out: Path, dataset: Dataset, epochs: int, overrides: Sequence[str]) -> bool:
+    """Make the folder, or check that it holds a look at the same content; returns whether it is new."""
     inputs = {
         "graph": dataset.graph.undirected().content_hash,
         "subgraphs": dataset.subgraphs.content_hash,
         "epochs": epochs,
         "set": list(overrides),
     }
-    claim_folder(out, inputs, holds="holds a look at something else")
+    return claim_folder(out, inputs, holds="holds a look at something else")
 
 
 def _run(

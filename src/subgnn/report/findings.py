@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from subgnn.assemble import label_unit
 from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError, excerpt
@@ -96,7 +97,7 @@ class Findings:
 
     def scored_again(self) -> dict[str, float]:
         """Metrics of the split, from the answers at hand."""
-        return metrics(self.outputs, self.targets, self.task)
+        return metrics(self.outputs, self.targets, self.task, unit=label_unit(self.checkpoint.standards))
 
     def constant(self) -> dict[str, float]:
         """Metrics on the same split of a guess that looks at nothing.
@@ -111,7 +112,7 @@ class Findings:
             guess[:, self.train_targets.sum(dim=0).argmax()] = 1.0
         else:
             guess[:, torch.bincount(self.train_targets.long()).argmax()] = 1.0
-        return metrics(guess, self.targets, self.task)
+        return metrics(guess, self.targets, self.task, unit=label_unit(self.checkpoint.standards))
 
 
 @torch.no_grad()

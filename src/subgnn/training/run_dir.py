@@ -13,6 +13,9 @@ RUN/last.pt           everything ``--resume`` needs; gone when the run is done
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,12 +27,16 @@ from subgnn.parsing import MAX_JSON, parse_json, read_bounded
 
 RESULTS, RECIPE, METRICS, CHECKPOINT, LAST = "run.json", "recipe.json", "metrics.jsonl", "checkpoint.pt", "last.pt"
 PAGE = "report.html"
+LABEL_UNIT = "label"
+"""``error_unit`` of a run with real-valued labels: mae and rmse are in units of the label."""
 _RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
     "dataset": str,
     "source": str,
     "recipe": str,
     "method": str,
     "task": str,
+    "error_unit": str,
+    "unused": list,
     "device": str,
     "seed": int,
     "selected_epoch": int,
@@ -57,8 +64,8 @@ def read_json(path: Path, hint: str) -> Any:
     return parse_json(read_bounded(path, MAX_JSON), str(path), hint, what="this is no JSON, or damaged")
 
 
-def claim(out: Path, recipe: Recipe, seed: int, resume: bool) -> None:
-    """Make the run's folder, or check that it holds the run that is to go on."""
+def claim(out: Path, recipe: Recipe, seed: int, resume: bool) -> bool:
+    """Make the run's folder, or check that it holds the run that is to go on; returns whether it is new."""
     settings = asdict(recipe) | {"seed": seed}
     _remove_leftovers(out)
     if resume and (out / RECIPE).is_file():
@@ -66,11 +73,26 @@ def claim(out: Path, recipe: Recipe, seed: int, resume: bool) -> None:
         if before != json.loads(json.dumps(settings)):
             hint = "give the same recipe, settings and seed, or another --out"
             raise DataError("the run there has other settings", where=str(out), hint=hint)
-        return
+        return False
     if out.exists() and any(out.iterdir()):
         raise DataError("exists already", where=str(out), hint="choose another --out, or go on with --resume")
     out.mkdir(parents=True, exist_ok=True)
     write_json(settings, out / RECIPE)
+    return True
+
+
+@contextmanager
+def removed_on_failure(out: Path) -> Iterator[None]:
+    """Remove a run's new folder where the block fails before there is anything to go on with; not after an interrupt.
+
+    So a command that was refused can be given again with the same --out.
+    """
+    try:
+        yield
+    except Exception:
+        if not any((out / name).is_file() for name in (LAST, CHECKPOINT, RESULTS)):
+            shutil.rmtree(out, ignore_errors=True)
+        raise
 
 
 def _remove_leftovers(out: Path) -> None:
@@ -92,7 +114,16 @@ def read_results(out: Path) -> dict[str, Any]:
         if name in found and not isinstance(found[name], kind):
             what = f"'{name}' is {type(found[name]).__name__}"
             raise DataError(what, where=str(out / RESULTS), hint=hint)
-    return found
+    return without_standardised_errors(found)
+
+
+def without_standardised_errors(results: dict[str, Any]) -> dict[str, Any]:
+    """Results without mae and rmse where these are not in units of the label, as of runs of an earlier version."""
+    if not isinstance(results, dict) or results.get("task") != "regression" or results.get("error_unit") == LABEL_UNIT:
+        return results
+    scores = {split: results[split] for split in ("train", "val", "test") if isinstance(results.get(split), dict)}
+    kept = {split: {k: v for k, v in found.items() if k not in ("mae", "rmse")} for split, found in scores.items()}
+    return results | kept
 
 
 def source_of(results: dict[str, Any], data: Path | None) -> Path:

@@ -51,6 +51,7 @@ _FOUND = (
     "lr",
     "val",
     "test",
+    "error_unit",
     "candidate",
     "seconds",
     "device",
