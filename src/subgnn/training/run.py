@@ -22,18 +22,20 @@ from subgnn.assemble import check_recipe, check_sight, target_tensor
 from subgnn.baselines import uses_embeddings
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
+from subgnn.data.formats.text import remove_leftovers
 from subgnn.embeddings import check_source, source_vectors
 from subgnn.embeddings.of_run import keep_vectors
 from subgnn.errors import DataError, DataWarning
+from subgnn.locks import locked_folder
 from subgnn.pacing import OnProgress
 from subgnn.training.checkpoint import Checkpoint, save_checkpoint
 from subgnn.training.judge import Examples, evaluate, vectors_of
 from subgnn.training.launch import Watch, check_devices, launch
 from subgnn.training.metrics import metrics
 from subgnn.training.precision import make_fabric
-from subgnn.training.ranks import in_turn, joined
+from subgnn.training.ranks import Ranks, in_turn, joined
 from subgnn.training.resumable import fit_all
-from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RESULTS, claim, read_results, write_json
+from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RESULTS, claimed, goes_on, read_results, write_json
 from subgnn.training.set_up import set_up
 from subgnn.training.settled import Settled, settle
 from subgnn.training.tensorboard import TENSORBOARD, also_events, writer_class
@@ -85,33 +87,69 @@ def train(
     if size > 1:
         check_devices(recipe, device, size if ranks is None else ranks.local_size, cache)
     done = resume and (out / RESULTS).is_file()
+    first = fabric.is_global_zero
     if uses_embeddings(recipe) and not done:
         check_source(recipe)
-    if fabric.is_global_zero:
-        claim(out, recipe, seed, resume)
     if done:
-        return _finished(dataset, out, report=report and fabric.is_global_zero)
-    if ranks is None and size > 1:
-        options = {"out": str(out), "seed": seed, "device": device, "source": source, "cache": cache}
-        options |= {"tensorboard": tensorboard, "report": report}
-        told = Watch(on_epoch, on_prepare, on_pretrain)
-        return launch(dataset, recipe, devices=size, options=options, watch=told)
-    if not fabric.is_global_zero:
-        # One rank speaks and writes.
-        on_epoch, on_prepare, on_pretrain, tensorboard = None, None, None, False
+        if first:
+            goes_on(out, recipe, seed, resume)
+        return _finished(dataset, out, first=first, report=report)
+    told = Watch(on_epoch, on_prepare, on_pretrain) if first else Watch()  # one rank speaks and writes
+    with claimed(out, recipe, seed, resume) if first else nullcontext() as lock:
+        if resume and ranks is None and (out / RESULTS).is_file():  # another process has finished it meanwhile
+            return _finished(dataset, out, first=first, report=report)
+        if ranks is None and size > 1:
+            options = {"out": str(out), "seed": seed, "device": device, "source": source, "cache": cache}
+            options |= {"tensorboard": tensorboard, "report": report}
+            return launch(dataset, recipe, devices=size, options=options, watch=told, lock=lock)
+        return _train(
+            dataset,
+            recipe,
+            out,
+            fabric=fabric,
+            ranks=ranks,
+            seed=seed,
+            device=device,
+            resume=resume,
+            source=source,
+            cache=cache,
+            watch=told,
+            tensorboard=tensorboard and first,
+            report=report,
+        )
+
+
+def _train(
+    dataset: Dataset,
+    recipe: Recipe,
+    out: Path,
+    *,
+    fabric: Fabric,
+    ranks: Ranks | None,
+    seed: int,
+    device: str,
+    resume: bool,
+    source: str,
+    cache: bool,
+    watch: Watch,
+    tensorboard: bool,
+    report: bool,
+) -> dict[str, Any]:
+    """Train in this process, into a folder that is this run's."""
     begin = time.perf_counter()
     graph = dataset.graph.undirected()
     vectors = None
     with in_turn(fabric, ranks):
         if uses_embeddings(recipe):
-            vectors = source_vectors(recipe, graph, device=device, cache=cache, on_epoch=on_pretrain)
+            vectors = source_vectors(recipe, graph, device=device, cache=cache, on_epoch=watch.on_pretrain)
         pretrained_at = time.perf_counter()
         candidates, examples = set_up(
-            dataset, recipe, seed, fabric.device, vectors=vectors, cache=cache, on_prepare=on_prepare
+            dataset, recipe, seed, fabric.device, vectors=vectors, cache=cache, on_prepare=watch.on_prepare
         )
     prepared_at = time.perf_counter()
-    watch = also_events(on_epoch, out / TENSORBOARD, out / METRICS) if tensorboard else nullcontext(on_epoch)
-    with watch as seen:
+    on_epoch = watch.on_epoch
+    events = also_events(on_epoch, out / TENSORBOARD, out / METRICS) if tensorboard else nullcontext(on_epoch)
+    with events as seen:
         fitted = fit_all(candidates, examples, recipe, out, seed=seed, fabric=fabric, resume=resume, on_epoch=seen)
     trained_at = time.perf_counter()
     if not fabric.is_global_zero:
@@ -136,11 +174,16 @@ def train(
     return dict(fabric.broadcast(results))
 
 
-def _finished(dataset: Dataset, out: Path, report: bool) -> dict[str, Any]:
-    """The results of a run that is done; its page, if that is wanted and missing."""
-    (out / LAST).unlink(missing_ok=True)
-    if report and not (out / PAGE).is_file():
-        _write_page(dataset, out)
+def _finished(dataset: Dataset, out: Path, *, first: bool, report: bool) -> dict[str, Any]:
+    """The results of a run that is done; the first rank clears up, and writes the page if it is wanted and missing."""
+    without_page = report and not (out / PAGE).is_file()
+    left = any(path.name == LAST or path.name.startswith(".") for path in out.iterdir())  # by a process that was killed
+    if first and (without_page or left):
+        with locked_folder(out):
+            remove_leftovers(out)
+            (out / LAST).unlink(missing_ok=True)
+            if without_page:
+                _write_page(dataset, out)
     return read_results(out)
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from subgnn.config import Recipe
 from subgnn.errors import DataWarning, UserError
+from subgnn.locks import shared_lock
 from subgnn.memory import within
 from subgnn.settings_file import parse_recipe
 
@@ -125,7 +126,7 @@ def _train(folder: Path, parent: Parent | None) -> dict[str, Any]:
     order = json.loads((folder / ORDER).read_text(encoding="utf-8"))
     recipe = parse_recipe(order["recipe"], ORDER)
     out = Path(order["options"].pop("out"))
-    with within(order["memory"]):
+    with within(order["memory"]), shared_lock(out):
         return train(
             read_dataset(folder / DATASET),
             recipe,

@@ -25,11 +25,13 @@ from subgnn.experiments.suite.jobs import FAILURE, OUTCOME, drop_weights, run_jo
 from subgnn.experiments.suite.plan import Request, digest, plan_jobs
 from subgnn.experiments.suite.report import write_suite_report
 from subgnn.experiments.suite.spec import DatasetSpec, Suite
+from subgnn.locks import LOCK, locked_folder
 from subgnn.pacing import OnProgress
 from subgnn.settings_file import parse_recipe
 from subgnn.training.run_dir import read_json, write_json
 
 SUITE, DATA, RUNS = "suite.json", "data", "runs"
+_OURS = (LOCK, f".{SUITE}.")
 _REPLACE = "remove the run's folder, and run the suite again"
 
 
@@ -68,19 +70,22 @@ def run_suite(
     for spec, _ in places:  # an unknown recipe or setting is told before the work
         for model in wanted:
             suite.recipe(model, spec.name, request.overrides)
-    _claim(suite, out)
-    jobs = []
-    for spec, source in places:
-        if not source.exists():
-            write_folder(generate(spec.generate, seed=0, **spec.options), source)
-        dataset = read_dataset(source, id_base=request.id_base)
-        jobs += plan_jobs(suite, spec.name, source.resolve(), dataset, models=wanted, request=request)
-    for job in jobs:
-        job["out"] = str(out / RUNS / job["folder"])
-    pending = [job for job in jobs if not _finished(job)]
-    _share(pending, engine, on_progress)
-    _map(engine, run_job, sorted(pending, key=lambda job: job["seed"]), "runs", on_progress)
-    return write_suite_report(out)
+    _check_folder(suite, out)
+    with locked_folder(out, what="suite"):
+        _check_folder(suite, out)
+        write_json(_content(suite), out / SUITE)
+        jobs = []
+        for spec, source in places:
+            if not source.exists():
+                write_folder(generate(spec.generate, seed=0, **spec.options), source)
+            dataset = read_dataset(source, id_base=request.id_base)
+            jobs += plan_jobs(suite, spec.name, source.resolve(), dataset, models=wanted, request=request)
+        for job in jobs:
+            job["out"] = str(out / RUNS / job["folder"])
+        pending = [job for job in jobs if not _finished(job)]
+        _share(pending, engine, on_progress)
+        _map(engine, run_job, sorted(pending, key=lambda job: job["seed"]), "runs", on_progress)
+        return write_suite_report(out)
 
 
 def _map(
@@ -167,16 +172,19 @@ def _places(suite: Suite, data: Mapping[str, Path], wanted: Iterable[str], out: 
     return found
 
 
-def _claim(suite: Suite, out: Path) -> None:
-    """Make the folder, or check that it holds the same suite."""
-    content = {key: value for key, value in asdict(suite).items() if key != "folder"}
+def _check_folder(suite: Suite, out: Path) -> None:
+    """Check that the folder is new, or holds the same suite."""
+    content = _plain(_content(suite))
     if (out / SUITE).is_file():
         before = read_json(out / SUITE, "give another --out")
-        if any(before.get(key) != _plain(content)[key] for key in ("name", "datasets", "study")):
+        if any(before.get(key) != content[key] for key in ("name", "datasets", "study")):
             raise DataError(f"holds another suite, '{before.get('name')}'", where=str(out), hint="give another --out")
-    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+    elif out.exists() and (not out.is_dir() or any(not path.name.startswith(_OURS) for path in out.iterdir())):
         raise DataError("exists already", where=str(out), hint="choose another --out")
-    write_json(content, out / SUITE)
+
+
+def _content(suite: Suite) -> dict[str, Any]:
+    return {key: value for key, value in asdict(suite).items() if key != "folder"}
 
 
 def _plain(value: Any) -> Any:
