@@ -19,11 +19,11 @@ from subgnn import SubgraphSet
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, DataWarning
 from subgnn.estimator import SubgraphClassifier
+from subgnn.interrupts import noted_interrupt
 from subgnn.locks import LOCK, host_name
 from subgnn.training import checkpoint as checkpoints
 from subgnn.training import resumable, steps
 from subgnn.training.checkpoint import Damaged, load, load_checkpoint
-from subgnn.training.interrupt import noted_interrupt
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS
 from tests.cli.command import call

@@ -24,9 +24,9 @@ from subgnn.data.formats.bundle import write_bundle
 from subgnn.data.formats.text import temporary_folder
 from subgnn.embeddings import PRETRAINED
 from subgnn.errors import DataError, DataWarning, RankDied, UserError
+from subgnn.interrupts import noted_interrupt
 from subgnn.memory import share_of_each
 from subgnn.pacing import OnProgress
-from subgnn.training.interrupt import noted_interrupt
 from subgnn.training.processes import Processes
 from subgnn.training.worker import DATASET, write_order
 

@@ -12,9 +12,9 @@ from lightning.fabric import Fabric
 
 from subgnn.config import Recipe
 from subgnn.errors import DataError, DataWarning
+from subgnn.interrupts import noted_interrupt
 from subgnn.training.candidates import Candidate, fit_candidate
 from subgnn.training.checkpoint import Damaged, load_progress, save_progress
-from subgnn.training.interrupt import noted_interrupt
 from subgnn.training.judge import Examples
 from subgnn.training.loop import Progress
 from subgnn.training.metrics_log import MetricsLog

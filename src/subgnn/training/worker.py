@@ -10,6 +10,7 @@ import json
 import os
 import queue
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -97,6 +98,8 @@ class Parent:
 def main() -> None:
     """Do what the folder named on the command line says, as the rank that the environment says."""
     folder = Path(sys.argv[1])
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the parent has them, too, and ends its ranks
     parent = Parent(folder)
     first = os.environ["RANK"] == "0"
     try:
