@@ -101,7 +101,7 @@ run()
 def test_convert_leaves_no_scratch_folder(tmp_path, number, code, left):
     write_folder(dataset(), tmp_path / "data")
     (tmp_path / "to").mkdir()
-    arguments = ("data", "convert", tmp_path / "data", tmp_path / "to" / "x.subgnn")
+    arguments = ("data", "convert", tmp_path / "data", "--out", tmp_path / "to" / "x.subgnn")
     command = [sys.executable, "-c", CONVERT, *map(str, arguments)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
     assert process.stdout.readline() == "inside\n"
