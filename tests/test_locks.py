@@ -12,10 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from subgnn.data.fetch import download
+from subgnn.data.formats.folder import write_folder
 from subgnn.data.formats.text import appearing, remove_leftovers, scratch_folder
 from subgnn.errors import DataError, DataWarning
 from subgnn.locks import LOCK, host_name, locked_folder, shared_lock, try_lock
 from subgnn.training.run_dir import METRICS, RESULTS
+from tests.cli.command import call
+from tests.training.examples import dataset
 
 HOLD = """
 import sys, time
@@ -94,6 +98,23 @@ def test_a_folder_has_one_writer(tmp_path):
         assert names(out) == [LOCK]
         (out / "file").write_text("x")
     assert names(out) == ["file"]
+
+
+@pytest.mark.parametrize("kind", ["download", "pretrain"])
+def test_a_file_has_one_maker(tmp_path, kind):
+    out = tmp_path / "x.safetensors"
+    with Holder(f"locked_file(Path({str(out)!r}), doing='')") as other:
+        if kind == "download":
+            with pytest.raises(
+                DataError, match=rf"another process \(pid {other.pid} on .* is fetching this file; wait"
+            ):
+                download("http://127.0.0.1:9/x", out)
+        else:
+            write_folder(dataset(), tmp_path / "data")
+            called = call("pretrain", tmp_path / "data", "--out", out)
+            assert called.code == 2
+            assert f"another process (pid {other.pid} on" in called.error
+        assert not out.exists()
 
 
 def test_a_folder_that_stays_empty_is_gone(tmp_path):

@@ -106,7 +106,7 @@ def locked_folder(folder: Path, *, what: str = "run") -> Iterator[int | None]:
         return
     lock = folder / LOCK
     new = [path for path in (folder, *folder.parents) if not path.exists()]
-    file = _lock_folder(folder, what)
+    file = _take(lock, where=folder, doing=f"writing this {what}")
     token = _held.set(_held.get() | {key})
     try:
         yield file
@@ -129,28 +129,47 @@ def shared_lock(folder: Path) -> Iterator[None]:
         _held.reset(token)
 
 
-def _lock_folder(folder: Path, what: str) -> int | None:
-    lock = folder / LOCK
+@contextmanager
+def locked_file(path: Path, *, doing: str) -> Iterator[None]:
+    """Be the only one who makes a file, until the end of the block; the lock is beside it.
+
+    Args:
+        doing: what another process is doing, for the message.
+
+    Raises:
+        DataError: where another process does, or nobody can.
+    """
+    lock = path.with_name(f"{path.name}.lock")
+    file = _take(lock, where=path, doing=doing)
+    try:
+        yield
+    finally:
+        if file is not None:
+            close_lock(file, lock)
+
+
+def _take(lock: Path, *, where: Path, doing: str) -> int | None:
+    """Lock a file, and write there who did; None where the file system has no locks."""
     try:
         while True:
-            folder.mkdir(parents=True, exist_ok=True)
+            lock.parent.mkdir(parents=True, exist_ok=True)
             with suppress(FileNotFoundError):  # another process was refused the folder, and removed it while empty
                 file = open_lock(lock)
                 break
-        if file is not None:
-            with suppress(OSError):  # a full disk is told of by what is written next
-                os.ftruncate(file, 0)
-                os.pwrite(file, f"{os.getpid()} {host_name()}\n".encode(), 0)
-            return file
     except OSError as error:
         if error.errno in _UNSUPPORTED:
-            text = f"{folder}: the file system has no locks ({error.strerror}); let no other process write this {what}"
-            warnings.warn(text, DataWarning, stacklevel=4)
+            text = f"{where}: the file system has no locks ({error.strerror}); see that no other process is {doing}"
+            warnings.warn(text, DataWarning, stacklevel=5)
             return None
         hint = "choose a place that can be written"
-        raise DataError(f"cannot be written ({error.strerror or error})", where=str(folder), hint=hint) from error
-    hint = "wait until it has ended, or give another --out"
-    raise DataError(f"another process{_holder(lock)} is writing this {what}", where=str(folder), hint=hint)
+        raise DataError(f"cannot be written ({error.strerror or error})", where=str(where), hint=hint) from error
+    if file is None:
+        hint = "wait until it has ended, or choose another place"
+        raise DataError(f"another process{_holder(lock)} is {doing}", where=str(where), hint=hint)
+    with suppress(OSError):  # a full disk is told of by what is written next
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{os.getpid()} {host_name()}\n".encode(), 0)
+    return file
 
 
 def _holder(lock: Path) -> str:
