@@ -9,6 +9,7 @@ import pytest
 from subgnn import DataError, Dataset, Graph, SubgraphSet, read_dataset, write_bundle, write_folder
 from subgnn.data.formats import bundle as bundle_module
 from subgnn.data.formats.bundle import is_bundle, verify_bundle
+from subgnn.data.subgraphs import label_card
 from subgnn.ragged import Ragged
 from tests.cli.command import call
 from tests.data.samples import assert_same, tree, whole_dataset, write_sample

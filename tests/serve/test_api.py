@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from fastapi.testclient import TestClient
 from subgnn.explain import Explainer
 from subgnn.export import export_run
 from subgnn.ragged import Ragged
+from subgnn.serve import bodies
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
@@ -18,6 +20,7 @@ from tests.serve.examples import HOST, SOME, SOME_IDS, client, run_folder, serve
 
 ROWS = Ragged.from_rows([SOME_IDS, [5]])
 ASKED = {"subgraphs": [SOME, ["gene5"]]}
+JSON_BODY = {"content-type": "application/json"}
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +164,35 @@ def test_many_mistakes_are_said_once(asking):
     answer = post(asking, "predict", {"subgraphs": [[None] * 50_000]})
     assert answer.status_code == 422
     assert len(answer.content) < 1000
+
+
+def test_a_hundred_thousand_unknown_keys_have_a_short_answer(asking):
+    body = {f"k{i}": 0 for i in range(80_000)}
+    answer = post(asking, "predict", {**body, "subgraphs": [[0]]})
+    assert answer.status_code == 422
+    assert answer.json()["error"] == "body: unknown key 'k0'; accepted: subgraphs"
+
+
+def test_large_bodies_are_parsed_outside_the_event_loop(asking, monkeypatch):
+    threads = []
+    real = bodies.parse
+
+    def parse(model, body):
+        threads.append(threading.current_thread().name)
+        return real(model, body)
+
+    monkeypatch.setattr(bodies, "parse", parse)
+    large = {"subgraphs": [["GENE0"] * 200] * 20}
+    assert len(json.dumps(large)) > bodies.SMALL
+    for question in ("predict", "embed"):
+        assert post(asking, question, large).status_code == 200
+    assert threads == ["subgnn-parse_0"] * 2
+    assert post(asking, "predict", {"subgraphs": [SOME]}).status_code == 200
+    assert threads[2] != "subgnn-parse_0"  # handing over costs more than it takes
+    # The same whatever the size.
+    answers = [asking.post("/api/runs/small/predict", content=b"{" + b" " * n, headers=JSON_BODY) for n in (0, 20_000)]
+    assert [answer.status_code for answer in answers] == [400, 400]
+    assert answers[0].json() == answers[1].json()
 
 
 def test_limits_are_kept():

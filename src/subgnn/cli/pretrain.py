@@ -16,6 +16,7 @@ from subgnn.cli.output import IdBase, JsonFlag, print_json, print_line, print_ta
 from subgnn.cli.train import Device
 from subgnn.data.formats import read_dataset
 from subgnn.errors import DataError, UserError
+from subgnn.locks import locked_file
 from subgnn.settings_file import parse_recipe
 
 
@@ -82,7 +83,7 @@ def pretrain_nodes(
     if out.exists() and not force:
         raise DataError("exists already", where=str(out), hint="choose another place, or pass --force to replace it")
     graph = read_dataset(path, id_base=id_base).graph
-    with _progress(chosen.epochs) as advance:
+    with locked_file(out, doing="pretraining into this file"), _progress(chosen.epochs) as advance:
         found = pretrain(
             graph.undirected(),
             method.value,
@@ -93,7 +94,7 @@ def pretrain_nodes(
             resume=resume,
             on_epoch=advance,
         )
-    write_vectors(out, found.vectors, about(found), graph_hash=found.graph_hash, overwrite=force)
+        write_vectors(out, found.vectors, about(found), graph_hash=found.graph_hash, overwrite=force)
     unused = ["edge weights"] * (graph.weights is not None) + ["direction of edges"] * graph.directed
     results = {
         "method": method.value,

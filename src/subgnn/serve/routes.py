@@ -13,6 +13,7 @@ from subgnn.errors import UserError, choices
 from subgnn.ragged import Ragged
 from subgnn.serve import schemas
 from subgnn.serve.answers import encode
+from subgnn.serve.bodies import BodyRoute
 from subgnn.serve.budget import Budget
 from subgnn.serve.lanes import Lane, Lanes
 from subgnn.serve.limits import Limits
@@ -40,7 +41,7 @@ JSON = "application/json"
 _WHILE = 600.0  # seconds that one step of getting ready may take
 
 health = APIRouter(tags=["server"])
-router = APIRouter(prefix="/api/runs", tags=["runs"], responses=_PROBLEMS)
+router = APIRouter(prefix="/api/runs", tags=["runs"], responses=_PROBLEMS, route_class=BodyRoute)
 
 
 class Served:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field
+from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from subgnn.errors import excerpt
 
 Node = (
     Annotated[int, Field(strict=True, ge=0, le=2**53 - 1)]
@@ -19,9 +22,20 @@ _AS = "by name, digits or not, or by row number, as #12; where the graph has no 
 
 
 class Strict(BaseModel):
-    """Unknown keys are refused."""
+    """Unknown keys are refused: the first of them, as nobody reads a hundred thousand."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, given: Any) -> Any:
+        unknown = next((key for key in given if key not in cls.model_fields), None) if isinstance(given, dict) else None
+        if unknown is not None:
+            known = ", ".join(cls.model_fields)
+            raise PydanticCustomError(
+                "extra_forbidden", "unknown key {key}; accepted: {known}", {"key": excerpt(unknown), "known": known}
+            )
+        return given
 
 
 class Subgraphs(Strict):

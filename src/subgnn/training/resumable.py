@@ -11,9 +11,9 @@ from typing import Any
 from lightning.fabric import Fabric
 
 from subgnn.errors import DataError, DataWarning
+from subgnn.interrupts import noted_interrupt
 from subgnn.training.candidates import Candidate, fit_candidate
 from subgnn.training.checkpoint import load_progress, save_progress
-from subgnn.training.interrupt import noted_interrupt
 from subgnn.training.judge import Examples
 from subgnn.training.loop import Progress
 from subgnn.training.metrics_log import MetricsLog

@@ -22,9 +22,11 @@ from subgnn.assemble import check_recipe, check_sight, label_unit, target_tensor
 from subgnn.baselines import uses_embeddings
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
+from subgnn.data.formats.text import remove_leftovers
 from subgnn.embeddings import check_source, source_vectors
 from subgnn.embeddings.of_run import keep_vectors
 from subgnn.errors import DataError, DataWarning
+from subgnn.locks import locked_folder
 from subgnn.pacing import OnProgress
 from subgnn.training.checkpoint import Checkpoint, save_checkpoint
 from subgnn.training.judge import Examples, evaluate, vectors_of
@@ -41,9 +43,9 @@ from subgnn.training.run_dir import (
     METRICS,
     PAGE,
     RESULTS,
-    claim,
+    claimed,
+    goes_on,
     read_results,
-    removed_on_failure,
     write_json,
 )
 from subgnn.training.set_up import set_up
@@ -97,19 +99,23 @@ def train(
     if size > 1:
         check_devices(recipe, device, size if ranks is None else ranks.local_size, cache)
     done = resume and (out / RESULTS).is_file()
+    first = fabric.is_global_zero
     if uses_embeddings(recipe) and not done:
         check_source(recipe)
     if not done:
         check_labels(dataset.subgraphs)
-    new = fabric.is_global_zero and claim(out, recipe, seed, resume)
     if done:
-        return _finished(dataset, out, report=report and fabric.is_global_zero)
-    watch = Watch(on_epoch, on_prepare, on_pretrain) if fabric.is_global_zero else Watch()  # one rank speaks and writes
+        if first:
+            goes_on(out, recipe, seed, resume)
+        return _finished(dataset, out, first=first, report=report)
+    watch = Watch(on_epoch, on_prepare, on_pretrain) if first else Watch()  # one rank speaks and writes
     options: dict[str, Any] = {"seed": seed, "device": device, "source": source, "cache": cache}
-    options |= {"tensorboard": tensorboard and fabric.is_global_zero, "report": report}
-    with removed_on_failure(out) if new else nullcontext():
+    options |= {"tensorboard": tensorboard and first, "report": report}
+    with claimed(out, recipe, seed, resume) if first else nullcontext() as lock:
+        if resume and ranks is None and (out / RESULTS).is_file():  # another process has finished it meanwhile
+            return _finished(dataset, out, first=first, report=report)
         if ranks is None and size > 1:
-            return launch(dataset, recipe, devices=size, options=options | {"out": str(out)}, watch=watch)
+            return launch(dataset, recipe, devices=size, options=options | {"out": str(out)}, watch=watch, lock=lock)
         return _train(dataset, recipe, out, fabric=fabric, ranks=ranks, resume=resume, watch=watch, **options)
 
 
@@ -129,7 +135,7 @@ def _train(
     tensorboard: bool,
     report: bool,
 ) -> dict[str, Any]:
-    """Train in a folder that is claimed; on many ranks, each does this."""
+    """Train in this process, into a folder that is this run's; on many ranks, each does this."""
     begin = time.perf_counter()
     graph = dataset.graph.undirected()
     vectors = None
@@ -169,11 +175,16 @@ def _train(
     return dict(fabric.broadcast(results))
 
 
-def _finished(dataset: Dataset, out: Path, report: bool) -> dict[str, Any]:
-    """The results of a run that is done; its page, if that is wanted and missing."""
-    (out / LAST).unlink(missing_ok=True)
-    if report and not (out / PAGE).is_file():
-        _write_page(dataset, out)
+def _finished(dataset: Dataset, out: Path, *, first: bool, report: bool) -> dict[str, Any]:
+    """The results of a run that is done; the first rank clears up, and writes the page if it is wanted and missing."""
+    without_page = report and not (out / PAGE).is_file()
+    left = any(path.name == LAST or path.name.startswith(".") for path in out.iterdir())  # by a process that was killed
+    if first and (without_page or left):
+        with locked_folder(out):
+            remove_leftovers(out)
+            (out / LAST).unlink(missing_ok=True)
+            if without_page:
+                _write_page(dataset, out)
     return read_results(out)
 
 
