@@ -67,7 +67,7 @@ def test_round_trip_of_every_part(tmp_path, directed):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"labels": ["a", "b", "c"]}, {"labels": [0.5, -1.25, 1e300]}, {"labels": [["a-b"], [], ["c", "a-b"]]}],
+    [{}, {"labels": ["a", "b", "c"]}, {"labels": [0.5, -1.25, 1e30]}, {"labels": [["a-b"], [], ["c", "a-b"]]}],
     ids=["unlabelled", "multi-class", "regression", "multi-label"],
 )
 def test_round_trip_of_labels(tmp_path, options):
