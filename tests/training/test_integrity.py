@@ -33,7 +33,7 @@ def runs(tmp_path_factory):
     """Checkpoints by name: a network with all its parts, and baselines."""
     made = {}
     settings = {
-        "network": recipe(1, topology=True, trainable_components=True),
+        "network": recipe(1, topology=True, trainable_components=True, hidden_norm="batch"),
         "draws": replace(recipe(1), prepare=PAIRED),
         "members": replace(recipe(1), training=replace(recipe(1).training, members=2)),
         "correcting": recipe(1, baseline="bag"),
