@@ -136,6 +136,7 @@ def test_a_training_that_is_terminated_is_saved(tmp_path):
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
     )
+    assert process.stdout.readline().startswith("task: ")
     assert process.stdout.readline() == "0\n"
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate("\n" * 9)

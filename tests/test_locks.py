@@ -274,6 +274,6 @@ def test_of_two_that_resume_a_run_one_writes(trainers, tmp_path):
         found = at_once(trainers, out=out, epochs=30, resume=True)
         assert "won" in found
         # The other is refused, or comes when all is done.
-        assert all(answer == "won" or "is writing this run" in answer for answer in found)
+        assert all(answer == "won" or "is writing this run" in answer for answer in found), found
         assert len((out / METRICS).read_text().splitlines()) == 30
         assert (out / RESULTS).is_file()

@@ -118,15 +118,14 @@ def test_links_of_older_node_link_files(tmp_path):
     assert read_graph_file(tmp_path / "x.json").num_edges == 3
 
 
-def test_numbers_of_its_own_need_a_table(tmp_path):
+def test_numbers_of_its_own_are_names(tmp_path):
     nx.write_graphml(nx.Graph([(7, 5), (5, 9)]), tmp_path / "x.graphml")
     text = write_files(tmp_path, {"s.tsv": "7\tx\ttrain\n5\ty\tval\n9\tx\ttest\n"}) / "s.tsv"
-    called = call("data", "convert", tmp_path / "x.graphml", "--subgraphs", text, "--out", tmp_path / "out")
-    assert called.code == 2
-    assert called.error == (
-        f"{text}: the graph calls its nodes by numbers of its own; write the subgraphs as a CSV with columns "
-        "subgraph,node,label,split"
-    )
+    call("data", "convert", tmp_path / "x.graphml", "--subgraphs", text, "--out", tmp_path / "out")
+    made = read_dataset(tmp_path / "out")
+    assert [
+        made.graph.names.columns[made.graph.names.primary_column][int(nodes[0])] for nodes in made.subgraphs.nodes
+    ] == ["7", "5", "9"]
 
 
 def test_memberships_of_a_graph_without_names_are_by_id(tmp_path):

@@ -384,7 +384,7 @@ KINDS: dict[str, Kind] = {
     "metrics.jsonl": Kind(of_run("metrics.jsonl"), report),
     "export with graph": Kind(copy_of("whole.safetensors"), answer_of_export, mutations.inside_header, signed=True),
     "export without graph": Kind(copy_of("bare.safetensors"), answer_of_export, mutations.inside_header, signed=True),
-    "recipe.toml": Kind(packaged("recipes/alsentzer2020_density.toml"), lambda p: repr(read_recipe(p))),
+    "recipe.toml": Kind(packaged("recipes/structure.toml"), lambda p: repr(read_recipe(p))),
     "suite.toml": Kind(packaged("suites/synthetic.toml"), lambda p: repr(find_suite(str(p)))),
     "search space.toml": Kind(packaged("experiments/spaces/paper.toml"), lambda p: repr(read_space(p))),
     "subgraphs to predict": Kind(file("s.tsv", "0-1-2\n3-9\tx\n5\n"), predict),

@@ -84,7 +84,7 @@ def metric_text(name: str, value: float) -> str:
     """A metric for people: three places; an error, which has the label's units, in four significant digits.
 
     Example:
-        >>> metric_text("r2", 0.71234), metric_text("mae", 0.00012345), metric_text("rmse", 12345678.9)
+        >>> metric_text("r2", 0.71234), metric_text("mae", 0.00012346), metric_text("rmse", 12345678.9)
         ('0.712', '0.0001235', '1.235e+07')
     """
     return f"{value:.4g}" if name in ("mae", "rmse") else f"{value:.3f}"
