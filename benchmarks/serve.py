@@ -84,8 +84,8 @@ def questions(run: str, num_nodes: int, rng: random.Random) -> list[Question]:
     """Good and bad ones, about random node sets."""
     api = f"/api/runs/{run}"
 
-    def nodes(most: int = 30) -> list[int]:
-        return rng.sample(range(num_nodes), min(num_nodes, rng.randint(1, most)))
+    def nodes(most: int = 30) -> list[str]:
+        return [f"#{node}" for node in rng.sample(range(num_nodes), min(num_nodes, rng.randint(1, most)))]
 
     found = []
     for _ in range(100):
@@ -98,7 +98,7 @@ def questions(run: str, num_nodes: int, rng: random.Random) -> list[Question]:
             Question("explain", 1, "POST", f"{api}/explain", {"subgraphs": [nodes(10)]}),
             Question("search", 8, "GET", f"{api}/nodes?q={rng.choice('abcdefgh123')}{rng.choice('abc123')}"),
             Question("card", 3, "GET", api),
-            Question("bad: unknown node", 2, "POST", f"{api}/predict", {"subgraphs": [[num_nodes]]}, (422,)),
+            Question("bad: unknown node", 2, "POST", f"{api}/predict", {"subgraphs": [[f"#{num_nodes}"]]}, (422,)),
             Question("bad: no JSON", 2, "POST", f"{api}/predict", b'{"subgraphs": [[', (400,)),
             Question("bad: no such run", 2, "POST", "/api/runs/nobody/predict", {"subgraphs": [[0]]}, (404,)),
             Question("bad: too large", 1, "POST", f"{api}/predict", b" " * 1_200_000, (413,)),

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import time
 from multiprocessing import Pipe
+from pathlib import Path
 
 import pytest
 
+from subgnn.data.formats.text import scratch_folder
 from subgnn.errors import DataWarning, UserError
 from subgnn.memory import LEAST, limit, within
 from subgnn.processes import _child, _outcome, run_processes
@@ -42,7 +48,7 @@ def test_processes():
 def test_a_process_that_fails(number, kind, message, monkeypatch):
     """As a process does it, in this one."""
     monkeypatch.setattr("os.setpgrp", lambda: None)
-    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr("subgnn.processes.end_with_parent", lambda: None)
     monkeypatch.setattr("warnings.showwarning", lambda *_: None)
     receiver, sender = Pipe(duplex=False)
     _child(double, number, sender, LEAST)
@@ -59,3 +65,37 @@ def test_each_has_an_equal_share_of_the_memory():
         assert run_processes(allowed, [0, 1]) == [3 * 10**9] * 2
     with within("1GB"):  # less than this, there is no working
         assert run_processes(allowed, [0, 1]) == [LEAST] * 2
+
+
+def linger(place: str) -> int:
+    with scratch_folder(Path(place)):
+        print("at work", flush=True)
+        time.sleep(300)
+    return 0
+
+
+PARENT = """
+import sys
+from subgnn.engine import LocalEngine
+from subgnn.processes import run_processes
+from tests.test_processes import linger
+if sys.argv[1] == "processes":
+    run_processes(linger, sys.argv[2:])
+else:
+    list(LocalEngine(2).map(linger, sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize("kind", ["processes", "engine"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_processes_end_with_their_parent(tmp_path, kind, number):
+    root = str(Path(__file__).parents[1])
+    paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    command = [sys.executable, "-c", PARENT, kind, str(tmp_path / "a"), str(tmp_path / "b")]
+    parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": paths})
+    assert [parent.stdout.readline() for _ in range(2)] == ["at work\n"] * 2
+    parent.send_signal(number)
+    # They have inherited its output, which ends when the last of them does.
+    assert parent.stdout.read() == ""
+    parent.communicate()
+    assert list(tmp_path.iterdir()) == []

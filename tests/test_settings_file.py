@@ -48,6 +48,13 @@ def numbers():
 
 
 NUMBERS = dict(numbers())
+SIZES = """
+    prepare.patch_length prepare.walks prepare.walk_length prepare.landmarks embeddings.dim pretrain.hidden
+    pretrain.batch_size pretrain.roots pretrain.walk_length baseline.walks baseline.walk_length baseline.bins
+    baseline.link_batch
+"""
+DEPTHS = "pretrain.layers model.layers model.lstm_layers training.members"
+HIGHEST = dict.fromkeys(SIZES.split(), 10**6) | dict.fromkeys(DEPTHS.split(), 1000) | {"pretrain.seed": 2**63 - 1}
 
 
 def parse(*overrides):
@@ -66,25 +73,29 @@ def test_the_lists_above_name_settings():
 @pytest.mark.parametrize("path", NUMBERS)
 def test_the_ends_of_the_bounds_are_accepted_and_what_is_beyond_is_not(path):
     kind, low = NUMBERS[path], 1 if path in FROM_ONE else 0
-    high = 1 if path in PROBABILITIES else 4 if path in POWERS else None
-    words = f"a {'whole ' if kind is int else ''}number from {low}" + (f" to {high}" if high else "")
+    high = 1 if path in PROBABILITIES else 4 if path in POWERS else HIGHEST.get(path, 10**9) if kind is int else 1e30
+    words = f"a {'whole ' if kind is int else ''}number from {low}" + f" to {high:,}"
     beyond = [low - 1, "inf", "nan"] if kind is float else [low - 1]
-    for good in (low, high or 10**6):
+    for good in (low, high):
         assert value(parse(f"{path}={good}"), path) == good
-    for bad in [*beyond, *([high + 0.01, high + 1] if high else [])]:
+    for bad in [*beyond, high + 1 if kind is int else high * 1.01]:
         with pytest.raises(UserError) as caught:
             parse(f"{path}={bad}")
         assert str(caught.value) == f"--set: {path} is {kind(bad)!r}; accepted: {words}"
 
 
 def test_widths_and_anchors_are_from_one():
-    with pytest.raises(UserError, match=r"^--set: model\.head\[1\] is 0; accepted: a whole number from 1$"):
+    with pytest.raises(
+        UserError, match=r"^--set: model\.head\[1\] is 0; accepted: a whole number from 1 to 1,000,000$"
+    ):
         parse("model.head=[4, 0]")
-    with pytest.raises(UserError, match=r"^--set: model\.head is '3'; accepted: a list of 2 whole numbers from 1$"):
+    with pytest.raises(
+        UserError, match=r"^--set: model\.head is '3'; accepted: a list of 2 whole numbers from 1 to 1,000,000$"
+    ):
         parse("model.head=3")
     channel = {"kind": "position", "side": "border", "num_anchors": 0}
     with pytest.raises(
-        UserError, match=r"^mine.toml: channels\[0\]\.num_anchors is 0; accepted: a whole number from 1$"
+        UserError, match=r"^mine.toml: channels\[0\]\.num_anchors is 0; accepted: a whole number from 1 to 1,000,000$"
     ):
         parse_recipe({"channels": [channel]}, "mine.toml")
 

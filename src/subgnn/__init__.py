@@ -1,16 +1,20 @@
 """Learning on subgraphs: Subgraph Neural Networks (Alsentzer et al., NeurIPS 2020), and beyond."""
 
-from subgnn.data.dataset import Dataset
-from subgnn.data.describe import describe
-from subgnn.data.formats import read_dataset
-from subgnn.data.formats.bundle import write_bundle
-from subgnn.data.formats.folder import write_folder
-from subgnn.data.formats.interop import from_networkx, from_pyg, from_scipy, to_networkx, to_pyg, to_scipy
-from subgnn.data.graph import Graph
-from subgnn.data.strings import NodeNames
-from subgnn.data.subgraphs import SubgraphSet
-from subgnn.errors import DataError, DataWarning, SubgnnError, UserError
-from subgnn.ragged import Ragged
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from subgnn.data.dataset import Dataset
+    from subgnn.data.describe import describe
+    from subgnn.data.formats import read_dataset
+    from subgnn.data.formats.bundle import write_bundle
+    from subgnn.data.formats.folder import write_folder
+    from subgnn.data.formats.interop import from_networkx, from_pyg, from_scipy, to_networkx, to_pyg, to_scipy
+    from subgnn.data.graph import Graph
+    from subgnn.data.strings import NodeNames
+    from subgnn.data.subgraphs import SubgraphSet
+    from subgnn.errors import DataError, DataWarning, SubgnnError, UserError
+    from subgnn.ragged import Ragged
 
 __version__ = "0.1.0"
 
@@ -35,3 +39,43 @@ __all__ = [
     "write_bundle",
     "write_folder",
 ]
+
+_MODULES = {
+    "DataError": "subgnn.errors",
+    "DataWarning": "subgnn.errors",
+    "Dataset": "subgnn.data.dataset",
+    "Graph": "subgnn.data.graph",
+    "NodeNames": "subgnn.data.strings",
+    "Ragged": "subgnn.ragged",
+    "SubgnnError": "subgnn.errors",
+    "SubgraphSet": "subgnn.data.subgraphs",
+    "UserError": "subgnn.errors",
+    "describe": "subgnn.data.describe",
+    "from_networkx": "subgnn.data.formats.interop",
+    "from_pyg": "subgnn.data.formats.interop",
+    "from_scipy": "subgnn.data.formats.interop",
+    "read_dataset": "subgnn.data.formats",
+    "to_networkx": "subgnn.data.formats.interop",
+    "to_pyg": "subgnn.data.formats.interop",
+    "to_scipy": "subgnn.data.formats.interop",
+    "write_bundle": "subgnn.data.formats.bundle",
+    "write_folder": "subgnn.data.formats.folder",
+    "data": "subgnn.data",
+    "errors": "subgnn.errors",
+    "ragged": "subgnn.ragged",
+}
+"""Where names are from. They are imported when they are asked for, which takes a second or two."""
+
+
+def __getattr__(name: str) -> Any:
+    """A name of the package, on first use."""
+    if name not in _MODULES:
+        raise AttributeError(f"module 'subgnn' has no attribute '{name}'")
+    module = import_module(_MODULES[name])
+    value = getattr(module, name) if name in __all__ else module
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})

@@ -1,5 +1,26 @@
-"""``python -m subgnn``."""
+"""The command ``subgnn``, and ``python -m subgnn``.
 
-from subgnn.cli.app import run
+Nothing is imported here that takes time, nor by the package itself: so Ctrl-C is heard from the beginning.
+"""
 
-run()
+import sys
+
+from subgnn.interrupts import exit_code, leave_on_signals, raise_on_signals
+
+
+def run() -> None:
+    """Run the command line, and leave with its exit code."""
+    leave_on_signals()
+    from subgnn.cli.app import main
+
+    try:
+        raise_on_signals()
+        code = main()
+    except KeyboardInterrupt:
+        code = exit_code()
+    leave_on_signals()
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    run()

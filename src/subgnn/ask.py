@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from subgnn.config import Recipe
 from subgnn.data.formats import read_dataset
+from subgnn.data.formats.folder import is_own_subgraphs, own_node_field
 from subgnn.data.formats.subgraph_text import NodeField
 from subgnn.data.formats.text import appearing, stream_lines
 from subgnn.data.formats.vectors import write_npy, write_parquet
@@ -23,7 +24,7 @@ from subgnn.memory import share
 from subgnn.predict import BATCH, Predictor, label_text
 from subgnn.ragged import Ragged
 from subgnn.spread_answers import Spread
-from subgnn.training.run_dir import CHECKPOINT, read_results
+from subgnn.training.run_dir import CHECKPOINT, read_results, source_of
 
 
 def open_run(run: Path, data: Path | None = None, *, engine: Engine | None = None) -> Predictor:
@@ -66,9 +67,7 @@ def open_whole(run: Path, data: Path | None = None, *, engine: Engine | None = N
 
         return open_export(run, data)
     results = read_results(run)
-    source = data if data is not None else Path(results["source"])
-    if not source.exists():
-        raise DataError("the run's dataset is not there", where=str(source), hint="say where it is with --data")
+    source = source_of(results, data)
     dataset = read_dataset(source)
     graph = dataset.graph.undirected()
     spread = None if engine is None else Spread(engine, graph, source=source)
@@ -86,8 +85,11 @@ def chunk_size(recipe: Recipe) -> int:
 
 
 def chunks(path: Path, graph: Graph, *, size: int) -> Iterator[tuple[list[str], Ragged]]:
-    """The subgraphs of a file, as they are written and as nodes, so many at a time."""
-    field = NodeField(graph.num_nodes, graph.names)
+    """The subgraphs of a file, as they are written and as nodes, so many at a time.
+
+    Nodes are names where the graph has names, and ``#12`` is row 12; the subgraphs.tsv of a dataset folder holds ids.
+    """
+    field = own_node_field(path, graph) if is_own_subgraphs(path) else NodeField(graph.num_nodes, graph.names)
     texts: list[str] = []
     rows: list[NDArray[np.int64]] = []
     for number, line in stream_lines(path):

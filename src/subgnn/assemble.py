@@ -9,11 +9,12 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.anchors import SharedAnchors, draw_seed
+from subgnn.baselines import uses_embeddings
 from subgnn.baselines.scores import BaselineScores
 from subgnn.config import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.embeddings import node_vectors
+from subgnn.embeddings import PRETRAINED, node_vectors
 from subgnn.embeddings.features import feature_rows, feature_standard, require_features
 from subgnn.errors import DataError, UserError
 from subgnn.kernels import node_set_keys
@@ -46,6 +47,36 @@ def check_recipe(recipe: Recipe, graph: Graph) -> None:
     if recipe.method == "subgnn" and (recipe.model.baseline, recipe.baseline.classifier) == ("topology", "head"):
         hint = "to be corrected, a baseline must be fitted in one go; accepted: auto, boosting, forest"
         raise UserError("baseline.classifier is 'head', and model.baseline 'topology'", where="recipe", hint=hint)
+
+
+def unused_data(recipe: Recipe, graph: Graph) -> list[str]:
+    """What a graph has and a recipe does not look at, in words, each with the setting that decides it.
+
+    No method looks at edge weights. Direction counts in hops alone (prepare.directed), which SubGNN measures for
+    position and for drawn border anchors of neighborhood. Features are for SubGNN (embeddings.features) and for
+    pretraining (embeddings.source), where a method starts from embeddings.
+
+    Args:
+        graph: as it was read, directed where it is.
+    """
+    network = recipe.method == "subgnn"
+    found = ["edge weights"] if graph.weights is not None else []
+    if graph.directed and not (network and recipe.prepare.directed and _measures_hops(recipe)):
+        why = ""
+        if network:
+            why = " (no channel measures hops)" if recipe.prepare.directed else " (prepare.directed = false)"
+        found.append(f"direction of edges{why}")
+    pretrained = uses_embeddings(recipe) and recipe.embeddings.source in PRETRAINED
+    wanted = network and recipe.embeddings.features != "none"
+    if graph.features is not None and graph.features.shape[1] and not (pretrained or wanted):
+        found.append("node features" + (' (embeddings.features = "none")' if network else ""))
+    return found
+
+
+def _measures_hops(recipe: Recipe) -> bool:
+    drawn = recipe.prepare.border_anchors == "drawn"
+    hops = any(c.kind == "position" or (c.name == "neighborhood/border" and drawn) for c in recipe.channels)
+    return hops and recipe.model.layers > 0
 
 
 def check_sight(recipe: Recipe) -> None:
@@ -85,6 +116,11 @@ def target_tensor(subgraphs: SubgraphSet, standards: dict[str, Standard]) -> tor
     if "target" in standards:
         return torch.from_numpy(standards["target"](subgraphs.targets[:, None])[:, 0])
     return torch.from_numpy(np.array(subgraphs.targets))
+
+
+def label_unit(standards: dict[str, Standard]) -> float:
+    """What 1 of :func:`target_tensor` is in units of the label: the deviation of training labels; 1 for classes."""
+    return float(standards["target"].deviation[0]) if "target" in standards else 1.0
 
 
 def component_keys(subgraphs: SubgraphSet, recipe: Recipe, prepared: Prepared) -> NDArray[np.uint64]:

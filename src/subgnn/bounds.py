@@ -14,8 +14,8 @@ class Bounds:
     Example:
         >>> 1.0 in Bounds(0, 1), 1.5 in Bounds(0, 1), math.inf in Bounds()
         (True, False, False)
-        >>> str(Bounds(0, 1)), str(Bounds(1)), str(Bounds())
-        ('from 0 to 1', 'from 1', 'from 0')
+        >>> str(Bounds(0, 1)), str(Bounds(1, 10**6)), str(Bounds(0.5))
+        ('from 0 to 1', 'from 1 to 1,000,000', 'from 0.5')
     """
 
     low: float = 0
@@ -25,11 +25,23 @@ class Bounds:
         return self.low <= value <= self.high and value < math.inf
 
     def __str__(self) -> str:
-        return f"from {self.low:g}" + (f" to {self.high:g}" if self.high < math.inf else "")
+        return f"from {self.low:,}" + (f" to {self.high:,}" if self.high < math.inf else "")
 
 
-Count = Annotated[int, Bounds(1)]
+LARGEST = 10**9
+"""The largest whole number that a setting takes: compiled code counts in 32 bits."""
+
+Count = Annotated[int, Bounds(1, LARGEST)]
 """A number of things of which there must be some."""
+
+Size = Annotated[int, Bounds(1, 10**6)]
+"""A length of arrays that are held in memory whole: a width, a number of anchors, a length of walks."""
+
+Depth = Annotated[int, Bounds(1, 1000)]
+"""A number of networks or of layers, each with weights of its own."""
+
+Seed = Annotated[int, Bounds(0, 2**63 - 1)]
+"""What random numbers follow from."""
 
 Probability = Annotated[float, Bounds(0, 1)]
 """A probability, or a part of a whole."""
@@ -39,13 +51,13 @@ Power = Annotated[float, Bounds(0, 4)]
 
 
 def with_bounds(kind: Any) -> tuple[Any, Bounds | None]:
-    """A type without its bounds, and these; a number of which nothing is said is from 0.
+    """A type without its bounds, and these; a number of which nothing is said is from 0, and fits into 32 bits.
 
     Example:
-        >>> with_bounds(Count), with_bounds(int), with_bounds(str)
-        ((<class 'int'>, Bounds(low=1, high=inf)), (<class 'int'>, Bounds(low=0, high=inf)), (<class 'str'>, None))
+        >>> with_bounds(Probability), with_bounds(float), with_bounds(str)
+        ((<class 'float'>, Bounds(low=0, high=1)), (<class 'float'>, Bounds(low=0, high=1e+30)), (<class 'str'>, None))
     """
     if get_origin(kind) is Annotated:
         plain, bounds = get_args(kind)
         return plain, bounds
-    return kind, Bounds() if kind in (int, float) else None
+    return kind, {int: Bounds(0, LARGEST), float: Bounds(0, 1e30)}.get(kind)

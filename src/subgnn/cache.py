@@ -6,21 +6,21 @@ by whoever finds it, which renews its time; when there is no room for a new one,
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from subgnn.data.formats.text import remove_leftovers
 from subgnn.errors import DataError, DataWarning
 from subgnn.sizes import parse_size
 
 LIMIT = 20 * 10**9
-KINDS = {"prepared": ("prepared",), "embeddings": ("safetensors", "state.pt")}
+KINDS = {"prepared": ("prepared",), "embeddings": ("safetensors", "state.pt"), "verified": ("json",)}
 """The suffixes of each kind; the first is that of what is kept, others are of work under way."""
 _STALE_SECONDS = 24 * 3600
 
@@ -123,45 +123,13 @@ def keep(path: Path, size: int, write: Callable[[], None]) -> bool:
     return True
 
 
-@contextmanager
-def sole_use(path: Path) -> Iterator[bool]:
-    """Have a path to oneself until the end of the block, or be told that another has it; nobody is waited for.
-
-    The lock is the system's, on ``path`` with ``.lock`` behind: it ends with the process, however that ends.
-
-    Yields:
-        Whether it is one's own; where there can be no lock, it is not.
-    """
-    lock = path.with_name(f"{path.name}.lock")
-    file = -1
-    with suppress(OSError):
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
-    held = file >= 0 and _lock(file, lock)
-    try:
-        yield held
-    finally:
-        if held:
-            with suppress(OSError):
-                lock.unlink()
-        if file >= 0:
-            os.close(file)
-
-
-def _lock(file: int, path: Path) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Who had it before has removed the file, perhaps after it was opened here; then the lock is one of nothing.
-        return os.path.samestat(os.fstat(file), path.stat())
-    except OSError:
-        return False
-
-
 def _remove_stale() -> None:
-    """Remove temporary files that nobody has written to for a day: their writers are gone."""
+    """Remove the temporary files of processes that were killed: by their locks; without one, after a day."""
     for kind, suffixes in KINDS.items():
+        remove_leftovers(cache_folder() / kind)
         for suffix in suffixes:
             for path in (cache_folder() / kind).glob(f".*.{suffix}.*.part"):
                 with suppress(OSError):
-                    if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+                    old = time.time() - path.stat().st_mtime > _STALE_SECONDS
+                    if old and not path.with_suffix(".lock").exists():
                         path.unlink()

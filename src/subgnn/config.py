@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from subgnn.bounds import Count, Power, Probability
+from subgnn.bounds import Bounds, Count, Depth, Power, Probability, Seed, Size
 
 Kind = Literal["position", "neighborhood", "structure"]
 Side = Literal["internal", "border"]
@@ -21,7 +21,7 @@ class ChannelSettings:
 
     kind: Kind
     side: Side
-    num_anchors: Count
+    num_anchors: Size
 
     @property
     def name(self) -> str:
@@ -62,9 +62,9 @@ class PrepareSettings:
     hops: Count = 1
     reduce: Literal["mean", "min"] = "mean"
     sort_anchors: bool = False
-    patch_length: Count = 50
-    walks: Count = 5
-    walk_length: Count = 10
+    patch_length: Size = 50
+    walks: Size = 5
+    walk_length: Size = 10
     beta: Probability = 0.65
     dtw_cost: Literal["absolute", "ratio"] = "ratio"
     dtw_normalize: bool = False
@@ -73,7 +73,7 @@ class PrepareSettings:
     own_hops: Literal["exact", "bounded"] = "exact"
     hop_cutoff: Count = 4
     hop_edges: Count = 1024
-    landmarks: Count = 64
+    landmarks: Size = 64
     directed: bool = False
     border_anchors: Literal["drawn", "heaviest"] = "drawn"
     giving: Power = 1.0
@@ -91,7 +91,7 @@ class EmbeddingSettings:
     """
 
     source: str = "random"
-    dim: Count = 64
+    dim: Size = 64
     scale: float = 0.1
     trainable: bool = True
     features: Literal["none", "beside", "instead"] = "none"
@@ -107,13 +107,13 @@ class PretrainSettings:
     non-edges, the part matched joins nodes drawn by degree, as the ends of edges are; the rest joins uniform ones.
     """
 
-    seed: int = 0
-    hidden: Count = 128
-    layers: Count = 2
+    seed: Seed = 0
+    hidden: Size = 128
+    layers: Depth = 2
     dropout: Probability = 0.4
     lr: float = 5e-3
     weight_decay: float = 5e-4
-    batch_size: Count = 16384
+    batch_size: Size = 16384
     epochs: Count = 20
     steps: Count = 20
     patience: int = 5
@@ -121,8 +121,8 @@ class PretrainSettings:
     matched: Probability = 0.25
     fraction: Probability = 0.3
     damping: float = 0.5
-    roots: Count = 2000
-    walk_length: Count = 16
+    roots: Size = 2000
+    walk_length: Size = 16
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
 
 
@@ -141,7 +141,7 @@ class ModelSettings:
     them, and starts at 0. The baseline's options are those of [baseline]. Epoch 0 is then the baseline itself.
     """
 
-    layers: int = 1
+    layers: Annotated[int, Bounds(0, 1000)] = 1
     component_init: Literal["sum", "mean", "max"] = "sum"
     aggregation: Literal["sum", "mean", "max"] = "sum"
     output: Literal["property", "hidden", "both"] = "property"
@@ -155,9 +155,9 @@ class ModelSettings:
     learned_similarity: bool = False
     topology: bool = False
     size_aware: bool = False
-    lstm_layers: Count = 1
+    lstm_layers: Depth = 1
     lstm_dropout: Probability = 0.0
-    head: tuple[Count, Count] = (64, 32)
+    head: tuple[Size, Size] = (64, 32)
     dropout: Probability = 0.2
     baseline: Literal["none", "bag", "bag-1hop", "topology"] = "none"
 
@@ -185,7 +185,7 @@ class TrainingSettings:
     class_weights: bool = False
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
     cuda_graph: bool = True
-    members: Count = 1
+    members: Depth = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,12 +207,12 @@ class BaselineSettings:
     classifier: Literal["auto", "boosting", "forest", "head"] = "auto"
     normalize: Literal["auto", "rows", "none"] = "auto"
     inverse_penalty: float = 0.0
-    walks: Count = 20
-    walk_length: Count = 20
-    bins: Count = 20
+    walks: Size = 20
+    walk_length: Size = 20
+    bins: Size = 20
     doc2vec_epochs: Count = 20
     link_steps: int = 300
-    link_batch: Count = 4096
+    link_batch: Size = 4096
     link_lr: float = 1e-2
     link_edges: Count = 200_000
 

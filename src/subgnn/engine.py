@@ -12,7 +12,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -23,6 +22,7 @@ from typing import Any, Generic, Literal, NoReturn, Protocol, TypeVar
 
 from subgnn.errors import UserError
 from subgnn.memory import share_of_each, within
+from subgnn.processes import end_with_parent
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -223,7 +223,7 @@ def attempt(function: Callable[[Job], Result], job: Job) -> Result | Failure:
 
 def _work(pipe: Connection, memory: int) -> None:
     """What a worker does: one job after the other, within its memory, until there is nobody to give them."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     # EOFError: the pipe was closed. A break from the terminal reaches parent and workers; the parent tells of it.
     with suppress(EOFError, OSError, KeyboardInterrupt), within(memory):
         while True:
@@ -232,13 +232,6 @@ def _work(pipe: Connection, memory: int) -> None:
                 pipe.send(result)
             except (TypeError, ValueError, AttributeError) as error:  # what cannot be pickled
                 pipe.send(Failure.of(error))
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _death(code: int | None) -> str:

@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Iterable
 
 _MAX_EXCERPT = 40
+_MAX_NAME = 100
 
 
 class SubgnnError(Exception):
@@ -68,6 +69,11 @@ def excerpt(value: str | bytes) -> str:
     return ascii(cut) + ("..." if len(text) > len(cut) else "")
 
 
+def shortened(name: str) -> str:
+    """A name as it may stand in a message: cut when it is longer than any that is meant."""
+    return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}..."
+
+
 def choices(name: str, accepted: Iterable[str]) -> str:
     """The hint for an unknown name: all that is accepted, and the nearest.
 
@@ -76,5 +82,5 @@ def choices(name: str, accepted: Iterable[str]) -> str:
         "accepted: train, val, test; did you mean 'test'?"
     """
     known = list(accepted)
-    near = difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(name[:_MAX_NAME], known, n=1)
     return f"accepted: {', '.join(known)}" + (f"; did you mean '{near[0]}'?" if near else "")

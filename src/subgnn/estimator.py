@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from subgnn.data.dataset import Dataset
+from subgnn.data.formats.text import temporary_folder
 from subgnn.data.graph import Graph
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
@@ -24,7 +24,7 @@ from subgnn.recipes import find_recipe
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT
 
-Subgraphs = SubgraphSet | Ragged | Sequence[Sequence[int]]
+Subgraphs = SubgraphSet | Ragged | Sequence[Sequence[int | str]]
 
 
 class SubgraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -61,8 +61,8 @@ class SubgraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise DataError(f"the task is {subgraphs.task}", where="SubgraphClassifier", hint="classes are needed")
         dataset = Dataset("subgraphs", graph, self._with_splits(subgraphs))
         recipe = find_recipe(self.recipe, self.settings)
-        with tempfile.TemporaryDirectory() as temporary:
-            folder = Path(temporary) / "run" if self.run is None else Path(self.run)
+        with temporary_folder("subgnn-fit") as temporary:
+            folder = temporary / "run" if self.run is None else Path(self.run)
             keep = self.run is not None
             self.results_ = train(
                 dataset,
@@ -131,4 +131,6 @@ class SubgraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return subgraphs.nodes
         if isinstance(subgraphs, Ragged):
             return subgraphs
-        return SubgraphSet.from_lists(subgraphs, num_nodes=self.predictor_.graph.num_nodes).nodes
+        graph = self.predictor_.graph
+        rows = [[graph.row_of(node) if isinstance(node, str) else node for node in nodes] for nodes in subgraphs]
+        return SubgraphSet.from_lists(rows, num_nodes=graph.num_nodes).nodes

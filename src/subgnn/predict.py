@@ -15,18 +15,19 @@ from subgnn.assemble import build_inputs, build_model, measure_draws, touched_no
 from subgnn.baselines import Answers, uses_embeddings
 from subgnn.baselines.scores import BaselineScores
 from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import label_separator
 from subgnn.embeddings.of_run import kept_vectors
-from subgnn.errors import DataError
 from subgnn.kept import Kept, Measured
 from subgnn.network import Network
 from subgnn.nn import Inputs, SubGNN
 from subgnn.nn.inputs import Batch
 from subgnn.nn.streamed import StreamedInputs
-from subgnn.prepare import Prepared, seen_hash
+from subgnn.prepare import Prepared
 from subgnn.ragged import Ragged
 from subgnn.spread_answers import Spread
 from subgnn.streaming import is_carried, is_large
 from subgnn.training.checkpoint import Checkpoint, load_checkpoint
+from subgnn.training.integrity import check_checkpoint
 from subgnn.training.metrics import probabilities
 
 BATCH, STREAMED_BATCH = 4096, 1024
@@ -35,7 +36,7 @@ _KEPT_NUMBERS = 2**24  # of a table of all nodes that is kept between calls
 
 
 def label_text(scores: NDArray[np.float32], checkpoint: Checkpoint) -> str:
-    """The label that probabilities say: a class, classes joined by ``-``, or a value.
+    """The label that probabilities say: a class, several classes in the joined form of subgraphs.tsv, or a value.
 
     Shapes:
         scores: (classes,) or (1,).
@@ -44,7 +45,7 @@ def label_text(scores: NDArray[np.float32], checkpoint: Checkpoint) -> str:
     if checkpoint.task == "regression":
         return f"{scores[0]:.6g}"
     if checkpoint.task == "multi-label":
-        return "-".join(c for c, p in zip(classes, scores, strict=True) if p > 0.5)
+        return label_separator(classes).join(c for c, p in zip(classes, scores, strict=True) if p > 0.5)
     return classes[int(np.argmax(scores))]
 
 
@@ -63,6 +64,11 @@ class Predictor:
         keep_numbers: a table of all nodes is kept between calls where it has no more numbers than this; of larger ones,
             the rows that were needed so far, as long as they are not many.
         spread: workers that measure subgraphs and answer for them; this process by default.
+        where: what the checkpoint was read from, for errors; a file of a run says it itself.
+        again: what to do about a checkpoint that does not fit.
+
+    Raises:
+        DataError: where the graph is another one, or the checkpoint does not fit its settings.
     """
 
     def __init__(
@@ -74,15 +80,15 @@ class Predictor:
         vectors: NDArray[np.float32] | None = None,
         keep_numbers: int = _KEPT_NUMBERS,
         spread: Spread | None = None,
+        where: str = "checkpoint",
+        again: str = "train again",
     ) -> None:
         run = checkpoint.parent if isinstance(checkpoint, Path) else Path()
         self.checkpoint = load_checkpoint(checkpoint) if isinstance(checkpoint, Path) else checkpoint
         # Every call asks for the hash; computing it reads all edges.
         graph = _hashed(graph.undirected())
-        seen = seen_hash(graph, self.checkpoint.recipe.prepare)
-        if seen != self.checkpoint.graph_hash:
-            what = f"the graph is another one ({seen[:12]}, not {self.checkpoint.graph_hash[:12]})"
-            raise DataError(what, where="graph", hint="give the graph the run was trained on")
+        place = str(checkpoint) if isinstance(checkpoint, Path) else where
+        check_checkpoint(self.checkpoint, graph, where=place, again=again)
         self.graph, self.device = graph, torch.device(device)
         self._keep_numbers, self._spread = keep_numbers, spread
         self.vectors = vectors

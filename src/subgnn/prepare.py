@@ -146,7 +146,7 @@ def measure(graph: Graph, subgraphs: Ragged, frame: Frame, *, on_progress: OnPro
         searches_at_once(graph)  # where memory is too small for one, that is said before the work
     components = induced_components(*graph.csr, subgraphs)
     by_channel = []
-    for i, channel in enumerate(frame.channels):
+    for i, channel in enumerate(frame.channels if frame.layers else ()):
         if channel.shared:
             anchors = [layer[i] for layer in frame.shared]
             by_channel.append(_measure_shared(graph, components, channel, anchors, settings, on_progress))

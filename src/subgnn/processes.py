@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import sys
+import threading
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing import connection, get_context
 from typing import Any, TypeVar
 
 from subgnn.errors import DataWarning, UserError
+from subgnn.interrupts import raise_on_signals
 from subgnn.memory import share_of_each, within
 
 Task = TypeVar("Task")
 _SECONDS_BETWEEN_LOOKS = 1.0
+_GRACE_SECONDS = 5.0
 
 
 def run_processes(
@@ -62,18 +68,39 @@ def _child(function: Callable[[Any], int], task: Any, sender: connection.Connect
     """Run the function, and send how it ended."""
     # In a group of its own, so that Ctrl-C in a terminal reaches the parent alone, which passes it on.
     os.setpgrp()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    end_with_parent()
     warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
     try:
         with within(memory):
             done = function(task)
-        sender.send(("done", done))
+        how: tuple[str, Any] = "done", done
     except KeyboardInterrupt:
-        sender.send(("interrupted", None))
+        how = "interrupted", None
     except UserError as error:
-        sender.send(("refused", (error.what, error.where, error.hint)))
+        how = "refused", (error.what, error.where, error.hint)
     except Exception:
-        sender.send(("failed", traceback.format_exc()))
+        how = "failed", traceback.format_exc()
+    with suppress(BrokenPipeError):  # the parent is gone
+        sender.send(how)
+
+
+def end_with_parent() -> None:
+    """Let this process end in an orderly way on signals, and when the process that started it is gone.
+
+    For the start of a process of :mod:`multiprocessing`. Work that does not end by itself is given up after a while.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    raise_on_signals()
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(_GRACE_SECONDS)
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _outcome(receiver: connection.Connection, code: int | None) -> int:

@@ -42,10 +42,16 @@ class Ragged:
         np.cumsum(lengths, out=offsets[1:])
         return cls(values, offsets)
 
+    @property
+    def is_valid(self) -> bool:
+        """Whether the offsets rise from 0 to the number of values."""
+        o = self.offsets
+        # Compared, as a difference of numbers that mean nothing may overflow.
+        return len(o) > 0 and bool(o[0] == 0 and o[-1] == len(self.values) and (o[1:] >= o[:-1]).all())
+
     def validate(self, where: str) -> None:
         """Raise :class:`DataError` unless the offsets describe the values."""
-        o = self.offsets
-        if len(o) == 0 or o[0] != 0 or o[-1] != len(self.values) or (len(o) > 1 and bool((np.diff(o) < 0).any())):
+        if not self.is_valid:
             raise DataError(
                 "offsets do not describe the values", where=where, hint="they must rise from 0 to len(values)"
             )

@@ -18,17 +18,17 @@ Any setting is overridden by ``--set section.key=value``.
 from __future__ import annotations
 
 import re
-import tomllib
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import MISSING, asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from subgnn.bounds import with_bounds
 from subgnn.config import Recipe
-from subgnn.errors import UserError, choices, excerpt
+from subgnn.errors import UserError, choices, excerpt, shortened
+from subgnn.parsing import MAX_TOML, parse_toml, read_bounded
 
 Where = Callable[[str], str]
 Table = typing.TypeVar("Table")
@@ -106,14 +106,15 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         what: what it should be, to say that there is none.
 
     Raises:
-        UserError: where the file is not there, or is no TOML.
+        UserError: where the file is not there, is too large, or is no TOML.
     """
+    if not path.exists():
+        raise UserError(f"no such {what}", where=str(path))
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"no such {what}", where=str(path)) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        text = read_bounded(path, MAX_TOML).decode("utf-8")
+    except UnicodeDecodeError as error:
         raise UserError(f"this is no TOML ({error})", where=str(path)) from None
+    return parse_toml(text.replace("\r\n", "\n"), str(path))
 
 
 def parse_table(kind: type[Table], content: Any, where: str) -> Table:
@@ -128,8 +129,8 @@ def _override(content: dict[str, Any], override: str) -> list[str]:
     if not sign or not dot:
         raise UserError(f"{excerpt(override)}", where="--set", hint="accepted: section.key=value, as training.epochs=5")
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        value = parse_toml(f"value = {text}", "--set")["value"]
+    except UserError:
         value = text.strip()
     changed = [f"{section}.{name}"] + ([section] if section not in content else [])
     content.setdefault(section, {})
@@ -148,12 +149,15 @@ def _build(kind: type, content: Any, where: Where, path: str) -> Any:
     for key in content:
         if key not in names:
             full = f"{path}.{key}" if path else key
-            raise UserError(f"unknown setting '{full}'", where=where(full), hint=choices(str(key), names))
-    values = {k: _value(hints[k], v, where, f"{path}.{k}" if path else k) for k, v in content.items()}
-    try:
-        return kind(**values)
-    except TypeError as error:
-        raise UserError(f"{path}: {error}", where=where(path)) from None
+            raise UserError(f"unknown setting '{shortened(full)}'", where=where(full), hint=choices(str(key), names))
+    needed = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
+    missing = [name for name in needed if name not in content]
+    if missing:
+        called = next((content[key] for key in ("label", "name") if isinstance(content.get(key), str)), "")
+        entry = f"{path}{f' ({excerpt(called)})' if called else ''}" if path else "the file"
+        lacking = " and no ".join(f"'{name}'" for name in missing)
+        raise UserError(f"{entry} has no {lacking}", where=where(path), hint=f"needed: {', '.join(needed)}")
+    return kind(**{k: _value(hints[k], v, where, f"{path}.{k}" if path else k) for k, v in content.items()})
 
 
 def _value(annotated: Any, value: Any, where: Where, path: str) -> Any:
@@ -174,7 +178,8 @@ def _value(annotated: Any, value: Any, where: Where, path: str) -> Any:
     if origin is dict:
         if not isinstance(value, Mapping):
             raise wrong
-        return dict(value)
+        inner = arguments[1]
+        return {k: v if inner is Any else _value(inner, v, where, f"{path}.{k}") for k, v in value.items()}
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:

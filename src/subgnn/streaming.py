@@ -108,7 +108,7 @@ class NodeLookup:
 
 def build_streamed_model(
     checkpoint: Checkpoint,
-    graph: Graph,
+    graph: Graph | None,
     *,
     table: NDArray[np.int32] | None = None,
     vectors: NDArray[np.float32] | None = None,
@@ -116,6 +116,7 @@ def build_streamed_model(
     """The network of a checkpoint for batches that number their nodes themselves.
 
     Args:
+        graph: where embeddings are learned.
         table: the nodes whose embeddings are learned; None where batches bring embeddings along.
         vectors: embeddings of all nodes (N, d), unless they are random.
     """
@@ -135,7 +136,7 @@ def build_streamed_model(
         carried=_embedded(checkpoint),
         num_features=len(standards["feature"].mean) if "feature" in standards else 0,
     )
-    if table is not None:
+    if table is not None and graph is not None:
         check_room(len(table), recipe.embeddings)
         rows = node_vectors(recipe.embeddings, table, num_nodes=graph.num_nodes, seed=checkpoint.seed, table=vectors)
         model.table = torch.nn.Parameter(torch.from_numpy(rows))

@@ -24,6 +24,9 @@ from subgnn.kernels import (
 )
 from subgnn.ragged import Ragged
 
+NODE_SET_STATISTICS, SUBGRAPH_STATISTICS = 8, 18
+"""How many statistics there are of a node set, and of a subgraph for the topology baseline."""
+
 
 def _row_means(rows: Ragged) -> NDArray[np.float64]:
     return np.bincount(rows.row_ids, rows.values, minlength=len(rows)) / rows.lengths
@@ -103,9 +106,17 @@ class Standard:
 
     @classmethod
     def of(cls, values: NDArray[np.float64]) -> Standard:
-        """That of the given rows; a column that does not vary is left at 0."""
-        deviation = values.std(axis=0)
-        return cls(values.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
+        """That of the given rows; a column that does not vary is left at 0.
+
+        Where the squares of a column's values are too small or too large for a float, its deviation is taken in units
+        of the largest distance from the mean.
+        """
+        mean, deviation = values.mean(axis=0), values.std(axis=0)
+        varies = values.max(axis=0) > values.min(axis=0)  # rounding of the mean leaves a deviation to equal values
+        for column in np.flatnonzero(varies & ~(np.isfinite(deviation) & (deviation > np.sqrt(np.finfo(float).tiny)))):
+            largest = np.abs(values[:, column] - mean[column]).max()
+            deviation[column] = largest * ((values[:, column] - mean[column]) / largest).std()
+        return cls(np.where(varies, mean, values[0]), np.where(varies & (deviation > 0), deviation, 1.0))
 
     def __call__(self, values: NDArray[np.float64]) -> NDArray[np.float32]:
         """Standardise."""

@@ -112,11 +112,67 @@ def suite(looked):
 
 def test_a_suite_of_ones_own(suite):
     folder, _, called = suite
-    assert called.code == 0
+    assert called.code == 1  # as one of its two runs failed
     assert "my-data: stored split" in called.out
     assert "failed: broken on my-data, seed 0: nowhere.npy: " in called.out
     assert f"the report: {folder / 'suite' / 'report.html'}" in called.out
-    assert called.err == ""
+    told = "benchmark run: 1 of 2 runs failed; the first: broken on my-data, seed 0: nowhere.npy: "
+    assert called.err.startswith(told)
+    assert called.err.count("\n") == 1
+
+
+def test_where_every_run_fails_the_command_does(looked, tmp_path):
+    (tmp_path / "suite.toml").write_text(SUITE)
+    given = ["benchmark", "run", tmp_path / "suite.toml", "--data", f"my_data={looked[0] / 'data'}", "--seeds", 2]
+    called = call(*given, "--models", "broken", "--out", tmp_path / "out", "--device", "cpu")
+    assert called.code == 2
+    assert called.err.startswith(
+        "benchmark run: 2 of 2 runs failed; the first: broken on my-data, seed 0: nowhere.npy:"
+    )
+
+
+def test_a_rate_that_diverges_fails_in_words(looked, tmp_path):
+    given = ["benchmark", "run", "quick", looked[0] / "data", "--out", tmp_path / "look", "--device", "cpu"]
+    called = call(*given, "--epochs", 2, "--set", "training.lr=1e30", "--set", "baseline.classifier=forest")
+    assert called.code == 1
+    assert "benchmark run: 2 of 4 runs failed; the first: avg: train: the " in called.err
+    assert not (tmp_path / "look" / "runs" / "avg").exists()
+
+
+BROKEN_SUITES = {
+    "a model without a recipe": ('label = "x"', "models[0] ('x') has no 'recipe'; needed: label, recipe"),
+    "a model without anything": ("", "models[0] has no 'label' and no 'recipe'; needed: label, recipe"),
+    "a key that is not known": ('label = "x"\nrecipe = "bag"\nrecipes = 1', "unknown setting 'models[0].recipes'"),
+    "a number that is none": (
+        'label = "x"\nrecipe = "bag"\npublished.micro_f1.d = "high"',
+        "models[0].published.micro_f1.d is 'high'; accepted: a number",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN_SUITES)
+def test_a_suite_file_says_which_key_of_which_entry_is_wrong(tmp_path, case):
+    model, told = BROKEN_SUITES[case]
+    (tmp_path / "mine.toml").write_text(f'title = "t"\n[[datasets]]\nname = "d"\n[[models]]\n{model}\n')
+    called = call("benchmark", "run", tmp_path / "mine.toml", "--out", tmp_path / "out")
+    assert (called.code, called.err.count("\n")) == (2, 1)
+    assert called.err.startswith(f"{tmp_path / 'mine.toml'}: {told}")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "the file has no 'title' and no 'datasets' and no 'models'"),
+        ('title = "t"\nmodels = []\n[[datasets]]\ngenerate = "density"', "datasets[0] has no 'name'; needed: name"),
+        ('title = "t"\nprotocol = 3\ndatasets = []\nmodels = []', "protocol is '3'; a table is accepted"),
+    ],
+)  # fmt: skip
+def test_a_suite_file_that_lacks_a_part(tmp_path, text, told):
+    (tmp_path / "mine.toml").write_text(text)
+    called = call("benchmark", "run", tmp_path / "mine.toml", "--out", tmp_path / "out")
+    assert (called.code, called.err.count("\n")) == (2, 1)
+    assert called.err.startswith(f"{tmp_path / 'mine.toml'}: {told}")
 
 
 def test_a_suite_as_json_and_its_report(suite):

@@ -36,7 +36,7 @@ def test_describe(folder):
     assert (called.code, called.err) == (0, "")
     assert "Base graph of five" in called.out
     assert "0.5000" in called.out
-    assert "labels: a 3, b 3\n" in called.out
+    assert "task: binary, 2 classes: a 3, b 3\n" in called.out
     assert "splits: train 2, val 2, test 2\n" in called.out
     assert called.out.endswith(f"next: subgnn data check {folder}\n")
 
@@ -112,6 +112,7 @@ class TestConvert:
         assert (called.code, called.err) == (0, "")
         assert called.out == (
             f"{tmp_path}/five.subgnn: a bundle of 5 nodes, 5 edges, 6 subgraphs\n"
+            "task: binary, 2 classes: a 3, b 3\n"
             f"next: subgnn data check {tmp_path}/five.subgnn\n"
         )
         called = call("data", "convert", tmp_path / "five.subgnn", "--out", tmp_path / "again")
@@ -131,6 +132,9 @@ class TestConvert:
             "num_subgraphs": 6,
             "dropped": {"self_loops": 0, "duplicates": 0},
             "graph_hash": read_dataset(folder).graph.content_hash,
+            "task": "binary",
+            "label_counts": {"a": 3, "b": 3},
+            "notes": [],
         }
 
     @pytest.mark.parametrize(

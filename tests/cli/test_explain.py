@@ -21,7 +21,7 @@ def folder(tmp_path_factory):
     named = replace(data, graph=replace(data.graph, names=NodeNames.of(f"g-{i}" for i in range(24))))
     write_folder(named, here / "data")
     train(named, recipe(2), here / "run", device="cpu", source=str(here / "data"), cache=False, report=False)
-    (here / "new.tsv").write_text("g-0-g-1-10\tignored\n\n5-4\n")
+    (here / "new.tsv").write_text("g-0-g-1-#10\tignored\n\n#5-#4\n")
     return here
 
 
@@ -31,8 +31,8 @@ def test_json(folder, tmp_path):
     found = json.loads((tmp_path / "why.json").read_text())
     assert (found["format"], found["version"]) == ("subgnn-explanations", 1)
     first, second = found["explanations"]
-    assert (first["subgraph"], first["nodes"], first["names"]) == ("g-0-g-1-10", [0, 1, 10], ["g-0", "g-1", "g-10"])
-    assert second["subgraph"] == "5-4"
+    assert (first["subgraph"], first["nodes"], first["names"]) == ("g-0-g-1-#10", [0, 1, 10], ["g-0", "g-1", "g-10"])
+    assert second["subgraph"] == "#5-#4"
     assert second["by_component"] == []
     assert first["reference"] == "training mean"
     assert first["attributions"] is None
@@ -51,7 +51,7 @@ def test_table(folder, tmp_path):
     header, *rows = [line.split("\t") for line in out.read_text().splitlines()]
     assert header == ["subgraph", "label", "by", "kind", "item", "clique0", "clique1", "clique2"]
     assert all(len(row) == len(header) for row in rows)
-    first = [row[2:5] for row in rows if row[0] == "g-0-g-1-10"]
+    first = [row[2:5] for row in rows if row[0] == "g-0-g-1-#10"]
     assert first[0] == ["prediction", "logits", ""]
     assert [row[2] for row in first if row[:2] == ["leaving out", "node"]] == ["g-0", "g-1", "g-10"]
     assert [row[2] for row in first if row[:2] == ["leaving out", "component"]] == ["g-0-g-1", "g-10"]

@@ -34,6 +34,7 @@ def test_pretrain_then_train(folder, method):
         "selected_epoch",
         "seconds",
         "peak_memory_mb",
+        "unused",
         "graph_hash",
         "out",
     }

@@ -108,5 +108,5 @@ def assert_same(a: Dataset, b: Dataset) -> None:
     _assert_equal(a.subgraphs.splits, b.subgraphs.splits)
     assert list(a.subgraphs.names or ()) == list(b.subgraphs.names or ())
     assert a.subgraphs.content_hash == b.subgraphs.content_hash
-    gained = {"name", "num_nodes", "task", "directed"}
+    gained = {"name", "num_nodes", "task", "label_separator", "directed"}
     assert {k: v for k, v in a.card.items() if k not in gained} == {k: v for k, v in b.card.items() if k not in gained}

@@ -121,3 +121,33 @@ def test_a_damaged_archive_never_crashes(tmp_path: Path, pack: Callable[[dict[st
 
 def test_an_archive_without_a_dataset(tmp_path: Path) -> None:
     _refused(tmp_path, zip_of({"edge_list.txt": EDGES, "other/subgraphs.pth": SUBGRAPHS}), "there is no dataset in it")
+
+
+def _bomb(size: int) -> bytes:
+    return gzip.compress(b"0 1\n" * (size // 4))
+
+
+@pytest.mark.parametrize("pack", [zip_of, tar_of])
+def test_what_is_inside_a_compressed_file_counts(tmp_path: Path, pack: Callable[[dict[str, bytes]], bytes]) -> None:
+    """A few kilobytes, whose inner file of some hundred unpacks to a hundred megabytes."""
+    body = pack({"ppi_bp/edge_list.txt.gz": _bomb(100 * 2**20), "ppi_bp/subgraphs.pth": SUBGRAPHS})
+    assert len(body) < 10_000
+    _refused(tmp_path, body, "the files of the dataset unpack to more than")
+
+
+def test_what_is_inside_a_compressed_file_counts_towards_the_bound(tmp_path: Path) -> None:
+    body = zip_of({"edge_list.txt.gz": _bomb(2**20), "subgraphs.pth": SUBGRAPHS})
+    _refused(tmp_path, body, "unpack to more than 1,000,000 bytes", max_bytes=1_000_000)
+    (tmp_path / "again").mkdir()
+    unpacked = unpack_dataset(tmp_path / "archive", tmp_path / "again", wanted="ppi_bp", max_bytes=1_100_000)
+    assert unpacked.files == ("edge_list.txt.gz", "subgraphs.pth")
+
+
+@pytest.mark.parametrize("name", ["other", "edge_list.txt"])
+def test_a_tar_that_unpacks_to_too_much_is_refused(tmp_path: Path, name: str) -> None:
+    _refused(tmp_path, tar_of({**dataset_files("ppi_bp/"), name: bytes(100 * 2**20)}), "unpacks to more than")
+
+
+def test_zeros_behind_a_tar_are_not_read_without_end(tmp_path: Path) -> None:
+    body = gzip.decompress(tar_of(dataset_files("ppi_bp/"))) + bytes(100 * 2**20)
+    _refused(tmp_path, gzip.compress(body), "unpacks to more than")

@@ -37,6 +37,7 @@ def test_a_good_bundle(tmp_path):
         "num_errors": 0,
         "errors": [],
         "warnings": [],
+        "notes": [],
     }
 
 
@@ -82,6 +83,7 @@ def test_json(tmp_path):
             }
         ],
         "warnings": [],
+        "notes": [],
     }
     assert called.error == f"{folder}: 1 problem; mend the files and check again"
 

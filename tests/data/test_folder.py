@@ -350,8 +350,9 @@ class TestCard:
         assert read_dataset(folder).subgraphs.targets.shape == (6, 2)
 
     def test_a_task_that_the_labels_do_not_bear_names_the_file(self, tmp_path):
-        folder = write_sample(tmp_path, {"dataset.json": '{"task": "multi-class"}'})
-        with pytest.raises(DataError, match=r"^/.*(dataset\.json|subgraphs\.tsv): .*2 classes; they look binary"):
+        third = SUBGRAPHS + "0\tthird\ttrain\n"
+        folder = write_sample(tmp_path, {"dataset.json": '{"task": "binary"}', "subgraphs.tsv": third})
+        with pytest.raises(DataError, match=r"^/.*(dataset\.json|subgraphs\.tsv): .*3 classes; they look multi-class"):
             read_dataset(folder)
 
     def test_directed_is_true_or_false(self, tmp_path):

@@ -118,15 +118,14 @@ def test_links_of_older_node_link_files(tmp_path):
     assert read_graph_file(tmp_path / "x.json").num_edges == 3
 
 
-def test_numbers_of_its_own_need_a_table(tmp_path):
+def test_numbers_of_its_own_are_names(tmp_path):
     nx.write_graphml(nx.Graph([(7, 5), (5, 9)]), tmp_path / "x.graphml")
     text = write_files(tmp_path, {"s.tsv": "7\tx\ttrain\n5\ty\tval\n9\tx\ttest\n"}) / "s.tsv"
-    called = call("data", "convert", tmp_path / "x.graphml", "--subgraphs", text, "--out", tmp_path / "out")
-    assert called.code == 2
-    assert called.error == (
-        f"{text}: the graph calls its nodes by numbers of its own; write the subgraphs as a CSV with columns "
-        "subgraph,node,label,split"
-    )
+    call("data", "convert", tmp_path / "x.graphml", "--subgraphs", text, "--out", tmp_path / "out")
+    made = read_dataset(tmp_path / "out")
+    assert [
+        made.graph.names.columns[made.graph.names.primary_column][int(nodes[0])] for nodes in made.subgraphs.nodes
+    ] == ["7", "5", "9"]
 
 
 def test_memberships_of_a_graph_without_names_are_by_id(tmp_path):
@@ -294,3 +293,31 @@ def test_the_direction_of_a_graph_file_is_kept_where_it_is_asked_for(tmp_path):
     sp.save_npz(tmp_path / "x.npz", sp.csr_array(np.array([[0, 0], [1, 0]])))
     called = call("data", "convert", tmp_path / "x.npz", "--directed", "--out", tmp_path / "out")
     assert called.code == 2 or tree(tmp_path / "out")["edge_list.txt"] == b"1 0\n"
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".pt"])
+def test_a_zip_that_unpacks_to_a_thousand_times_its_size(tmp_path, suffix):
+    path = tmp_path / f"x{suffix}"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("data.npy", bytes(100 * 2**20))
+    with pytest.raises(DataError, match=f"x{suffix}: it unpacks to more than"):
+        read_graph_file(path)
+
+
+@pytest.mark.parametrize("indptr", [[0, 10**9, 2, 2], [0, -5, 2, 2], [0, 1, 2, 2]], ids=str)
+def test_a_sparse_matrix_whose_rows_lead_out_of_it(tmp_path, indptr):
+    """In a process of its own: compiled code follows the rows that a file claims."""
+    columns = {"indices": np.array([1, 7], np.int32), "indptr": np.array(indptr, np.int32), "data": np.ones(2)}
+    np.savez(tmp_path / "x.npz", format=b"csr", shape=(3, 3), **columns)
+    program = "import sys; from subgnn.cli.app import main; sys.exit(main(sys.argv[1:]))"
+    arguments = ["data", "convert", str(tmp_path / "x.npz"), "--out", str(tmp_path / "out")]
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "x.npz: this cannot be read as .npz" in done.stderr
+
+
+def test_a_matrix_of_two_thousand_million_rows(tmp_path):
+    (tmp_path / "x.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2000000000 2000000000 1\n1 2 1\n")
+    called = call("data", "convert", tmp_path / "x.mtx", "--out", tmp_path / "out")
+    assert called.code == 2
+    assert "x.mtx: a matrix of shape (2000000000, 2000000000) with few entries" in called.error

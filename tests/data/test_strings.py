@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from subgnn import DataError, NodeNames
-from subgnn.data.strings import Strings, is_id
+from subgnn.data.strings import Strings, find_node, is_id, split_names
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=6), max_size=8))
@@ -40,7 +40,9 @@ def test_names_are_shown_by_the_primary_column(names):
     assert (len(names), names[1], names.primary_column) == (6, "HLA-A", "symbol")
     other = NodeNames(names.columns, primary="alias")
     assert other[0] == "p53"
-    assert other[3] == "3"  # a node without a name is called by its id
+    assert other[3] == "#3"  # a node without a name is called by its row
+    shown = NodeNames(names.columns, primary="entrez", shown="symbol")
+    assert (shown[0], shown.find("7157"), shown.find("HLA")) == ("TP53", 0, 3)
 
 
 def test_find(names):
@@ -50,48 +52,89 @@ def test_find(names):
     assert names.find("") is None
 
 
-def test_a_name_that_two_nodes_share_is_ambiguous(names):
+def test_what_two_nodes_share_is_ambiguous_unless_it_is_the_name_of_one(names):
     assert names.find("same") == -1
-    assert names.find("TP53") == -1  # the symbol of one node and the alias of another
+    assert names.shared("same") == [1, 2]
+    assert names.find("TP53") == 0  # the symbol of one node and the alias of another
+    assert NodeNames.of(["a", "b", "a"]).find("a") == -1
+    assert NodeNames.of(["a", "b", "a"]).num_shared == 1
 
 
 def test_one_node_may_repeat_its_name(names):
     assert names.find("x y") == 5
 
 
-def test_digits_are_never_looked_up(names):
-    assert names.find("7157") is None
-    assert names.resolve("1-0") == [1, 0]
+def test_digits_are_a_name_like_any_other():
+    names = NodeNames.of(["7157", "3105", "1"])
+    assert [names.find(text) for text in ("7157", "1", "0", "01")] == [0, 2, None, None]
+
+
+def test_digits_in_another_column_are_looked_up_where_none_repeats(names):
+    assert names.find("7157") == 0
+    degrees = NodeNames({"symbol": Strings.of("abc"), "degree": Strings.of(["2", "2", "9"])})
+    assert degrees.find("9") is None
+
+
+def test_the_column_of_names_wins():
+    names = NodeNames({"name": Strings.of(["7", "8", "9"]), "rank": Strings.of(["9", "7", "8"])})
+    assert [names.find(text) for text in "789"] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "node"), [("2", 0), ("#2", 2), ("0", None), ("#3", None), ("#", None), ("#x", None), ("##1", None)]
+)
+def test_a_row_number_is_written_with_a_mark(text, node):
+    assert find_node(text, 3, NodeNames.of(["2", "x", "y"])) == node
+
+
+def test_without_names_digits_are_rows():
+    assert [find_node(text, 3) for text in ("2", "#2", "3", "x", "-1")] == [2, 2, None, None, None]
+
+
+def test_a_name_that_looks_like_a_row_number_is_a_name():
+    names = NodeNames.of(["#2", "#02", ""])
+    assert [find_node(text, 3, names) for text in ("#2", "#02", "#002", "#0", "#1")] == [0, 1, 2, 0, 1]
+    assert names.written(2) == "#002"
+
+
+def test_what_is_written_means_the_node():
+    names = NodeNames({"name": Strings.of(["5", "a", "a", "", "#1"]), "alias": Strings.of(["", "", "5", "q", ""])})
+    written = [names.written(node) for node in range(5)]
+    assert [find_node(text, 5, names) for text in written] == list(range(5))
+    assert written[0] == "5"
 
 
 @pytest.mark.parametrize(
     ("joined", "expected"),
     [
-        ("p53", [0]),
-        ("p53-3", [0, 3]),
-        ("HLA-A", [1]),
-        ("HLA-p53-A", [3, 0, 2]),
-        ("A-HLA", [2, 3]),
-        ("HLA-A-p53", [1, 0]),
-        ("HLA-A-2", [4]),  # the longest name wins over HLA-A and id 2
-        ("HLA-A-HLA-A-2-1", [1, 4, 1]),
-        ("HLA-B", [3, "B"]),
-        ("same-p53", ["same", 0]),
-        ("p53--1", [0, "", 1]),
+        ("p53", ["p53"]),
+        ("p53-3105", ["p53", "3105"]),
+        ("HLA-p53-A", ["HLA", "p53", "A"]),
+        ("A-HLA", ["A", "HLA"]),
+        ("x y-#2", ["x y", "#2"]),
+        ("HLA-B", ["HLA", "B"]),
+        ("p53--A", ["p53", "", "A"]),
         ("", [""]),
-        ("nobody-2", ["nobody", 2]),
-        ("99", [99]),
-        ("1" * 19, ["1" * 19]),
     ],
 )
-def test_resolve(names, joined, expected):
-    assert names.resolve(joined) == expected
+def test_split_names(names, joined, expected):
+    assert split_names(joined, lambda text: find_node(text, 6, names) is not None, names.most_dashes) == expected
 
 
-def test_names_of_one_column():
-    names = NodeNames.of(["a", "b"])
-    assert list(names.columns) == ["name"]
-    assert names.resolve("b-a") == [1, 0]
+@pytest.mark.parametrize("joined", ["HLA-A", "p53-HLA-A", "HLA-A-p53", "A-HLA-A-A"])
+def test_a_list_that_can_be_read_in_two_ways_is_refused(names, joined):
+    with pytest.raises(DataError, match=r"can be read in two ways: 'HLA-A', or 'HLA' and 'A'; write row numbers"):
+        split_names(joined, lambda text: find_node(text, 6, names) is not None, names.most_dashes)
+
+
+def test_the_one_way_to_cut_is_found_where_the_longest_name_is_none():
+    names = NodeNames.of(["a", "a-b", "b-c"])
+    assert split_names("a-b-c", lambda text: find_node(text, 3, names) is not None, 1) == ["a", "b-c"]
+
+
+def test_numbers_as_text():
+    assert list(Strings.numbers(7, 1203)) == [str(i) for i in range(7, 1203)]
+    assert list(Strings.numbers(1, 1)) == []
 
 
 def test_bad_names():

@@ -5,6 +5,7 @@ import pytest
 from pyarrow import parquet
 
 from subgnn import DataError, DataWarning, read_dataset
+from subgnn.data.formats import text as text_module
 from subgnn.data.formats.tables import is_table, read_edge_table, read_membership_table
 from tests.cli.command import call
 from tests.data.samples import tree, write_files
@@ -125,7 +126,7 @@ def test_memberships(tmp_path):
 def test_memberships_in_any_order_and_with_several_labels(tmp_path):
     graph = read_edge_table(table(tmp_path, "e.csv", EDGES))
     text = "split,label,more,node,subgraph\ntrain,x-y,,dog,2\nval,y,,ant,1\ntrain,x-y,,bee,2\ntest,x,,cow,0\n"
-    subgraphs = read_membership_table(table(tmp_path, "m.csv", text), graph)
+    subgraphs = read_membership_table(table(tmp_path, "m.csv", text), graph, task="multi-label")
     assert list(subgraphs.names) == ["2", "1", "0"]
     assert [row.tolist() for row in subgraphs.nodes] == [[1, 3], [0], [2]]
     assert subgraphs.targets.tolist() == [[1, 1], [0, 1], [1, 0]]
@@ -277,3 +278,20 @@ def test_is_table(tmp_path):
     assert not is_table(tmp_path / "x.gz")
     with pytest.raises(DataError, match=r"x\.csv: no such file; check the path"):
         read_edge_table(tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize("name", ["x.csv.gz", "x.tsv.gz"])
+def test_a_table_that_unpacks_to_a_thousand_times_its_size(tmp_path, name, monkeypatch):
+    monkeypatch.setattr(text_module, "_FREE", 0)
+    path = table(tmp_path, name, gzip.compress(b"u,v\n" + b"a,b\n" * 10**6))
+    called = call("data", "convert", path, "--out", tmp_path / "out")
+    assert called.code == 2
+    assert f"{path}: it unpacks to more than" in called.error
+
+
+def test_a_parquet_file_of_rows_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_module, "_FREE", 0)
+    rows = pa.array(["a"] * 10**6).dictionary_encode()
+    parquet.write_table(pa.table({"u": rows, "v": rows}), tmp_path / "x.parquet")
+    with pytest.raises(DataError, match=r"x\.parquet: it unpacks to more than"):
+        read_edge_table(tmp_path / "x.parquet")

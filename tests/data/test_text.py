@@ -8,7 +8,10 @@ import gzip
 import pytest
 
 from subgnn import DataError
-from subgnn.data.formats.text import read_bytes, read_chunks, scratch_folder
+from subgnn.data.formats import text as text_module
+from subgnn.data.formats.text import read_bytes, read_chunks, scratch_folder, stream_lines
+from tests.cli.command import call
+from tests.data.samples import EDGES, write_sample
 
 TEXTS = {
     "lines": b"".join(b"%d %d\n" % (i, i * i) for i in range(300)),
@@ -79,3 +82,35 @@ def test_scratch_folder_on_a_full_disk(tmp_path):
     ):
         raise OSError(errno.ENOSPC, "No space left on device")
     assert list(tmp_path.iterdir()) == []
+
+
+READERS = {
+    "whole": read_bytes,
+    "pieces": lambda path: [data.tobytes() for data, _ in read_chunks(path, 2**20)],
+    "lines": lambda path: list(stream_lines(path)),
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_a_file_that_unpacks_to_a_thousand_times_its_size(tmp_path, read, monkeypatch):
+    monkeypatch.setattr(text_module, "_FREE", 2**20)
+    path = tmp_path / "x.gz"
+    path.write_bytes(gzip.compress(b"0 1\n" * 2**19))
+    limit = 2**20 + 100 * path.stat().st_size
+    what = f"it unpacks to more than {limit:,} bytes, 100 times its size; unpack it by hand if you trust it"
+    with pytest.raises(DataError, match=what):
+        read(path)
+    path.write_bytes(gzip.compress(b"0 1\n" * 2**17))
+    assert read(path)
+
+
+@pytest.mark.parametrize("name", ["edge_list.txt", "subgraphs.tsv", "nodes.tsv", "subgraph_names.tsv"])
+def test_every_compressed_file_of_a_folder_is_bounded(tmp_path, name, monkeypatch):
+    monkeypatch.setattr(text_module, "_FREE", 0)
+    bomb = gzip.compress(EDGES.encode() + b"\n" * 10**6)
+    folder = write_sample(tmp_path / "d", {name: None, f"{name}.gz": bomb})
+    for verb in (("describe",), ("convert", "--out", tmp_path / "x.subgnn")):
+        called = call("data", verb[0], folder, *verb[1:])
+        assert called.code == 2
+        assert f"{name}.gz: it unpacks to more than" in called.error
+    assert not (tmp_path / "x.subgnn").exists()

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-from subgnn.data.formats.vectors import write_npy, write_parquet
+from subgnn.data.formats.vectors import read_npy, write_npy, write_parquet
+from subgnn.errors import DataError
+from tests.data.samples import npy
 
 
 def chunks(lengths, width=3):
@@ -33,3 +35,91 @@ def test_chunks(tmp_path, lengths):
 def test_nothing(tmp_path):
     assert write_npy(tmp_path / "v.npy", iter(())) == (0, 0)
     assert write_parquet(tmp_path / "v.parquet", iter(())) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6, dtype=np.float32).reshape(2, 3),
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.arange(6, dtype=">f4").reshape(3, 2),
+        np.ones((2, 2), np.bool_),
+        np.zeros((0, 3)),
+        np.array(5, np.int64),
+    ],
+    ids=["plain", "Fortran", "big-endian", "bool", "empty", "scalar"],
+)
+def test_an_array_is_read_as_it_was_written(tmp_path, array):
+    np.save(tmp_path / "x.npy", array)
+    found = read_npy(tmp_path / "x.npy")
+    assert (found.dtype, found.shape) == (array.dtype, array.shape)
+    assert np.array_equal(found, array)
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_versions_of_the_header(tmp_path, version):
+    with (tmp_path / "x.npy").open("wb") as file:
+        np.lib.format.write_array(file, np.ones((2, 2)), version=version)
+    assert np.array_equal(read_npy(tmp_path / "x.npy"), np.ones((2, 2)))
+
+
+def with_npy_header(text, data=b"", *, version=1, length=None):
+    head = text.encode()
+    count = len(head) if length is None else length
+    start = b"\x93NUMPY" + bytes([version, 0]) + count.to_bytes(2 if version == 1 else 4, "little")
+    return start + head + data
+
+
+def described(descr="'<f4'", order="False", shape="(2, 2)"):
+    return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}"
+
+
+BAD_NPY = {
+    "empty": b"",
+    "magic alone": b"\x93NUMPY",
+    "text": b"no array",
+    "version 4": with_npy_header(described(), bytes(16), version=4),
+    "header longer than the file": with_npy_header(described(), length=60_000),
+    "header of gigabytes": with_npy_header(described(), version=2, length=2**32 - 1),
+    "no dict": with_npy_header("5", bytes(16)),
+    "no Python": with_npy_header("{'descr': ", bytes(16)),
+    "code": with_npy_header("__import__('os').abort()", bytes(16)),
+    "deep": with_npy_header("(" * 9000, bytes(16)),
+    "deep unary": with_npy_header("-" * 9000 + "1", bytes(16)),
+    "not UTF-8": with_npy_header("x", bytes(16)).replace(b"x", b"\xff"),
+    "a key missing": with_npy_header("{'descr': '<f4', 'shape': (2, 2)}", bytes(16)),
+    "a key too many": with_npy_header(described()[:-1] + "'x': 1}", bytes(16)),
+    "objects": with_npy_header(described("'|O'"), bytes(32)),
+    "text array": with_npy_header(described("'<U1'"), bytes(16)),
+    "a record": with_npy_header(described("[('a', '<f4')]"), bytes(16)),
+    "several types": with_npy_header(described("'f4,f4'"), bytes(32)),
+    "arrays in cells": with_npy_header(described("'(9,)f4'"), bytes(32)),
+    "unknown type": with_npy_header(described("'<q9'"), bytes(16)),
+    "type of nothing": with_npy_header(described("None"), bytes(16)),
+    "order of a number": with_npy_header(described(order="1"), bytes(16)),
+    "shape of a number": with_npy_header(described(shape="4"), bytes(16)),
+    "shape of text": with_npy_header(described(shape="'22'"), bytes(16)),
+    "negative shape": with_npy_header(described(shape="(-2, -2)"), bytes(16)),
+    "shape of truth": with_npy_header(described(shape="(True, 4)"), bytes(16)),
+    "huge shape": with_npy_header(described(shape="(1000000000000, 10)"), bytes(16)),
+    "overflowing shape": with_npy_header(described(shape=f"({2**62}, 4)"), bytes(16)),
+    "too little": npy(np.ones((2, 2)))[:-1],
+    "too much": npy(np.ones((2, 2))) + b"\0",
+    "an archive": b"PK\x03\x04" + bytes(100),
+    "a pickle": b"\x80\x04N.",
+}
+
+
+@pytest.mark.parametrize("content", BAD_NPY.values(), ids=BAD_NPY)
+def test_a_bad_header_is_one_line(tmp_path, content):
+    (tmp_path / "x.npy").write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        read_npy(tmp_path / "x.npy")
+    assert str(caught.value).startswith(f"{tmp_path / 'x.npy'}: ")
+    assert "numpy.save" in str(caught.value)
+
+
+def test_a_shape_is_compared_with_the_file(tmp_path):
+    (tmp_path / "x.npy").write_bytes(BAD_NPY["huge shape"])
+    with pytest.raises(DataError, match="the header says 40,000,000,000,000 bytes of numbers, but 16 are there"):
+        read_npy(tmp_path / "x.npy")

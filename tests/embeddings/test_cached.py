@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
-import subprocess
-import sys
 import threading
 import warnings
 from dataclasses import replace
@@ -14,12 +11,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from subgnn.cache import cache_entries, cache_limit, cache_path, sole_use
+from subgnn.cache import cache_entries, cache_limit, cache_path
 from subgnn.embeddings import cached
 from subgnn.embeddings import pretrain as module
 from subgnn.embeddings.cached import cache_file, pretrained_vectors
 from subgnn.embeddings.pretrain import pretrain
 from subgnn.errors import DataError, DataWarning
+from subgnn.locks import try_lock
 from tests.embeddings.examples import blocks, quick
 
 GRAPH = blocks(2, 10)
@@ -157,7 +155,7 @@ def test_a_damaged_state_is_said_and_replaced(monkeypatch, folder):
 def test_the_state_of_another_is_left_alone(monkeypatch, count):
     state = interrupted(monkeypatch)
     before = state.read_bytes()
-    with sole_use(state) as alone:
+    with try_lock(state) as alone:
         assert alone
         found = ask()
         assert state.read_bytes() == before
@@ -188,43 +186,3 @@ def test_of_several_at_once_one_has_the_state(folder, monkeypatch):
     assert all(np.array_equal(one, result.vectors) for one in found)
     assert names(folder) == [file_of().name]
     assert np.array_equal(ask(), result.vectors)
-
-
-HOLD = """
-import fcntl, sys, time
-file = open(sys.argv[1], "a")
-fcntl.flock(file, fcntl.LOCK_EX)
-print("held", flush=True)
-time.sleep(60)
-"""
-
-
-def test_the_lock_of_a_process_ends_with_it(tmp_path):
-    path, lock = tmp_path / "x.state.pt", tmp_path / "x.state.pt.lock"
-    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(lock)], stdout=subprocess.PIPE, text=True)
-    try:
-        assert holder.stdout.readline() == "held\n"
-        with sole_use(path) as alone:
-            assert not alone
-        assert lock.exists()
-    finally:
-        holder.kill()
-        holder.communicate()
-    with sole_use(path) as alone:
-        assert alone
-        with sole_use(path) as another:
-            assert not another
-    assert not lock.exists()
-
-
-def test_a_lock_on_a_file_that_was_removed_is_none(tmp_path, monkeypatch):
-    path = tmp_path / "x.state.pt"
-    real = fcntl.flock
-
-    def late(file, how):
-        (tmp_path / "x.state.pt.lock").unlink()
-        real(file, how)
-
-    monkeypatch.setattr(fcntl, "flock", late)
-    with sole_use(path) as alone:
-        assert not alone

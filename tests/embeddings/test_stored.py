@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 
 import numpy as np
 import pytest
@@ -37,8 +38,54 @@ def test_another_graph_is_refused(tmp_path):
 def test_a_damaged_file_is_refused(tmp_path, harm):
     path = write(tmp_path / "e.safetensors")
     path.write_bytes(harm(path.read_bytes()))
-    with pytest.raises(DataError, match="no file of embeddings, or a damaged one"):
+    with pytest.raises(DataError, match=r"e\.safetensors: .* file of embeddings|do not match their checksum"):
         read_vectors(path, GRAPH)
+
+
+def test_every_changed_byte_is_noticed(tmp_path):
+    path = write(tmp_path / "e.safetensors")
+    content = path.read_bytes()
+    begin = 8 + int.from_bytes(content[:8], "little")
+    for place in range(begin, len(content)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        with pytest.raises(DataError, match="do not match their checksum"):
+            read_vectors(path, GRAPH)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"graph_hash": 5},
+        {"graph_hash": None},
+        {"checksum": 5},
+        {"format": "other"},
+        {"version": "2"},
+        {"shape": [float("inf"), 2]},
+        {"shape": [2**40, 2]},
+        {"dtype": "I32"},
+        {"data_offsets": [-24, 0]},
+        {"deep": [[[[[]]]]]},
+    ],
+    ids=str,
+)
+def test_a_header_that_is_changed(tmp_path, change):
+    path = write(tmp_path / "e.safetensors")
+    content = path.read_bytes()
+    begin = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:begin])
+    for part in header.values():
+        part.update({name: value for name, value in change.items() if name in part})
+    header.update({name: value for name, value in change.items() if name == "deep"})
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + content[begin:])
+    with pytest.raises(DataError, match=r"e\.safetensors: "):
+        read_vectors(path, GRAPH)
+
+
+def test_vectors_of_too_many_numbers(tmp_path):
+    (tmp_path / "e.txt").write_text("TP53" + " 1" * 70_000 + "\n")
+    with pytest.raises(DataError, match=r"e\.txt:1: 70,000 numbers; at most 65,536 a node"):
+        read_vectors(tmp_path / "e.txt", GRAPH)
 
 
 def test_a_file_there_is_not_replaced(tmp_path):
@@ -65,13 +112,19 @@ def test_npy(tmp_path):
 
 
 @pytest.mark.parametrize("header", ["", "4 2\n"])
-@pytest.mark.parametrize("names", [("TP53", "HLA-A", "my gene"), ("0", "1", "2")])
+@pytest.mark.parametrize("names", [("TP53", "HLA-A", "my gene"), ("#0", "#1", "#2")])
 @pytest.mark.parametrize("packed", [False, True])
-def test_word2vec_text_by_name_or_id(tmp_path, header, names, packed):
+def test_word2vec_text_by_name_or_row(tmp_path, header, names, packed):
     text = header + f"{names[1]} 3 4\n</s> 9 9\n{names[0]} 1 2.0\n{names[2]} 5 6.5e0 \n"
     path = tmp_path / ("e.vec.gz" if packed else "e.vec")
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
     assert np.array_equal(read_vectors(path, GRAPH), VECTORS)
+
+
+def test_word2vec_text_of_nodes_that_are_called_by_numbers(tmp_path):
+    graph = Graph.from_edges([0, 1], [1, 2], names=NodeNames.of(["2", "0", "1"]))
+    (tmp_path / "e.vec").write_text("0 3 4\n2 1 2\n1 5 6.5\n")
+    assert np.array_equal(read_vectors(tmp_path / "e.vec", graph), VECTORS)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +133,8 @@ def test_word2vec_text_by_name_or_id(tmp_path, header, names, packed):
         ("HLA-A 3 4\n", "2 of 3 nodes have no vector: TP53, my gene; every node needs a line"),
         ("", "3 of 3 nodes have no vector: TP53, HLA-A, my gene"),
         ("TP53 1 2\nHLA-A 3 x\n", r"e\.txt:2: .* a node and 2 numbers are needed"),
-        ("TP53 1 2\n0 3 4\n", r"e\.txt:2: node 0 again"),
+        ("TP53 1 2\n#0 3 4\n", r"e\.txt:2: node #0 again"),
+        ("0 1 2\n1 3 4\n2 5 6\n", "3 of 3 nodes have no vector"),
     ],
 )
 def test_text_that_lacks_something_says_what(tmp_path, text, message):

@@ -123,8 +123,9 @@ def test_where_all_fail_the_first_is_told(tmp_path, monkeypatch):
         raise UserError("no")
 
     monkeypatch.setattr(quick, "train", fail)
-    with pytest.raises(DataError, match="no recipe could be trained; topology: no"):
+    with pytest.raises(DataError, match="no recipe could be trained, 4 of 4 failed; topology: no"):
         look(dataset(), tmp_path / "look")
+    assert not (tmp_path / "look").exists()
 
 
 def test_an_unknown_setting_is_told_before_the_work(tmp_path):

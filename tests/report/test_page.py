@@ -246,12 +246,22 @@ def damage(run, name, content):
         (run / name).write_text(content)
 
 
+NO_SECONDS = json.dumps(
+    dict.fromkeys(("dataset", "recipe", "task"), "")
+    | dict.fromkeys(("seed", "selected_epoch", "epochs"), 0)
+    | {name: {} for name in ("val", "test", "seconds")}
+)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         (RESULTS, None, "no finished run; subgnn train writes one; --resume finishes it"),
         (RESULTS, '{"run": ', "run.json: this is no JSON, or damaged"),
-        (RESULTS, "[]", "run.json: 'dataset' is missing; the run is damaged"),
+        (RESULTS, "[]", "run.json: a table is needed, not a list"),
+        (RESULTS, "{}", "run.json: 'dataset' is missing; the run is damaged"),
+        (RESULTS, NO_SECONDS, "'seconds.prepare' is missing, or of a wrong kind"),
+        (METRICS, '{"epoch": 0, "train_loss": 1, "val_loss": 1, "candidate": "x"}', "no epochs of what was kept"),
         (METRICS, None, "metrics.jsonl: the epochs cannot be read"),
         (METRICS, "", "metrics.jsonl: there are no epochs"),
         (METRICS, '{"epoch": 0, "train_loss": 1, "val_loss": 1}\n{"epoch"\n', "metrics.jsonl:2: this is no record"),

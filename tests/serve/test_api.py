@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from fastapi.testclient import TestClient
 from subgnn.explain import Explainer
 from subgnn.export import export_run
 from subgnn.ragged import Ragged
+from subgnn.serve import bodies
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
@@ -18,6 +20,7 @@ from tests.serve.examples import HOST, SOME, SOME_IDS, client, run_folder, serve
 
 ROWS = Ragged.from_rows([SOME_IDS, [5]])
 ASKED = {"subgraphs": [SOME, ["gene5"]]}
+JSON_BODY = {"content-type": "application/json"}
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +52,11 @@ def test_health_cards_and_metrics(asking):
 def test_predict_is_the_predictor(task):
     with client(task) as asking:
         answer = post(asking, "predict", ASKED).json()
+        again = post(asking, "predict", {"subgraphs": [each["names"] for each in answer["predictions"]]}).json()
     scores = served(task).predictor.probabilities(ROWS)
     assert answer["task"] == task
     assert [each["nodes"] for each in answer["predictions"]] == [SOME_IDS, [5]]
+    assert again == answer
     for each, row in zip(answer["predictions"], scores, strict=True):
         given = [each["value"]] if task == "regression" else list(each["probabilities"].values())
         np.testing.assert_allclose(given, row, atol=1e-6)
@@ -85,14 +90,14 @@ def test_search_and_resolve(asking):
     ]
     assert len(asking.get("/api/runs/small/nodes", params={"q": "gene", "limit": 5}).json()["nodes"]) == 5
     assert len(asking.get("/api/runs/small/nodes", params={"q": "gene", "limit": 1000}).json()["nodes"]) == 22
-    answer = post(asking, "resolve", {"nodes": ["gene3", 4, "ö-sma", "nobody", 99, "GENE3"]}).json()
-    assert [(node["given"], node["id"]) for node in answer["nodes"]] == [("gene3", 3), ("4", 4), ("ö-sma", 23)]
-    assert answer["unknown"] == ["nobody", "99"]
+    answer = post(asking, "resolve", {"nodes": ["gene3", "#4", "ö-sma", "nobody", 9, "#99", "GENE3"]}).json()
+    assert [(node["given"], node["id"]) for node in answer["nodes"]] == [("gene3", 3), ("#4", 4), ("ö-sma", 23)]
+    assert answer["unknown"] == ["nobody", "9", "#99"]
     assert post(asking, "resolve", {"nodes": []}).json() == {"nodes": [], "unknown": [], "several": []}
 
 
 def test_a_batch_is_its_parts(asking):
-    rows = [[i % 24, (i + 3) % 24, (i * 7 + 11) % 24] for i in range(200)]
+    rows = [[f"#{node % 24}" for node in (i, i + 3, i * 7 + 11)] for i in range(200)]
     together = post(asking, "predict", {"subgraphs": rows}).json()["predictions"]
     for i in (0, 77, 199):
         (alone,) = post(asking, "predict", {"subgraphs": [rows[i]]}).json()["predictions"]
@@ -103,7 +108,7 @@ def test_a_batch_is_its_parts(asking):
 
 UNKNOWN = [
     (["NOBODY"], "subgraph 0: 1 node is not known: 'NOBODY'", ["NOBODY"]),
-    ([0, 24, "x", "y", "z"], "subgraph 0: 4 nodes are not known: '24', 'x', 'y', ...", ["24", "x", "y", "z"]),
+    (["#0", 24, "x", "y", "z"], "subgraph 0: 4 nodes are not known: '24', 'x', 'y', ...", ["24", "x", "y", "z"]),
     (["9" * 18], "1 node is not known", ["9" * 18]),
     (["<script>alert(1)</script>"], "1 node is not known", ["<script>alert(1)</script>"]),
 ]
@@ -161,16 +166,45 @@ def test_many_mistakes_are_said_once(asking):
     assert len(answer.content) < 1000
 
 
+def test_a_hundred_thousand_unknown_keys_have_a_short_answer(asking):
+    body = {f"k{i}": 0 for i in range(80_000)}
+    answer = post(asking, "predict", {**body, "subgraphs": [[0]]})
+    assert answer.status_code == 422
+    assert answer.json()["error"] == "body: unknown key 'k0'; accepted: subgraphs"
+
+
+def test_large_bodies_are_parsed_outside_the_event_loop(asking, monkeypatch):
+    threads = []
+    real = bodies.parse
+
+    def parse(model, body):
+        threads.append(threading.current_thread().name)
+        return real(model, body)
+
+    monkeypatch.setattr(bodies, "parse", parse)
+    large = {"subgraphs": [["GENE0"] * 200] * 20}
+    assert len(json.dumps(large)) > bodies.SMALL
+    for question in ("predict", "embed"):
+        assert post(asking, question, large).status_code == 200
+    assert threads == ["subgnn-parse_0"] * 2
+    assert post(asking, "predict", {"subgraphs": [SOME]}).status_code == 200
+    assert threads[2] != "subgnn-parse_0"  # handing over costs more than it takes
+    # The same whatever the size.
+    answers = [asking.post("/api/runs/small/predict", content=b"{" + b" " * n, headers=JSON_BODY) for n in (0, 20_000)]
+    assert [answer.status_code for answer in answers] == [400, 400]
+    assert answers[0].json() == answers[1].json()
+
+
 def test_limits_are_kept():
     small = Limits(subgraphs=3, nodes=10, explained=1, body_bytes=2000)
     with client(limits=small) as asking:
-        assert post(asking, "predict", {"subgraphs": [[0]] * 3}).status_code == 200
-        assert "at most 3" in post(asking, "predict", {"subgraphs": [[0]] * 4}).json()["hint"]
-        assert "at most 10" in post(asking, "embed", {"subgraphs": [[0] * 11]}).json()["hint"]
-        assert "at most 1 " in post(asking, "explain", {"subgraphs": [[0]] * 2}).json()["hint"]
-        assert post(asking, "draw", {"nodes": [0] * 11}).status_code == 422
-        assert post(asking, "resolve", {"nodes": [0] * 11}).status_code == 422
-        large = post(asking, "predict", {"subgraphs": [[0] * 1000]})
+        assert post(asking, "predict", {"subgraphs": [["#0"]] * 3}).status_code == 200
+        assert "at most 3" in post(asking, "predict", {"subgraphs": [["#0"]] * 4}).json()["hint"]
+        assert "at most 10" in post(asking, "embed", {"subgraphs": [["#0"] * 11]}).json()["hint"]
+        assert "at most 1 " in post(asking, "explain", {"subgraphs": [["#0"]] * 2}).json()["hint"]
+        assert post(asking, "draw", {"nodes": ["#0"] * 11}).status_code == 422
+        assert post(asking, "resolve", {"nodes": ["#0"] * 11}).status_code == 422
+        large = post(asking, "predict", {"subgraphs": [["#0"] * 1000]})
         assert large.status_code == 413
         assert "2,000 bytes" in large.json()["error"]
 
@@ -183,7 +217,7 @@ def test_limits_are_kept():
 
 def test_work_out_of_time_is_503():
     with client(limits=Limits(seconds=1e-9)) as asking:
-        answer = post(asking, "predict", {"subgraphs": [[0]]})
+        answer = post(asking, "predict", {"subgraphs": [["#0"]]})
     assert answer.status_code == 503
     assert answer.headers["retry-after"] == "5"
     assert "fewer" in answer.json()["hint"]
@@ -253,7 +287,7 @@ def test_files_of_the_page_are_served_and_not_again(asking):
 
 def test_a_mistake_of_ours_is_500_and_says_nothing_more(asking, monkeypatch):
     monkeypatch.setattr(type(served()), "predict", lambda *_: 1 // 0)
-    answer = post(asking, "predict", {"subgraphs": [[0]]})
+    answer = post(asking, "predict", {"subgraphs": [["#0"]]})
     assert answer.status_code == 500
     assert "ZeroDivision" not in answer.text
     assert answer.headers["x-request-id"] in answer.json()["hint"]
@@ -289,13 +323,13 @@ def test_a_baseline_answers_and_one_that_cannot_says_so():
         with TestClient(create_app({"small": run}), base_url=HOST, raise_server_exceptions=False) as asking:
             assert post(asking, "predict", {"subgraphs": [SOME]}).status_code == status
             assert post(asking, "draw", {"nodes": SOME}).status_code == 200
-            own = run.subgraphs.nodes[0].tolist()
+            own = [f"#{node}" for node in run.subgraphs.nodes[0]]
             assert post(asking, "predict", {"subgraphs": [own]}).status_code == 200
             explained = post(asking, "explain", {"subgraphs": [own]})
             assert explained.status_code == 200
             assert explained.json()["explanations"][0]["by_channel"] == []
             near = post(asking, "nearest", {"nodes": own, "count": 1})
-            assert near.json()["nearest"][0]["nodes"] == own
+            assert near.json()["nearest"][0]["nodes"] == run.subgraphs.nodes[0].tolist()
             failed = post(asking, "predict", {"subgraphs": [SOME]}).json()
     assert "mn-gin" in failed["error"] + failed["hint"]
 

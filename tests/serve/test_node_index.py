@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +13,8 @@ from subgnn.serve.node_index import NodeIndex
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=6)
 NAMES = st.lists(
-    TEXTS | st.sampled_from(["TP53", "tp53", "TP53BP1", "p5", "P53", "xp5", "53", "Straße", "STRASSE"]),
+    TEXTS
+    | st.sampled_from(["TP53", "tp53", "TP53BP1", "p5", "P53", "xp5", "53", "0", "#0", "#1", "Straße", "STRASSE"]),
     min_size=1,
     max_size=12,
 )
@@ -22,37 +25,54 @@ def index(*columns: list[str]) -> NodeIndex:
     return NodeIndex(Graph.from_edges([], [], num_nodes=len(columns[0]), names=names))
 
 
+def meant(names: list[str], text: str) -> list[int]:
+    """The nodes of that very name, or of that row number."""
+    exact = [i for i, name in enumerate(names) if name == text]
+    row = re.fullmatch(r"#([0-9]{1,18})", text)
+    return exact or ([int(row[1])] if row and int(row[1]) < len(names) else [])
+
+
 @settings(max_examples=60, deadline=None)
-@given(NAMES, TEXTS.filter(lambda text: text.strip()) | st.sampled_from(["p5", "TP", "5", "tp53", "b"]))
+@given(NAMES, TEXTS.filter(lambda text: text.strip()) | st.sampled_from(["p5", "TP", "5", "#1", "tp53", "b"]))
 def test_search_finds_all_that_hold_the_query_the_very_names_first(names, query):
     found = index(names).search(query, limit=100)
     wanted = query.strip().casefold()
     holds = {i for i, name in enumerate(names) if wanted in name.casefold()}
-    by_id = {int(query)} if query.strip().isascii() and query.strip().isdigit() and int(query) < len(names) else set()
-    assert {each.node for each in found} == holds | by_id
+    by_row = meant(names, query.strip())
+    assert {each.node for each in found} == holds | set(by_row)
     assert len(found) == len({each.node for each in found})
 
     def rank(i):
         name = names[i].casefold()
-        return 0 if name == wanted or i in by_id else 1 if name.startswith(wanted) else 2
+        return 0 if name == wanted or [i] == by_row else 1 if name.startswith(wanted) else 2
 
     ranks = [rank(each.node) for each in found]
     assert ranks == sorted(ranks)
 
 
 @settings(max_examples=60, deadline=None)
-@given(NAMES, TEXTS.filter(bool))
+@given(NAMES, TEXTS.filter(bool) | st.sampled_from(["53", "0", "#0", "#00", "#9"]))
 def test_find_means_what_it_says(names, given_name):
-    found = index(names).find(given_name)
-    if given_name.isascii() and given_name.isdigit():
-        assert found == (int(given_name) if int(given_name) < len(names) else None)
-        return
-    exact = [i for i, name in enumerate(names) if name == given_name and not name.isdigit()]
     folded = [i for i, name in enumerate(names) if name.casefold() == given_name.casefold()]
-    nodes = exact or folded
-    if given_name.isdigit() and not exact:
-        nodes = []
-    assert found == (None if not nodes else nodes[0] if len(nodes) == 1 else -1)
+    digits = given_name.isascii() and given_name.isdigit()
+    nodes = meant(names, given_name) or ([] if digits else folded)
+    assert index(names).find(given_name) == (None if not nodes else nodes[0] if len(nodes) == 1 else -1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(NAMES)
+def test_what_a_node_is_called_means_it(names):
+    of_names = index(names)
+    assert [of_names.find(of_names.name(node)) for node in range(len(names))] == list(range(len(names)))
+    rows = [of_names.find(f"{of_names.row_prefix}{node}") for node in range(len(names))]
+    assert rows == list(range(len(names)))
+
+
+def test_a_number_is_a_name_where_there_are_names():
+    entrez = index(["11", "5", "2"])
+    assert [entrez.find(given) for given in (5, "5", 0, "#0", "11")] == [1, 1, None, 0, 0]
+    assert [each.node for each in entrez.search("2", limit=5)] == [2]
+    assert [each.node for each in entrez.search("#2", limit=5)] == [2]
 
 
 def test_any_column_is_searched_and_the_primary_one_is_shown():

@@ -155,7 +155,7 @@ def test_pick_predict_remove_and_reload(page):
 def test_paste_a_list_add_a_neighbour_and_choose_a_class(page):
     page.open()
     page.page.click("text=Paste a list")
-    page.page.fill("#pasted", "GENE3, gene4\n5;nobody <b>x</b>")
+    page.page.fill("#pasted", "GENE3, gene4\n#5;nobody <b>x</b>")
     page.page.click("text=Add them")
     page.page.wait_for_selector("#picked li:has-text('GENE5')")
     page.settle()

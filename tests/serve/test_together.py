@@ -18,7 +18,7 @@ from subgnn.serve.refusals import Refusal
 from subgnn.serve.together import Together
 from tests.serve.examples import served
 
-ROWS = [[[i % 24, (5 * i) % 24, "HLA-A"], [i % 7]] for i in range(20)]
+ROWS = [[[f"#{i % 24}", f"#{5 * i % 24}", "HLA-A"], [f"#{i % 7}"]] for i in range(20)]
 
 
 def ask_together(monkeypatch, requests, *, limits=None, budgets=None, run=None):
@@ -87,7 +87,7 @@ def test_a_request_that_is_given_up_takes_nobody_with_it(monkeypatch):
 
 def test_a_failure_of_one_does_not_spoil_the_others(monkeypatch):
     run = served(method="mn-gin")  # which knows the subgraphs of its dataset alone
-    known, unknown = [run.subgraphs.nodes[0].tolist()], [[0, 23]]
+    known, unknown = [[f"#{node}" for node in run.subgraphs.nodes[0]]], [["#0", "#23"]]
     answers, _ = ask_together(monkeypatch, [known, unknown, known], run=run)
     assert isinstance(answers[0], bytes)
     assert isinstance(answers[1], DataError)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ import torch
 from subgnn.cli.app import main
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, RankDied, UserError
+from subgnn.locks import LOCK, locked_folder
 from subgnn.memory import limit, within
 from subgnn.recipes import find_recipe
 from subgnn.training import launch, worker
@@ -82,8 +84,16 @@ def test_two_devices_that_are_interrupted_and_killed_are_one_with_twice_the_batc
         if record["epoch"] == 1:
             raise KeyboardInterrupt
 
+    def claim():
+        with locked_folder(run):
+            pass
+
     def kill(record):
         seen[:] = ranks_of_ours()
+        for pid in seen:  # each has the run's lock, which lasts as long as any of them
+            assert str(run / LOCK) in [str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir()]
+        with pytest.raises(DataError, match=r"another process .* is writing this run"):
+            contextvars.Context().run(claim)
         os.kill(seen[1], signal.SIGKILL)
 
     def go_on(devices, on_epoch=None):
@@ -206,7 +216,7 @@ def test_ranks_divide_the_memory(tmp_path, monkeypatch):
     class Ranks:
         """Does what ranks do, here."""
 
-        def __init__(self, folder, devices, _):
+        def __init__(self, folder, devices, _, *, keep):
             self.limits = [worker._train(folder, None) for _ in range(devices)]
 
         def __enter__(self):

@@ -19,12 +19,14 @@ from subgnn import SubgraphSet
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, DataWarning
 from subgnn.estimator import SubgraphClassifier
+from subgnn.interrupts import noted_interrupt
+from subgnn.locks import LOCK, host_name
 from subgnn.training import checkpoint as checkpoints
 from subgnn.training import resumable, steps
-from subgnn.training.checkpoint import Damaged, load, load_checkpoint
-from subgnn.training.interrupt import noted_interrupt
+from subgnn.training.checkpoint import load_checkpoint
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS
+from subgnn.training.tensor_file import Damaged, load
 from tests.cli.command import call
 from tests.training.examples import CHANNELS, dataset, recipe
 
@@ -126,15 +128,15 @@ def test_a_lost_metrics_file_is_written_anew(whole, cut):
 
 
 def test_progress_of_another_version_is_said_and_kept(cut, monkeypatch):
-    monkeypatch.setattr(checkpoints, "_PROGRESS_VERSION", 99)
-    with pytest.raises(DataError, match=r"saved progress of version 2; this release reads version 99; go on with the"):
+    monkeypatch.setattr(checkpoints, "_READ_PROGRESS", (99,))
+    with pytest.raises(DataError, match=r"saved progress of version 3; this release reads version 99; go on with the"):
         go_on(cut)
     assert (cut / LAST).is_file()
 
 
 def test_a_checkpoint_of_another_version_is_said(whole, monkeypatch):
     monkeypatch.setattr(checkpoints, "_READ_VERSIONS", (98, 99))
-    with pytest.raises(DataError, match="a checkpoint of version 3; this release reads version 98 and 99; train again"):
+    with pytest.raises(DataError, match="a checkpoint of version 4; this release reads version 98, 99; train again"):
         load_checkpoint(whole / CHECKPOINT)
 
 
@@ -149,9 +151,15 @@ def test_damaged_json_is_said(whole, tmp_path, name, message):
 def test_what_a_killed_writer_left_is_no_hindrance(whole, tmp_path):
     run = tmp_path / "run"
     run.mkdir()
-    (run / f".{RECIPE}.0123abcd.part").write_text("{")
+
+    def leave(name):
+        for suffix in ("lock", "part"):
+            (run / f".{name}.{host_name()}.1.0123abcd.{suffix}").write_text("{")
+        (run / LOCK).write_text("1 nowhere")
+
+    leave(RECIPE)
     train(dataset(), small(), run, seed=1)
-    (run / f".{RESULTS}.0123abcd.part").write_text("{")
+    leave(RESULTS)
     (run / LAST).write_text("left by a process that was killed just before it removed this")
     go_on(run)
     assert names(run) == FINISHED

@@ -27,6 +27,7 @@ SMALL = (
     "training.epochs=3",
     "training.batch_size=8",
     "training.lr=1e-2",
+    "training.lr_finder=false",
     "training.weight_decay=0.1",
     "prepare.patch_length=2",
     "prepare.walks=1",

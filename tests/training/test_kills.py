@@ -76,7 +76,7 @@ def test_prepare_is_killed(killer, folder):
         for path in kept.glob("*.prepared"):
             path.unlink()
         kills += killer.run(*command, 0, delay=delay)["killed"]
-        # Whole or not at all; a writer that was killed may leave its temporary file, which goes after a day.
+        # Whole or not at all; a killed writer may leave its temporary file, which goes when the next one writes.
         assert all(path.read_bytes() == whole for path in kept.glob("*.prepared"))
         if kills == KILLS_PREPARE:
             break

@@ -151,7 +151,7 @@ def test_an_export_with_a_network_too_few_is_refused(done, tmp_path):
         for name in [name for name in arrays if "member2" in name]:
             del arrays[name]
 
-    with pytest.raises(DataError, match="its weights do not fit its recipe"):
+    with pytest.raises(DataError, match="it holds 2 networks, and its recipe says 3"):
         open_run(rewritten(tmp_path / "whole.safetensors", tmp_path / "less.safetensors", forget))
 
 

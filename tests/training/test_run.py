@@ -13,12 +13,13 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
 from subgnn.predict import Predictor
 from subgnn.recipes import find_recipe, recipe_names
+from subgnn.report.findings import find
 from subgnn.settings_file import parse_recipe
 from subgnn.training import resumable
 from subgnn.training.checkpoint import load_checkpoint
 from subgnn.training.judge import outputs_of
 from subgnn.training.run import evaluate_split, train
-from subgnn.training.run_dir import CHECKPOINT, METRICS
+from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS, read_results
 from subgnn.training.set_up import set_up
 
 from .examples import dataset, recipe
@@ -46,6 +47,38 @@ def test_every_task_trains_and_is_scored(tmp_path, task):
     expected = {"mae", "rmse", "r2"} if task == "regression" else {"micro_f1", "macro_f1", "accuracy", "auroc"}
     assert set(results["test"]) == expected
     assert results["task"] == task
+
+
+def test_errors_are_in_the_labels_units(tmp_path):
+    """Labels times 1,000 give errors times 1,000, in every place that tells them; R^2 stays."""
+    data = dataset("regression")
+    large = replace(data, subgraphs=replace(data.subgraphs, targets=data.subgraphs.targets * 1000))
+    found = {}
+    for name, some in (("small", data), ("large", large)):
+        write_folder(some, tmp_path / f"{name}_data")
+        source = str(tmp_path / f"{name}_data")
+        results = train(some, recipe(3), tmp_path / name, source=source)
+        lines = [json.loads(line) for line in (tmp_path / name / METRICS).read_text().splitlines()]
+        again, page = evaluate_split(tmp_path / name, "test")["test"], find(tmp_path / name, some)
+        told = [results["val"], results["test"], again, page.scored_again(), page.constant()]
+        told += [{key.removeprefix("val_"): value for key, value in line.items()} for line in lines]
+        found[name] = told
+    for small, big in zip(found["small"], found["large"], strict=True):
+        for metric, factor in (("mae", 1000), ("rmse", 1000), ("r2", 1)):
+            assert big[metric] == pytest.approx(small[metric] * factor, rel=1e-4)
+    mean = data.subgraphs.targets[data.subgraphs.indices("train")].mean()
+    truth = data.subgraphs.targets[data.subgraphs.indices("test")]
+    assert found["small"][4]["mae"] == pytest.approx(np.abs(truth - mean).mean(), rel=1e-5)
+
+
+def test_errors_of_an_earlier_version_are_not_told(tmp_path):
+    train(dataset("regression"), recipe(1), tmp_path / "run")
+    results = json.loads((tmp_path / "run" / RESULTS).read_text())
+    assert results.pop("error_unit") == "label"
+    (tmp_path / "run" / RESULTS).write_text(json.dumps(results))
+    found = read_results(tmp_path / "run")
+    assert set(found["test"]) == {"r2"}
+    assert set(found["val"]) == {"loss", "r2"}
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_gives_others(tmp_path):

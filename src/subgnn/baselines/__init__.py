@@ -28,7 +28,7 @@ the training loop. Choices that a recipe leaves open become candidates, and vali
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -79,14 +79,16 @@ def _as_it_is(checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: Vect
 class Method:
     """The functions that make a method.
 
-    candidates gives the recipe once for each way to make its open choices, by name. cover makes room for nodes that are
-    first met in prediction.
+    candidates gives the recipe once for each way to make its open choices, by name. problems says what is wrong with
+    weights read from a file beyond their shapes: nodes that the graph does not have, and the like. cover makes room for
+    nodes that are first met in prediction.
     """
 
     begin: Begin
     inputs: Callable[[Checkpoint, Graph, Ragged], Source]
     module: Callable[[Checkpoint], nn.Module]
     candidates: Callable[[Recipe], dict[str, Recipe]]
+    problems: Callable[[Checkpoint, int], Iterator[str]]
     cover: Callable[[Checkpoint, Graph, Ragged, Vectors], Checkpoint] = _as_it_is
     needs_edges: bool = True
     uses_embeddings: bool = False
@@ -105,9 +107,11 @@ def head_candidates(recipe: Recipe) -> dict[str, Recipe]:
     }
 
 
-_META_NODE = Method(meta_node.begin, known_subgraphs.inputs, known_subgraphs.module, head_candidates)
-_SUB2VEC = Method(sub2vec.begin, known_subgraphs.inputs, known_subgraphs.module, head_candidates)
-_BAG = Method(bag.begin, bag.inputs, bag.module, bag.candidates, needs_edges=False)
+_META_NODE = Method(
+    meta_node.begin, known_subgraphs.inputs, known_subgraphs.module, head_candidates, known_subgraphs.problems
+)
+_SUB2VEC = replace(_META_NODE, begin=sub2vec.begin)
+_BAG = Method(bag.begin, bag.inputs, bag.module, bag.candidates, bag.problems, needs_edges=False)
 
 METHODS: dict[str, Method] = {
     "avg": Method(
@@ -115,6 +119,7 @@ METHODS: dict[str, Method] = {
         avg.inputs,
         avg.module,
         head_candidates,
+        node_table.problems,
         cover=node_table.cover,
         needs_edges=False,
         uses_embeddings=True,
@@ -129,10 +134,11 @@ METHODS: dict[str, Method] = {
         graph_classification.inputs,
         graph_classification.module,
         head_candidates,
+        node_table.problems,
         cover=node_table.cover,
         uses_embeddings=True,
     ),
-    "topology": Method(topology.begin, topology.inputs, topology.module, topology.candidates),
+    "topology": Method(topology.begin, topology.inputs, topology.module, topology.candidates, topology.problems),
     "bag": _BAG,
     "bag-1hop": replace(_BAG, needs_edges=True),
 }

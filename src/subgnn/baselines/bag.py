@@ -11,6 +11,7 @@ Weights of edges are not used.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -22,6 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from subgnn.baselines.linear import fit_linear
+from subgnn.baselines.node_table import in_order
 from subgnn.config import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
@@ -205,6 +207,14 @@ def inputs(checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Bags:
     starts = np.concatenate([[0], np.cumsum(kept)])[values.indptr].astype(np.int32)
     size, places = (len(nodes), len(columns)), place[values.indices[kept]]
     return Bags(*(sparse.csr_array((m.data[kept], places, starts), shape=size) for m in (values, unit)))
+
+
+def problems(checkpoint: Checkpoint, num_nodes: int) -> Iterator[str]:
+    """What is wrong with the columns, as they were read from a file."""
+    columns = checkpoint.weights["columns"].numpy()
+    width = 2 * num_nodes if checkpoint.recipe.method == "bag-1hop" else num_nodes
+    if columns.dtype != np.int64 or columns.ndim != 1 or not in_order(columns, width):
+        yield "the columns of its bag are not in order, or not of nodes of the graph"
 
 
 def module(checkpoint: Checkpoint) -> LinearBag:

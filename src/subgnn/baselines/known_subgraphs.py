@@ -6,6 +6,8 @@ and no other can be predicted. Trainable vectors are fine-tuned; only those of t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -82,6 +84,20 @@ def inputs(checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
         hint = "put it into the dataset and train again, or take avg, gc, topology, bag or a SubGNN recipe"
         raise DataError(what, where=f"subgraph {found.index(-1)}", hint=hint)
     return Rows(torch.tensor(found, dtype=torch.int64))
+
+
+def problems(checkpoint: Checkpoint, num_nodes: int) -> Iterator[str]:
+    """What is wrong with the known subgraphs and their vectors, as they were read from a file."""
+    values, offsets, table = (checkpoint.weights[name] for name in ("values", "offsets", "table"))
+    if (values.dtype, offsets.dtype, table.dtype) != (torch.int32, torch.int64, torch.float32):
+        yield "its subgraphs or their vectors are of another type"
+    if (values.ndim, offsets.ndim, table.ndim) != (1, 1, 2):
+        yield "its subgraphs or their vectors are of another shape"
+    known = Ragged(values.numpy(), offsets.numpy())
+    if not known.is_valid or len(known) != len(table):
+        yield "its subgraphs do not fit their vectors"
+    if len(values) and not 0 <= int(values.min()) <= int(values.max()) < num_nodes:
+        yield "it holds a node that is not in the graph"
 
 
 def module(checkpoint: Checkpoint) -> KnownSubgraphs:

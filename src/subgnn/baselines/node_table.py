@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,6 +32,20 @@ def begin(
     nodes = np.unique(subgraphs.nodes.values)
     table = node_vectors(recipe.embeddings, nodes, num_nodes=graph.num_nodes, seed=seed, table=vectors)
     return {"nodes": torch.from_numpy(nodes), "table": torch.from_numpy(table)}
+
+
+def problems(checkpoint: Checkpoint, num_nodes: int) -> Iterator[str]:
+    """What is wrong with nodes and table, as they were read from a file."""
+    nodes, table = checkpoint.weights["nodes"].numpy(), checkpoint.weights["table"]
+    if nodes.dtype != np.int32 or nodes.ndim != 1 or not in_order(nodes, num_nodes):
+        yield "the nodes of its table are not in order, or not in the graph"
+    if tuple(table.shape) != (len(nodes), checkpoint.recipe.embeddings.dim) or table.dtype != torch.float32:
+        yield f"its table is {tuple(table.shape)}, not a row for each node"
+
+
+def in_order(nodes: NDArray[Any], end: int) -> bool:
+    """Whether ids rise, from 0 on, and stay below ``end``."""
+    return not len(nodes) or bool(nodes[0] >= 0 and nodes[-1] < end and (nodes[1:] > nodes[:-1]).all())
 
 
 def cover(checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: NDArray[np.float32] | None) -> Checkpoint:

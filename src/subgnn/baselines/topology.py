@@ -10,6 +10,7 @@ versions of scikit-learn and numpy grow the same trees.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -26,7 +27,7 @@ from subgnn.data.subgraphs import SubgraphSet, Task
 from subgnn.nn import Head
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
-from subgnn.topology import Standard, subgraph_statistics
+from subgnn.topology import SUBGRAPH_STATISTICS, Standard, subgraph_statistics
 from subgnn.training.checkpoint import Checkpoint
 from subgnn.training.judge import Examples
 from subgnn.training.loop import State
@@ -144,6 +145,26 @@ class StatisticsTrees(nn.Module):
             self._grow()
         found = trees.outputs_of(self._grown, statistics.cpu().numpy(), self.task, self.outputs)
         return torch.from_numpy(found).to(statistics.device)
+
+
+def problems(checkpoint: Checkpoint, num_nodes: int) -> Iterator[str]:
+    """What is wrong with the training table, as it was read from a file."""
+    weights, task, outputs = checkpoint.weights, checkpoint.task, checkpoint.num_outputs
+    mean, deviation = weights["standardise.mean"], weights["standardise.deviation"]
+    if (mean.shape, deviation.shape) != ((SUBGRAPH_STATISTICS,),) * 2 or not bool((deviation > 0).all()):
+        yield "the means and deviations of its statistics are of another shape, or not above 0"
+    if checkpoint.recipe.baseline.classifier == "head":
+        return
+    features, targets = weights["features"], weights["targets"]
+    shape = (len(features), outputs) if task == "multi-label" else (len(features),)
+    if features.ndim != 2 or features.shape[1] != SUBGRAPH_STATISTICS or targets.shape != shape or not len(features):
+        yield "its training table is of another shape"
+    if features.dtype != torch.float64 or targets.is_floating_point() != (task == "regression"):
+        yield "its training table is of another type"
+    most = 1 if task == "multi-label" else outputs - 1
+    labels = targets.numpy()
+    if task != "regression" and not 0 <= int(labels.min()) <= int(labels.max()) <= most:
+        yield "its training table holds a label that is none"
 
 
 def module(checkpoint: Checkpoint) -> nn.Module:

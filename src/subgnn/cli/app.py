@@ -1,6 +1,6 @@
 """``subgnn``: the verbs, and how errors leave the program.
 
-Exit 0: done. 2: the user's mistake, one line on stderr. 1: ours. 130: interrupted.
+Exit 0: done. 2: the user's mistake, one line on stderr. 1: ours. 130: interrupted (143: by SIGTERM).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from subgnn.cli.serve import serve_runs
 from subgnn.cli.train import evaluate_run, train_run
 from subgnn.cli.tune import tune_recipe
 from subgnn.errors import RankDied, UserError
+from subgnn.interrupts import exit_code
 
 app = typer.Typer(
     name="subgnn",
@@ -51,7 +52,7 @@ app.add_typer(data, name="data")
 app.add_typer(benchmark, name="benchmark")
 
 
-_INTERRUPTED = 130
+_INTERRUPTED = 130  # what typer makes of a KeyboardInterrupt
 
 
 def _print_version(wanted: bool) -> None:
@@ -82,11 +83,11 @@ def main(arguments: list[str] | None = None) -> int:
             code = app(args=[a for a in given if a != "--debug"], prog_name="subgnn", standalone_mode=False)
         sys.stdout.flush()
         if code == _INTERRUPTED:
-            print_error("interrupted")
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except KeyboardInterrupt:
         print_error("interrupted")
-        return _INTERRUPTED
+        return exit_code()
     except (BrokenPipeError, SystemExit):
         # The reader of our output has left, of which typer makes an exit; what it wanted it has.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -109,6 +110,10 @@ def _explain(error: Exception) -> int:
         return 2
     if type(error).__name__ == "NoArgsIsHelpError":
         return 2
+    if _out_of_memory(error):
+        hint = "lower the sizes in the recipe (anchors, layers, embeddings.dim, walks), or take a larger machine"
+        print_error(f"subgnn: out of memory ({str(error).splitlines()[0] if str(error) else 'no details'}); {hint}")
+        return 2
     usage = getattr(error, "format_message", None)
     if usage is not None:
         context = getattr(error, "ctx", None)
@@ -121,6 +126,9 @@ def _explain(error: Exception) -> int:
     return 1
 
 
-def run() -> None:
-    """Entry point of the installed command."""
-    sys.exit(main())
+def _out_of_memory(error: Exception) -> bool:
+    """Whether an allocation failed; torch says so in words of its own."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    told = ("can't allocate memory", "Storage size calculation overflowed")
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in told)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
-from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, MemoryLimit, print_json, print_line, print_table
+from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, MemoryLimit, print_error, print_json, print_line, print_table
 from subgnn.cli.progress import progress_bar
 from subgnn.cli.train import Device
 from subgnn.data.formats import read_dataset
@@ -69,6 +69,7 @@ def run_benchmark(
 
     quick looks closer at a dataset of yours: what kind of signal its labels carry, and whether a simple model is
     enough. Given again, the command skips what is finished.
+    Exit 1 where some runs failed, 2 where all did.
 
     Examples:
     subgnn benchmark run synthetic --out results --processes 8
@@ -86,6 +87,7 @@ def run_benchmark(
     from subgnn.engine import LocalEngine
     from subgnn.experiments.suite import Request, find_suite, run_suite
     from subgnn.experiments.suite.away import AwayEngine
+    from subgnn.experiments.suite.markdown import failure_words
 
     found = find_suite(suite)
     if path is not None:
@@ -123,6 +125,8 @@ def run_benchmark(
             on_progress=bar.prepare,
         )
     _print_report(report, out, json)
+    failed = {failure["run"]: failure_words(failure) for failure in report["failures"]}
+    _leave_if_failed(list(failed.values()), report["runs"])
 
 
 @benchmark.command("report")
@@ -157,6 +161,16 @@ def _print_report(report: dict[str, Any], out: Path, json: bool) -> None:
     for words in report["missing"]:
         print_line(f"fewer seeds: {words}")
     print_line(f"the report: {out / 'report.html'}, report.md and report.json")
+
+
+def _leave_if_failed(failures: Sequence[str], finished: int) -> None:
+    """Say how many runs failed and why the first did; exit 1 where some failed, 2 where all did."""
+    if failures:
+        count = f"{len(failures)} of {len(failures) + finished} runs failed"
+        print_error(
+            f"{_WHERE}: {count}; the first: {failures[0]}; given again, the command runs those that failed again"
+        )
+        raise typer.Exit(1 if finished else 2)
 
 
 def _folders(pairs: Sequence[str]) -> dict[str, Path]:
@@ -208,10 +222,12 @@ def _run_quick(
         )
     if json:
         print_json(found)
-        return
-    print_table(quick_title(found), HEADER, quick_table(found))
-    for words in quick_words(found):
-        print_line(words)
-    print_line(f"all of it: {out / 'quick.md'} and {out / 'quick.json'}")
-    recipe = found["verdict"]["enough"] or "default"
-    print_line(f"next: subgnn train {path} --recipe {recipe} --out runs/{recipe}")
+    else:
+        print_table(quick_title(found), HEADER, quick_table(found))
+        for words in quick_words(found):
+            print_line(words)
+        print_line(f"all of it: {out / 'quick.md'} and {out / 'quick.json'}")
+        recipe = found["verdict"]["enough"] or "default"
+        print_line(f"next: subgnn train {path} --recipe {recipe} --out runs/{recipe}")
+    failures = [f"{name}: {message}" for name, message in found["failures"].items()]
+    _leave_if_failed(failures, len(found["rows"]) - 1)  # without the row of the constant answer

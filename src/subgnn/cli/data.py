@@ -18,9 +18,12 @@ from subgnn.cli.split import split_dataset
 from subgnn.data.catalog import CATALOG
 from subgnn.data.check import check
 from subgnn.data.convert import TableColumns, convert
-from subgnn.data.describe import describe
+from subgnn.data.describe import describe, label_notes, task_line
 from subgnn.data.formats import read_dataset
+from subgnn.data.formats.bundle import is_bundle
+from subgnn.data.formats.folder import LabelForm
 from subgnn.data.plot import plot_dataset
+from subgnn.data.subgraphs import SubgraphSet, Task, parse_task
 from subgnn.errors import UserError, excerpt
 from subgnn.sizes import parse_size
 
@@ -31,6 +34,7 @@ data.command("download")(download_dataset_verb)
 data.command("split")(split_dataset)
 
 _LEAST_MEMORY = 10**7
+_LABELLED: tuple[Task, ...] = ("multi-class", "binary", "multi-label", "regression")
 
 Dataset = Annotated[
     Path, typer.Argument(metavar="DIR", help="A dataset folder, a bundle, or a file of subgraphs alone.")
@@ -100,15 +104,14 @@ def describe_dataset(
     formats = {"nodes": ".1f", "density": ".3f", "cut_ratio": ".3g", "components": ".1f"}
     cells = [f"{properties[k]['mean']:{f}} ± {properties[k]['std']:{f}}" for k, f in formats.items()]
     print_table("Subgraphs, mean ± standard deviation", ("nodes", "density", "cut ratio", "components"), [cells])
-    _print_counts(found)
+    _print_counts(found, task_line(dataset.subgraphs))
     for picture in found.get("plots", ()):
         print_line(f"drawn: {picture}")
     print_line(f"next: subgnn data check {path}")
 
 
-def _print_counts(found: dict[str, Any]) -> None:
-    if found["label_counts"]:
-        print_line("labels: " + ", ".join(f"{name} {count:,}" for name, count in found["label_counts"].items()))
+def _print_counts(found: dict[str, Any], task: str) -> None:
+    print_line(task)
     if found["splits"]:
         print_line("splits: " + ", ".join(f"{name} {count:,}" for name, count in found["splits"].items()))
     for note in found["notes"]:
@@ -130,9 +133,12 @@ def check_dataset(path: Dataset, id_base: IdBase = None, json: JsonFlag = False)
                 "num_errors": problems.num_errors,
                 "errors": [asdict(problem) for problem in problems.errors],
                 "warnings": [asdict(problem) for problem in problems.warnings],
+                "notes": [asdict(problem) for problem in problems.notes],
             }
         )
     else:
+        for problem in problems.notes:
+            print_line(f"note: {problem}")
         for problem in problems.warnings:
             print_line(f"warning: {problem}")
         for problem in problems.errors:
@@ -181,6 +187,20 @@ def convert_dataset(
     ] = None,
     directed: Annotated[bool, typer.Option("--directed", help="Table of edges: keep the direction of edges.")] = False,
     id_base: IdBase = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            "--task",
+            metavar="TASK",
+            help="What labels are: multiclass, binary, multilabel or regression; by default what they look like.",
+        ),
+    ] = None,
+    separator: Annotated[
+        str | None,
+        typer.Option(
+            "--label-separator", metavar="TEXT", help="What joins several labels of a subgraph; '-' with multilabel."
+        ),
+    ] = None,
     gzip: Annotated[bool, typer.Option("--gzip", help="Compress the edge list of a folder.")] = False,
     memory: Annotated[
         str,
@@ -200,6 +220,7 @@ def convert_dataset(
 
     subgnn data convert edges.csv --subgraphs members.csv --out my_folder
     """
+    form = _label_form(task, separator)
     with progress_bar() as bar:
         dataset, layout = convert(
             source,
@@ -209,12 +230,16 @@ def convert_dataset(
             columns=TableColumns(source_column, target_column, weight_column),
             directed=directed,
             id_base=id_base,
+            labels=form,
             compress=gzip,
             overwrite=force,
             memory=_memory(memory),
             on_progress=bar.prepare,
         )
     graph, count = dataset.graph, len(dataset.subgraphs)
+    notes = label_notes(dataset.subgraphs) if form is None else []
+    if form is None and not source.is_dir() and not is_bundle(source):
+        notes += _whole_notes(dataset.subgraphs)
     if json:
         print_json(
             {
@@ -225,13 +250,41 @@ def convert_dataset(
                 "num_subgraphs": count,
                 "dropped": asdict(graph.dropped),
                 "graph_hash": graph.content_hash,
+                "task": dataset.subgraphs.task,
+                "label_counts": dataset.subgraphs.label_counts(),
+                "notes": notes,
             }
         )
         return
     print_line(f"{out}: a {layout} of {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {count:,} subgraphs")
     if not count:
         print_line(f"there are no subgraphs yet: write {out}/subgraphs.tsv, or convert again with --subgraphs")
+    else:
+        print_line(task_line(dataset.subgraphs))
+    for note in notes:
+        print_line(f"note: {note}")
     print_line(f"next: subgnn data check {out}")
+
+
+def _label_form(task: str | None, separator: str | None) -> LabelForm | None:
+    if task is None and separator is None:
+        return None
+    if separator is not None and not separator.strip():
+        raise UserError(
+            f"{excerpt(separator)} joins nothing", where="--label-separator", hint="such as ';' is accepted"
+        )
+    form = LabelForm(None if task is None else parse_task(task, "--task", _LABELLED), separator)
+    if separator is not None and form.stated != "multi-label":
+        raise UserError(f"labels of task {task} are whole", where="--label-separator", hint="pass --task multilabel")
+    return form
+
+
+def _whole_notes(subgraphs: SubgraphSet) -> list[str]:
+    """That labels with a hyphen were kept whole."""
+    joined = [name for name in subgraphs.classes if "-" in name.strip("-")]
+    if subgraphs.task == "multi-label" or not joined:
+        return []
+    return [f"labels are kept whole ({joined[0]}); where '-' joins several labels, pass --task multilabel"]
 
 
 def _memory(text: str) -> int:

@@ -83,6 +83,16 @@ def print_line(text: str) -> None:
     sys.stdout.write(_printable(text) + "\n")
 
 
+def unused_line(by: str, unused: Sequence[str]) -> str:
+    """What of the data is not looked at.
+
+    Example:
+        >>> unused_line("recipe", ["edge weights", "node features"])
+        'not used by this recipe: edge weights; node features'
+    """
+    return f"not used by this {by}: {'; '.join(unused)}"
+
+
 def print_error(text: str) -> None:
     """One line on stderr."""
     sys.stderr.write(_printable(" ".join(text.split())) + "\n")

@@ -16,7 +16,7 @@ Subgraphs = Annotated[
     typer.Option(
         "--subgraphs",
         metavar="FILE",
-        help="A subgraph a line: nodes joined by '-', by id or name; further columns are ignored.",
+        help="A subgraph a line: nodes by name (or #row), joined by '-'; further columns are ignored.",
     ),
 ]
 Data = Annotated[

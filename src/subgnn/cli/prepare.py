@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
-from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, MemoryLimit, print_json, print_line, print_table
+from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, MemoryLimit, print_json, print_line, print_table, unused_line
 from subgnn.cli.progress import progress_bar
 from subgnn.config import Recipe
 from subgnn.data.formats import read_dataset
@@ -43,6 +43,8 @@ def prepare_dataset(
 
     Example: subgnn prepare my_folder --recipe default --seed 0
     """
+    from subgnn.assemble import unused_data
+
     chosen = find_recipe(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
     begin = time.perf_counter()
@@ -58,6 +60,7 @@ def prepare_dataset(
         "seed": seed,
         "num_subgraphs": len(dataset.subgraphs),
         **done,
+        "unused": unused_data(chosen, dataset.graph),
         "layers": chosen.model.layers,
         "anchors": {channel.name: channel.num_anchors for channel in chosen.channels},
         "seconds": time.perf_counter() - begin,
@@ -66,6 +69,8 @@ def prepare_dataset(
         print_json(found)
         return
     _print_table(found)
+    if found["unused"]:
+        print_line(unused_line("recipe", found["unused"]))
     print_line(f"next: {_train(path, chosen, recipe, seed, settings or [])}")
 
 

@@ -12,10 +12,11 @@ from typing import Annotated, Any
 
 import typer
 
-from subgnn.cli.output import IdBase, JsonFlag, print_json, print_line, print_table
+from subgnn.cli.output import IdBase, JsonFlag, print_json, print_line, print_table, unused_line
 from subgnn.cli.train import Device
 from subgnn.data.formats import read_dataset
 from subgnn.errors import DataError, UserError
+from subgnn.locks import locked_file
 from subgnn.settings_file import parse_recipe
 
 
@@ -82,7 +83,7 @@ def pretrain_nodes(
     if out.exists() and not force:
         raise DataError("exists already", where=str(out), hint="choose another place, or pass --force to replace it")
     graph = read_dataset(path, id_base=id_base).graph
-    with _progress(chosen.epochs) as advance:
+    with locked_file(out, doing="pretraining into this file"), _progress(chosen.epochs) as advance:
         found = pretrain(
             graph.undirected(),
             method.value,
@@ -93,7 +94,8 @@ def pretrain_nodes(
             resume=resume,
             on_epoch=advance,
         )
-    write_vectors(out, found.vectors, about(found), graph_hash=found.graph_hash, overwrite=force)
+        write_vectors(out, found.vectors, about(found), graph_hash=found.graph_hash, overwrite=force)
+    unused = ["edge weights"] * (graph.weights is not None) + ["direction of edges"] * graph.directed
     results = {
         "method": method.value,
         "dim": dim,
@@ -103,6 +105,7 @@ def pretrain_nodes(
         "selected_epoch": found.selected_epoch,
         "seconds": found.seconds,
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "unused": unused,
         "graph_hash": found.graph_hash,
         "out": str(out),
     }
@@ -118,4 +121,6 @@ def pretrain_nodes(
     )
     title = f"{out}: {graph.num_nodes:,} vectors of {dim} numbers, {method.value}"
     print_table(title, ("val auroc", "the same, ends by degree", "selected epoch", "seconds", "peak memory, MB"), [row])
+    if unused:
+        print_line(unused_line("pretraining", unused))
     print_line(f"next: subgnn train {path} --set embeddings.source={out} --set embeddings.dim={dim} --out RUN")

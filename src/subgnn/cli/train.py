@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, MemoryLimit, print_json, print_line, print_table
+from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, MemoryLimit, print_json, print_line, print_table, unused_line
 from subgnn.cli.progress import progress_bar
+from subgnn.data.describe import task_line
 from subgnn.data.formats import read_dataset
 from subgnn.recipes import find_recipe
 
@@ -54,6 +55,7 @@ def train_run(
 
     Example: subgnn train my_folder --recipe default --out runs/first --seed 0
     """
+    from subgnn.assemble import unused_data
     from subgnn.training.precision import quiet_lightning
     from subgnn.training.ranks import joined
     from subgnn.training.run import train
@@ -63,6 +65,12 @@ def train_run(
 
     chosen = find_recipe(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
+    speaks = (ranks := joined(devices)) is None or not ranks.rank  # of many ranks, one does
+    unused = unused_data(chosen, dataset.graph)
+    if speaks and not json:
+        print_line(task_line(dataset.subgraphs))
+        if unused:
+            print_line(unused_line("recipe", unused))
     with progress_bar(chosen.training.epochs, chosen.pretrain.epochs) as bar:
         results = train(
             dataset,
@@ -79,8 +87,8 @@ def train_run(
             on_pretrain=bar.pretrain,
             tensorboard=tensorboard,
         )
-    if (ranks := joined(devices)) is not None and ranks.rank:
-        return  # one rank speaks
+    if not speaks:
+        return
     if json:
         print_json(_finite(results))
         return
@@ -119,9 +127,11 @@ def _finite(value: Any) -> Any:
 
 
 def _print_results(results: dict[str, Any]) -> None:
+    from subgnn.training.metrics import metric_text
+
     shown = {name: results[name] for name in ("train", "val", "test") if name in results}
     metrics = list(next(iter(shown.values()))) if "test" not in shown else list(shown["test"])
-    rows = [(split, *(f"{values.get(m, math.nan):.3f}" for m in metrics)) for split, values in shown.items()]
+    rows = [(split, *(metric_text(m, values.get(m, math.nan)) for m in metrics)) for split, values in shown.items()]
     title = f"{results['run']}: {results['recipe']} on {results['dataset']}, seed {results['seed']}"
     print_table(title, ("split", *(m.replace("_", "-") for m in metrics)), rows)
     if results.get("published", {}).get("micro_f1") is not None:

@@ -28,13 +28,13 @@ from subgnn.data.formats.folder import (
     SUBGRAPH_NAMES,
     SUBGRAPHS,
 )
+from subgnn.data.formats.text import unpacked_limit
 from subgnn.errors import DataError, excerpt
 
 _TEXTS = (EDGES, SUBGRAPHS, AUTHORS_SUBGRAPHS, NODES, SUBGRAPH_NAMES)
 _KNOWN = {*_TEXTS, *(name + ".gz" for name in _TEXTS), FEATURES, CARD}
 _MAX_FILES = 10_000
 _MAX_UNPACKED = 8 * 2**30
-_MAX_TAR = 256 * 2**30
 _BLOCK = 2**20
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -75,7 +75,8 @@ def unpack_dataset(
     Args:
         wanted: the folder to take where the archive holds several datasets.
         known: names of other datasets: a single folder so called is not taken for the wanted one.
-        max_bytes: of all files written.
+        max_bytes: of all files, and of what is in those that are compressed; an archive may also unpack to no more
+            than :func:`~subgnn.data.formats.text.unpacked_limit` says.
 
     Raises:
         DataError: for an archive that is damaged, holds no such dataset, or holds a link, a path that leads elsewhere,
@@ -84,11 +85,7 @@ def unpack_dataset(
     with _members(archive) as members:
         datasets = _datasets(members)
         chosen = datasets[_choose(datasets, archive, wanted, known)]
-        if sum(member.size for member in chosen) > max_bytes:
-            what = f"the files of the dataset unpack to more than {max_bytes:,} bytes"
-            raise DataError(what, where=str(archive), hint="is this the right archive?")
-        for member in chosen:
-            _write(member, folder / member.path.name, archive)
+        _write_all(chosen, folder, archive, max_bytes)
         left = tuple(str(member.path) for member in members if member not in chosen)
     return Unpacked(tuple(member.path.name for member in chosen), left, tuple(str(path) for path in datasets))
 
@@ -122,6 +119,27 @@ def _choose(datasets: Collection[PurePosixPath], archive: Path, wanted: str, kno
     raise DataError(what, where=str(archive), hint="is this the right archive?")
 
 
+def _write_all(members: list[_Member], folder: Path, archive: Path, max_bytes: int) -> None:
+    """Write files; what they are and what they unpack to must fit the same bound."""
+    limit = min(max_bytes, unpacked_limit(archive.stat().st_size))
+    what = f"the files of the dataset unpack to more than {limit:,} bytes"
+    too_much = DataError(what, where=str(archive), hint="is this the right archive?")
+    left = limit - sum(member.size for member in members)
+    if left < 0:
+        raise too_much
+    for member in members:
+        target = folder / member.path.name
+        _write(member, target, archive)
+        if target.suffix == ".gz":
+            with gzip.open(target) as inner:
+                while left >= 0 and (block := inner.read(_BLOCK)):
+                    left -= len(block)
+        if left < 0:
+            for written in members:
+                (folder / written.path.name).unlink(missing_ok=True)
+            raise too_much
+
+
 def _write(member: _Member, target: Path, archive: Path) -> None:
     left = member.size
     with member.open() as source, target.open("wb") as file:
@@ -135,18 +153,35 @@ def _write(member: _Member, target: Path, archive: Path) -> None:
         raise DataError(what, where=str(archive), hint="the archive is damaged")
 
 
-class _BoundedGzip(gzip.GzipFile):
-    """A gzip file that stops where no dataset would have gone on, whatever the tar inside declares."""
+class BoundedTar:
+    """What a tar file is read from, an unpacking file, with bounds that no archive of data reaches.
 
-    def read(self, size: int | None = -1) -> bytes:
-        if size is None or not 0 <= size <= 16 * _BLOCK:
-            raise DataError("a header too large to be one", where=str(self.name), hint=_REFUSED)
-        return super().read(size)
+    Args:
+        limit: bytes that may be unpacked.
+    """
+
+    def __init__(self, file: IO[bytes], limit: int, where: str) -> None:
+        self._file, self._limit, self._where = file, limit, where
+
+    def read(self, size: int = -1) -> bytes:
+        """As of a file; a tar reads whole what it takes for a header."""
+        if not 0 <= size <= 16 * _BLOCK:
+            raise DataError("a header too large to be one", where=self._where, hint=_REFUSED)
+        self._check(self._file.tell())
+        return self._file.read(size)
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        if offset > _MAX_TAR:
-            raise DataError(f"unpacks to more than {_MAX_TAR:,} bytes", where=str(self.name), hint=_REFUSED)
-        return super().seek(offset, whence)
+        """As of a file."""
+        self._check(offset)
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        """As of a file."""
+        return self._file.tell()
+
+    def _check(self, place: int) -> None:
+        if place > self._limit:
+            raise DataError(f"unpacks to more than {self._limit:,} bytes", where=self._where, hint=_REFUSED)
 
 
 @contextmanager
@@ -159,11 +194,13 @@ def _members(archive: Path) -> Iterator[list[_Member]]:
             with zipfile.ZipFile(archive) as packed:
                 yield list(_zip_members(packed, archive))
         elif begin.startswith(b"\x1f\x8b"):
-            with _BoundedGzip(archive, "rb") as raw, tarfile.open(fileobj=raw, mode="r:") as tar:
-                members = list(_tar_members(tar, archive))
-                while raw.read(_BLOCK):
-                    pass  # to the end of the file, where its checksum stands
-                yield members
+            with gzip.open(archive, "rb") as raw:
+                bounded = BoundedTar(cast("IO[bytes]", raw), unpacked_limit(archive.stat().st_size), str(archive))
+                with tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r:") as tar:
+                    members = list(_tar_members(tar, archive))
+                    while bounded.read(_BLOCK):
+                        pass  # to the end of the file, where its checksum stands
+                    yield members
         else:
             what = f"this is no .zip or .tar.gz: it begins with {excerpt(begin)}"
             raise DataError(what, where=str(archive), hint="does the address show a page in place of the file?")

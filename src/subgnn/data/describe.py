@@ -12,11 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
-from subgnn.data.subgraphs import SPLITS
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, is_whole
 from subgnn.kernels import induced_components, shapes
 
 PPI_BP = "a6cc4618d9a3393a699d49b42fe6b352ac913493a85ee9fd102adfba2975cbeb"
 """Content of the paper's PPI-BP subgraphs, labels and splits, as its authors released them."""
+
+_LISTED = 60
+_FEW_NUMBERS = 10
 
 
 def _spread(values: NDArray[Any]) -> dict[str, float]:
@@ -56,8 +59,40 @@ def describe(dataset: Dataset) -> dict[str, Any]:
     }
 
 
+def task_line(subgraphs: SubgraphSet) -> str:
+    """The task and what there is to predict, in one line.
+
+    Example:
+        >>> task_line(SubgraphSet.from_lists([[0], [1], [2]], num_nodes=3, labels=["non-coding", "b", "b"]))
+        'task: binary, 2 classes: b 2, non-coding 1'
+    """
+    if subgraphs.targets is None:
+        return "task: none, the subgraphs have no labels"
+    if subgraphs.task == "regression":
+        values = subgraphs.targets
+        spread = (
+            f", values from {values.min():.6g} to {values.max():.6g}, mean {values.mean():.6g}" if len(values) else ""
+        )
+        return f"task: regression{spread}"
+    counts = [f"{name} {count:,}" for name, count in subgraphs.label_counts().items()]
+    more = f", and {len(counts) - _LISTED:,} more" if len(counts) > _LISTED else ""
+    classes = f"{len(counts):,} class{'' if len(counts) == 1 else 'es'}"
+    return f"task: {subgraphs.task}, {classes}: {', '.join(counts[:_LISTED])}{more}"
+
+
+def label_notes(subgraphs: SubgraphSet) -> list[str]:
+    """What may be wrong with the task that the labels were read as."""
+    whole = subgraphs.task == "multi-class" and all(is_whole(name) for name in subgraphs.classes)
+    if not whole or subgraphs.num_classes <= _FEW_NUMBERS:
+        return []
+    return [
+        f"{subgraphs.num_classes:,} classes read from integers; for numbers to predict pass --task regression to "
+        'data convert, or write {"task": "regression"} into dataset.json'
+    ]
+
+
 def _notes(dataset: Dataset, splits: dict[str, int]) -> list[str]:
-    notes = []
+    notes = label_notes(dataset.subgraphs)
     if dataset.subgraphs.content_hash == PPI_BP:
         notes.append(
             "these are the subgraphs of the paper's PPI-BP: published numbers score the part that this file calls val, "

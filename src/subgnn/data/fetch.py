@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from subgnn.errors import UserError, excerpt
+from subgnn.locks import locked_file
 
 Progress = Callable[[int, int | None], None]
 MAX_BYTES = 64 * 2**30
@@ -71,15 +72,16 @@ def download(
     wanted = check_digest(sha256)
     try:
         destination.parent.mkdir(parents=True, exist_ok=True)
-        part = _Part(destination, url)
-        _fetch_all(part, progress, _Limits(timeout, max_bytes, attempts, backoff))
-        digest = file_digest(part.path)
-        if wanted not in (None, digest):
+        with locked_file(destination, doing="fetching this file"):
+            part = _Part(destination, url)
+            _fetch_all(part, progress, _Limits(timeout, max_bytes, attempts, backoff))
+            digest = file_digest(part.path)
+            if wanted not in (None, digest):
+                part.discard()
+                what = f"the file hashes to {digest}, not to {wanted}; what arrived was removed"
+                raise UserError(what, where=url, hint="fetch it again, or ask which file the checksum was made from")
+            part.path.replace(destination)
             part.discard()
-            what = f"the file hashes to {digest}, not to {wanted}; what arrived was removed"
-            raise UserError(what, where=url, hint="fetch it again, or ask which file the checksum was made from")
-        part.path.replace(destination)
-        part.discard()
     except OSError as error:
         hint = f"make room or choose another place, then {_AGAIN}"
         raise UserError(f"cannot be written ({error.strerror or error})", where=str(destination), hint=hint) from error
@@ -125,9 +127,10 @@ class _Part:
         self.total: int | None = None
         try:
             said = json.loads(self.note.read_text("utf-8"))
-            if said["url"] == url:
-                self.validator, self.total = said["validator"], said["total"]
-        except (OSError, ValueError, KeyError, TypeError):
+            total = said["total"]
+            if said["url"] == url and (total is None or type(total) is int):
+                self.validator, self.total = str(said["validator"]), total
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             pass
         if not self.known:
             self.discard()

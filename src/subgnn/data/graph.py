@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.strings import NodeNames
-from subgnn.errors import DataError, DataWarning
+from subgnn.data.strings import NodeNames, find_node
+from subgnn.errors import DataError, DataWarning, excerpt
 from subgnn.kernels.build import directed_csr, transpose, undirected_csr
 
 MAX_NODES = 2**31 - 1
@@ -153,6 +153,25 @@ class Graph:
         """The neighbours of a node, sorted; in a directed graph those its edges point at."""
         return self.neighbors[self.offsets[node] : self.offsets[node + 1]]
 
+    def row_of(self, written: str) -> int:
+        """The row of a node as people write it: by name, by row number where there are no names; ``#12`` is row 12.
+
+        Raises:
+            DataError: where it means no node, or several.
+
+        Example:
+            >>> Graph.from_edges([0], [1], names=NodeNames.of(["7157", "1"])).row_of("1")
+            1
+        """
+        node = find_node(written, self.num_nodes, self.names)
+        if node is None or node < 0:
+            what = "is no node of the graph" if node is None else "names several nodes"
+            hint = (
+                "nodes are written by name, or by row number, as #12" if self.names else "nodes are row numbers, from 0"
+            )
+            raise DataError(f"{excerpt(written)} {what}", where="graph", hint=hint)
+        return node
+
     def edges(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32] | None]:
         """tails, heads and weights, each edge once; an undirected one from its smaller end."""
         tails = np.repeat(np.arange(self.num_nodes, dtype=np.int32), np.diff(self.offsets))
@@ -194,8 +213,12 @@ class Graph:
         return digest.hexdigest()
 
 
+LARGEST_FEATURE = 1e30
+"""The largest magnitude of a feature; networks compute in 32 bits, which end at 3e38."""
+
+
 def check_features(features: Any, num_nodes: int, where: str = "features") -> NDArray[Any]:
-    """Features as floats, one row a node, all finite."""
+    """Features as floats, one row a node, all finite and no larger than :data:`LARGEST_FEATURE`."""
     array = np.asarray(features)
     if array.dtype.kind not in "fiub":
         raise DataError(f"features of type {array.dtype}", where=where, hint="numbers are accepted")
@@ -207,13 +230,18 @@ def check_features(features: Any, num_nodes: int, where: str = "features") -> ND
         )
     if array.dtype.kind != "f":
         array = array.astype(np.float32)
+    elif not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     step = max(1, 2**22 // max(1, array.shape[1]))
     for begin in range(0, len(array), step):
-        bad = np.argwhere(~np.isfinite(array[begin : begin + step]))
+        # NaN is not within bounds either; the bound has 64 bits, so that features of 16 bits are compared in these.
+        bad = np.argwhere(~(np.abs(array[begin : begin + step]) <= np.float64(LARGEST_FEATURE)))
         if len(bad):
             row, column = int(bad[0][0]) + begin, int(bad[0][1])
             what = f"{array[row, column]} at row {row}, column {column}"
-            raise DataError(what, where=where, hint="features must be finite: fill or drop missing values")
+            hint = "features must be finite: fill or drop missing values"
+            hint = f"accepted: up to {LARGEST_FEATURE:g}; scale it" if np.isfinite(array[row, column]) else hint
+            raise DataError(what, where=where, hint=hint)
     return array
 
 

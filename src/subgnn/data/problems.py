@@ -26,11 +26,12 @@ class Problem:
 
 
 class Problems:
-    """Errors and warnings met so far; of very many the first thousand are kept, and all are counted."""
+    """Errors, warnings and notes met so far; of very many the first thousand are kept, and all are counted."""
 
     def __init__(self) -> None:
         self.errors: list[Problem] = []
         self.warnings: list[Problem] = []
+        self.notes: list[Problem] = []
         self.num_errors = 0
 
     def error(self, where: str, what: str, hint: str = "", *, count: int = 1) -> None:

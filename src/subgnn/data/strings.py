@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -10,8 +11,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.errors import DataError
+from subgnn.errors import DataError, excerpt
 from subgnn.ragged import Ragged
+
+_ROW = re.compile(r"#([0-9]{1,18})")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +35,26 @@ class Strings:
         values = np.frombuffer(b"".join(encoded), np.uint8)
         return cls(Ragged.from_lengths(values, np.fromiter(map(len, encoded), np.int64, len(encoded))))
 
+    @classmethod
+    def numbers(cls, begin: int, end: int) -> Strings:
+        """The whole numbers from ``begin`` up to ``end``, which is left out.
+
+        Example:
+            >>> list(Strings.numbers(8, 12))
+            ['8', '9', '10', '11']
+        """
+        parts, lengths = [np.empty(0, np.uint8)], [np.empty(0, np.int64)]
+        while begin < end:
+            width = len(str(begin))
+            some = np.arange(begin, min(end, 10**width), dtype=np.int64)
+            digits = np.empty((len(some), width), np.uint8)
+            for place in range(width):
+                digits[:, width - 1 - place] = some // 10**place % 10 + ord("0")
+            parts.append(digits.ravel())
+            lengths.append(np.full(len(some), width, np.int64))
+            begin += len(some)
+        return cls(Ragged.from_lengths(np.concatenate(parts), np.concatenate(lengths)))
+
     def take(self, rows: NDArray[np.int64]) -> Strings:
         """The chosen texts, in the given order."""
         return Strings(self.rows.take(rows))
@@ -51,16 +74,21 @@ class Strings:
 class NodeNames:
     """What people call the nodes: one or more text columns, a row per node.
 
-    ``primary`` is shown; a node is found under any of its names, unless two nodes share it. Digits alone always mean an
-    id, so a column of numbers (NCBI gene ids) is shown but never looked up.
+    The primary column holds the names. A node is found by its name, digits or not; where no name is like it, by what
+    stands in another column. Digits alone are looked up in another column only where no value of it repeats, as in one
+    of gene ids: a number in a column of degrees or years means no node. What two nodes share means neither.
+
+    Args:
+        primary: the column of names; the first by default.
+        shown: the column to show in place of the names, such as symbols in place of gene ids.
 
     Example:
-        >>> names = NodeNames({"symbol": Strings.of(["TP53", "HLA-A", "A1BG"])})
-        >>> names.resolve("HLA-A-TP53-2")
-        [1, 0, 2]
+        >>> names = NodeNames({"symbol": Strings.of(["TP53", "HLA-A"]), "gene": Strings.of(["7157", "3105"])})
+        >>> names.find("HLA-A"), names.find("7157"), names.find("1"), names[0]
+        (1, 0, None, 'TP53')
     """
 
-    def __init__(self, columns: dict[str, Strings], primary: str | None = None) -> None:
+    def __init__(self, columns: dict[str, Strings], primary: str | None = None, shown: str | None = None) -> None:
         if not columns:
             raise DataError("node names need at least one column", where="NodeNames")
         lengths = {len(column) for column in columns.values()}
@@ -69,6 +97,7 @@ class NodeNames:
         self.columns = dict(columns)
         self.primary_column = primary if primary is not None else next(iter(columns))
         self.primary = self.columns[self.primary_column]
+        self._shown = self.columns[shown] if shown is not None else self.primary
 
     @classmethod
     def of(cls, names: Iterable[str]) -> NodeNames:
@@ -79,45 +108,153 @@ class NodeNames:
         return len(self.primary)
 
     def __getitem__(self, node: int) -> str:
-        return self.primary[node] or str(node)
+        return self._shown[node] or self.primary[node] or f"#{node}"
+
+    def written(self, node: int) -> str:
+        """What to write so that this node is meant: its name, or its row number where the name does not tell."""
+        called = (self._shown[node], self.primary[node])
+        return next((name for name in called if self.find(name) == node), f"{self.row_prefix}{node}")
 
     @cached_property
-    def _ids(self) -> dict[str, int]:
-        """Name to node; -1 for a name that two nodes share."""
-        ids: dict[str, int] = {}
-        for column in self.columns.values():
-            for node, name in enumerate(column):
-                if name and not name.isdigit() and ids.setdefault(name, node) != node:
-                    ids[name] = -1
-        return ids
+    def _ids(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Names, and what stands in other columns, to nodes; -1 for what two nodes share."""
+        others: dict[str, int] = {}
+        for title, column in self.columns.items():
+            if title != self.primary_column:
+                _gather(column, others, digits=_identifies(column))
+        return _gather(self.primary, {}, digits=True), others
 
     @cached_property
-    def _most_dashes(self) -> int:
-        return max((name.count("-") for name in self._ids), default=0)
+    def row_prefix(self) -> str:
+        """What to write before a row number: ``#``, and as many zeros as are needed for no name to look like it."""
+        prefix = "#"
+        while any(name.startswith(prefix) and _ROW.fullmatch(name) for ids in self._ids for name in ids):
+            prefix += "0"
+        return prefix
+
+    @cached_property
+    def most_dashes(self) -> int:
+        """The most ``-`` that a name has."""
+        return max((name.count("-") for ids in self._ids for name in ids), default=0)
+
+    @property
+    def num_shared(self) -> int:
+        """How many names more than one node has."""
+        return sum(node < 0 for node in self._ids[0].values())
 
     def find(self, name: str) -> int | None:
         """The node of that name; None where there is none, -1 where there are several."""
-        return self._ids.get(name)
+        names, others = self._ids
+        node = names.get(name)
+        return others.get(name) if node is None else node
 
-    def resolve(self, joined: str) -> list[int | str]:
-        """Nodes of a list joined by ``-``, given by name or id; what is neither comes back as text.
+    def agrees_with(self, other: NodeNames) -> bool:
+        """Whether both have the same columns of the same texts."""
+        same = list(self.columns) == list(other.columns)
+        return same and all(list(column) == list(other.columns[title]) for title, column in self.columns.items())
 
-        A name may itself contain ``-``: the longest run of pieces that is a name is taken.
-        """
-        pieces = joined.split("-")
-        found: list[int | str] = []
-        i = 0
-        while i < len(pieces):
-            for width in range(min(self._most_dashes + 1, len(pieces) - i), 0, -1):
-                text = "-".join(pieces[i : i + width])
-                node = int(text) if is_id(text) else self._ids.get(text, -1)
-                if node >= 0 or width == 1:
-                    found.append(node if node >= 0 else text)
-                    i += width
-                    break
-        return found
+    def shared(self, name: str) -> list[int]:
+        """The nodes that share a name."""
+        found = [node for node, other in enumerate(self.primary) if other == name]
+        return found or sorted({node for c in self.columns.values() for node, other in enumerate(c) if other == name})
+
+
+def _gather(column: Strings, ids: dict[str, int], *, digits: bool) -> dict[str, int]:
+    for node, name in enumerate(column):
+        if name and (digits or not is_number(name)) and ids.setdefault(name, node) != node:
+            ids[name] = -1
+    return ids
+
+
+def _identifies(column: Strings) -> bool:
+    """Whether no number of a column repeats."""
+    numbers = [text for text in column if is_number(text)]
+    return len(numbers) == len(set(numbers))
+
+
+def find_node(text: str, num_nodes: int, names: NodeNames | None = None) -> int | None:
+    """The node that a user means: by name where there are names, else by row number; ``#12`` is row 12 in either case.
+
+    A name that looks like a row number is a name.
+
+    Returns:
+        The node; None where there is none, -1 where there are several.
+
+    Example:
+        >>> entrez = NodeNames.of(["7157", "1", "#0"])
+        >>> [find_node(text, 3, entrez) for text in ("1", "#1", "0", "#0", "#00")], find_node("1", 3)
+        ([1, 1, None, 2, 0], 1)
+    """
+    node = None if names is None else names.find(text)
+    if node is not None:
+        return node
+    row = _ROW.fullmatch(text)
+    number = int(row[1]) if row else int(text) if names is None and is_id(text) else num_nodes
+    return number if number < num_nodes else None
+
+
+def split_names(joined: str, is_node: Callable[[str], bool], most_dashes: int) -> list[str]:
+    """Cut a list joined by ``-`` apart where names may contain ``-``, so that every piece is a node.
+
+    Where no cut makes nodes of all pieces, the longest names are taken first, and the rest is left for the caller to
+    refuse.
+
+    Raises:
+        DataError: where there is more than one way to cut; without a place, which the caller knows.
+    """
+    pieces = joined.split("-")
+    if not most_dashes:
+        return pieces
+    # Widths of names that begin at a piece and after which the rest can be cut, short ones first.
+    widths: list[list[int]] = [[] for _ in pieces]
+    for i in reversed(range(len(pieces))):
+        for width in range(1, min(most_dashes + 1, len(pieces) - i) + 1):
+            rest_fits = i + width == len(pieces) or widths[i + width]
+            if rest_fits and is_node("-".join(pieces[i : i + width])):
+                widths[i].append(width)
+    if not widths[0]:
+        return _longest_first(pieces, is_node, most_dashes)
+    long, short = (_cut(pieces, widths, which) for which in (-1, 0))
+    if long != short:
+        first, second = (" and ".join(map(excerpt, part)) for part in _differing(long, short))
+        what = f"{excerpt(joined)} can be read in two ways: {first}, or {second}"
+        raise DataError(what, hint="write row numbers, as #12, for the nodes that are meant")
+    return long
+
+
+def _cut(pieces: list[str], widths: list[list[int]], which: int) -> list[str]:
+    found, i = [], 0
+    while i < len(pieces):
+        width = widths[i][which]
+        found.append("-".join(pieces[i : i + width]))
+        i += width
+    return found
+
+
+def _differing(one: list[str], other: list[str]) -> tuple[list[str], list[str]]:
+    """Two lists without what they have in common at both ends."""
+    while one[0] == other[0]:
+        one, other = one[1:], other[1:]
+    while one[-1] == other[-1]:
+        one, other = one[:-1], other[:-1]
+    return one, other
+
+
+def _longest_first(pieces: list[str], is_node: Callable[[str], bool], most_dashes: int) -> list[str]:
+    found, i = [], 0
+    while i < len(pieces):
+        widths = range(min(most_dashes + 1, len(pieces) - i), 0, -1)
+        width = next((w for w in widths if is_node("-".join(pieces[i : i + w]))), 1)
+        found.append("-".join(pieces[i : i + width]))
+        i += width
+    return found
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is ASCII digits alone."""
+    return text.isascii() and text.isdigit()
 
 
 def is_id(text: str) -> bool:
     """Whether a token is a node id: ASCII digits, few enough to be a number that can be meant."""
-    return text.isascii() and text.isdigit() and len(text) <= 18
+    return is_number(text) and len(text) <= 18

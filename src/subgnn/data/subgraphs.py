@@ -19,6 +19,9 @@ Task = Literal["multi-class", "binary", "multi-label", "regression", "unlabelled
 TASKS: tuple[Task, ...] = ("multi-class", "binary", "multi-label", "regression", "unlabelled")
 SPLITS = ("train", "val", "test")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
+_DIGITS = re.compile(r"-?[0-9]+")
+LARGEST_LABEL = 1e30
+"""The largest magnitude of a real-valued label; answers are numbers of 32 bits, which end at 3e38."""
 Label = str | int | float | Sequence[str | int]
 
 
@@ -69,7 +72,7 @@ class SubgraphSet:
         Args:
             nodes: the nodes of each subgraph.
             num_nodes: N of the base graph.
-            labels: a class each; or lists of classes (multi-label); or real numbers (regression).
+            labels: a class each, which stays whole; or lists of classes (multi-label); or real numbers (regression).
             splits: ``train``, ``val`` or ``test`` each.
             names: what people call the subgraphs.
             groups: the group of each subgraph.
@@ -137,7 +140,7 @@ class SubgraphSet:
         if self.task == "regression":
             return repr(float(self.targets[row]))
         if self.task == "multi-label":
-            return "-".join(self.classes[c] for c in np.flatnonzero(self.targets[row]))
+            return label_separator(self.classes).join(self.classes[c] for c in np.flatnonzero(self.targets[row]))
         return self.classes[int(self.targets[row])]
 
     def label_counts(self) -> dict[str, int]:
@@ -172,7 +175,7 @@ def encode_splits(splits: Sequence[str]) -> NDArray[np.int8]:
 
 
 def encode_labels(
-    labels: Sequence[Label] | None, task: Task | None = None, where: Callable[[int], str] = "subgraph {}".format
+    labels: Sequence[Label | None] | None, task: Task | None = None, where: Callable[[int], str] = "subgraph {}".format
 ) -> tuple[Task, NDArray[Any] | None, tuple[str, ...]]:
     """Task, targets and class names of labels; ``where`` names the place of the i-th one in an error.
 
@@ -199,25 +202,60 @@ def encode_labels(
     place = {c: i for i, c in enumerate(classes)}
     codes = np.array([place[t] for t in texts], np.int32)
     found: Task = "binary" if len(classes) == 2 else "multi-class"
-    if task not in (None, found):
+    if task == "binary" and found != "binary":
         raise DataError(
             f"task '{task}' but the labels have {len(classes)} classes", where="labels", hint=f"they look {found}"
         )
     return found, codes, classes
 
 
-def split_labels(texts: Sequence[str], task: Task | None = None) -> list[Label]:
-    """Cut labels joined by ``-`` apart; in a file of real numbers the minus signs join nothing.
+def split_labels(texts: Sequence[str], task: Task | None = None, separator: str = "-") -> list[Label]:
+    """Cut labels that are joined apart, where the task is multi-label; of other tasks, labels are whole.
+
+    Where no task is given, a ``-`` in any label means that labels are joined by it, as in the files of the SubGNN
+    authors; in a file of real numbers the minus signs join nothing.
 
     Example:
-        >>> split_labels(["a-b", "c"]), split_labels(["-1.5", "2e-3"])
-        ([('a', 'b'), ('c',)], ['-1.5', '2e-3'])
+        >>> split_labels(["a-b", "c"]), split_labels(["a-b", "c"], "binary"), split_labels(["-1.5", "2e-3"])
+        ([('a', 'b'), ('c',)], ['a-b', 'c'], ['-1.5', '2e-3'])
     """
     if task is None and not all(_is_real(text) for text in texts) and any("-" in text for text in texts):
         task = "multi-label"
     if task != "multi-label":
         return list(texts)
-    return [tuple(piece for piece in text.split("-") if piece) for text in texts]
+    return [tuple(piece for piece in text.split(separator) if piece) for text in texts]
+
+
+def label_separator(classes: Sequence[str]) -> str:
+    """What joins several labels in text: ``-``, or what no class contains where one contains that.
+
+    Example:
+        >>> label_separator(["a", "b"]), label_separator(["non-coding", "long"])
+        ('-', ';')
+    """
+    candidates = ("-", ";", "|", ",", *(";" * width for width in range(2, 2 + max(map(len, classes), default=0))))
+    return next(one for one in candidates if not any(one in name for name in classes))
+
+
+def label_card(subgraphs: SubgraphSet) -> dict[str, Any]:
+    """The keys of a card that say what the labels are and what joins several; labels of other tasks are whole."""
+    if subgraphs.task == "unlabelled":
+        return {}
+    several = subgraphs.task == "multi-label"
+    joined = {"label_separator": label_separator(subgraphs.classes)} if several else {}
+    return {"task": subgraphs.task, **joined}
+
+
+def parse_task(text: str, where: str, accepted: Sequence[Task] = TASKS) -> Task:
+    """A task by its name, with or without its hyphen.
+
+    Raises:
+        DataError: where there is no such task.
+    """
+    for task in accepted:
+        if text in (task, task.replace("-", "")):
+            return task
+    raise DataError(f"unknown task {excerpt(text)}", where=where, hint=choices(text, accepted))
 
 
 def _is_real(text: str) -> bool:
@@ -229,7 +267,10 @@ def _is_real(text: str) -> bool:
 
 
 def _real_valued(texts: list[str]) -> bool:
-    return all(_is_real(t) for t in texts) and any(not float(t).is_integer() for t in texts)
+    """Whether all are numbers and some are not whole; beyond 2^53 every float is, so there the digits show it."""
+    if not all(_is_real(text) for text in texts):
+        return False
+    return any(not float(t).is_integer() or (abs(float(t)) >= 2**53 and not _DIGITS.fullmatch(t)) for t in texts)
 
 
 def _real_targets(texts: list[str], where: Callable[[int], str]) -> NDArray[np.float64]:
@@ -241,12 +282,19 @@ def _real_targets(texts: list[str], where: Callable[[int], str]) -> NDArray[np.f
             raise DataError(
                 f"label {excerpt(text)} is no number", where=where(i), hint="regression needs real values"
             ) from None
-        if not np.isfinite(out[i]):
-            raise DataError(f"label {excerpt(text)}", where=where(i), hint="a finite number is needed")
+        if not abs(out[i]) <= LARGEST_LABEL:
+            hint = f"accepted: from -{LARGEST_LABEL:g} to {LARGEST_LABEL:g}; give the labels in a larger unit"
+            hint = hint if np.isfinite(out[i]) else "a finite number is needed"
+            raise DataError(f"label {excerpt(text)}", where=where(i), hint=hint)
     return out
 
 
+def is_whole(text: str) -> bool:
+    """Whether a text is a whole number."""
+    return _WHOLE.fullmatch(text) is not None
+
+
 def _class_order(classes: set[str]) -> tuple[str, ...]:
-    if all(_WHOLE.fullmatch(c) for c in classes):
+    if all(map(is_whole, classes)):
         return tuple(sorted(classes, key=lambda c: (int(c), c)))
     return tuple(sorted(classes))

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.cache import cache_limit, cache_path, keep, sole_use, touch
+from subgnn.cache import cache_limit, cache_path, keep, touch
 from subgnn.config import PretrainSettings
 from subgnn.data.graph import Graph
 from subgnn.embeddings.pretrain import ALGORITHM, OnEpoch, Pretrained, check_settings, pretrain
 from subgnn.embeddings.stored import read_vectors, write_vectors
 from subgnn.errors import DataError, DataWarning
-from subgnn.training.checkpoint import Damaged
+from subgnn.locks import try_lock
+from subgnn.training.tensor_file import Damaged
 
 _KIND = "embeddings"
 _HEADER = 4096  # bytes, more than a file has beside the vectors
@@ -92,7 +93,7 @@ def pretrained_vectors(
             touch(file)
             return vectors
     state = file.with_suffix(".state.pt")
-    with sole_use(state) as alone:
+    with try_lock(state) as alone:
         found = _going_on(compute, state) if alone else compute(None)
     graph_hash = graph.content_hash
     keep(

@@ -36,7 +36,7 @@ from subgnn.embeddings.gin import GINSampler, gin_encoder
 from subgnn.embeddings.graphsaint import GraphSAINTSampler, gcn_encoder
 from subgnn.errors import DataError, DataWarning, UserError, choices
 from subgnn.rng import stream_key
-from subgnn.training.checkpoint import load, save
+from subgnn.training.tensor_file import CHECKSUM, Damaged, load, save
 
 ALGORITHM = 1
 SECONDS_BETWEEN_SAVES = 10.0
@@ -169,8 +169,10 @@ def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:
 
 
 def _read_state(state: Path, owner: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = load(state)
-    if not isinstance(found, dict) or found.get("owner") != owner:
+    found = load(state)
+    if CHECKSUM not in found:
+        raise Damaged(state, "its checksum is missing")
+    if found.get("owner") != owner:
         hint = "give the same graph, method and settings, or leave out --resume"
         raise DataError("the pretraining there is another one", where=str(state), hint=hint)
     return found
@@ -204,6 +206,9 @@ def _fit(
             if not math.isfinite(loss):
                 raise UserError(f"the loss became {loss} in epoch {epoch}", where="pretrain", hint="lower pretrain.lr")
             vectors = embed_all(encoder, sampler.rows, split.offsets, fabric.device).float()
+            if not vectors.isfinite().all():
+                what = f"the vectors are no longer finite in epoch {epoch}"
+                raise UserError(what, where="pretrain", hint="lower pretrain.lr")
             aurocs = (
                 link_auroc(vectors, split.val, split.val_non_edges),
                 link_auroc(vectors, split.val, split.val_matched),

@@ -16,15 +16,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.data.formats.safetensors import Format, read_arrays, write_arrays
 from subgnn.data.formats.text import appearing, stream_lines
+from subgnn.data.formats.vectors import read_npy
 from subgnn.data.graph import Graph
-from subgnn.data.strings import is_id
+from subgnn.data.strings import find_node, is_id
 from subgnn.errors import DataError, excerpt
 
-_FORMAT, _VERSION = "subgnn-embeddings", "1"
+_STORED = Format(
+    name="subgnn-embeddings",
+    version=1,
+    noun="file of embeddings",
+    make="make one with subgnn pretrain",
+    again="pretrain again",
+)
 _TEXT = (".txt", ".vec", ".emb", ".w2v")
-_MAX_HEADER = 1_000_000
 _SHOWN = 3
+_MAX_DIM = 65_536
 
 
 def vectors_hash(vectors: NDArray[np.float32]) -> str:
@@ -42,50 +50,31 @@ def write_vectors(
     Args:
         about: how they were had; plain values.
     """
-    array = np.ascontiguousarray(vectors, "<f4")
-    header = {
-        "__metadata__": {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "graph_hash": graph_hash,
-            "about": json.dumps(about),
-            "checksum": vectors_hash(array),
-        },
-        "vectors": {"dtype": "F32", "shape": list(array.shape), "data_offsets": [0, array.nbytes]},
+    arrays = {"vectors": np.ascontiguousarray(vectors, "<f4")}
+    metadata = {
+        "format": _STORED.name,
+        "version": str(_STORED.version),
+        "graph_hash": graph_hash,
+        "about": json.dumps(about),
+        "checksum": vectors_hash(arrays["vectors"]),
     }
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-(8 + len(text)) % 64)
     with appearing(path, overwrite=overwrite) as temporary, temporary.open("wb") as file:
-        file.write(len(text).to_bytes(8, "little"))
-        file.write(text)
-        file.write(array.data)
+        write_arrays(file, arrays, metadata)
 
 
 def read_stored(path: Path) -> tuple[NDArray[np.float32], dict[str, str]]:
     """The vectors of a .safetensors file of ours, and its metadata; the checksum is verified."""
-    damaged = DataError("this is no file of embeddings, or a damaged one", where=str(path), hint="pretrain again")
     try:
-        data = path.read_bytes()
+        whole = np.frombuffer(path.read_bytes(), np.uint8)
     except FileNotFoundError:
         raise _missing_file(path) from None
-    length = int.from_bytes(data[:8], "little")
-    if not 2 <= length <= min(_MAX_HEADER, len(data) - 8):
-        raise damaged
-    try:
-        header = json.loads(data[8 : 8 + length])
-        metadata, entry = header["__metadata__"], header["vectors"]
-        if metadata["format"] != _FORMAT or entry["dtype"] != "F32":
-            raise damaged
-        if metadata["version"] != _VERSION:
-            what = f"embeddings of version {metadata['version']}"
-            raise DataError(what, where=str(path), hint=f"this release reads version {_VERSION}; pretrain again")
-        rows, dim = (int(extent) for extent in entry["shape"])
-        begin, end = (int(place) for place in entry["data_offsets"])
-        vectors = np.frombuffer(data[8 + length :][begin:end], "<f4").reshape(rows, dim)
-        if vectors_hash(vectors) != metadata["checksum"]:
-            raise damaged
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise damaged from None
+    metadata, arrays = read_arrays(whole, _STORED, str(path))
+    vectors = arrays.get("vectors")
+    good = vectors is not None and vectors.dtype == np.float32 and vectors.ndim == 2
+    texts = all(isinstance(metadata.get(name), str) for name in ("graph_hash", "checksum"))
+    if vectors is None or not good or not texts or vectors_hash(vectors) != metadata["checksum"]:
+        what = "the vectors are missing, or do not match their checksum"
+        raise DataError(what, where=str(path), hint=f"the file is damaged; {_STORED.again}")
     return vectors, metadata
 
 
@@ -117,8 +106,9 @@ def read_vectors(path: Path, graph: Graph) -> NDArray[np.float32]:
     suffix = require_file(path)
     if suffix == ".safetensors":
         vectors, metadata = read_stored(path)
-        if metadata.get("graph_hash") != graph.content_hash:
-            what = f"embeddings of another graph ({metadata.get('graph_hash', '')[:12]}, not {graph.content_hash[:12]})"
+        if metadata["graph_hash"] != graph.content_hash:
+            named = ascii(metadata["graph_hash"][:12])[1:-1]
+            what = f"embeddings of another graph ({named}, not {graph.content_hash[:12]})"
             raise DataError(what, where=str(path), hint="pretrain on this dataset")
     elif suffix == ".npy":
         vectors = _read_npy(path)
@@ -141,16 +131,11 @@ def _missing_file(path: Path) -> DataError:
 
 
 def _read_npy(path: Path) -> NDArray[np.float32]:
-    wrong = DataError("this is no .npy array of numbers", where=str(path), hint="write it with numpy.save")
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError):
-        raise wrong from None
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
-        raise wrong
+    array = read_npy(path)
     if array.ndim != 2:
         raise DataError(f"an array of shape {array.shape}", where=str(path), hint="accepted: (nodes, dim)")
-    return np.asarray(array, np.float32)
+    with np.errstate(over="ignore"):  # what is too large for 32 bits becomes infinite, and is refused as such
+        return np.asarray(array, np.float32)
 
 
 def _read_text(path: Path, graph: Graph) -> NDArray[np.float32]:
@@ -161,6 +146,8 @@ def _read_text(path: Path, graph: Graph) -> NDArray[np.float32]:
         if number == 1 and len(fields) == 2 and all(map(is_id, fields)):
             continue
         dim = vectors.shape[1] if vectors is not None else len(fields) - 1
+        if dim > _MAX_DIM:
+            raise DataError(f"{dim:,} numbers", where=f"{path}:{number}", hint=f"at most {_MAX_DIM:,} a node")
         if vectors is None:
             vectors = np.zeros((graph.num_nodes, max(dim, 0)), np.float32)
         node = _node(" ".join(fields[: len(fields) - dim]), graph)
@@ -176,16 +163,16 @@ def _read_text(path: Path, graph: Graph) -> NDArray[np.float32]:
         seen[node] = True
     missing = np.flatnonzero(~seen)
     if vectors is None or len(missing):
-        named = [graph.names[int(v)] if graph.names is not None else str(v) for v in missing[:_SHOWN]]
+        named = [graph.names.written(int(v)) if graph.names is not None else str(v) for v in missing[:_SHOWN]]
         what = f"{len(missing):,} of {graph.num_nodes:,} nodes have no vector: {', '.join(named)}"
         what += ", ..." if len(missing) > _SHOWN else ""
-        raise DataError(what, where=str(path), hint="every node needs a line, by its name or its id")
+        raise DataError(
+            what, where=str(path), hint="every node needs a line, by its name, or by its id where it has none"
+        )
     return vectors
 
 
 def _node(name: str, graph: Graph) -> int | None:
     """The node of a line; None for a word that is no node, such as the end of sentence of word2vec."""
-    found = graph.names.find(name) if graph.names is not None else None
-    if found is None and is_id(name) and int(name) < graph.num_nodes:
-        return int(name)
+    found = find_node(name, graph.num_nodes, graph.names)
     return None if found is None or found < 0 else found

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from subgnn.errors import DataError
+from subgnn.locks import LOCK
 from subgnn.training.run_dir import read_json, write_json
 
 INPUTS = "inputs.json"
+_OURS = (LOCK, f".{INPUTS}.")
+"""How names begin of what another process has there while it claims the folder."""
 
 
-def claim_folder(out: Path, inputs: Mapping[str, Any], *, holds: str) -> None:
-    """Make the folder, or check that it was made for the same inputs.
+def claim_folder(out: Path, inputs: Mapping[str, Any], *, holds: str) -> bool:
+    """Make the folder, or check that it was made for the same inputs; returns whether it is new.
 
     Args:
         inputs: what the result depends on, as JSON has it.
@@ -22,12 +25,30 @@ def claim_folder(out: Path, inputs: Mapping[str, Any], *, holds: str) -> None:
     Raises:
         DataError: where it was, or holds something else altogether.
     """
+    if check_folder(out, inputs, holds=holds):
+        return False
+    try:
+        write_json(inputs, out / INPUTS, overwrite=False)
+    except DataError:
+        # Another process has claimed it at the same time, for the same or for something else.
+        if not check_folder(out, inputs, holds=holds):
+            raise
+        return False
+    return True
+
+
+def check_folder(out: Path, inputs: Mapping[str, Any], *, holds: str) -> bool:
+    """Whether the folder was made for the same inputs; False where it is new or empty.
+
+    Raises:
+        DataError: as of :func:`claim_folder`.
+    """
     if (out / INPUTS).is_file():
         before = read_json(out / INPUTS, "give another --out")
         other = [key for key in inputs if not isinstance(before, dict) or before.get(key) != inputs[key]]
         if other:
             raise DataError(f"{holds}: {', '.join(other)} differ", where=str(out), hint="give another --out")
-        return
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        return True
+    if out.exists() and (not out.is_dir() or any(not path.name.startswith(_OURS) for path in out.iterdir())):
         raise DataError("exists already", where=str(out), hint="choose another --out")
-    write_json(inputs, out / INPUTS)
+    return False

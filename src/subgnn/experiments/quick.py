@@ -13,7 +13,7 @@ FOLDER/runs/RECIPE    the run of seed 0; RECIPE_1 and so on those of further see
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -24,20 +24,23 @@ from subgnn.data.formats.text import appearing
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SPLITS
 from subgnn.errors import DataError, UserError
-from subgnn.experiments.claim import claim_folder
+from subgnn.experiments.claim import check_folder, claim_folder
 from subgnn.experiments.constant import constant_pieces, perfect_pieces
 from subgnn.experiments.outcome import ask_runs, constant_row, looks_of, recipe_row
 from subgnn.experiments.paired import mean_pieces
 from subgnn.experiments.quick_page import quick_page
 from subgnn.experiments.signal import NETWORK, Model, Verdict, judge
+from subgnn.locks import clear_locked, locked_folder
 from subgnn.pacing import OnProgress
 from subgnn.recipes import find_recipe
+from subgnn.training.labels import check_labels
 from subgnn.training.run import train
 from subgnn.training.run_dir import write_json
 
 QUICK_RECIPES = ("topology", "bag", "avg", NETWORK)
 EPOCHS = 30
 _RESULT, _PAGE, _RUNS = "quick.json", "quick.md", "runs"
+_HOLDS = "holds a look at something else"
 
 
 def run_quick(
@@ -71,17 +74,32 @@ def run_quick(
     """
     recipes = {name: find_recipe(name, [f"training.epochs={epochs}", *overrides]) for name in QUICK_RECIPES}
     dataset, split = _with_split(dataset)
-    _claim(out, dataset, epochs, overrides)
+    inputs = _inputs(dataset, epochs, overrides)
+    check_folder(out, inputs, holds=_HOLDS)
+    with locked_folder(out, what="look"):
+        new = claim_folder(out, inputs, holds=_HOLDS)
+        about = {"split": split, "epochs": epochs, "seeds": seeds, "set": list(overrides)}
+        options = {"device": device, "source": source, "cache": cache, "show": on_progress}
+        return write_quick(_look(dataset, recipes, out, about, options, new=new), out)
+
+
+def _look(
+    dataset: Dataset,
+    recipes: Mapping[str, Recipe],
+    out: Path,
+    about: dict[str, Any],
+    options: Mapping[str, Any],
+    *,
+    new: bool,
+) -> dict[str, Any]:
+    """Train the recipes that are not finished, and judge all; where none can be trained, a new folder is left empty."""
     rows: list[dict[str, Any]] = []
     models: dict[str, Model] = {}
     failures: dict[str, str] = {}
     parts: list[dict[str, Any]] = []
     for name, recipe in recipes.items():
         try:
-            runs = [
-                _run(dataset, recipe, out, seed=seed, device=device, source=source, cache=cache, show=on_progress)
-                for seed in range(seeds)
-            ]
+            runs = [_run(dataset, recipe, out, seed=seed, **options) for seed in range(about["seeds"])]
             every, parts = ask_runs(dataset, [Path(run["run"]) for run in runs], parts)
         except Exception as error:
             message = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
@@ -92,26 +110,25 @@ def run_quick(
         rows.append(recipe_row(dataset, runs, looks))
     if not models:
         name, message = next(iter(failures.items()))
-        raise DataError(f"no recipe could be trained; {name}: {message}", where=dataset.name)
+        if new:
+            clear_locked(out)
+        what = f"no recipe could be trained, {len(failures)} of {len(recipes)} failed; {name}: {message}"
+        raise DataError(what, where=dataset.name)
     constant, perfect = constant_pieces(dataset, "val"), perfect_pieces(dataset, "val")
     metric = "R2" if dataset.subgraphs.task == "regression" else "micro-F1"
     verdict = judge(models, constant=constant, perfect=perfect, metric=metric)
-    found = {
+    return {
         "suite": "quick",
         "out": str(out),
         "dataset": dataset.name,
         "task": dataset.subgraphs.task,
-        "split": split,
+        **about,
         "splits": {name: len(dataset.subgraphs.indices(name)) for name in SPLITS},
-        "epochs": epochs,
-        "seeds": seeds,
-        "set": list(overrides),
         "rows": [constant_row(dataset), *rows],
         "failures": failures,
         "parts": parts,
         **_verdict_keys(verdict),
     }
-    return write_quick(found, out)
 
 
 def write_quick(found: dict[str, Any], out: Path) -> dict[str, Any]:
@@ -126,27 +143,22 @@ def write_quick(found: dict[str, Any], out: Path) -> dict[str, Any]:
 def _with_split(dataset: Dataset) -> tuple[Dataset, str]:
     """The dataset under its own split, or under one that is drawn, and which it is."""
     subgraphs = dataset.subgraphs
-    if subgraphs.targets is None:
-        raise DataError("the subgraphs have no labels", where=dataset.name, hint="give each one a label")
-    if subgraphs.splits is None:
-        drawn = split_subgraphs(subgraphs, method="stratified", seed=0)
-        return replace(dataset, subgraphs=drawn), "drawn: stratified 50/25/25, seed 0"
-    for name in ("train", "val"):
-        if not len(subgraphs.indices(name)):
-            hint = "draw another split with subgnn data split"
-            raise DataError(f"no subgraph in split '{name}'", where=dataset.name, hint=hint)
-    return dataset, "the dataset's own"
+    words = "the dataset's own"
+    if subgraphs.splits is None and subgraphs.targets is not None:
+        subgraphs = split_subgraphs(subgraphs, method="stratified", seed=0)
+        words = "drawn: stratified 50/25/25, seed 0"
+    check_labels(subgraphs, where=dataset.name)
+    return replace(dataset, subgraphs=subgraphs), words
 
 
-def _claim(out: Path, dataset: Dataset, epochs: int, overrides: Sequence[str]) -> None:
-    """Make the folder, or check that it holds a look at the same content."""
-    inputs = {
+def _inputs(dataset: Dataset, epochs: int, overrides: Sequence[str]) -> dict[str, Any]:
+    """What a look is at, and with what."""
+    return {
         "graph": dataset.graph.undirected().content_hash,
         "subgraphs": dataset.subgraphs.content_hash,
         "epochs": epochs,
         "set": list(overrides),
     }
-    claim_folder(out, inputs, holds="holds a look at something else")
 
 
 def _run(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
 from subgnn.baselines import METHODS
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
+from subgnn.data.formats.text import temporary_folder
 from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError
 from subgnn.experiments.held_out import divide_anew
@@ -108,11 +107,11 @@ def judge_recipe(
 
         watch = _SoFar(dataset.subgraphs.task, judged.scores, step)
         seen = dataset if split == "stored" else divide_anew(dataset, seed)
-        with tempfile.TemporaryDirectory(prefix="subgnn-trial-") as folder:
+        with temporary_folder("subgnn-trial") as folder:
             results = train(
                 seen,
                 recipe,
-                Path(folder) / "run",
+                folder / "run",
                 seed=seed,
                 device=device,
                 cache=cache,

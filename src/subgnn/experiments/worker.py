@@ -5,7 +5,6 @@ Workers know of each other only by the study, so they may be processes of one ma
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import socket
 import time
@@ -114,9 +113,7 @@ def work(task: Work, after_trial: Callable[[], None] | None = None) -> int:
 
 
 def _time_is_up(task: Work) -> bool:
-    parent = multiprocessing.parent_process()
-    orphaned = parent is not None and not parent.is_alive()
-    return orphaned or (task.deadline is not None and time.time() >= task.deadline)
+    return task.deadline is not None and time.time() >= task.deadline
 
 
 def _use_threads(count: int) -> None:

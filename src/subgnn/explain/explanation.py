@@ -20,8 +20,8 @@ _DIGITS = 6
 
 
 def names_of(graph: Graph, nodes: Sequence[int]) -> tuple[str, ...]:
-    """What people call nodes; their ids where they have no names."""
-    return tuple(str(node) if graph.names is None else graph.names[node] for node in nodes)
+    """Nodes as a file of subgraphs has them: by name, by id where there are no names."""
+    return tuple(str(node) if graph.names is None else graph.names.written(node) for node in nodes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,8 @@ from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError
 from subgnn.explain.explainer import Explainer
-from subgnn.export.packed import check_nodes, pack, unpack
 from subgnn.prepare import seen_hash
-from subgnn.training.checkpoint import Checkpoint
+from subgnn.training.checkpoint import WRONG, Checkpoint, broken, pack, unpack
 from subgnn.versions import versions
 
 _EXPORT = Format(
@@ -38,6 +37,7 @@ _EXPORT = Format(
     make="make one with subgnn export RUN --out FILE",
     again="export the run again",
 )
+_NOUN = "the exported run"
 _PLACES = ("run", "source")  # of results: where the run was made, which means nothing elsewhere
 
 
@@ -131,27 +131,31 @@ def read_export(path: Path) -> Exported:
         whole = np.frombuffer(path.read_bytes(), np.uint8)
     except FileNotFoundError:
         raise DataError("no such file", where=where, hint="check the path") from None
+    except OSError as error:
+        raise DataError(f"cannot be read ({error.strerror})", where=where) from None
     metadata, arrays = read_arrays(whole, _EXPORT, where)
-    broken = DataError("the exported run lacks a part, or has one of a wrong kind", where=where, hint=_EXPORT.again)
+    known = ("vectors", "reference")
+    unknown = [n for n in arrays if n not in known and not n.startswith(("checkpoint.", "graph."))]
     try:
         text = metadata["content"]
         if _checksum(text, arrays) != metadata["checksum"]:
             what = "the content does not match its checksum"
             raise DataError(what, where=where, hint=f"the file is damaged; {_EXPORT.again}")
+        if unknown:
+            raise ValueError(f"unknown part {unknown[0]!r}")
         content = json.loads(text)
-        checkpoint = unpack(_under(arrays, "checkpoint."), content["checkpoint"], where)
+        packed = content["checkpoint"]
         graph = None
         if content["graph"] is not None:
-            packed = unpack_dataset(_under(arrays, "graph."), content["graph"], where).graph
-            # What the file says of its graph is not believed.
-            graph = replace(packed, known_hash=packed.compute_hash()).undirected()
+            of_graph = _under(arrays, "graph.")
+            graph = unpack_dataset(of_graph, content["graph"], where, again=_EXPORT.again).graph.undirected()
         results = dict(content["results"])
-    except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError, OverflowError):
-        raise broken from None
-    if graph is not None:
-        check_nodes(checkpoint, graph.num_nodes, where)
-        if seen_hash(graph, checkpoint.recipe.prepare) != checkpoint.graph_hash:
-            raise DataError("its graph is not the one the run was trained on", where=where, hint=_EXPORT.again)
+    except WRONG as error:
+        raise broken(_NOUN, error, where=where, again=_EXPORT.again) from None
+    own = _under(arrays, "checkpoint.")
+    checkpoint = unpack(own, packed, where=where, noun=_NOUN, again=_EXPORT.again)
+    if graph is not None and seen_hash(graph, checkpoint.recipe.prepare) != checkpoint.graph_hash:
+        raise DataError("its graph is not the one the run was trained on", where=where, hint=_EXPORT.again)
     return Exported(checkpoint, results, graph, arrays.get("vectors"), arrays.get("reference"))
 
 

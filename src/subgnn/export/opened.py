@@ -11,7 +11,6 @@ from subgnn.data.formats import read_dataset
 from subgnn.embeddings.stored import vectors_hash
 from subgnn.errors import DataError
 from subgnn.export.container import Exported, read_export
-from subgnn.export.packed import check_nodes
 from subgnn.predict import Predictor
 
 
@@ -28,19 +27,12 @@ def open_export(path: Path, data: Path | None = None) -> OpenedRun:
         name = exported.results.get("dataset", "the run's dataset")
         hint = "say where it is with --data, or export the run with --with-graph"
         raise DataError(f"the graph of {name} is not in the file", where=str(path), hint=hint)
-    check_nodes(exported.checkpoint, graph.num_nodes, str(path))
     _check_vectors(exported, graph.num_nodes, path)
-    try:
-        predictor = Predictor(exported.checkpoint, graph, vectors=exported.vectors)
-        networks = predictor.networks()
-    except (KeyError, IndexError, ValueError, RuntimeError, TypeError):
-        what = "its weights do not fit its recipe"
-        raise DataError(what, where=str(path), hint="export the run again") from None
-    if networks and exported.checkpoint.held != predictor.members:
-        what = f"it holds {exported.checkpoint.held} networks, and its recipe says {predictor.members}"
-        raise DataError(what, where=str(path), hint="export the run again")
+    again = "export the run again"
+    predictor = Predictor(exported.checkpoint, graph, vectors=exported.vectors, where=str(path), again=again)
     reference = exported.reference
     if reference is not None:
+        networks = predictor.networks()
         width = networks[0].head.width + networks[0].num_scores if networks else 0
         if reference.shape != (predictor.members * predictor.draws, width) or reference.dtype != np.float32:
             raise DataError("its mean vector does not fit its recipe", where=str(path), hint="export the run again")

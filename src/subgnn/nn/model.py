@@ -20,6 +20,7 @@ from subgnn.nn.aggregate import combine, layers_width, subchannel_width
 from subgnn.nn.head import Head
 from subgnn.nn.inputs import Batch
 from subgnn.nn.layer import SubchannelLayer
+from subgnn.nn.norm import BatchNorm
 from subgnn.nn.patch_encoder import PatchEncoder
 from subgnn.nn.places import AnchorPlaces
 from subgnn.nn.readout import Readout
@@ -108,7 +109,7 @@ class SubGNN(nn.Module):
         width += layers_width(self.channels, settings, dim, layers=len(shared))
         self.readout = Readout(settings.readout, width)
         width += num_subgraph_stats + (2 if settings.size_aware else 0)
-        self.norm = {"none": nn.Identity, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}[settings.norm](width)
+        self.norm = {"none": nn.Identity, "batch": BatchNorm, "layer": nn.LayerNorm}[settings.norm](width)
         corrects = self.num_scores > 0
         self.head = Head(width, num_outputs, hidden=settings.head, dropout=settings.dropout, corrects=corrects)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from subgnn.assemble import label_unit
 from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import Task
-from subgnn.errors import DataError
+from subgnn.errors import DataError, excerpt
 from subgnn.nn import SubGNN
+from subgnn.parsing import parse_json
 from subgnn.predict import Predictor
 from subgnn.report.contribution import Contribution, contributions
 from subgnn.training.checkpoint import Checkpoint
@@ -96,7 +97,7 @@ class Findings:
 
     def scored_again(self) -> dict[str, float]:
         """Metrics of the split, from the answers at hand."""
-        return metrics(self.outputs, self.targets, self.task)
+        return metrics(self.outputs, self.targets, self.task, unit=label_unit(self.checkpoint.standards))
 
     def constant(self) -> dict[str, float]:
         """Metrics on the same split of a guess that looks at nothing.
@@ -111,7 +112,7 @@ class Findings:
             guess[:, self.train_targets.sum(dim=0).argmax()] = 1.0
         else:
             guess[:, torch.bincount(self.train_targets.long()).argmax()] = 1.0
-        return metrics(guess, self.targets, self.task)
+        return metrics(guess, self.targets, self.task, unit=label_unit(self.checkpoint.standards))
 
 
 @torch.no_grad()
@@ -128,6 +129,8 @@ def find(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | None = N
     # Of several candidates, the page tells of the one that was kept; of several networks, of the first.
     told = "member 0" if "members" in results else results.get("candidate")
     records = [r for r in records if r.get("candidate") == told]
+    if not records:
+        raise DataError("there are no epochs of what was kept", where=str(run / METRICS), hint="train again")
     predictor = Predictor(run / CHECKPOINT, dataset.graph.undirected())
     checkpoint, subgraphs = predictor.checkpoint, dataset.subgraphs
     if (subgraphs.task, subgraphs.classes) != (checkpoint.task, checkpoint.classes) or subgraphs.targets is None:
@@ -173,6 +176,15 @@ def _results(run: Path) -> dict[str, Any]:
     if missing:
         where = str(run / RESULTS)
         raise DataError(f"'{missing[0]}' is missing", where=where, hint="the run is damaged; train again")
+    figures = {f"{part}.{name}": value for part in ("val", "test") for name, value in results[part].items()}
+    figures |= {f"seconds.{name}": results["seconds"].get(name, "") for name in ("prepare", "train", "epoch_median")}
+    wrong = [name for name, value in figures.items() if not (value is None or isinstance(value, (int, float)))]
+    members = results.get("members", [])
+    if not isinstance(members, list) or not all(isinstance(one, dict) and "selected_epoch" in one for one in members):
+        wrong.append("members")
+    if wrong:
+        what = f"{excerpt(wrong[0])} is missing, or of a wrong kind"
+        raise DataError(what, where=str(run / RESULTS), hint="the run is damaged; train again")
     return results
 
 
@@ -185,9 +197,9 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     records = []
     for number, line in enumerate(lines, 1):
         try:
-            record = json.loads(line)
+            record = parse_json(line, where=f"{path}:{number}", hint="")
             epoch, losses = int(record["epoch"]), [float(record[name]) for name in ("train_loss", "val_loss")]
-        except (ValueError, TypeError, KeyError):
+        except (ArithmeticError, DataError, KeyError, RecursionError, TypeError, ValueError):
             hint = "a line an epoch is needed; the run is damaged"
             raise DataError("this is no record of an epoch", where=f"{path}:{number}", hint=hint) from None
         records.append({**record, "epoch": epoch, "train_loss": losses[0], "val_loss": losses[1]})

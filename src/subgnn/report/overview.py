@@ -10,6 +10,7 @@ from typing import Any
 from subgnn.report.findings import Findings
 from subgnn.report.markup import Markup, facts, join, paragraph, section, table, tag
 from subgnn.report.svg import MAX_POINTS, Axes, around, chart, key, thin
+from subgnn.training.metrics import metric_text
 
 NAMES = {
     "micro_f1": "micro-F1",
@@ -24,9 +25,9 @@ NAMES = {
 SPLIT_WORDS = {"train": "training", "val": "validation", "test": "test"}
 
 
-def figure_text(value: Any) -> str:
-    """A metric in three places."""
-    return f"{value:.3f}" if isinstance(value, (int, float)) and math.isfinite(value) else "undefined"
+def figure_text(value: Any, name: str = "") -> str:
+    """A metric as :func:`~subgnn.training.metrics.metric_text` writes it."""
+    return metric_text(name, value) if isinstance(value, (int, float)) and math.isfinite(value) else "undefined"
 
 
 def _headline(found: Findings) -> Markup:
@@ -61,12 +62,12 @@ def _metrics(found: Findings) -> Markup:
     header = ["metric", "validation", *(["test"] if found.split == "test" else []), guess]
     rows = []
     for name in constant:
-        row = [NAMES.get(name, name), figure_text(results["val"].get(name))]
-        row += [figure_text(results["test"].get(name))] if found.split == "test" else []
-        rows.append([*row, figure_text(constant[name]), *([_published(published, name)] if published else [])])
+        row = [NAMES.get(name, name), figure_text(results["val"].get(name), name)]
+        row += [figure_text(results["test"].get(name), name)] if found.split == "test" else []
+        rows.append([*row, figure_text(constant[name], name), *([_published(published, name)] if published else [])])
     caption = f"Scores at the selected epoch; the {guess} is scored on the {SPLIT_WORDS[found.split]} split"
     if found.task == "regression":
-        caption += "; errors are in standard deviations of the training targets"
+        caption += "; errors are in units of the label"
     parts = [table(caption, [*header, *(["published"] if published else [])], rows, class_="scores")]
     if published:
         parts.append(paragraph(f"Published: {published.get('source', 'no source given')}.", class_="note"))
@@ -82,6 +83,7 @@ def overview(found: Findings) -> Markup:
         ("Dataset", dataset.name),
         ("Graph", f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges"),
         ("Subgraphs", ", ".join(f"{count:,} {SPLIT_WORDS[split]}" for split, count in sizes.items())),
+        *([("Not used by this recipe", "; ".join(results["unused"]))] if results.get("unused") else []),
         ("Task", found.task + (f", {len(found.classes)} classes" if found.classes else "")),
         ("Recipe", recipe.name),
         ("Seed", str(results["seed"])),

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.text import appearing
-from subgnn.errors import DataError
 from subgnn.report.answers import agreement, parts, reliability
 from subgnn.report.findings import Findings, find
 from subgnn.report.markup import Markup, facts, join, paragraph, section, tag
@@ -21,7 +20,7 @@ from subgnn.report.overview import curves, overview
 from subgnn.report.pictures import pictures
 from subgnn.report.reproduce import command, recipe_toml
 from subgnn.report.style import STYLE
-from subgnn.training.run_dir import PAGE, read_results
+from subgnn.training.run_dir import PAGE, read_results, source_of
 from subgnn.versions import versions
 
 _LEAD = "A subgraph neural network: what it was trained on, and how it does."
@@ -116,9 +115,7 @@ def write_report(run: Path, out: Path | None = None, *, data: Path | None = None
         overwrite: replace what is at ``out``.
     """
     results = read_results(run)
-    source = data if data is not None else Path(results.get("source") or "the run names no dataset")
-    if not source.exists():
-        raise DataError("the run's dataset is not there", where=str(source), hint="say where it is with --data")
+    source = source_of(results, data)
     page = run_report(run, read_dataset(source))
     write_page(page, out or run / PAGE, overwrite=overwrite or out is None)
     return out or run / PAGE

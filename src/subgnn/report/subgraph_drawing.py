@@ -62,7 +62,7 @@ def _count(drawn: Drawing) -> str:
 
 
 def _node(graph: Graph, node: int, at: NDArray[np.float64], radius: float, where: str) -> Markup:
-    name = f"node {node}" if graph.names is None else f"{cut(graph.names[node], 60)} (node {node})"
+    name = f"node {node}" if graph.names is None else f"{cut(graph.names[node], 60)} (#{node})"
     return tag("circle", tag("title", name + where), cx=float(at[0]), cy=float(at[1]), r=radius)
 
 

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from subgnn import __version__
 from subgnn.errors import UserError
 from subgnn.serve.answers import encode
+from subgnn.serve.bodies import invalid, not_json
 from subgnn.serve.guard import Guard
 from subgnn.serve.limits import Limits
 from subgnn.serve.metrics import Metrics
@@ -27,7 +28,6 @@ from subgnn.serve.security import Door
 _ABOUT = """Ask trained runs about subgraphs of their graph: predictions, vectors, explanations, drawings, neighbours.
 
 Nodes are given by id, from 0, or by name. Errors are JSON with `error`, `hint` and `nodes`."""
-_LISTED = 3
 
 
 def create_app(runs: dict[str, ServedRun], *, door: Door | None = None, limits: Limits | None = None) -> Guard:
@@ -90,12 +90,10 @@ async def _failed(request: Request, _: Exception) -> Response:
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
-    """The first mistakes, with their places and without what was sent."""
+    """What the framework finds wrong: of a path or a query, or a body that does not say that it is JSON."""
     found: list[Any] = list(error.errors()) if isinstance(error, RequestValidationError) else []
-    if any(item["type"] == "json_invalid" for item in found):
-        return await _refused(request, Refusal(400, "the body is no JSON", hint="see /openapi.json"))
-    texts = [f"{'.'.join(str(part)[:40] for part in item['loc'])}: {item['msg']}" for item in found[:_LISTED]]
-    return await _refused(request, Refusal(422, "; ".join(texts)[:500], hint="see /openapi.json"))
+    unread = any(item["type"] == "json_invalid" for item in found)
+    return await _refused(request, not_json() if unread else invalid(found))
 
 
 async def _other(request: Request, error: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""Where the work is done: few threads in each of three lanes, so that quick requests never wait for slow ones.
+"""Where the work is done: few threads in each of four lanes, so that quick requests never wait for slow ones.
 
 Kernels and matrix products release the interpreter's lock, so lanes run beside each other. Each thread computes with
 one thread of its own: a server is kept busy by many requests, not by one.
@@ -125,19 +125,20 @@ def kernels_run_side_by_side() -> bool:
 
 
 class Lanes:
-    """For searches, for quick requests and for slow ones."""
+    """For parsing large bodies, for searches, for quick requests and for slow ones."""
 
     def __init__(self, limits: Limits, metrics: Metrics) -> None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         sys.setswitchinterval(SWITCH_SECONDS)
         turn = None if kernels_run_side_by_side() else threading.Lock()
-        workers = {"search": 1, "quick": max(2, min(8, cores)), "slow": max(1, min(4, cores // 2))}
-        self.search, self.quick, self.slow = (
-            Lane(name, workers=count, limits=limits, metrics=metrics, turn=None if name == "search" else turn)
+        # Parsing never lets another thread go on, so two bodies at once would keep the event loop waiting for both.
+        workers = {"parse": 1, "search": 1, "quick": max(2, min(8, cores)), "slow": max(1, min(4, cores // 2))}
+        self.parse, self.search, self.quick, self.slow = (
+            Lane(name, workers=count, limits=limits, metrics=metrics, turn=turn if name in ("quick", "slow") else None)
             for name, count in workers.items()
         )
 
     def close(self) -> None:
         """Close all."""
-        for lane in (self.search, self.quick, self.slow):
+        for lane in (self.parse, self.search, self.quick, self.slow):
             lane.close()

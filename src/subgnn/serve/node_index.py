@@ -1,5 +1,7 @@
 """Nodes found by what people call them: by the beginning of a name, or by any part of it.
 
+Where nodes have names, digits are a part of a name like any other; a row number is written ``#12``.
+
 All names of a column stand in one string of bytes, a line each, in lower case; a search is a search in that string. It
 takes a few milliseconds among a million nodes, and needs little more memory than the names.
 """
@@ -15,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
-from subgnn.data.strings import NodeNames, is_id
+from subgnn.data.strings import NodeNames, find_node, is_number
 
 _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 _LOOKED_AT = 1000  # hits of each kind that are ranked
@@ -61,7 +63,7 @@ class _Column:
 
 
 class NodeIndex:
-    """Names and ids of a graph's nodes.
+    """Names and row numbers of a graph's nodes.
 
     Example:
         >>> from subgnn import Graph
@@ -78,7 +80,7 @@ class NodeIndex:
         self._columns = {} if graph.names is None else {n: _fold(c) for n, c in graph.names.columns.items()}
 
     def search(self, query: str, *, limit: int) -> list[Found]:
-        """The nodes a query may mean: the very name or id first, then names that begin with it, then that hold it.
+        """The nodes a query may mean: the very name or row first, then names that begin with it, then that hold it.
 
         Among equals, short names come first, and nodes with many neighbours.
         """
@@ -86,8 +88,9 @@ class NodeIndex:
         if not wanted:
             return []
         ranked: dict[int, tuple[tuple[int, int, int, int], str]] = {}
-        if is_id(query.strip()) and int(query) < self._graph.num_nodes:
-            ranked[int(query)] = ((0, 0, 0, 0), str(int(query)))
+        meant = find_node(query.strip(), self._graph.num_nodes, self._graph.names)
+        if meant is not None and meant >= 0:
+            ranked[meant] = ((-1, 0, 0, 0), query.strip())
         for rank, pattern in enumerate((b"\n" + wanted + b"\n", b"\n" + wanted, wanted)):
             if len(ranked) >= limit:
                 break
@@ -103,20 +106,28 @@ class NodeIndex:
         return [Found(node, self.name(node), matched, self._degree(node)) for node, (_, matched) in best]
 
     def find(self, given: int | str) -> int | None:
-        """The node of an id or name, in any case where only one node is called so; None for none, -1 for several."""
-        if isinstance(given, int) or is_id(given):
-            return int(given) if 0 <= int(given) < self._graph.num_nodes else None
-        if self._graph.names is None:
-            return None
-        node = self._graph.names.find(given)
-        if node is not None:
+        """The node of a name, or of a row number (``12`` where there are no names, ``#12`` anywhere).
+
+        A number is a name, too, where there are names. Of names, any case will do where only one node is called so.
+
+        Returns:
+            The node; None for none, -1 for several.
+        """
+        text = str(given)
+        node = find_node(text, self._graph.num_nodes, self._graph.names)
+        if node is not None or self._graph.names is None or is_number(text):
             return node
-        nodes = {node for column in self._columns.values() for node in column.called(_folded(given))}
-        return None if not nodes or given.isdigit() else nodes.pop() if len(nodes) == 1 else -1
+        nodes = {node for column in self._columns.values() for node in column.called(_folded(text))}
+        return None if not nodes else nodes.pop() if len(nodes) == 1 else -1
 
     def name(self, node: int) -> str:
-        """What a node is called; its id where it has no name."""
-        return str(node) if self._graph.names is None else self._graph.names[node]
+        """What to write so that this node is meant: its name, or its row number."""
+        return str(node) if self._graph.names is None else self._graph.names.written(node)
+
+    @property
+    def row_prefix(self) -> str:
+        """What to write before a row number."""
+        return "#" if self._graph.names is None else self._graph.names.row_prefix
 
     @property
     def _names(self) -> NodeNames:

@@ -1,4 +1,4 @@
-"""Nodes as requests name them, by id or by name."""
+"""Nodes as requests have them: by name, by row number where there are no names."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def _refusal(place: int, unknown: list[str], several: list[str]) -> Refusal:
     what = f"{len(bad)} {'node is' if len(bad) == 1 else 'nodes are'} not known"
     if not unknown:
         what = f"{len(bad)} {'name means' if len(bad) == 1 else 'names mean'} several nodes"
-    hint = (
-        "give the id of the one that is meant" if not unknown else "nodes are ids from 0, or names; /nodes finds them"
-    )
+    hint = "names, where the graph has them; else row numbers, from 0. #12 is row 12 anywhere; /nodes finds names"
+    if not unknown:
+        hint = "give the row number of the one that is meant, as #12; /nodes finds it"
     return Refusal(422, f"subgraph {place}: {what}: {shown}", hint=hint, nodes=bad[:_LISTED])
 
 

@@ -165,7 +165,7 @@ def _node(node: Mapping[str, Any], at: NDArray[np.float64], ring: float) -> Mark
         paint_order="stroke",
     )
     heard = f"; anchor of {', '.join(node['channels'])}" if node["channels"] else ""
-    return tag("g", tag("title", f"{node['name']} (node {node['id']}), {node['degree']} neighbours{heard}"), mark, name)
+    return tag("g", tag("title", f"{node['name']} (#{node['id']}), {node['degree']} neighbours{heard}"), mark, name)
 
 
 def _disk(x: float, y: float, colour: str, ring: float = 0.0) -> Markup:

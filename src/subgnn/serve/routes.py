@@ -13,6 +13,7 @@ from subgnn.errors import UserError, choices
 from subgnn.ragged import Ragged
 from subgnn.serve import schemas
 from subgnn.serve.answers import encode
+from subgnn.serve.bodies import BodyRoute
 from subgnn.serve.budget import Budget
 from subgnn.serve.lanes import Lane, Lanes
 from subgnn.serve.limits import Limits
@@ -40,7 +41,7 @@ JSON = "application/json"
 _WHILE = 600.0  # seconds that one step of getting ready may take
 
 health = APIRouter(tags=["server"])
-router = APIRouter(prefix="/api/runs", tags=["runs"], responses=_PROBLEMS)
+router = APIRouter(prefix="/api/runs", tags=["runs"], responses=_PROBLEMS, route_class=BodyRoute)
 
 
 class Served:
@@ -131,7 +132,10 @@ async def card(run: Run) -> Any:
 async def search(
     request: Request,
     run: Run,
-    q: Annotated[str, Query(min_length=1, max_length=200, description="A part of a name, or an id.", examples=["TP5"])],
+    q: Annotated[
+        str,
+        Query(min_length=1, max_length=200, description="A part of a name, or a row number, as #12.", examples=["TP5"]),
+    ],
     limit: Annotated[int, Query(ge=1, le=1000)] = 10,
 ) -> Any:
     """Search nodes by name: the very name first, then beginnings, then parts."""
@@ -146,7 +150,7 @@ async def search(
 
 @router.post("/{run}/resolve", response_model=schemas.ResolvedNodes)
 async def resolve_nodes(request: Request, run: Run, asked: schemas.NodesToResolve) -> Any:
-    """Turn a list of names and ids, as people paste it, into nodes; what is not understood is listed."""
+    """Turn a list of names and row numbers, as people paste it, into nodes; what is not understood is listed."""
     check_size([asked.nodes], served(request).limits)
 
     def work() -> Any:

@@ -17,7 +17,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.strings import NodeNames
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.errors import DataError, UserError
+from subgnn.errors import UserError
 from subgnn.explain import Explainer
 from subgnn.predict import Predictor, label_text
 from subgnn.ragged import Ragged
@@ -26,7 +26,7 @@ from subgnn.serve.limits import Limits
 from subgnn.serve.nearest import TrainingSet
 from subgnn.serve.node_index import NodeIndex
 from subgnn.serve.paced import PacedPredictor
-from subgnn.training.run_dir import CHECKPOINT, read_results
+from subgnn.training.run_dir import CHECKPOINT, read_results, source_of
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
 _SHOWN_NODES = 100
@@ -71,6 +71,7 @@ class ServedRun:
             "num_nodes": graph.num_nodes,
             "num_edges": graph.num_edges,
             "named": graph.names is not None,
+            "row_prefix": self.index.row_prefix,
             "num_training": len(self.training),
             "example": [] if not len(self.training) else self.training.nodes[0][:_SHOWN_NODES].tolist(),
             "graph_hash": graph.content_hash,
@@ -89,6 +90,7 @@ class ServedRun:
             found.append(
                 {
                     "nodes": nodes.tolist(),
+                    "names": [self.index.name(node) for node in nodes.tolist()],
                     "label": label_text(scores, checkpoint),
                     "probabilities": {} if real else dict(zip(checkpoint.classes, numbers, strict=True)),
                     "value": numbers[0] if real else None,
@@ -164,7 +166,7 @@ def open_runs(given: Sequence[str], *, limits: Limits, data: Path | None = None)
             found[name] = _served(name, replace(whole, predictor=paced), index=NodeIndex(graph), limits=limits)
             continue
         results = read_results(run)
-        source = data if data is not None else Path(results["source"])
+        source = source_of(results, data)
         if source not in datasets:
             datasets[source] = _read(source)
         dataset, index = datasets[source]
@@ -175,8 +177,6 @@ def open_runs(given: Sequence[str], *, limits: Limits, data: Path | None = None)
 
 def _read(source: Path) -> tuple[Dataset, NodeIndex]:
     """A dataset, its graph as predictors want it, and its names."""
-    if not source.exists():
-        raise DataError("the run's dataset is not there", where=str(source), hint="say where it is with --data")
     dataset = read_dataset(source)
     graph = dataset.graph.undirected()
     graph = replace(graph, names=readable(graph.names))
@@ -197,7 +197,7 @@ def readable(names: NodeNames | None) -> NodeNames | None:
     for name in (names.primary_column, *names.columns):
         some = names.columns[name].take(np.arange(min(len(names), _LOOKED_AT)))
         if any(text and not text.isdigit() for text in some):
-            return NodeNames(names.columns, name)
+            return NodeNames(names.columns, names.primary_column, shown=name)
     return names
 
 

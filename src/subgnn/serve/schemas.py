@@ -4,22 +4,38 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field
+from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from subgnn.errors import excerpt
 
 Node = (
-    Annotated[int, Field(strict=True, ge=0, le=2**31 - 2)]
+    Annotated[int, Field(strict=True, ge=0, le=2**53 - 1)]
     | Annotated[str, Field(strict=True, min_length=1, max_length=200)]
 )
 # A list that is wrong is wrong at its first mistake: nobody reads a hundred thousand.
 Nodes = Annotated[list[Node], Field(min_length=1), FailFast()]
 
-_EXAMPLE: list[list[int | str]] = [["TP53", "BAX", "CASP9"], [0, 1, 2]]
+_EXAMPLE: list[list[int | str]] = [["TP53", "BAX", "CASP9"], ["#0", "#1", "#2"]]
+_ROW, _NAME = "Its row number.", "What a request has for it: its name, or its row number, as #12."
+_AS = "by name, digits or not, or by row number, as #12; where the graph has no names, numbers are rows"
 
 
 class Strict(BaseModel):
-    """Unknown keys are refused."""
+    """Unknown keys are refused: the first of them, as nobody reads a hundred thousand."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, given: Any) -> Any:
+        unknown = next((key for key in given if key not in cls.model_fields), None) if isinstance(given, dict) else None
+        if unknown is not None:
+            known = ", ".join(cls.model_fields)
+            raise PydanticCustomError(
+                "extra_forbidden", "unknown key {key}; accepted: {known}", {"key": excerpt(unknown), "known": known}
+            )
+        return given
 
 
 class Subgraphs(Strict):
@@ -27,7 +43,7 @@ class Subgraphs(Strict):
 
     subgraphs: Annotated[
         list[Nodes],
-        Field(min_length=1, description="The nodes of each subgraph, by id or name.", examples=[_EXAMPLE]),
+        Field(min_length=1, description=f"The nodes of each subgraph, {_AS}.", examples=[_EXAMPLE]),
         FailFast(),
     ]
 
@@ -41,7 +57,7 @@ class SubgraphsToExplain(Subgraphs):
 class OneSubgraph(Strict):
     """One subgraph to look at."""
 
-    nodes: Nodes = Field(description="Its nodes, by id or name.", examples=[_EXAMPLE[0]])
+    nodes: Nodes = Field(description=f"Its nodes, {_AS}.", examples=[_EXAMPLE[0]])
 
 
 class SubgraphToDraw(OneSubgraph):
@@ -57,7 +73,7 @@ class SubgraphToCompare(OneSubgraph):
 
 
 class NodesToResolve(Strict):
-    """Names and ids as people type them."""
+    """Names and row numbers as people type them."""
 
     nodes: Annotated[list[Node], Field(examples=[["TP53", "bax", "nobody"]]), FailFast()]
 
@@ -81,8 +97,8 @@ class Health(BaseModel):
 class FoundNode(BaseModel):
     """A node that a search found."""
 
-    id: int
-    name: str
+    id: int = Field(description=_ROW)
+    name: str = Field(description=_NAME)
     matched: str = Field(description="The name by which it was found.")
     degree: int
 
@@ -97,8 +113,8 @@ class ResolvedNode(BaseModel):
     """A node as it was given and as it is."""
 
     given: str
-    id: int
-    name: str
+    id: int = Field(description=_ROW)
+    name: str = Field(description=_NAME)
 
 
 class ResolvedNodes(BaseModel):
@@ -112,8 +128,11 @@ class ResolvedNodes(BaseModel):
 class Prediction(BaseModel):
     """What the run says of one subgraph."""
 
-    nodes: list[int]
-    label: str = Field(description="A class; several joined by '-'; or the value.")
+    nodes: list[int] = Field(description="Row numbers.")
+    names: list[str] = Field(description="The same nodes, as a request has them.")
+    label: str = Field(
+        description="A class; several joined by '-', or by ';' where a class contains that; or the value."
+    )
     probabilities: dict[str, float | None] = Field(description="By class; empty for real values.")
     value: float | None = Field(None, description="Of real-valued labels.")
 
@@ -144,8 +163,8 @@ class Explanations(BaseModel):
 class DrawnNode(BaseModel):
     """A node of a drawing."""
 
-    id: int
-    name: str
+    id: int = Field(description=_ROW)
+    name: str = Field(description=_NAME)
     kind: str = Field(description="inside, border (one hop away) or anchor (farther away).")
     component: int | None = Field(description="Of the subgraph's own nodes.")
     links: int = Field(description="Edges into the subgraph, of border nodes.")
@@ -179,8 +198,8 @@ class NearSubgraph(BaseModel):
     name: str
     labels: list[str]
     num_nodes: int
-    nodes: list[int]
-    names: list[str]
+    nodes: list[int] = Field(description="Row numbers.")
+    names: list[str] = Field(description="The same nodes, as a request has them.")
     similarity: float | None = Field(description="The cosine of the two vectors.")
 
 
@@ -205,6 +224,7 @@ class Card(BaseModel):
     num_nodes: int
     num_edges: int
     named: bool
+    row_prefix: str = Field(description="What a request has before a row number: '#', unless a name looks like that.")
     limits: dict[str, float]
 
 

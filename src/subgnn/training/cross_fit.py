@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from subgnn.assemble import target_tensor
+from subgnn.assemble import label_unit, target_tensor
 from subgnn.baselines import set_up
 from subgnn.baselines.scores import scores_of
 from subgnn.config import Method, Recipe
@@ -139,5 +139,6 @@ def _unfitted(graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, seed: int) -
         train=subgraphs.indices("train"),
         val=subgraphs.indices("val"),
         num_classes=subgraphs.num_classes,
+        unit=label_unit(candidates[0].checkpoint.standards),
     )
     return [candidate for candidate in candidates if isinstance(candidate.model, Solvable)], examples

@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from subgnn.data.subgraphs import Task
 from subgnn.nn.layer import StateNorm
+from subgnn.nn.norm import BatchNorm
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class GlobalDropout(nn.Dropout):
         return input * mask[self.share.begin : self.share.end]
 
 
-class GlobalBatchNorm(nn.BatchNorm1d):
+class GlobalBatchNorm(BatchNorm):
     """Batch norm by the mean and variance of the whole batch, added up over ranks.
 
     torch's own for several devices has no CPU; this has two sums of ``width`` numbers forwards, and two backwards.
@@ -137,6 +138,7 @@ def _sum_over_ranks(value: Tensor) -> Tensor:
 
 _GLOBAL_NORMS: dict[type, type[GlobalBatchNorm | GlobalStateNorm]] = {
     nn.BatchNorm1d: GlobalBatchNorm,
+    BatchNorm: GlobalBatchNorm,
     StateNorm: GlobalStateNorm,
 }
 

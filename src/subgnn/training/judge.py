@@ -38,7 +38,8 @@ class Examples:
     """What the loop learns from and selects on.
 
     ``redrawn`` are the same subgraphs measured against further draws of anchors; with ``ensemble``, outputs are judged
-    by their mean over all draws, and by the first draw alone without.
+    by their mean over all draws, and by the first draw alone without. Real-valued targets are standardised; ``unit`` is
+    their deviation in units of the label.
     """
 
     inputs: Source
@@ -49,6 +50,7 @@ class Examples:
     redrawn: list[Source] = field(default_factory=list)
     ensemble: bool = False
     num_classes: int = 0
+    unit: float = 1.0
 
     def of_epoch(self, epoch: int) -> Source:
         """The draw of anchors an epoch trains on: they take turns."""
@@ -99,7 +101,8 @@ def evaluate(
     draws = [of_all(model, inputs, rows, max(batch_size, 256)) for inputs in examples.judged]
     outputs = torch.stack(draws).mean(dim=0)
     targets = examples.targets[torch.from_numpy(rows).to(examples.targets.device)]
-    return float(loss(outputs, targets, examples.task, weights)), metrics(outputs, targets, examples.task)
+    found = metrics(outputs, targets, examples.task, unit=examples.unit)
+    return float(loss(outputs, targets, examples.task, weights)), found
 
 
 def _gathered_outputs(fabric: Fabric, model: Any, inputs: Source, rows: NDArray[np.int64], batch_size: int) -> Tensor:

@@ -6,10 +6,62 @@ import warnings
 
 import numpy as np
 
-from subgnn.data.subgraphs import SubgraphSet
-from subgnn.errors import DataWarning, excerpt
+from subgnn.data.describe import label_notes
+from subgnn.data.subgraphs import LARGEST_LABEL, SubgraphSet
+from subgnn.errors import DataError, DataWarning, excerpt
+from subgnn.topology import Standard
 
 _NAMED = 5
+_FARTHEST = 1e15  # squared errors are added up in 32 bits, which end at 3e38
+
+
+def check_labels(subgraphs: SubgraphSet, where: str = "train") -> None:
+    """Refuse labels that nothing can be learned or selected by.
+
+    Raises:
+        DataError: where there are none, where train or val has no subgraph, where all subgraphs are of one class, and
+            where real values are not finite, too large, too close together, or too far from those of the training split
+            for a squared error of 32 bits.
+    """
+    if subgraphs.targets is None:
+        raise DataError("the subgraphs have no labels", where=where, hint="give each one a label")
+    for split in ("train", "val"):
+        if not len(subgraphs.indices(split)):
+            hint = "draw another split with subgnn data split; learning and selection need both"
+            raise DataError(f"no subgraph in split '{split}'", where=where, hint=hint)
+    if subgraphs.task == "multi-class" and subgraphs.num_classes == 1:
+        what = f"all subgraphs have the label {excerpt(subgraphs.classes[0])}"
+        raise DataError(what, where=where, hint="at least two classes are needed")
+    if subgraphs.task == "regression":
+        _check_values(subgraphs, where)
+
+
+def _check_values(subgraphs: SubgraphSet, where: str) -> None:
+    targets = np.asarray(subgraphs.targets)
+    outside = np.flatnonzero(
+        ~(np.abs(targets) <= LARGEST_LABEL)
+    )  # as in a bundle, whose labels are not read one by one
+    if len(outside):
+        hint = f"accepted: finite numbers from -{LARGEST_LABEL:g} to {LARGEST_LABEL:g}"
+        raise DataError(f"the label of subgraph {outside[0]} is {targets[outside[0]]}", where=where, hint=hint)
+    standard = Standard.of(targets[subgraphs.indices("train")][:, None])
+    if standard.deviation[0] < 1 / LARGEST_LABEL:
+        what = f"the training labels have a standard deviation of {standard.deviation[0]:g}"
+        hint = f"accepted: from {1 / LARGEST_LABEL:g}; give the labels in a smaller unit"
+        raise DataError(what, where=where, hint=hint)
+    distance = np.abs(targets - standard.mean[0]) / standard.deviation[0]
+    farthest = int(distance.argmax())
+    if distance[farthest] > _FARTHEST:
+        what = f"the label {targets[farthest]:g} of subgraph {farthest} is {distance[farthest]:.3g} standard deviations"
+        hint = f"accepted: up to {_FARTHEST:g}; correct it, leave it out, or give its logarithm"
+        raise DataError(f"{what} from the mean of the training labels", where=where, hint=hint)
+
+
+def warn_of_labels(subgraphs: SubgraphSet) -> None:
+    """Warn of a task that may be another one than was meant, and of labels that cannot be learned."""
+    for note in label_notes(subgraphs):
+        warnings.warn(note, DataWarning, stacklevel=4)
+    warn_of_unseen(subgraphs)
 
 
 def warn_of_unseen(subgraphs: SubgraphSet) -> None:
@@ -30,4 +82,4 @@ def warn_of_unseen(subgraphs: SubgraphSet) -> None:
     count = int(held_out[:, unseen].any(axis=1).sum())
     subject = "1 subgraph of val or test carries" if count == 1 else f"{count:,} subgraphs of val and test carry"
     what = f"{subject} a label that no training subgraph has: {named}{more}; it cannot be learned"
-    warnings.warn(what, DataWarning, stacklevel=4)
+    warnings.warn(what, DataWarning, stacklevel=5)

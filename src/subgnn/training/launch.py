@@ -8,7 +8,6 @@ needs no main guard in a caller's script, and a rank that dies is noticed at onc
 from __future__ import annotations
 
 import signal
-import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -22,11 +21,12 @@ from subgnn.cache import cache_limit
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.bundle import write_bundle
+from subgnn.data.formats.text import temporary_folder
 from subgnn.embeddings import PRETRAINED
 from subgnn.errors import DataError, DataWarning, RankDied, UserError
+from subgnn.interrupts import noted_interrupt
 from subgnn.memory import share_of_each
 from subgnn.pacing import OnProgress
-from subgnn.training.interrupt import noted_interrupt
 from subgnn.training.processes import Processes
 from subgnn.training.worker import DATASET, write_order
 
@@ -62,26 +62,28 @@ def check_devices(recipe: Recipe, device: str, devices: int, cache: bool) -> Non
         raise UserError("pretrained embeddings are shared through the cache", where="--devices", hint=hint)
 
 
-def launch(dataset: Dataset, recipe: Recipe, *, devices: int, options: dict[str, Any], watch: Watch) -> dict[str, Any]:
+def launch(
+    dataset: Dataset, recipe: Recipe, *, devices: int, options: dict[str, Any], watch: Watch, lock: int | None = None
+) -> dict[str, Any]:
     """Train on many devices of this machine.
 
     Args:
         options: of :func:`~subgnn.training.run.train`, as JSON has them; the run's folder is claimed already.
+        lock: the descriptor of the folder's lock, which the ranks share: it lasts as long as any of them.
 
     Raises:
         RankDied: where a rank was killed, or ended without a word.
         KeyboardInterrupt: after Ctrl-C, when progress is saved; at once before the first epoch is done, and the second
             time.
     """
-    with tempfile.TemporaryDirectory(prefix="subgnn-ranks-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
+    with temporary_folder("subgnn-ranks") as folder:
         write_bundle(dataset, folder / DATASET)
         extra = {}
         if not (options["cache"] and cache_limit()):
             # What the first rank prepares has to reach the others all the same.
             extra = {"SUBGNN_CACHE": str(folder / "cache"), "SUBGNN_CACHE_LIMIT": "1000TB"}
         write_order(folder, recipe, options | {"cache": True}, memory=share_of_each(devices))
-        with Processes(folder, devices, extra) as processes:
+        with Processes(folder, devices, extra, keep=() if lock is None else (lock,)) as processes:
             return _follow(processes, watch, Path(options["out"]))
 
 

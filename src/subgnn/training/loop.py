@@ -86,13 +86,17 @@ def fit(
     step = GraphedSteps(plain) if graphed else plain
     progress = Progress(settings.lr)
     if resume is not None:
-        model.load_state_dict(resume["model"])
-        optimizer.load_state_dict(resume["optimizer"])
-        for group in optimizer.param_groups:
-            if isinstance(group["lr"], Tensor):
-                group["lr"] = group["lr"].to(fabric.device)
-        fabric.strategy.precision.load_state_dict(resume["precision"])
-        progress = Progress(**resume["progress"])
+        try:
+            model.load_state_dict(resume["model"])
+            optimizer.load_state_dict(resume["optimizer"])
+            for group in optimizer.param_groups:
+                if isinstance(group["lr"], Tensor):
+                    group["lr"] = group["lr"].to(fabric.device)
+            fabric.strategy.precision.load_state_dict(resume["precision"])
+            progress = Progress(**resume["progress"])
+        except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+            hint = "remove last.pt to start from the beginning"
+            raise UserError("the saved progress does not fit the run", where="--resume", hint=hint) from error
 
     def state() -> State:
         return {
@@ -113,11 +117,10 @@ def fit(
                 train_loss, _ = evaluate(wrapped, examples, examples.train, settings.batch_size, weights, fabric=fabric)
             else:
                 train_loss = _train_epoch(wrapped, step, examples, settings, seed=seed, epoch=epoch, fabric=fabric)
-            if not math.isfinite(train_loss):
-                hint = "lower training.lr, or clip gradients with training.clip"
-                raise UserError(f"the loss became {train_loss} in epoch {epoch}", where="train", hint=hint)
+            _require_finite("the loss", train_loss, epoch)
             judged = evaluate(wrapped, examples, examples.val, settings.batch_size, weights, fabric=fabric)
             val_loss, val = fabric.broadcast(judged)  # so that all ranks select, and stop, alike
+            _require_finite("the validation loss", val_loss, epoch)
             score = (val.get("micro_f1", -val_loss), -val_loss)
             in_one_go = first_as_it_is and progress.best_epoch == 0
             if score > (progress.best[0], math.inf if in_one_go else -progress.best[1]):
@@ -130,6 +133,12 @@ def fit(
                 record = {"epoch": epoch, "train_loss": train_loss, "val_loss": val_loss}
                 after_epoch(record | {f"val_{k}": v for k, v in val.items()}, progress, state)
     return progress
+
+
+def _require_finite(what: str, value: float, epoch: int) -> None:
+    if not math.isfinite(value):
+        hint = "lower training.lr, or clip gradients with training.clip"
+        raise UserError(f"{what} became {value} in epoch {epoch}", where="train", hint=hint)
 
 
 def _rate(settings: TrainingSettings, epoch: int) -> float:
@@ -210,7 +219,7 @@ def _train_epoch(
 
 
 def batches(order: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
-    """Consecutive batches; a last one of a single subgraph, which batch norm could not take, joins the one before.
+    """Consecutive batches; a last one of a single subgraph, which has no variance, joins the one before (batch norm).
 
     Example:
         >>> [len(rows) for rows in batches(np.arange(9), 4)]

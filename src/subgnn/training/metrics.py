@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torchmetrics.functional.classification import binary_auroc, multiclass_f1_score, multilabel_f1_score
+from torchmetrics.functional.classification import (
+    binary_auroc,
+    binary_f1_score,
+    multiclass_f1_score,
+    multilabel_f1_score,
+)
 
 from subgnn.data.subgraphs import Task
 
@@ -37,11 +44,15 @@ def predictions(outputs: Tensor, task: Task) -> Tensor:
     return outputs.squeeze(1) if task == "regression" else outputs.argmax(dim=1)
 
 
-def metrics(outputs: Tensor, targets: Tensor, task: Task) -> dict[str, float]:
+def metrics(outputs: Tensor, targets: Tensor, task: Task, *, unit: float = 1.0) -> dict[str, float]:
     """micro-F1, macro-F1, accuracy and AUROC; for regression, mean absolute error, root mean square error and R^2.
 
     AUROC is the mean over classes, one against the rest; a class that is absent, or all there is, has none and is left
     out. Multi-label accuracy counts a subgraph as right when all its labels are.
+
+    Args:
+        unit: what 1 of the outputs and targets is in units of the label (:func:`~subgnn.assemble.label_unit`); the two
+            errors of regression are multiplied by it.
     """
     outputs, targets = outputs.detach().float().cpu(), targets.cpu()
     found = predictions(outputs, task)
@@ -49,12 +60,12 @@ def metrics(outputs: Tensor, targets: Tensor, task: Task) -> dict[str, float]:
         error = found - targets.float()
         spread = (targets.float() - targets.float().mean()).square().sum()
         r2 = 1 - error.square().sum() / spread if spread > 0 else torch.tensor(float("nan"))
-        return {"mae": float(error.abs().mean()), "rmse": float(error.square().mean().sqrt()), "r2": float(r2)}
+        mae, rmse = float(error.abs().mean()), float(error.square().mean().sqrt())
+        return {"mae": mae * unit, "rmse": rmse * unit, "r2": float(r2)}
     classes = outputs.shape[1]
     truth = targets.long()
     if task == "multi-label":
-        micro = multilabel_f1_score(found, truth, num_labels=classes, average="micro")
-        macro = multilabel_f1_score(found, truth, num_labels=classes, average="macro")
+        micro, macro = (_multilabel_f1(found, truth, average) for average in ("micro", "macro"))
         accuracy = (found == truth).all(dim=1).float().mean()
         one_hot = truth
     else:
@@ -67,6 +78,23 @@ def metrics(outputs: Tensor, targets: Tensor, task: Task) -> dict[str, float]:
         "accuracy": float(accuracy),
         "auroc": _auroc(probabilities(outputs, task), one_hot),
     }
+
+
+def metric_text(name: str, value: float) -> str:
+    """A metric for people: three places; an error, which has the label's units, in four significant digits.
+
+    Example:
+        >>> metric_text("r2", 0.71234), metric_text("mae", 0.00012346), metric_text("rmse", 12345678.9)
+        ('0.712', '0.0001235', '1.235e+07')
+    """
+    return f"{value:.4g}" if name in ("mae", "rmse") else f"{value:.3f}"
+
+
+def _multilabel_f1(found: Tensor, truth: Tensor, average: Literal["micro", "macro"]) -> Tensor:
+    """F1 over labels; torchmetrics takes a single label as a binary task alone."""
+    if truth.shape[1] == 1:
+        return binary_f1_score(found[:, 0], truth[:, 0])
+    return multilabel_f1_score(found, truth, num_labels=truth.shape[1], average=average)
 
 
 def _auroc(scores: Tensor, one_hot: Tensor) -> float:

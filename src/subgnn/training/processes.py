@@ -7,7 +7,7 @@ import os
 import selectors
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Self, cast
@@ -18,10 +18,16 @@ _LOOK = 0.2  # seconds between looks at Ctrl-C
 
 
 class Processes:
-    """The processes of the ranks; none is left when this ends."""
+    """The processes of the ranks; none is left when this ends.
 
-    def __init__(self, folder: Path, devices: int, extra: dict[str, str]) -> None:
-        self.folder, self.size = folder, devices
+    Args:
+        folder: what is there for them.
+        extra: variables of their environment.
+        keep: descriptors that they are to have open as this process has.
+    """
+
+    def __init__(self, folder: Path, devices: int, extra: dict[str, str], *, keep: Sequence[int] = ()) -> None:
+        self.folder, self.size, self._keep = folder, devices, keep
         # Kept by this process, so that the port is ours from the start and lasts as long as any rank.
         self.store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
         self.running: list[subprocess.Popen[bytes]] = []
@@ -59,6 +65,7 @@ class Processes:
                     stdout=subprocess.PIPE,
                     stderr=log,
                     env=shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+                    pass_fds=self._keep,
                     start_new_session=True,  # Ctrl-C comes to this process alone
                 )
             )

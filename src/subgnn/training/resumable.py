@@ -11,14 +11,15 @@ from typing import Any
 from lightning.fabric import Fabric
 
 from subgnn.errors import DataError, DataWarning
+from subgnn.interrupts import noted_interrupt
 from subgnn.training.candidates import Candidate, fit_candidate
-from subgnn.training.checkpoint import Damaged, load_progress, save_progress
-from subgnn.training.interrupt import noted_interrupt
+from subgnn.training.checkpoint import load_progress, save_progress
 from subgnn.training.judge import Examples
 from subgnn.training.loop import Progress
 from subgnn.training.metrics_log import MetricsLog
 from subgnn.training.ranks import on_any
 from subgnn.training.run_dir import LAST, METRICS
+from subgnn.training.tensor_file import Damaged
 
 SECONDS_BETWEEN_SAVES = 10.0
 
@@ -35,7 +36,9 @@ def fit_all(
 ) -> list[Progress]:
     """Fit the candidates in turn; what was done before an interruption is not done again."""
     first = fabric.is_global_zero
-    before: dict[str, Any] | None = fabric.broadcast(_before(out, fabric.world_size) if resume and first else None)
+    before: dict[str, Any] | None = fabric.broadcast(
+        _before(out, fabric.world_size, len(candidates)) if resume and first else None
+    )
     fitted = [] if before is None else [Progress(**progress) for progress in before["fitted"]]
     log = MetricsLog(out / METRICS, "" if before is None else before["metrics"]) if first else None
     saved_at = time.monotonic()
@@ -76,7 +79,7 @@ def fit_all(
     return fitted
 
 
-def _before(out: Path, devices: int) -> dict[str, Any] | None:
+def _before(out: Path, devices: int, candidates: int) -> dict[str, Any] | None:
     """The progress of an interrupted run; None where it has to start from the beginning."""
     if not (out / LAST).is_file():
         return None
@@ -85,6 +88,11 @@ def _before(out: Path, devices: int) -> dict[str, Any] | None:
     except Damaged as error:
         warnings.warn(f"{error.where}: {error.what}; the run starts from the beginning", DataWarning, stacklevel=4)
         return None
+    saved = [*found["fitted"], found["progress"]]
+    names = Progress.__dataclass_fields__.keys()
+    if len(saved) > candidates or not all(isinstance(one, dict) and one.keys() == names for one in saved):
+        hint = "remove it to start from the beginning"
+        raise DataError("the saved progress does not fit the run", where=str(out / LAST), hint=hint)
     before = found.get("devices", 1)
     if before != devices:
         what = f"the run was on {before} devices, not {devices}, which makes other batches"

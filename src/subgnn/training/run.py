@@ -18,22 +18,36 @@ from lightning.fabric import Fabric
 from numpy.typing import NDArray
 
 from subgnn.ask import open_whole
-from subgnn.assemble import check_recipe, check_sight, target_tensor
+from subgnn.assemble import check_recipe, check_sight, label_unit, target_tensor, unused_data
 from subgnn.baselines import uses_embeddings
 from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
+from subgnn.data.formats.text import remove_leftovers
 from subgnn.embeddings import check_source, source_vectors
 from subgnn.embeddings.of_run import keep_vectors
 from subgnn.errors import DataError, DataWarning
+from subgnn.locks import locked_folder
 from subgnn.pacing import OnProgress
 from subgnn.training.checkpoint import Checkpoint, save_checkpoint
 from subgnn.training.judge import Examples, evaluate, vectors_of
+from subgnn.training.labels import check_labels
 from subgnn.training.launch import Watch, check_devices, launch
 from subgnn.training.metrics import metrics
 from subgnn.training.precision import make_fabric
-from subgnn.training.ranks import in_turn, joined
+from subgnn.training.ranks import Ranks, in_turn, joined
 from subgnn.training.resumable import fit_all
-from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RESULTS, claim, read_results, write_json
+from subgnn.training.run_dir import (
+    CHECKPOINT,
+    LABEL_UNIT,
+    LAST,
+    METRICS,
+    PAGE,
+    RESULTS,
+    claimed,
+    goes_on,
+    read_results,
+    write_json,
+)
 from subgnn.training.set_up import set_up
 from subgnn.training.settled import Settled, settle
 from subgnn.training.tensorboard import TENSORBOARD, also_events, writer_class
@@ -85,33 +99,57 @@ def train(
     if size > 1:
         check_devices(recipe, device, size if ranks is None else ranks.local_size, cache)
     done = resume and (out / RESULTS).is_file()
+    first = fabric.is_global_zero
     if uses_embeddings(recipe) and not done:
         check_source(recipe)
-    if fabric.is_global_zero:
-        claim(out, recipe, seed, resume)
+    if not done:
+        check_labels(dataset.subgraphs)
     if done:
-        return _finished(dataset, out, report=report and fabric.is_global_zero)
-    if ranks is None and size > 1:
-        options = {"out": str(out), "seed": seed, "device": device, "source": source, "cache": cache}
-        options |= {"tensorboard": tensorboard, "report": report}
-        told = Watch(on_epoch, on_prepare, on_pretrain)
-        return launch(dataset, recipe, devices=size, options=options, watch=told)
-    if not fabric.is_global_zero:
-        # One rank speaks and writes.
-        on_epoch, on_prepare, on_pretrain, tensorboard = None, None, None, False
+        if first:
+            goes_on(out, recipe, seed, resume)
+        return _finished(dataset, out, first=first, report=report)
+    watch = Watch(on_epoch, on_prepare, on_pretrain) if first else Watch()  # one rank speaks and writes
+    options: dict[str, Any] = {"seed": seed, "device": device, "source": source, "cache": cache}
+    options |= {"tensorboard": tensorboard and first, "report": report}
+    with claimed(out, recipe, seed, resume) if first else nullcontext() as lock:
+        if resume and ranks is None and (out / RESULTS).is_file():  # another process has finished it meanwhile
+            return _finished(dataset, out, first=first, report=report)
+        if ranks is None and size > 1:
+            return launch(dataset, recipe, devices=size, options=options | {"out": str(out)}, watch=watch, lock=lock)
+        return _train(dataset, recipe, out, fabric=fabric, ranks=ranks, resume=resume, watch=watch, **options)
+
+
+def _train(
+    dataset: Dataset,
+    recipe: Recipe,
+    out: Path,
+    *,
+    fabric: Fabric,
+    ranks: Ranks | None,
+    resume: bool,
+    watch: Watch,
+    seed: int,
+    device: str,
+    source: str,
+    cache: bool,
+    tensorboard: bool,
+    report: bool,
+) -> dict[str, Any]:
+    """Train in this process, into a folder that is this run's; on many ranks, each does this."""
     begin = time.perf_counter()
     graph = dataset.graph.undirected()
     vectors = None
     with in_turn(fabric, ranks):
         if uses_embeddings(recipe):
-            vectors = source_vectors(recipe, graph, device=device, cache=cache, on_epoch=on_pretrain)
+            vectors = source_vectors(recipe, graph, device=device, cache=cache, on_epoch=watch.on_pretrain)
         pretrained_at = time.perf_counter()
         candidates, examples = set_up(
-            dataset, recipe, seed, fabric.device, vectors=vectors, cache=cache, on_prepare=on_prepare
+            dataset, recipe, seed, fabric.device, vectors=vectors, cache=cache, on_prepare=watch.on_prepare
         )
     prepared_at = time.perf_counter()
-    watch = also_events(on_epoch, out / TENSORBOARD, out / METRICS) if tensorboard else nullcontext(on_epoch)
-    with watch as seen:
+    told = watch.on_epoch
+    events = also_events(told, out / TENSORBOARD, out / METRICS) if tensorboard else nullcontext(told)
+    with events as seen:
         fitted = fit_all(candidates, examples, out, seed=seed, fabric=fabric, resume=resume, on_epoch=seen)
     trained_at = time.perf_counter()
     if not fabric.is_global_zero:
@@ -125,7 +163,8 @@ def train(
         "train": trained_at - prepared_at,
         "epoch_median": median(settled.progress.seconds),
     }
-    results = {**about, "seed": seed, "task": dataset.subgraphs.task, **_outcome(dataset, recipe, settled, examples)}
+    results = {**about, "seed": seed, "task": dataset.subgraphs.task, "unused": unused_data(recipe, dataset.graph)}
+    results |= _outcome(dataset, recipe, settled, examples)
     results |= _circumstances(seconds, fabric)
     write_json(results, out / RESULTS)
     (out / LAST).unlink(missing_ok=True)
@@ -136,11 +175,16 @@ def train(
     return dict(fabric.broadcast(results))
 
 
-def _finished(dataset: Dataset, out: Path, report: bool) -> dict[str, Any]:
-    """The results of a run that is done; its page, if that is wanted and missing."""
-    (out / LAST).unlink(missing_ok=True)
-    if report and not (out / PAGE).is_file():
-        _write_page(dataset, out)
+def _finished(dataset: Dataset, out: Path, *, first: bool, report: bool) -> dict[str, Any]:
+    """The results of a run that is done; the first rank clears up, and writes the page if it is wanted and missing."""
+    without_page = report and not (out / PAGE).is_file()
+    left = any(path.name == LAST or path.name.startswith(".") for path in out.iterdir())  # by a process that was killed
+    if first and (without_page or left):
+        with locked_folder(out):
+            remove_leftovers(out)
+            (out / LAST).unlink(missing_ok=True)
+            if without_page:
+                _write_page(dataset, out)
     return read_results(out)
 
 
@@ -164,6 +208,8 @@ def _outcome(dataset: Dataset, recipe: Recipe, settled: Settled, examples: Examp
         "published": recipe.published,
         **settled.told,
     }
+    if dataset.subgraphs.task == "regression":
+        found["error_unit"] = LABEL_UNIT
     if baseline is not None:
         found["baseline"] = {"method": baseline.recipe.method, "candidate": baseline.recipe.name}
     return found
@@ -206,6 +252,7 @@ def evaluate_split(out: Path, split: str, data: Path | None = None) -> dict[str,
             "the dataset has other labels than the run", where=str(data or out), hint="give the run's dataset"
         )
     rows = subgraphs.indices(split)
-    targets = target_tensor(subgraphs, predictor.checkpoint.standards)[torch.from_numpy(rows)]
+    standards = predictor.checkpoint.standards
+    targets = target_tensor(subgraphs, standards)[torch.from_numpy(rows)]
     outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
-    return {"run": str(out), **results, split: metrics(outputs, targets, subgraphs.task)}
+    return {"run": str(out), **results, split: metrics(outputs, targets, subgraphs.task, unit=label_unit(standards))}

@@ -14,6 +14,7 @@ from subgnn.assemble import (
     build_model,
     build_standards,
     component_keys,
+    label_unit,
     target_tensor,
     touched_nodes,
 )
@@ -22,7 +23,7 @@ from subgnn.config import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.errors import DataError, UserError
+from subgnn.errors import UserError
 from subgnn.nn import Inputs, SubGNN
 from subgnn.nn.streamed import StreamedInputs
 from subgnn.pacing import OnProgress
@@ -34,7 +35,7 @@ from subgnn.training.candidates import Candidate
 from subgnn.training.checkpoint import Checkpoint, member_seed
 from subgnn.training.cross_fit import fit_baseline
 from subgnn.training.judge import Examples, Source
-from subgnn.training.labels import warn_of_unseen
+from subgnn.training.labels import check_labels, warn_of_labels
 
 
 def set_up(
@@ -54,10 +55,8 @@ def set_up(
         cache, on_prepare: as for :func:`~subgnn.training.run.train`.
     """
     graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
-    for split in ("train", "val"):
-        if not len(subgraphs.indices(split)):
-            raise DataError(f"no subgraph in split '{split}'", where="train", hint="learning and selection need both")
-    warn_of_unseen(subgraphs)
+    check_labels(subgraphs)
+    warn_of_labels(subgraphs)
     candidates: Sequence[Candidate]
     first: Source
     redrawn: Sequence[Source] = ()
@@ -80,6 +79,7 @@ def set_up(
         redrawn=[inputs.to(device) for inputs in redrawn],
         ensemble=recipe.prepare.ensemble,
         num_classes=subgraphs.num_classes,
+        unit=label_unit(candidates[0].checkpoint.standards),
     )
     return candidates, examples
 

@@ -10,6 +10,7 @@ import json
 import os
 import queue
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -21,6 +22,7 @@ from typing import Any
 
 from subgnn.config import Recipe
 from subgnn.errors import DataWarning, UserError
+from subgnn.locks import shared_lock
 from subgnn.memory import within
 from subgnn.settings_file import parse_recipe
 
@@ -96,6 +98,8 @@ class Parent:
 def main() -> None:
     """Do what the folder named on the command line says, as the rank that the environment says."""
     folder = Path(sys.argv[1])
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the parent has them, too, and ends its ranks
     parent = Parent(folder)
     first = os.environ["RANK"] == "0"
     try:
@@ -125,7 +129,7 @@ def _train(folder: Path, parent: Parent | None) -> dict[str, Any]:
     order = json.loads((folder / ORDER).read_text(encoding="utf-8"))
     recipe = parse_recipe(order["recipe"], ORDER)
     out = Path(order["options"].pop("out"))
-    with within(order["memory"]):
+    with within(order["memory"]), shared_lock(out):
         return train(
             read_dataset(folder / DATASET),
             recipe,

@@ -1,34 +1,42 @@
-"""A dataset as one binary file that opens by memory map, in milliseconds whatever its size.
+"""A dataset as one binary file that opens by memory map.
 
 The file is in the safetensors layout (:mod:`subgnn.data.formats.safetensors`), so other tools can read its arrays.
-Opening checks the header against the length of the file and the ends of the arrays against each other, and in a file of
-at most 64 MiB also every row and node id; :func:`verify_bundle` reads all of any file and compares checksums, as
-``subgnn data check`` does.
+
+A bundle is read whole and verified when it is opened: its checksum, the graph's hash, and all that compiled code
+trusts. That a file of more than 64 MiB was found good is remembered in the cache, by device, inode, size and times, so
+that the next process opens it without reading it; ``subgnn data check`` always verifies.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.cache import cache_limit, cache_path, keep, touch
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.safetensors import Format, read_arrays, storable, write_arrays
 from subgnn.data.formats.text import appearing
-from subgnn.data.graph import Dropped, Graph
+from subgnn.data.graph import Dropped, Graph, check_features
 from subgnn.data.strings import NodeNames, Strings
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, label_card
 from subgnn.errors import DataError
+from subgnn.kernels.checks import check_neighbors, first_bad_set
+from subgnn.parsing import parse_json
 from subgnn.ragged import Ragged
 
 SUFFIX = ".subgnn"
-_LOOKED_THROUGH = 64 * 2**20
+_LARGE = 64 * 2**20
 _PIECE = 2**20
 _AGAIN = "convert the dataset again"
+_DAMAGED = f"the file is damaged; {_AGAIN}"
+_VERDICT, _CHECKS = "verified", 1  # the kind of file in the cache; to be raised when more is checked
 _BUNDLE = Format(
     name="subgnn-bundle",
     version=1,
@@ -82,10 +90,10 @@ def _content(dataset: Dataset) -> dict[str, Any]:
     graph, names = dataset.graph, dataset.graph.names
     return {
         "name": dataset.name,
-        "card": dataset.card,
+        "card": dataset.card | label_card(dataset.subgraphs),
         "directed": graph.directed,
         "dropped": [graph.dropped.self_loops, graph.dropped.duplicates],
-        "graph_hash": graph.content_hash,
+        "graph_hash": graph.compute_hash(),
         "columns": list(names.columns) if names else [],
         "primary": names.primary_column if names else "",
         "task": dataset.subgraphs.task,
@@ -94,14 +102,23 @@ def _content(dataset: Dataset) -> dict[str, Any]:
 
 
 def pack_dataset(dataset: Dataset) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The arrays of a dataset by name, and what is no array, for a file that holds a dataset among other things."""
+    """The arrays of a dataset by name, and the rest of it, for a file that holds a dataset among other things."""
     return _arrays(dataset), _content(dataset)
 
 
-def unpack_dataset(arrays: dict[str, NDArray[Any]], content: dict[str, Any], where: str) -> Dataset:
-    """What :func:`pack_dataset` packed, with all checks of a bundle."""
-    dataset = _unpacked(arrays, content, where)
-    _look_through(dataset, where)
+def unpack_dataset(arrays: dict[str, NDArray[Any]], content: dict[str, Any], where: str, *, again: str) -> Dataset:
+    """What :func:`pack_dataset` packed, with all checks of a bundle but that of the checksum.
+
+    Args:
+        again: what to do about a damaged file.
+    """
+    try:
+        dataset = _unpacked(arrays, content, where)
+        _check_structure(dataset, where)
+        if dataset.graph.compute_hash() != dataset.graph.known_hash:
+            raise _wrong_hash(where)
+    except DataError as error:
+        raise DataError(error.what, where=where, hint=again) from None
     return dataset
 
 
@@ -125,40 +142,123 @@ def _checksum(content: str, arrays: dict[str, NDArray[Any]]) -> str:
 
 
 def read_bundle(path: Path) -> Dataset:
-    """Open a bundle; of a large one nothing but its header is read until an array is used."""
-    dataset, _, _ = _open(path)
-    if path.stat().st_size <= _LOOKED_THROUGH:
-        _look_through(dataset, str(path))
+    """Open a bundle, whose arrays stay in the file; one that is not known to be good is verified first.
+
+    Raises:
+        DataError: where it is not as it was written, or holds what no dataset can.
+    """
+    whole, status = _map(path)
+    if status.st_size <= _LARGE or cache_limit() == 0:
+        return _verified(whole, str(path))
+    verdict = _verdict_path(status)
+    if _is_remembered(verdict, status):
+        touch(verdict)
+        return _open(whole, str(path))[0]
+    dataset = _verified(whole, str(path))
+    if _identity(path.stat()) == _identity(status):
+        text = json.dumps(_identity(status)).encode()
+        keep(verdict, len(text), lambda: _write_whole(verdict, text))
     return dataset
 
 
-def verify_bundle(path: Path) -> None:
-    """Read all of a bundle and raise :class:`DataError` unless it is as it was written."""
-    dataset, arrays, metadata = _open(path)
-    if _checksum(metadata["content"], arrays) != metadata.get("checksum"):
-        raise DataError(
-            "the content does not match its checksum", where=str(path), hint=f"the file is damaged; {_AGAIN}"
-        )
-    _look_through(dataset, str(path))
+def verify_bundle(path: Path) -> Dataset:
+    """Open a bundle and verify it, whatever was found before."""
+    return _verified(_map(path)[0], str(path))
 
 
-def _look_through(dataset: Dataset, where: str) -> None:
-    """Check what compiled code trusts: rows, node ids, classes and splits."""
+def open_own_bundle(path: Path) -> Dataset:
+    """Open a bundle that this process has just written, without reading it again."""
+    return _open(_map(path)[0], str(path))[0]
+
+
+def _identity(status: os.stat_result) -> dict[str, int]:
+    """What tells a file that has not been changed; the time of its last change of any kind cannot be set by hand."""
+    return {
+        "device": status.st_dev,
+        "inode": status.st_ino,
+        "size": status.st_size,
+        "mtime_ns": status.st_mtime_ns,
+        "ctime_ns": status.st_ctime_ns,
+    }
+
+
+def _verdict_path(status: os.stat_result) -> Path:
+    text = json.dumps({"checks": _CHECKS, **_identity(status)})
+    return cache_path(_VERDICT, hashlib.sha256(text.encode()).hexdigest())
+
+
+def _is_remembered(verdict: Path, status: os.stat_result) -> bool:
+    try:
+        with verdict.open("rb") as file:
+            return bool(json.loads(file.read(1024)) == _identity(status))
+    except (OSError, ValueError, RecursionError):
+        return False
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    with appearing(path, overwrite=True) as temporary:
+        temporary.write_bytes(content)
+
+
+def _verified(whole: NDArray[np.uint8], where: str) -> Dataset:
+    """Open a bundle and check all of it: checksum, the graph's hash, structure."""
+    dataset, arrays, metadata = _open(whole, where)
+    with ThreadPoolExecutor(1) as beside:
+        graph_hash = beside.submit(dataset.graph.compute_hash)
+        checksum = _checksum(metadata["content"], arrays)
+        if checksum != metadata.get("checksum"):
+            raise DataError("the content does not match its checksum", where=where, hint=_DAMAGED)
+        if graph_hash.result() != dataset.graph.known_hash:
+            raise _wrong_hash(where)
+    _check_structure(dataset, where)
+    return dataset
+
+
+def _wrong_hash(where: str) -> DataError:
+    return DataError("the graph does not match its hash in the header", where=where, hint=_DAMAGED)
+
+
+def _check_structure(dataset: Dataset, where: str) -> None:
+    """Check what the rest of the library trusts: rows, node ids, edges, weights, features, labels, splits, text."""
     graph, subgraphs = dataset.graph, dataset.subgraphs
-    n = graph.num_nodes
-    for rows in _ragged_parts(dataset):
-        if not _rises(rows.offsets):
-            raise DataError("the rows of the bundle overlap", where=where, hint=f"the file is damaged; {_AGAIN}")
-    limits: list[tuple[str, NDArray[Any] | None, int]] = [
-        ("a node that is not in the graph", graph.neighbors, n),
-        ("a node that is not in the graph", subgraphs.nodes.values, n),
-        ("a split that is none", subgraphs.splits, len(SPLITS)),
-    ]
-    if subgraphs.task in ("binary", "multi-class"):
-        limits.append(("a class that has no name", subgraphs.targets, subgraphs.num_classes))
-    for what, values, limit in limits:
-        if values is not None and len(values) and not 0 <= int(values.min()) <= int(values.max()) < limit:
-            raise DataError(f"the bundle holds {what}", where=where, hint=f"the file is damaged; {_AGAIN}")
+    rows = Ragged(graph.neighbors, graph.offsets)
+    if not all(_rises(part.offsets) for part in _ragged_parts(dataset)):
+        raise DataError("the rows of an array overlap", where=where, hint=_DAMAGED)
+    node, symmetric = check_neighbors(rows, graph.weights)
+    if node is not None:
+        what = f"the neighbours of node {node} are not a sorted set of other nodes from 0 to {graph.num_nodes - 1}"
+        raise DataError(what, where=where, hint=_DAMAGED)
+    if not graph.directed and not symmetric:
+        what = "an undirected edge is missing, or has another weight, at one of its ends"
+        raise DataError(what, where=where, hint=_DAMAGED)
+    subgraph = first_bad_set(subgraphs.nodes, graph.num_nodes)
+    if subgraph is not None or not subgraphs.nodes.lengths.all():
+        subgraph = int(np.argmin(subgraphs.nodes.lengths)) if subgraph is None else subgraph
+        what = f"the nodes of subgraph {subgraph} are not a sorted set of nodes from 0 to {graph.num_nodes - 1}"
+        raise DataError(what, where=where, hint=_DAMAGED)
+    if graph.weights is not None and not _all_finite(graph.weights):
+        raise DataError("a weight is not finite", where=where, hint=_DAMAGED)
+    if graph.features is not None:
+        check_features(graph.features, graph.num_nodes, where=where)
+    if not _labels_fit(subgraphs):
+        raise DataError("a label or a split is not one of those there are", where=where, hint=_DAMAGED)
+
+
+def _labels_fit(subgraphs: SubgraphSet) -> bool:
+    targets, splits = subgraphs.targets, subgraphs.splits
+    if subgraphs.task == "regression":
+        fits = targets is not None and _all_finite(targets)
+    else:
+        fits = _within(targets, 2 if subgraphs.task == "multi-label" else subgraphs.num_classes)
+    return fits and _within(splits, len(SPLITS)) and len(set(subgraphs.classes)) == len(subgraphs.classes)
+
+
+def _within(values: NDArray[Any] | None, limit: int) -> bool:
+    return values is None or values.size == 0 or 0 <= int(values.min()) <= int(values.max()) < limit
+
+
+def _all_finite(values: NDArray[Any]) -> bool:
+    return all(bool(np.isfinite(values[begin : begin + _PIECE]).all()) for begin in range(0, len(values), _PIECE))
 
 
 def _rises(offsets: NDArray[np.int64]) -> bool:
@@ -167,25 +267,29 @@ def _rises(offsets: NDArray[np.int64]) -> bool:
     return all(bool((piece[1:] >= piece[:-1]).all()) for piece in pieces)
 
 
-def _open(path: Path) -> tuple[Dataset, dict[str, NDArray[Any]], dict[str, Any]]:
-    metadata, arrays = read_arrays(_map(path), _BUNDLE, str(path))
-    return _unpacked(arrays, metadata.get("content"), str(path)), arrays, metadata
+def _open(whole: NDArray[np.uint8], where: str) -> tuple[Dataset, dict[str, NDArray[Any]], dict[str, Any]]:
+    metadata, arrays = read_arrays(whole, _BUNDLE, where)
+    content = metadata.get("content")
+    return _unpacked(arrays, content if isinstance(content, str) else None, where), arrays, metadata
 
 
 def _unpacked(arrays: dict[str, NDArray[Any]], content: Any, where: str) -> Dataset:
     try:
-        dataset = _dataset(arrays, content if isinstance(content, dict) else json.loads(content))
+        dataset = _dataset(arrays, content if isinstance(content, dict) else parse_json(content, where, _AGAIN))
         fits = _fits(dataset)
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError, OverflowError, DataError):
-        raise DataError("the bundle lacks a part, or has one of a wrong kind", where=where, hint=_AGAIN) from None
+        raise DataError("the dataset lacks a part, or has one of a wrong kind", where=where, hint=_AGAIN) from None
     if not fits:
-        raise DataError("the parts of the bundle do not fit together", where=where, hint=_AGAIN)
+        raise DataError("the parts of the dataset do not fit together", where=where, hint=_AGAIN)
     return dataset
 
 
-def _map(path: Path) -> NDArray[np.uint8]:
+def _map(path: Path) -> tuple[NDArray[np.uint8], os.stat_result]:
+    """The bytes of a file, and what the system says of the very file that they are of."""
     try:
-        return np.memmap(path, np.uint8, mode="r").view(np.ndarray)
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            return np.memmap(file, np.uint8, mode="r").view(np.ndarray), status
     except FileNotFoundError:
         raise DataError("no such file", where=str(path), hint="check the path") from None
     except (ValueError, OSError) as error:
@@ -239,6 +343,8 @@ def _fits(dataset: Dataset) -> bool:
         and all(r.offsets.dtype == np.int64 and r.offsets.ndim == r.values.ndim == 1 for r in ragged)
         and all(len(r.offsets) > 0 and r.offsets[0] == 0 and r.offsets[-1] == len(r.values) for r in ragged)
         and graph.neighbors.dtype == subgraphs.nodes.values.dtype == np.int32
+        and all(text.values.dtype == np.uint8 for text in ragged[2:])
+        and (graph.weights is None or _is_array(graph.weights, np.float32, 1))
         and (graph.weights is None or len(graph.weights) == len(graph.neighbors))
         and (graph.features is None or (graph.features.ndim == 2 and len(graph.features) == n))
         and (graph.names is None or len(graph.names) == n)
@@ -256,7 +362,8 @@ def _width(array: NDArray[Any] | None) -> int:
 
 
 def _ragged_parts(dataset: Dataset) -> list[Ragged]:
+    """Rows of the graph and of the subgraphs, then those of text."""
     graph, subgraphs = dataset.graph, dataset.subgraphs
     parts = [Ragged(graph.neighbors, graph.offsets), subgraphs.nodes]
     parts += [column.rows for column in graph.names.columns.values()] if graph.names else []
-    return parts + [column.rows for column in _texts(subgraphs).values() if column]
+    return parts + [column.rows for column in _texts(subgraphs).values() if column is not None]

@@ -7,7 +7,7 @@ import json
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -19,25 +19,51 @@ from subgnn.data.edge_store import EdgeStore
 from subgnn.data.formats.edge_list import EdgeList, first_beyond, read_edge_list
 from subgnn.data.formats.node_table import read_node_table, write_node_table
 from subgnn.data.formats.staged_edges import Staging, stage_edge_list
-from subgnn.data.formats.subgraph_text import read_subgraphs
-from subgnn.data.formats.text import appearing, find_file, read_bytes, read_lines
+from subgnn.data.formats.subgraph_text import NodeField, read_subgraphs
+from subgnn.data.formats.text import appearing, find_file, read_lines
+from subgnn.data.formats.vectors import read_npy
 from subgnn.data.graph import Graph, check_features, plausible_nodes
 from subgnn.data.problems import Problems
 from subgnn.data.strings import NodeNames, Strings
-from subgnn.data.subgraphs import SPLITS, TASKS, SubgraphSet, Task
-from subgnn.errors import DataError, DataWarning, choices, excerpt
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, label_card, parse_task
+from subgnn.errors import DataError, DataWarning, excerpt
+from subgnn.parsing import MAX_JSON, parse_json, read_bounded
 
 EDGES, SUBGRAPHS, AUTHORS_SUBGRAPHS = "edge_list.txt", "subgraphs.tsv", "subgraphs.pth"
 NODES, FEATURES, CARD, SUBGRAPH_NAMES = "nodes.tsv", "features.npy", "dataset.json", "subgraph_names.tsv"
 
 
+@dataclass(frozen=True, slots=True)
+class LabelForm:
+    """How labels stand in a text file.
+
+    Args:
+        task: what they are; by default what they look like.
+        separator: what joins several labels; without a task, the task is multi-label then.
+    """
+
+    task: Task | None = None
+    separator: str | None = None
+
+    @property
+    def stated(self) -> Task | None:
+        """The task, as far as it is stated."""
+        return "multi-label" if self.task is None and self.separator is not None else self.task
+
+
 def read_folder(
-    folder: Path, problems: Problems, *, id_base: int | None = None, staging: Staging | None = None
+    folder: Path,
+    problems: Problems,
+    *,
+    id_base: int | None = None,
+    labels: LabelForm | None = None,
+    staging: Staging | None = None,
 ) -> Dataset | None:
     """Read a dataset folder; what is wrong goes to ``problems``, and None comes back where it is not whole.
 
     Args:
         id_base: what the files count nodes from; by default what the card says, else 0.
+        labels: how labels stand in the file; by default what the card says.
         staging: where to build the graph on disk; by default it is built in memory.
     """
     card = _gather(problems, lambda: _read_card(folder / CARD)) or {}
@@ -45,6 +71,7 @@ def read_folder(
     if not isinstance(card.get("directed", False), bool):
         problems.error(str(folder / CARD), f"directed is {excerpt(str(card['directed']))}", "accepted: true or false")
     names = _read_names(folder, problems, base)
+    form = labels if labels is not None else _card_labels(card, problems, folder)
     declared = _card_int(card, "num_nodes", problems, folder)
     if declared is None and names is not None:
         declared = len(names)
@@ -68,7 +95,9 @@ def read_folder(
                 num_nodes=num_nodes if edges is None or edges.num_edges or declared is not None else None,
                 names=names,
                 id_base=base,
-                task=_card_task(card, problems, folder),
+                ids=True,
+                task=form.stated,
+                separator=form.separator or "-",
                 subgraph_names=called.names,
             ),
         )
@@ -81,6 +110,9 @@ def read_folder(
     graph = _gather(problems, lambda: _build(edges, edge_path, num_nodes, names, features, card, problems))
     if graph is None:
         return None
+    if base and names is None:
+        # Rows begin at 0; the numbers that the files use stay what people call the nodes.
+        graph = replace(graph, names=NodeNames({"name": Strings.numbers(base, base + graph.num_nodes)}))
     return Dataset(name=str(card.get("name", folder.resolve().name)), graph=graph, subgraphs=subgraphs, card=card)
 
 
@@ -95,12 +127,8 @@ def _gather(problems: Problems, read: Any) -> Any:
 def _read_card(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
-    try:
-        card = json.loads(read_bytes(path).decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        raise DataError(
-            "this is no JSON", where=str(path), hint="a JSON object with name, source, licence, note is accepted"
-        ) from None
+    hint = "a JSON object with name, source, licence, note is accepted"
+    card = parse_json(read_bounded(path, MAX_JSON), str(path), hint)
     if not isinstance(card, dict):
         raise DataError(f"a JSON {type(card).__name__}", where=str(path), hint="a JSON object is accepted")
     return card
@@ -114,12 +142,53 @@ def _card_int(card: dict[str, Any], key: str, problems: Problems, folder: Path) 
     return value
 
 
-def _card_task(card: dict[str, Any], problems: Problems, folder: Path) -> Task | None:
-    task = card.get("task")
-    if task is not None and task not in TASKS:
-        problems.error(str(folder / CARD), f"unknown task {excerpt(str(task))}", choices(str(task), TASKS))
-        return None
-    return cast("Task | None", task)
+def _card_labels(card: dict[str, Any], problems: Problems, folder: Path) -> LabelForm:
+    """What the card says of labels; a folder whose card says nothing is read as the SubGNN authors' files are."""
+    task, separator = _stated_task(card), card.get("label_separator")
+    if separator is not None and not (isinstance(separator, str) and separator.strip()):
+        what = f"label_separator is {excerpt(str(separator))}"
+        problems.error(str(folder / CARD), what, "accepted: the text that joins several labels, such as ';', or null")
+        separator = None
+    try:
+        return LabelForm(None if task is None else parse_task(str(task), str(folder / CARD)), separator)
+    except DataError as error:
+        problems.add(error)
+        return LabelForm()
+
+
+def splits_by_default(card: dict[str, Any]) -> bool:
+    """Whether a folder with this card has its labels split at ``-`` because nothing is said of them."""
+    return _stated_task(card) is None and card.get("label_separator") is None
+
+
+def _stated_task(card: dict[str, Any]) -> Any:
+    """The card's word on the task; the card of a graph alone may say that it has no labels, which then were added."""
+    return None if card.get("task") == "unlabelled" else card.get("task")
+
+
+def is_own_subgraphs(path: Path) -> bool:
+    """Whether a file is the subgraphs.tsv, or the authors' subgraphs.pth, of a dataset folder."""
+    named = path.name.removesuffix(".gz") in (SUBGRAPHS, AUTHORS_SUBGRAPHS)
+    return named and find_file(path.parent, EDGES) is not None
+
+
+def own_node_field(path: Path, graph: Graph) -> NodeField:
+    """Read nodes of the subgraphs.tsv of a dataset folder, which holds ids, as nodes of a graph.
+
+    Raises:
+        DataError: where that folder names its nodes otherwise, so that its ids may be those of another graph.
+    """
+    problems = Problems()
+    card = _gather(problems, lambda: _read_card(path.with_name(CARD))) or {}
+    base = _card_int(card, "id_base", problems, path.parent) or 0
+    names = _read_names(path.parent, problems, base)
+    problems.stop()
+    if names is not None and graph.names is not None and not names.agrees_with(graph.names):
+        hint = "give the subgraphs in a file of their own, by name"
+        raise DataError(
+            "the nodes of this dataset are named otherwise than those of the run", where=str(path), hint=hint
+        )
+    return NodeField(graph.num_nodes, graph.names, base, ids=True)
 
 
 def _read_names(folder: Path, problems: Problems, id_base: int) -> NodeNames | None:
@@ -149,17 +218,7 @@ def _read_subgraph_names(folder: Path, problems: Problems) -> _Called:
 def _read_features(path: Path) -> NDArray[Any] | None:
     if not path.is_file():
         return None
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception:
-        # numpy's reader of headers raises a dozen kinds for a damaged file.
-        raise DataError(
-            "this is no .npy array of numbers, or a damaged one", where=str(path), hint="write it with numpy.save"
-        ) from None
-    if not isinstance(array, np.ndarray):
-        raise DataError(
-            "this is an archive of arrays", where=str(path), hint="one array, written with numpy.save, is accepted"
-        )
+    array = read_npy(path)
     if array.ndim == 2 and array.shape[1] == 0:
         raise DataError(f"features of shape {array.shape}", where=str(path), hint="accepted: a row a node, F columns")
     return array
@@ -250,8 +309,8 @@ def write_folder(
         subgraph_titles: what people call each subgraph: the second column of subgraph_names.tsv, before the group.
 
     Raises:
-        DataError: for what text files cannot hold: no labels or splits, tabs and line ends in names, ``-`` in one of
-            several labels.
+        DataError: for what text files cannot hold: no labels or splits, tabs and line ends in names, spaces around
+            labels.
     """
     _check_writable(dataset)
     with appearing(folder, overwrite=overwrite) as temporary:
@@ -288,7 +347,7 @@ def _check_writable(dataset: Dataset) -> None:
         ("group", subgraphs.groups or ()),
     ):
         for text in texts:
-            if not text.strip() or not _fits_a_field(text) or (several and what == "label" and "-" in text):
+            if not text.strip() or text != text.strip() or not _fits_a_field(text):
                 raise DataError(f"{what} {excerpt(text)}", where=SUBGRAPHS, hint="text files cannot hold it; rename it")
     for title, column in names.columns.items() if names is not None else ():
         for text in (title, *column):
@@ -302,8 +361,10 @@ def _fits_a_field(text: str) -> bool:
 
 def _card(dataset: Dataset) -> dict[str, Any]:
     """The card, with what the text files alone would not say."""
-    card = {**dataset.card, "name": dataset.name, "num_nodes": dataset.graph.num_nodes, "task": dataset.subgraphs.task}
-    card.pop("id_base", None)
+    labels = label_card(dataset.subgraphs)
+    stale = {"id_base", "task", "label_separator"} - labels.keys()
+    card = {key: value for key, value in dataset.card.items() if key not in stale}
+    card |= {"name": dataset.name, "num_nodes": dataset.graph.num_nodes, **labels}
     if dataset.graph.directed:
         card["directed"] = True
     return card

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from subgnn.data.formats.interop import from_networkx, from_pyg, from_scipy
-from subgnn.data.graph import Graph
+from subgnn.data.formats.text import too_much_unpacked, unpacked_limit
+from subgnn.data.graph import Graph, plausible_nodes
 from subgnn.errors import DataError, MissingExtra
+from subgnn.parsing import parse_json
 
 
 def _networkx() -> Any:
@@ -46,9 +48,22 @@ def _gml(path: Path, options: GraphOptions) -> Graph:
 
 
 def _node_link(path: Path, options: GraphOptions) -> Graph:
-    content = json.loads(path.read_text(encoding="utf-8"))
+    hint, what = "networkx.node_link_data writes such a file", "this cannot be read as .json"
+    content = parse_json(path.read_bytes(), str(path), hint, what=what)
+    if not isinstance(content, dict):
+        raise DataError(f"a JSON {type(content).__name__}", hint="an object with nodes and edges is accepted")
     edges = "links" if "links" in content else "edges"
     return _from_networkx(_networkx().node_link_graph(content, edges=edges), options)
+
+
+def _check_zip(path: Path) -> None:
+    """Refuse a zip, as .npz and .pt are, whose parts unpack to more than a file of its size may."""
+    if not zipfile.is_zipfile(path):
+        return
+    limit = unpacked_limit(path.stat().st_size)
+    with zipfile.ZipFile(path) as packed:
+        if sum(info.file_size for info in packed.infolist()) > limit:
+            raise too_much_unpacked(limit, str(path))
 
 
 def _pyg(path: Path, options: GraphOptions) -> Graph:
@@ -60,6 +75,7 @@ def _pyg(path: Path, options: GraphOptions) -> Graph:
         from torch_geometric.data.storage import GlobalStorage
     except ImportError:
         raise MissingExtra("torch_geometric", extra="pyg", feature="a PyG file") from None
+    _check_zip(path)
     with torch.serialization.safe_globals([Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]):
         data = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(data, Data):
@@ -68,10 +84,22 @@ def _pyg(path: Path, options: GraphOptions) -> Graph:
     return from_pyg(data, directed=options.directed)
 
 
+def _from_scipy(matrix: Any, options: GraphOptions) -> Graph:
+    most = plausible_nodes(matrix.nnz if hasattr(matrix, "nnz") else matrix.size)
+    if max(matrix.shape) > most:
+        what = f"a matrix of shape {matrix.shape} with few entries"
+        raise DataError(what, hint=f"at most {most:,} rows for so many; number the nodes without large gaps")
+    return from_scipy(matrix, directed=options.directed, weighted=options.weight is not None)
+
+
 def _npz(path: Path, options: GraphOptions) -> Graph:
     from scipy import sparse
 
-    return from_scipy(sparse.load_npz(path), directed=options.directed, weighted=options.weight is not None)
+    _check_zip(path)
+    matrix = sparse.load_npz(path)
+    if hasattr(matrix, "check_format"):
+        matrix.check_format(full_check=True)  # compiled code trusts the rows that a file claims
+    return _from_scipy(matrix, options)
 
 
 def _mtx(path: Path, options: GraphOptions) -> Graph:
@@ -82,8 +110,7 @@ def _mtx(path: Path, options: GraphOptions) -> Graph:
     numbers = b"".join(line for line in text.split(b"\n") if not line.startswith(b"%"))
     if numbers.translate(None, b"0123456789+-.eE \t\r"):
         raise ValueError("something that is no number")
-    matrix = io.mmread(BytesIO(text))
-    return from_scipy(matrix, directed=options.directed, weighted=options.weight is not None)
+    return _from_scipy(io.mmread(BytesIO(text)), options)
 
 
 READERS: dict[str, Callable[[Path, GraphOptions], Graph]] = {

@@ -83,14 +83,19 @@ def write_arrays(file: IO[bytes], arrays: Arrays, metadata: Mapping[str, str]) -
 
 
 def read_arrays(whole: NDArray[np.uint8], kind: Format, where: str) -> tuple[dict[str, Any], Arrays]:
-    """Metadata and arrays of the bytes of a file; the arrays are views of them.
+    """Metadata and arrays of the bytes of a file; the arrays are views of them, and fill the file.
 
     Raises:
         DataError: where the file is another one, of another version, or does not hold what its header says.
     """
     header, data = _read_header(whole, kind, where)
     metadata = header.pop("__metadata__")
-    return metadata, {name: _array(name, entry, data, kind, where) for name, entry in header.items()}
+    arrays = {name: _array(name, entry, data, kind, where) for name, entry in header.items()}
+    spans = sorted(entry["data_offsets"] for entry in header.values())
+    if [0, *(end for _, end in spans)] != [*(begin for begin, _ in spans), len(data)]:
+        what = f"the arrays of the {kind.noun} do not fill the {len(data):,} bytes behind its header"
+        raise DataError(what, where=where, hint=f"the file is damaged; {kind.again}")
+    return metadata, arrays
 
 
 def _read_header(whole: NDArray[np.uint8], kind: Format, where: str) -> tuple[dict[str, Any], NDArray[np.uint8]]:
@@ -127,4 +132,5 @@ def _array(name: str, entry: Any, data: NDArray[np.uint8], kind: Format, where: 
     if end > len(data):
         what = f"the {kind.noun} ends within {name} ({len(data):,} bytes of {end:,})"
         raise DataError(what, where=where, hint=f"was it copied whole? {kind.again}")
-    return data[begin:end].view(dtype).reshape(shape)
+    # Kernels want numbers at whole places of memory; where the header is of an odd length, this is a copy.
+    return np.require(data[begin:end].view(dtype), requirements="A").reshape(shape)

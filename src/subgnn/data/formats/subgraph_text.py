@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import plausible_nodes
 from subgnn.data.problems import Problems
-from subgnn.data.strings import NodeNames, Strings, is_id
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, encode_labels, split_labels
+from subgnn.data.strings import NodeNames, Strings, find_node, is_id, is_number, split_names
+from subgnn.data.subgraphs import SPLITS, Label, SubgraphSet, Task, encode_labels, split_labels
 from subgnn.errors import DataError, choices, excerpt
 from subgnn.ragged import Ragged
 
+_MOST_NODES = 2**31 - 1
+_SHOWN = 5
 _COLUMNS = "three columns, separated by tabs: nodes joined by '-', label, train|val|test"
 
 
@@ -32,58 +34,86 @@ class _Rows:
 
 
 class NodeField:
-    """Reads the first column, nodes joined by ``-``, by id or by name.
+    """Reads the first column, nodes joined by ``-``.
+
+    What a user writes is a name where there are names, and a row number where there are none; ``#12`` is row 12 in
+    either case. The files of a dataset folder hold ids, in which names may stand as well.
 
     Args:
         num_nodes: N of the graph; None accepts every id.
-        names: names that may stand in place of ids.
-        id_base: what the file counts from.
+        names: of the nodes.
+        id_base: what ids count from.
+        ids: whether digits are ids although there are names, as in a dataset folder.
     """
 
-    def __init__(self, num_nodes: int | None, names: NodeNames | None = None, id_base: int = 0) -> None:
+    def __init__(
+        self, num_nodes: int | None, names: NodeNames | None = None, id_base: int = 0, *, ids: bool = False
+    ) -> None:
         self.num_nodes, self.names, self.id_base = num_nodes, names, id_base
+        self._ids = ids or names is None
 
     def parse(self, text: str) -> tuple[NDArray[np.int64], int]:
         """Sorted nodes, and how many repeats were dropped.
 
         Raises:
-            DataError: for an empty field or a token that is no node; without a place, which the caller knows.
+            DataError: for an empty field, a token that is not a node, or a list that can be read in two ways; without a
+                place, which the caller knows.
         """
-        if not text.strip():
+        joined = text.strip()
+        if not joined:
             raise DataError("empty subgraph", hint="at least one node is needed")
-        tokens: list[int | str] = [int(t) if is_id(t) else t for t in text.strip().split("-")]
-        if self.names is not None and not all(isinstance(t, int) for t in tokens):
-            tokens = self.names.resolve(text.strip())
+        dashes = 0 if self.names is None else self.names.most_dashes
+        tokens = split_names(joined, lambda token: self._find(token) is not None, dashes)
         nodes = np.array([self._node(token) for token in tokens], np.int64)
         unique = np.unique(nodes)
         return unique, len(nodes) - len(unique)
 
-    def _node(self, token: int | str) -> int:
-        if isinstance(token, str):
+    def _find(self, token: str) -> int | None:
+        limit = _MOST_NODES if self.num_nodes is None else self.num_nodes
+        if not (self._ids and is_id(token)):
+            return find_node(token, limit, self.names)
+        node = int(token) - self.id_base
+        return node if 0 <= node < limit else None
+
+    def _node(self, token: str) -> int:
+        node = self._find(token)
+        if node is None:
             raise self._unknown(token)
-        node = token - self.id_base
-        if node < 0 or (self.num_nodes is not None and node >= self.num_nodes) or node >= 2**31 - 1:
-            raise self._outside(token)
+        if node < 0:
+            raise self._several(token)
         return node
 
     def _unknown(self, token: str) -> DataError:
-        if token.isdigit():
+        if self._ids and token.isdigit():
             return self._outside(token)
+        if token.startswith("#") and is_number(token[1:]):
+            last = (_MOST_NODES if self.num_nodes is None else self.num_nodes) - 1
+            return DataError(f"node {excerpt(token)} is not in the graph", hint=f"row numbers run #0..#{last}")
         if self.names is None:
             return DataError(
                 f"{excerpt(token)} is not an integer id",
                 hint="nodes are ids from 0, or names where nodes.tsv gives them",
             )
-        if self.names.find(token) == -1:
-            return DataError(f"{excerpt(token)} names several nodes", hint="use the id of the one that is meant")
-        return DataError(f"{excerpt(token)} is neither an id nor a name of a node", hint="names are those of nodes.tsv")
+        if self._ids:
+            return DataError(
+                f"{excerpt(token)} is neither an id nor a name of a node", hint="names are those of nodes.tsv"
+            )
+        hint = "names are those of nodes.tsv; a row number is written #12"
+        if is_number(token):
+            hint = f"where nodes have names, digits are a name; row {token[:18]} is written #{token[:18]}"
+        return DataError(f"{excerpt(token)} is not the name of a node", hint=hint)
 
-    def _outside(self, token: int | str) -> DataError:
-        last = (2**31 - 1 if self.num_nodes is None else self.num_nodes) - 1 + self.id_base
-        value = token if isinstance(token, int) else excerpt(token)
+    def _several(self, token: str) -> DataError:
+        shared = [] if self.names is None else self.names.shared(token)
+        shown = ", ".join(f"#{node}" for node in shared[:_SHOWN]) + (", ..." if len(shared) > _SHOWN else "")
+        return DataError(f"{excerpt(token)} names several nodes", hint=f"write the row number of one of them: {shown}")
+
+    def _outside(self, token: str) -> DataError:
+        last = (_MOST_NODES if self.num_nodes is None else self.num_nodes) - 1 + self.id_base
         hint = f"ids run {self.id_base}..{last}"
-        if token == last + 1 and self.id_base == 0:
+        if token == str(last + 1) and self.id_base == 0:
             hint += "; was the file written with ids from 1? pass --id-base 1"
+        value = token if is_id(token) else excerpt(token)
         return DataError(f"node {value} is not in the graph", hint=hint)
 
 
@@ -94,12 +124,20 @@ def read_subgraphs(
     num_nodes: int | None = None,
     names: NodeNames | None = None,
     id_base: int = 0,
+    ids: bool = False,
     task: Task | None = None,
+    separator: str = "-",
     subgraph_names: Strings | None = None,
 ) -> SubgraphSet | None:
-    """Read labelled subgraphs; what is wrong goes to ``problems``, and None comes back where nothing is usable."""
+    """Read labelled subgraphs; what is wrong goes to ``problems``, and None comes back where nothing is usable.
+
+    Args:
+        ids: whether digits are ids although nodes have names, as in a dataset folder.
+        task: what the labels are; by default what they look like, and a ``-`` in any of them joins several.
+        separator: what joins several labels.
+    """
     rows = _Rows()
-    field_reader = NodeField(num_nodes, names, id_base)
+    field_reader = NodeField(num_nodes, names, id_base, ids=ids)
     lines = 0
     for number, line in read_lines(path):
         lines += 1
@@ -129,7 +167,7 @@ def read_subgraphs(
         )
     try:
         found, targets, classes = encode_labels(
-            split_labels(rows.labels, task), task, lambda i: f"{path}:{rows.lines[i]}"
+            _cut_labels(rows.labels, task, separator), task, lambda i: f"{path}:{rows.lines[i]}"
         )
     except DataError as error:
         problems.error(str(path) if error.where == "labels" else error.where, error.what, error.hint)
@@ -145,10 +183,15 @@ def read_subgraphs(
     )
 
 
+def _cut_labels(texts: list[str], task: Task | None, separator: str) -> list[Label | None]:
+    """Labels, cut apart where several are joined; None for a text of separators alone."""
+    return [None if label == () else label for label in split_labels(texts, task, separator)]
+
+
 def _read_line(line: str, number: int, field_reader: NodeField, rows: _Rows) -> None:
     columns = line.split("\t")
     nodes, repeated = field_reader.parse(columns[0])
-    if len(columns) < 2 or not columns[1].replace("-", "").strip():
+    if len(columns) < 2 or not columns[1].strip():
         raise DataError("the label is missing", hint=_COLUMNS)
     if len(columns) < 3 or not columns[2].strip():
         raise DataError("the split is missing", hint=_COLUMNS)

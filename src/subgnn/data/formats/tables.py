@@ -8,17 +8,19 @@ numbers where all of them are.
 from __future__ import annotations
 
 import csv as plain_csv
-import gzip
+import io
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.data.formats.text import open_gzip, too_much_unpacked, unpacked_limit
 from subgnn.data.graph import Graph
-from subgnn.data.strings import NodeNames, is_id
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, split_labels
+from subgnn.data.strings import NodeNames, find_node, is_id
+from subgnn.data.subgraphs import SPLITS, Label, SubgraphSet, Task, split_labels
 from subgnn.errors import DataError, choices, excerpt
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ def read_table(path: Path) -> pa.Table:
         raise DataError("no such file", where=str(path), hint="check the path")
     try:
         if path.suffix == ".parquet":
+            _check_parquet(parquet.read_metadata(path), path)
             return _distinct(parquet.read_table(path), path)
         delimiter = "\t" if path.name.endswith((".tsv", ".tsv.gz")) else ","
         parse = csv.ParseOptions(delimiter=delimiter)
@@ -49,11 +52,13 @@ def read_table(path: Path) -> pa.Table:
         types = dict.fromkeys(_header(path, delimiter), pa.string())
         convert = csv.ConvertOptions(column_types=types, strings_can_be_null=False)
         try:
-            table = csv.read_csv(path, parse_options=parse, convert_options=convert)
+            with _table_source(path) as file:
+                table = csv.read_csv(file, parse_options=parse, convert_options=convert)
         except pa.ArrowInvalid:
             # One thread knows which row is wrong.
             alone = csv.ReadOptions(use_threads=False)
-            table = csv.read_csv(path, read_options=alone, parse_options=parse, convert_options=convert)
+            with _table_source(path) as file:
+                table = csv.read_csv(file, read_options=alone, parse_options=parse, convert_options=convert)
         return _distinct(table, path)
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, zlib.error, plain_csv.Error) as error:
         reason = _reason(error)
@@ -64,9 +69,24 @@ def read_table(path: Path) -> pa.Table:
         ) from None
 
 
+def _table_source(path: Path) -> Any:
+    """What pyarrow reads a table from; it would unpack a compressed file without end."""
+    import pyarrow as pa
+
+    return open_gzip(path) if path.suffix == ".gz" else pa.OSFile(str(path))
+
+
+def _check_parquet(metadata: Any, path: Path) -> None:
+    """Refuse a file whose few bytes stand for more cells, or unpack to more, than a table of graphs has."""
+    limit = unpacked_limit(path.stat().st_size)
+    groups = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+    if max(groups, metadata.num_rows * metadata.num_columns) > limit:
+        raise too_much_unpacked(limit, str(path))
+
+
 def _header(path: Path, delimiter: str) -> list[str]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
+    raw = open_gzip(path) if path.suffix == ".gz" else path.open("rb")
+    with io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="") as file:
         return next(plain_csv.reader(file, delimiter=delimiter), [])
 
 
@@ -96,11 +116,13 @@ def _column(table: pa.Table, path: Path, wanted: str | None, default: int, what:
     if column.null_count:
         row = int(np.argmax(np.asarray(compute.is_null(column))))
         raise DataError(f"no {what}", where=f"{path}: row {row + 1}", hint=_FILL)
-    if not (
-        pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_integer(column.type)
-    ):
+    kinds = [pa.types.is_string, pa.types.is_large_string, pa.types.is_integer]
+    kinds += [pa.types.is_floating] if what == "label" else []
+    if not any(is_kind(column.type) for is_kind in kinds):
         raise DataError(
-            f"the {what} column has type {column.type}", where=str(path), hint="text or integers are accepted"
+            f"the {what} column has type {column.type}",
+            where=str(path),
+            hint=f"text or {'numbers' if what == 'label' else 'integers'} are accepted",
         )
     try:
         text = compute.cast(column, pa.string())
@@ -182,11 +204,15 @@ def _id_order(ids: list[str]) -> list[str]:
     return sorted(ids, key=int) if all(is_id(i) for i in ids) else sorted(ids)
 
 
-def read_membership_table(path: Path, graph: Graph) -> SubgraphSet:
+def read_membership_table(path: Path, graph: Graph, *, task: Task | None = None, separator: str = "-") -> SubgraphSet:
     """Subgraphs from a table with a row for each node of each subgraph.
 
     Columns are found by name: ``subgraph``, ``node``, ``label``, ``split``; all rows of a subgraph have the same label
-    and split. Several labels are joined by ``-``. Without a column ``split`` the subgraphs have none.
+    and split. Without a column ``split`` the subgraphs have none.
+
+    Args:
+        task: what the labels are; by default what they look like, but never multi-label: a label is whole.
+        separator: what joins several labels, where the task is multi-label.
     """
     table = read_table(path)
     columns = {name: _column(table, path, name, 0, name).to_pylist() for name in ("subgraph", "node", "label")}
@@ -196,35 +222,45 @@ def read_membership_table(path: Path, graph: Graph) -> SubgraphSet:
     )
     if len(table) == 0:
         raise DataError("no memberships", where=str(path), hint="a row for each node of each subgraph is needed")
-    if graph.names is None:
-        place = {str(node): node for node in range(graph.num_nodes)}
-    else:
-        place = {name: node for node, name in enumerate(graph.names.primary)}
     rows: dict[str, dict[str, Any]] = {}
     for number, (key, node, label, split) in enumerate(zip(*columns.values(), strict=True), 1):
         where = f"{path}: row {number}"
-        if node not in place:
+        place = find_node(node, graph.num_nodes, graph.names)
+        if place is None:
             raise DataError(
                 f"node {excerpt(node)} is not in the graph", where=where, hint="it must be in the table of edges"
             )
-        if not label:
+        if place < 0:
+            raise DataError(
+                f"{excerpt(node)} names several nodes", where=where, hint="write the row number of one, #12"
+            )
+        if not label.strip():
             raise DataError("the label is missing", where=where)
         if split not in SPLITS:
             raise DataError(f"unknown split {excerpt(split)}", where=where, hint=choices(split, SPLITS))
         row = rows.setdefault(key, {"nodes": [], "label": label, "split": split})
         if (row["label"], row["split"]) != (label, split):
             raise DataError(
-                f"subgraph {excerpt(key)} has two labels or splits", where=where, hint="one of each for all its rows"
+                f"subgraph {excerpt(key)} has two labels or splits",
+                where=where,
+                hint="one of each for all its rows; several labels are joined, with --task multilabel",
             )
-        row["nodes"].append(place[node])
+        row["nodes"].append(place)
     for split in SPLITS if split_given else ():
         if not any(r["split"] == split for r in rows.values()):
             hint = "train, val and test each need at least one; without the column, a split is drawn"
             raise DataError(f"no subgraph in split '{split}'", where=str(path), hint=hint)
+    labels: Sequence[Label] = [r["label"].strip() for r in rows.values()]
+    if task == "multi-label":
+        labels = split_labels([str(label) for label in labels], task, separator)
+        for key, label in zip(rows, labels, strict=True):
+            if label == ():
+                raise DataError(f"subgraph {excerpt(key)} has no label", where=str(path), hint=_FILL)
     return SubgraphSet.from_lists(
         [r["nodes"] for r in rows.values()],
         num_nodes=graph.num_nodes,
-        labels=split_labels([r["label"] for r in rows.values()]),
+        labels=labels,
+        task=task,
         splits=[r["split"] for r in rows.values()] if split_given else None,
         names=list(rows),
     )

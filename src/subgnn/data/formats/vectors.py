@@ -1,15 +1,71 @@
-"""Vectors of subgraphs as files, written a chunk at a time: .npy, or .parquet with the subgraphs beside them."""
+"""Vectors as files: .npy, read by its header, or written a chunk at a time; .parquet with subgraphs beside them."""
 
 from __future__ import annotations
 
+import ast
+import math
+import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.errors import DataError
+
 Chunks = Iterable[tuple[list[str], NDArray[np.float32]]]
 _HEADER = 128
+_MAX_HEADER = 10_000
+_DAMAGE = (ValueError, TypeError, KeyError, SyntaxError, RecursionError, MemoryError, OverflowError)
+
+
+def read_npy(path: Path) -> NDArray[Any]:
+    """An .npy file of numbers, mapped into memory; its header must describe the file to the byte.
+
+    Raises:
+        DataError: where it is none, is damaged, or holds anything but numbers.
+    """
+    where, hint = str(path), "write it with numpy.save"
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            begin = file.read(8)
+            length = int.from_bytes(file.read(2 if begin[6:7] == b"\x01" else 4), "little")
+            head = file.read(length) if length <= _MAX_HEADER else b""
+            start = file.tell()
+    except OSError as error:
+        raise DataError(f"cannot be read ({error.strerror})", where=where) from None
+    if begin.startswith(b"PK"):
+        raise DataError(
+            "this is an archive of arrays", where=where, hint="one array, written with numpy.save, is accepted"
+        )
+    try:
+        if begin not in (b"\x93NUMPY\x01\0", b"\x93NUMPY\x02\0", b"\x93NUMPY\x03\0") or len(head) != length:
+            raise ValueError
+        header = ast.literal_eval(head.decode("utf-8").strip())
+        dtype, shape = _number_type(header["descr"]), tuple(header["shape"])
+        if set(header) != {"descr", "fortran_order", "shape"} or not isinstance(header["fortran_order"], bool):
+            raise ValueError
+        if not all(type(extent) is int and extent >= 0 for extent in shape):
+            raise ValueError
+    except _DAMAGE:
+        raise DataError("this is no .npy array of numbers, or a damaged one", where=where, hint=hint) from None
+    needed = math.prod(shape) * dtype.itemsize
+    if start + needed != size:
+        what = f"the header says {needed:,} bytes of numbers, but {size - start:,} are there"
+        raise DataError(what, where=where, hint=f"was it copied whole? {hint}")
+    if needed == 0:
+        return np.empty(shape, dtype)
+    order: Any = "F" if header["fortran_order"] else "C"
+    return np.memmap(path, dtype, mode="r", offset=start, shape=shape, order=order)
+
+
+def _number_type(text: Any) -> np.dtype[Any]:
+    dtype = np.dtype(text if isinstance(text, str) and text.isascii() and len(text) < 8 else "V")
+    if dtype.kind not in "fiub" or dtype.subdtype is not None:
+        raise ValueError
+    return dtype
 
 
 def _npy_header(rows: int, width: int) -> bytes:

@@ -6,23 +6,31 @@ they relate: ``E`` exact, ``BTNT`` the ORPHA code is the broader of the two, ``N
 
 from __future__ import annotations
 
-import json
+import bz2
+import gzip
 import lzma
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
+from subgnn.data.archives import BoundedTar
 from subgnn.errors import DataError, excerpt
+from subgnn.parsing import parse_json
 
 GROUP_TYPES = ("Category", "Clinical group")
 SUBTYPE_TYPES = ("Clinical subtype", "Etiological subtype", "Histopathological subtype")
 _MAX_FILES = 100_000
 _MAX_FILE = 16 * 2**20
 _MAX_TOTAL = 4 * 2**30
+_OPENERS: dict[bytes, Callable[..., IO[bytes]]] = {
+    b"\x1f\x8b": cast("Callable[..., IO[bytes]]", gzip.open),
+    b"\xfd7": cast("Callable[..., IO[bytes]]", lzma.open),
+    b"BZ": cast("Callable[..., IO[bytes]]", bz2.open),
+}
 _ACCEPTED = "a folder, .tar.gz, .tar.xz or .zip of ORPHApacket JSON files is accepted"
 
 
@@ -86,11 +94,7 @@ def read_orphapackets(path: Path) -> Orphanet:
     version = ""
     for number, (name, content) in enumerate(_files(path), 1):
         where = f"{path}: record {number} ({name})"
-        try:
-            packet = json.loads(content)
-        except (ValueError, RecursionError):
-            raise DataError("this is no JSON", where=where, hint=_ACCEPTED) from None
-        entry = _Fields(packet, where).mapping("Orphapacket")
+        entry = _Fields(parse_json(content, where, _ACCEPTED), where).mapping("Orphapacket")
         disorder = _disorder(entry)
         if disorder.code in disorders:
             raise DataError(f"ORPHAcode {disorder.code} again", where=where, hint="each entry once")
@@ -183,7 +187,10 @@ def _archive_files(path: Path) -> Iterator[tuple[str, bytes]]:
                         _check_size(info.file_size, info.filename, path)
                         yield info.filename, packed.read(info)
             return
-        with tarfile.open(path, "r|*") as tar:
+        with (
+            _OPENERS.get(_magic(path), open)(path, "rb") as raw,
+            tarfile.open(fileobj=cast("IO[bytes]", BoundedTar(raw, _MAX_TOTAL, str(path))), mode="r:") as tar,
+        ):
             for member in tar:
                 if member.isreg() and member.name.endswith(".json"):
                     _check_size(member.size, member.name, path)
@@ -193,6 +200,11 @@ def _archive_files(path: Path) -> Iterator[tuple[str, bytes]]:
         raise DataError("this is no archive, or a damaged one", where=str(path), hint=_ACCEPTED) from None
     except (OSError, RuntimeError) as error:
         raise DataError(f"cannot be read ({error})", where=str(path), hint=_ACCEPTED) from None
+
+
+def _magic(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(2)
 
 
 def _check_size(size: int, name: str, path: Path) -> None:

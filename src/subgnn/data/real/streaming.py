@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from subgnn.data.formats.text import open_gzip
 from subgnn.errors import DataError, excerpt
 
 MAX_LINE = 64 * 2**20
@@ -54,7 +55,7 @@ def open_source(path: Path) -> BinaryIO:
     try:
         with path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
-        return cast("BinaryIO", gzip.open(path, "rb")) if packed else path.open("rb")
+        return cast("BinaryIO", open_gzip(path)) if packed else path.open("rb")
     except FileNotFoundError:
         raise DataError("no such file", where=str(path), hint="check the path") from None
     except IsADirectoryError:

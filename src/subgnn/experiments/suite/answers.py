@@ -17,6 +17,17 @@ from subgnn.experiments.suite.rows import Group, spread
 from subgnn.report.agreement import Bin, calibration
 
 BIN_ENDS = (0.2, 0.4, 0.6, 0.8, 1.0)
+_DAMAGE = (
+    OSError,
+    ValueError,
+    KeyError,
+    EOFError,
+    SyntaxError,
+    RuntimeError,
+    MemoryError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 _TINY = 1e-6  # overlaps are kept as float32
 
 
@@ -25,7 +36,7 @@ def read_answers(folder: Path) -> dict[str, NDArray[Any]] | None:
     try:
         with np.load(folder / ANSWERS, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
+    except _DAMAGE:
         return None
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
-from subgnn.data.formats.text import appearing
+from subgnn.data.formats.text import appearing, temporary_folder
 from subgnn.engine import Engine, Failure, Shared
 from subgnn.experiments.suite.jobs import OUTCOME, drop_weights
 from subgnn.training.run_dir import RESULTS, read_json, write_json
@@ -75,8 +74,8 @@ class AwayEngine:
 
 def _work_away(sent: _Sent) -> _Returned:
     """What a worker does."""
-    with TemporaryDirectory(prefix="subgnn_") as parent:
-        folder = Path(parent) / "run"
+    with temporary_folder("subgnn-away") as parent:
+        folder = parent / "run"
         result = sent.function({**sent.job, "out": str(folder)}, sent.dataset.get())
         if (folder / RESULTS).is_file():
             # It tells where the run is, and that will be elsewhere.

@@ -33,6 +33,7 @@ from subgnn.embeddings.of_run import FILE as EMBEDDINGS
 from subgnn.experiments.constant import constant_pieces
 from subgnn.experiments.suite.circumstances import circumstances, peak_memory, release_memory, reset_peak_memory
 from subgnn.experiments.suite.plan import with_split
+from subgnn.locks import locked_folder
 from subgnn.predict import Predictor
 from subgnn.prepare_cached import prepare_draws_cached
 from subgnn.ragged import Ragged
@@ -51,6 +52,7 @@ _FOUND = (
     "lr",
     "val",
     "test",
+    "error_unit",
     "candidate",
     "seconds",
     "device",
@@ -83,6 +85,11 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
     Returns:
         The content of outcome.json.
     """
+    with locked_folder(Path(job["out"])):
+        return _run_job(job, dataset)
+
+
+def _run_job(job: dict[str, Any], dataset: Dataset | None) -> dict[str, Any]:
     folder = Path(job["out"])
     with _one_thread(), warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -90,7 +97,7 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
         begin = time.perf_counter()
         dataset = with_split(dataset or _load(job["source"], job["id_base"]), job["split"], job["seed"])
         recipe = _recipe(job)
-        _clear(folder)
+        (folder / FAILURE).unlink(missing_ok=True)  # of an earlier try
         results = train(
             dataset,
             recipe,
@@ -120,12 +127,6 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
     drop_weights(folder)
     release_memory()
     return outcome
-
-
-def _clear(folder: Path) -> None:
-    """Remove the failure of an earlier try, and what a process left that was killed while it wrote."""
-    for path in (folder / FAILURE, *folder.glob(".*.part")):
-        path.unlink(missing_ok=True)
 
 
 def drop_weights(folder: Path) -> None:

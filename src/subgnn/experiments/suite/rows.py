@@ -14,7 +14,7 @@ from subgnn.errors import DataError
 from subgnn.experiments.suite.jobs import FAILURE, OUTCOME
 from subgnn.experiments.suite.significance import sign_flip_test
 from subgnn.experiments.suite.spec import SPLIT_WORDS, Suite
-from subgnn.training.run_dir import read_json
+from subgnn.training.run_dir import read_json, without_standardised_errors
 
 _REPLACE = "remove the run's folder, and run the suite again"
 
@@ -55,7 +55,7 @@ def read_runs(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
                 content = read_json(path / name, _REPLACE)
                 if not isinstance(content, dict) or not {"dataset", "seed", "entries", "config"} <= set(content):
                     raise DataError("this is not what a suite writes", where=str(path / name), hint=_REPLACE)
-                kept.append({**content, "folder": path})
+                kept.append({**without_standardised_errors(content), "folder": path})
                 break
     return found, failed
 

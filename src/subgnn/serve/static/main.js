@@ -18,7 +18,9 @@ let explanation = null;
 let problemTimer = 0;
 
 const path = () => `/api/runs/${encodeURIComponent(state.run)}`;
-const nameOf = (node, fallback) => names.get(node) ?? fallback ?? String(node);
+const nameOf = (node, fallback) => names.get(node) ?? fallback ?? asRow(node);
+// Nodes are known here by row number; in a request digits alone are a name, where the graph has names.
+const asRow = (node) => `${cards.find((card) => card.name === state.run)?.row_prefix ?? "#"}${node}`;
 
 function say(text) {
   byId("status").textContent = text;
@@ -130,7 +132,7 @@ function refresh(before) {
     byId("facts").textContent = byId("near-hint").textContent = "";
     return Promise.resolve();
   }
-  const nodes = [...state.nodes];
+  const nodes = state.nodes.map(asRow);
   const why = document.querySelector(".why");
   why.setAttribute("aria-busy", "true");
   return Promise.all([

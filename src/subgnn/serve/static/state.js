@@ -1,4 +1,4 @@
-// What is looked at, in the address: #run=NAME&nodes=1,2,3&class=NAME. What stands behind # is not sent to any server.
+// What is looked at, in the address: #run=NAME&nodes=1,2,3&class=NAME, nodes by row number. What stands behind # is not sent to any server.
 
 export function readState() {
   const given = new URLSearchParams(location.hash.slice(1));

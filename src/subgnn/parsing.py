@@ -1,0 +1,94 @@
+"""TOML and JSON from files, within bounds of size and nesting that no file of ours reaches.
+
+Parsers recurse into what is nested and are slow on keys of many parts: a file of a few hundred kilobytes could end in a
+RecursionError, or take minutes. The bounds are far above what settings, cards and results need.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from subgnn.errors import DataError, UserError
+
+MAX_TOML = 2**20
+MAX_JSON = 64 * 2**20
+MAX_DEPTH = 32
+_TOKENS = re.compile(
+    r'''"""(?:[^"\\]|\\.|"(?!""))*+"""|'{3}[\s\S]*?'{3}'''  # text of several lines
+    r"""|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'|#[^\n]*+"""  # text, comments
+    r"""|[\[{]|[]}]|[.,=\n]|[^\s"'#\[\]{}.,=]++""",
+    re.DOTALL,
+)
+
+
+def read_bounded(path: Path, limit: int) -> bytes:
+    """The content of a file of at most ``limit`` bytes.
+
+    Raises:
+        DataError: for a larger one, or one that cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(limit + 1)
+    except FileNotFoundError:
+        raise DataError("no such file", where=str(path), hint="check the path") from None
+    except OSError as error:
+        raise DataError(f"cannot be read ({error.strerror})", where=str(path)) from None
+    if len(content) > limit:
+        raise DataError(f"more than {limit:,} bytes", where=str(path), hint="is this the right file?")
+    return content
+
+
+def parse_toml(text: str, where: str) -> dict[str, Any]:
+    """The content of TOML text.
+
+    Raises:
+        UserError: where it is no TOML, or nested deeper than any settings.
+    """
+    if _toml_depth(text) > MAX_DEPTH:
+        what = f"tables, lists or dotted keys are nested more than {MAX_DEPTH} deep"
+        raise UserError(what, where=where, hint="is this the right file?")
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"this is no TOML ({error})", where=where) from None
+
+
+def _toml_depth(text: str) -> int:
+    """How many brackets are open at once at most, or how many dots one key has."""
+    deepest = brackets = dots = 0
+    before = ""
+    for found in _TOKENS.finditer(text):
+        token = found[0]
+        if token in "[{":
+            brackets += 1
+        elif token in "]}":
+            brackets = max(0, brackets - 1)
+        # Between two dots of a key stands one part of it.
+        dots = dots + 1 if token == "." else dots if before == "." else 0
+        before = token
+        deepest = max(deepest, brackets, dots)
+    return deepest
+
+
+def parse_json(text: str | bytes, where: str, hint: str, *, what: str = "this is no JSON") -> Any:
+    """The value of JSON text.
+
+    Raises:
+        DataError: where it is no JSON, or nested deeper than anything of ours.
+    """
+    try:
+        value = json.loads(text.decode("utf-8-sig") if isinstance(text, bytes) else text)
+    except (ValueError, RecursionError):
+        raise DataError(what, where=where, hint=hint) from None
+    level, depth = [value], 0
+    while level := [item for item in level if isinstance(item, dict | list)]:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise DataError(f"nested more than {MAX_DEPTH} deep", where=where, hint=hint)
+        level = [inner for item in level for inner in (item.values() if isinstance(item, dict) else item)]
+    return value

@@ -1,0 +1,143 @@
+"""Datasets and settings at the edges of what is accepted: they work, or are refused in one line that leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import typing
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from subgnn.bounds import with_bounds
+from subgnn.config import Recipe
+from tests.cli.command import Call, call
+
+NODES = 16
+SPLIT = ["train"] * 6 + ["val"] * 3 + ["test"] * 3
+CLASSES = ["a", "b", "c"] * 4
+SMALL = [
+    "training.epochs=2",
+    "embeddings.dim=4",
+    "pretrain.epochs=1",
+    "pretrain.steps=2",
+    "prepare.patch_length=4",
+    "prepare.walks=2",
+    "prepare.walk_length=3",
+    "model.head=[4, 4]",
+    "baseline.classifier=forest",
+    "baseline.doc2vec_epochs=1",
+    "baseline.link_steps=2",
+]
+
+
+def write(folder: Path, labels: list[str], splits: list[str], **more: Any) -> Path:
+    """A ring with chords, and a subgraph of three nodes for each label."""
+    folder.mkdir()
+    edges = more.get("edges", [(i, (i + step) % NODES) for i in range(NODES) for step in (1, 3)])
+    (folder / "edge_list.txt").write_text("".join(f"{u} {v}\n" for u, v in edges))
+    rows = [
+        f"{i % NODES}-{(i + 1) % NODES}-{(2 * i + 5) % NODES}\t{x}\t{s}\n"
+        for i, (x, s) in enumerate(zip(labels, splits, strict=True))
+    ]
+    (folder / "subgraphs.tsv").write_text("".join(rows))
+    if "features" in more:
+        np.save(folder / "features.npy", more["features"])
+    (folder / "dataset.json").write_text(json.dumps(more.get("card", {})))
+    return folder
+
+
+def train(data: Path, recipe: str, *settings: str) -> tuple[Call, Path]:
+    out = data.parent / "run"
+    given = [word for setting in (*SMALL, *settings) for word in ("--set", setting)]
+    return call("train", data, "--recipe", recipe, "--out", out, "--device", "cpu", "--json", *given), out
+
+
+def works_or_is_refused(called: Call, out: Path, told: str) -> None:
+    assert "Traceback" not in called.err
+    assert "our mistake" not in called.err
+    if not told:
+        assert called.code == 0, called.err
+        assert json.loads(called.out)["epochs"] >= 1
+        return
+    assert called.code == 2, called.err
+    assert told in called.err.splitlines()[-1]
+    assert not out.exists(), "a refusal leaves nothing behind"
+
+
+VALUES = [f"{i}.5" for i in range(12)]
+DATASETS: dict[str, tuple[dict[str, Any], str]] = {
+    "one class": ({"labels": ["a"] * 12}, "all subgraphs have the label 'a'; at least two classes are needed"),
+    "one label of several": ({"labels": ["a"] * 12, "card": {"task": "multi-label"}}, ""),
+    "one training subgraph": ({"labels": ["a", "b", "a", "b"], "splits": ["train", "val", "test", "test"]}, ""),
+    "three subgraphs": ({"labels": ["a", "b", "a"], "splits": ["train", "val", "test"]}, ""),
+    "three values": ({"labels": ["0.5", "1.5", "-2.25"], "splits": ["train", "val", "test"]}, ""),
+    "a class that training never sees": ({"labels": ["a", "b"] * 3 + ["c"] * 6}, ""),
+    "equal values": ({"labels": ["0.1"] * 12}, ""),
+    "equal values but one": ({"labels": ["0.1"] * 6 + ["0.3"] * 6}, ""),
+    "large values": ({"labels": [f"{i}.5e25" for i in range(12)]}, ""),
+    "values that are too large": ({"labels": [f"{i}.5e300" for i in range(12)]}, "subgraphs.tsv:1: label '0.5e300'"),
+    "a value that is not finite": ({"labels": [*VALUES[:11], "nan"]}, "subgraphs.tsv:12: label 'nan'"),
+    "values that are too close": ({"labels": [f"{i}.5e-300" for i in range(12)]}, "have a standard deviation of "),
+    "a value far from the others": ({"labels": [*VALUES[:11], "1e29"]}, "standard deviations from the mean"),
+    "features that are too large": ({"labels": CLASSES, "features": np.full((NODES, 2), 1e200)}, "1e+200 at row 0"),
+    "features that are equal": ({"labels": CLASSES, "features": np.ones((NODES, 2))}, ""),
+    "no test split": ({"labels": CLASSES, "splits": ["train"] * 6 + ["val"] * 6}, "no subgraph in split 'test'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("recipe", ["default", "bag", "avg"])
+@pytest.mark.parametrize("case", DATASETS)
+def test_datasets(tmp_path, case, recipe):
+    given, told = DATASETS[case]
+    data = write(tmp_path / "data", **{"splits": SPLIT} | given)
+    called, out = train(
+        data, recipe, *(["embeddings.features=beside"] if recipe == "default" and "features" in given else [])
+    )
+    works_or_is_refused(called, out, told)
+
+
+SETTINGS = {
+    "training.batch_size=1": "",
+    "model.layers=0": "",
+    "prepare.hops=1000000000": "",
+    "prepare.hops=1099511627776": "prepare.hops is 1099511627776; accepted: a whole number from 1 to 1,000,000,000",
+    "training.lr=1e30": "lower training.lr",
+    "training.lr=nan": "--set: training.lr is nan; accepted: a number from 0 to 1e+30",
+    "training.lr=0.0": "",
+    "embeddings.scale=1e300": "embeddings.scale is 1e+300; accepted: a number from 0 to 1e+30",
+    "embeddings.dim=1000000": "out of memory",
+    "model.readout=max": "",
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_extreme_settings(tmp_path, setting):
+    called, out = train(write(tmp_path / "data", CLASSES, SPLIT), "default", setting)
+    works_or_is_refused(called, out, SETTINGS[setting])
+
+
+def numbers() -> list[tuple[str, type]]:
+    """Every setting that is a number."""
+    found = []
+    for section, kind in typing.get_type_hints(Recipe).items():
+        if is_dataclass(kind):
+            hints = typing.get_type_hints(kind, include_extras=True)
+            found += [(f"{section}.{f.name}", with_bounds(hints[f.name])[0]) for f in fields(kind)]
+    return [(name, kind) for name, kind in found if kind in (int, float)]
+
+
+@pytest.mark.parametrize(("name", "kind"), numbers())
+def test_numbers_that_no_setting_takes(tmp_path, name, kind):
+    for value in ("-1", "nan", "inf", "1" + "0" * 30 if kind is int else "-1e-9"):
+        called = call("train", tmp_path / "nowhere", "--out", tmp_path / "run", "--set", f"{name}={value}")
+        assert (called.code, called.err.count("\n")) == (2, 1)
+        assert called.err.startswith(f"--set: {name} is ")
+
+
+def test_a_command_that_was_refused_can_be_given_again(tmp_path):
+    data = write(tmp_path / "data", CLASSES, SPLIT)
+    assert train(data, "default", "training.lr=1e30")[0].code == 2
+    assert train(data, "default")[0].code == 0

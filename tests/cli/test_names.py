@@ -1,0 +1,310 @@
+"""Nodes that are called by numbers, and labels with hyphens, from a table to every answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from subgnn import DataError, SubgraphSet, read_dataset
+from subgnn.data.strings import NodeNames
+from subgnn.estimator import SubgraphClassifier
+from subgnn.serve.app import create_app
+from subgnn.serve.limits import Limits
+from subgnn.serve.runs import open_runs
+from tests.cli.command import call
+
+IDS = [7, 11, 3, 5, 2, 13, 4, 17, 0, 19, 23, 29]  # most are rows of other nodes, too
+LABELS = ("non-coding", "protein-coding")
+SETS = [[7, 3], [5, 2, 13], [4, 17], [0, 19], [11, 7, 5], [3, 29]]
+
+
+def tables(folder: Path) -> tuple[Path, Path]:
+    """Edges and memberships with ids such as gene ids."""
+    ring = [f"{a},{b}" for a, b in zip(IDS, IDS[1:] + IDS[:1], strict=True)]
+    (folder / "edges.csv").write_text("\n".join(["source,target", *ring]) + "\n")
+    rows = ["subgraph,node,label,split"]
+    for i in range(24):
+        split = ("train", "train", "val", "test")[i // 2 % 4]
+        rows += [f"s{i},{IDS[(i % 2 * 6 + i // 2 + k) % 12]},{LABELS[i % 2]},{split}" for k in range(3)]
+    (folder / "members.csv").write_text("\n".join(rows) + "\n")
+    return folder / "edges.csv", folder / "members.csv"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A dataset from tables, and a run on it."""
+    folder = tmp_path_factory.mktemp("names")
+    edges, members = tables(folder)
+    converted = call("data", "convert", edges, "--subgraphs", members, "--out", folder / "data")
+    assert converted.code == 0
+    trained = call("train", folder / "data", "--recipe", "bag", "--out", folder / "run")
+    assert trained.code == 0
+    return folder, converted, trained
+
+
+def rows_of(data: Path, names: list[int]) -> list[int]:
+    place = {name: row for row, name in enumerate(read_dataset(data).graph.names.primary)}
+    return [place[str(name)] for name in names]
+
+
+def answers(folder: Path, lines: list[str], name: str) -> list[list[str]]:
+    (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n")
+    called = call("predict", folder / "run", "--subgraphs", folder / f"{name}.tsv", "--out", folder / f"{name}.out")
+    assert called.code == 0, called.err
+    return [line.split("\t") for line in (folder / f"{name}.out").read_text().splitlines()]
+
+
+def test_predict_reads_ids_as_names_and_marked_numbers_as_rows(made):
+    folder, _, _ = made
+    by_name = answers(folder, ["-".join(map(str, nodes)) for nodes in SETS], "by_name")
+    rows = [rows_of(folder / "data", nodes) for nodes in SETS]
+    by_row = answers(folder, ["-".join(f"#{row}" for row in nodes) for nodes in rows], "by_row")
+    assert [line[1:] for line in by_name] == [line[1:] for line in by_row]
+    assert by_name[0] == ["subgraph", "label", *LABELS]
+    assert {line[1] for line in by_name[1:]} <= set(LABELS)
+
+
+def test_the_folders_own_subgraphs_hold_ids(made):
+    folder, _, _ = made
+    data = read_dataset(folder / "data")
+    names = [["-".join(data.graph.names[v] for v in row)] for row in data.subgraphs.nodes]
+    by_name = answers(folder, [name for (name,) in names], "all")
+    called = call(
+        "predict", folder / "run", "--subgraphs", folder / "data/subgraphs.tsv", "--out", folder / "own", "--force"
+    )
+    assert called.code == 0
+    own = [line.split("\t") for line in (folder / "own").read_text().splitlines()]
+    assert [line[1:] for line in own] == [line[1:] for line in by_name]
+
+
+def test_ids_of_a_dataset_whose_nodes_are_named_otherwise_are_refused(made, tmp_path):
+    folder, _, _ = made
+    other = tmp_path / "other"
+    other.mkdir()
+    for name in ("edge_list.txt", "subgraphs.tsv", "dataset.json"):
+        (other / name).write_text((folder / "data" / name).read_text())
+    table = (folder / "data/nodes.tsv").read_text().splitlines()
+    (other / "nodes.tsv").write_text("\n".join([table[0], *(f"{line}0" for line in table[1:])]) + "\n")
+    called = call("predict", folder / "run", "--subgraphs", other / "subgraphs.tsv", "--out", tmp_path / "out")
+    assert (called.code, (tmp_path / "out").exists()) == (2, False)
+    assert "named otherwise" in called.error
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "7-1",
+            "new.tsv:1: '1' is not the name of a node; where nodes have names, digits are a name; row 1 is written #1",
+        ),
+        ("7-#12", "new.tsv:1: node '#12' is not in the graph; row numbers run #0..#11"),
+        ("7-x", "new.tsv:1: 'x' is not the name of a node; names are those of nodes.tsv; a row number is written #12"),
+    ],
+)
+def test_what_is_no_name_is_refused(made, tmp_path, line, message):
+    (tmp_path / "new.tsv").write_text(line + "\n")
+    called = call("predict", made[0] / "run", "--subgraphs", tmp_path / "new.tsv", "--out", tmp_path / "out")
+    assert (called.code, (tmp_path / "out").exists()) == (2, False)
+    assert called.error.endswith(message)
+
+
+def test_explain_and_embed_read_names_and_explain_writes_them(made):
+    folder, _, _ = made
+    (folder / "some.tsv").write_text("7-3\n#0-#1\n")
+    for verb, out in (("embed", "some.npy"), ("explain", "some.json")):
+        assert call(verb, folder / "run", "--subgraphs", folder / "some.tsv", "--out", folder / out).code == 0
+    first, second = json.loads((folder / "some.json").read_text())["explanations"]
+    data = read_dataset(folder / "data")
+    assert sorted(first["names"]) == ["3", "7"]
+    assert second["names"] == [data.graph.names[0], data.graph.names[1]]
+    again = answers(folder, ["-".join(first["names"])], "again")
+    assert float(again[1][2]) == pytest.approx(first["probabilities"][LABELS[0]], abs=1e-5)
+
+
+def test_the_server_answers_the_same(made):
+    folder, _, _ = made
+    by_name = answers(folder, ["-".join(map(str, nodes)) for nodes in SETS], "served")[1:]
+    (run,) = open_runs([f"small={folder / 'run'}"], limits=Limits()).values()
+    with TestClient(create_app({"small": run}), base_url="http://127.0.0.1") as asking:
+        rows = [[f"#{row}" for row in rows_of(folder / "data", nodes)] for nodes in SETS]
+        for asked in (SETS, [[str(node) for node in nodes] for nodes in SETS], rows):
+            found = asking.post("/api/runs/small/predict", json={"subgraphs": asked}).json()["predictions"]
+            assert [each["label"] for each in found] == [line[1] for line in by_name]
+            shares = [list(each["probabilities"].values()) for each in found]
+            assert np.allclose(shares, [[float(p) for p in line[2:]] for line in by_name], atol=1e-5)
+            assert [sorted(map(int, each["names"])) for each in found] == [sorted(nodes) for nodes in SETS]
+        (five, *_) = asking.get("/api/runs/small/nodes", params={"q": "5"}).json()["nodes"]
+        assert (five["name"], five["id"]) == ("5", rows_of(folder / "data", [5])[0])
+        refused = asking.post("/api/runs/small/predict", json={"subgraphs": [[1]]})
+        assert (refused.status_code, refused.json()["nodes"]) == (422, ["1"])
+
+
+def test_the_page_asks_by_row(made):
+    static = Path(__file__).parents[2] / "src/subgnn/serve/static/main.js"
+    text = static.read_text(encoding="utf-8")
+    assert "const nodes = state.nodes.map(asRow);" in text
+    assert "row_prefix" in text
+
+
+def test_labels_stay_whole_from_the_table_to_the_answer(made):
+    folder, converted, trained = made
+    said = "task: binary, 2 classes: non-coding 12, protein-coding 12"
+    assert said in converted.out.splitlines()
+    assert trained.out.splitlines()[0] == said
+    card = json.loads((folder / "data/dataset.json").read_text())
+    assert card["task"] == "binary"
+    assert said in call("data", "describe", folder / "data").out.splitlines()
+    assert "labels are kept whole (non-coding)" in converted.out
+    assert call("data", "check", folder / "data", "--json").json["notes"] == []
+    first = read_dataset(folder / "data").subgraphs
+    assert first.classes == LABELS
+    assert call("data", "convert", folder / "data", "--out", folder / "x.subgnn", "--force").code == 0
+    assert read_dataset(folder / "x.subgnn").card["task"] == "binary"
+    assert call("data", "convert", folder / "x.subgnn", "--out", folder / "back", "--force").code == 0
+    assert read_dataset(folder / "back").subgraphs.content_hash == first.content_hash
+
+
+def test_a_folder_without_a_card_splits_labels_and_check_says_so(made, tmp_path):
+    folder, _, _ = made
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for name in ("edge_list.txt", "subgraphs.tsv"):
+        (bare / name).write_text((folder / "data" / name).read_text())
+    assert read_dataset(bare).subgraphs.classes == ("coding", "non", "protein")
+    called = call("data", "check", bare)
+    assert called.code == 0
+    assert called.out.splitlines()[0] == (
+        f"note: {bare}: labels are split at '-' into 3 classes, since no dataset.json says what they are; "
+        'to keep them whole, write {"task": "multi-class"} there'
+    )
+    (bare / "dataset.json").write_text('{"task": "multi-class"}')
+    assert read_dataset(bare).subgraphs.classes == LABELS
+    (bare / "dataset.json").unlink()
+    assert call("data", "convert", bare, "--task", "multiclass", "--out", tmp_path / "b.subgnn").code == 0
+    assert read_dataset(tmp_path / "b.subgnn").subgraphs.classes == LABELS
+
+
+def with_labels(folder: Path, labels: list[str]) -> tuple[Path, Path]:
+    edges, members = tables(folder)
+    lines = members.read_text().splitlines()
+    rows = [line.split(",") for line in lines[1:]]
+    told = [f"{s},{node},{labels[int(s[1:]) % len(labels)]},{split}" for s, node, _, split in rows]
+    members.write_text("\n".join([lines[0], *told]) + "\n")
+    return edges, members
+
+
+def convert(folder: Path, labels: list[str], *options: str) -> SubgraphSet:
+    edges, members = with_labels(folder, labels)
+    called = call("data", "convert", edges, "--subgraphs", members, "--out", folder / "data", *options, "--json")
+    assert called.code == 0, called.err
+    dataset = read_dataset(folder / "data")
+    assert called.json["task"] == dataset.subgraphs.task
+    assert call("data", "convert", folder / "data", "--out", folder / "x.subgnn").code == 0
+    again = call("data", "convert", folder / "x.subgnn", "--out", folder / "back")
+    assert again.code == 0, again.err
+    assert read_dataset(folder / "back").subgraphs.content_hash == dataset.subgraphs.content_hash
+    return dataset.subgraphs
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "task", "classes"),
+    [
+        (["a-b", "c", "d"], (), "multi-class", ("a-b", "c", "d")),
+        (["a-b", "b"], ("--task", "multilabel"), "multi-label", ("a", "b")),
+        (["non-coding;long", "long"], ("--label-separator", ";"), "multi-label", ("long", "non-coding")),
+        (["+", "-"], (), "binary", ("+", "-")),
+        (["2020-01-01", "2021-01-01"], (), "binary", ("2020-01-01", "2021-01-01")),
+        (["1", "2", "3"], ("--task", "regression"), "regression", ()),
+        (["-1", "2", "3"], ("--task", "multi-class"), "multi-class", ("-1", "2", "3")),
+        (["x", "y"], ("--task", "multiclass"), "binary", ("x", "y")),
+    ],
+)
+def test_the_task_of_a_table(tmp_path, labels, options, task, classes):
+    found = convert(tmp_path, labels, *options)
+    assert (found.task, found.classes) == (task, classes)
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "message"),
+    [
+        (["a", "b", "c"], ("--task", "binary"), "3 classes; they look multi-class"),
+        (["a", "b"], ("--task", "regression"), "label 'a' is no number"),
+        (
+            ["a", "b"],
+            ("--task", "clustering"),
+            "--task: unknown task 'clustering'; accepted: multi-class, binary, multi-",
+        ),
+        (
+            ["a", "b"],
+            ("--task", "binary", "--label-separator", ";"),
+            "--label-separator: labels of task binary are whole",
+        ),
+    ],
+)
+def test_a_task_that_does_not_fit_is_refused(tmp_path, labels, options, message):
+    edges, members = with_labels(tmp_path, labels)
+    called = call("data", "convert", edges, "--subgraphs", members, "--out", tmp_path / "data", *options)
+    assert (called.code, (tmp_path / "data").exists()) == (2, False)
+    assert message in called.error
+
+
+def test_many_whole_numbers_are_classes_with_a_hint(tmp_path):
+    edges, members = with_labels(tmp_path, [str(3 * i) for i in range(12)])
+    hint = "12 classes read from integers; for numbers to predict pass --task regression"
+    converted = call("data", "convert", edges, "--subgraphs", members, "--out", tmp_path / "data")
+    for called in (converted, call("data", "describe", tmp_path / "data"), call("data", "check", tmp_path / "data")):
+        assert hint in called.out
+    trained = call("train", tmp_path / "data", "--recipe", "bag", "--out", tmp_path / "run", "--json")
+    assert f"warning: {hint}" in trained.err
+    assert trained.json["task"] == "multi-class"
+    converted = call(
+        "data", "convert", edges, "--subgraphs", members, "--task", "regression", "--out", tmp_path / "real"
+    )
+    assert "task: regression, values from 0 to 33, mean 16.5" in converted.out
+    assert "classes read" not in converted.out
+
+
+def test_subgraphs_written_into_a_converted_graph_keep_their_labels(tmp_path):
+    edges, _ = tables(tmp_path)
+    assert call("data", "convert", edges, "--out", tmp_path / "data").code == 0
+    (tmp_path / "data/subgraphs.tsv").write_text("0\ta\ttrain\n1\tb\tval\n2\ta\ttest\n")
+    assert read_dataset(tmp_path / "data").subgraphs.classes == ("a", "b")
+
+
+def test_ids_from_one_are_names(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "edge_list.txt").write_text("1 2\n2 3\n3 4\n")
+    (folder / "subgraphs.tsv").write_text("1-2\ta\ttrain\n3-4\tb\ttrain\n1\ta\tval\n4\tb\ttest\n")
+    (folder / "dataset.json").write_text('{"id_base": 1}')
+    graph = read_dataset(folder).graph
+    assert isinstance(graph.names, NodeNames)
+    assert list(graph.names.primary) == ["1", "2", "3", "4"]
+    assert call("train", folder, "--recipe", "bag", "--out", tmp_path / "run").code == 0
+    (tmp_path / "new.tsv").write_text("4\n0\n")
+    called = call("predict", tmp_path / "run", "--subgraphs", tmp_path / "new.tsv", "--out", tmp_path / "out")
+    assert (called.code, "new.tsv:2: '0' is not the name of a node" in called.error) == (2, True)
+    assert (
+        call("predict", tmp_path / "run", "--subgraphs", folder / "subgraphs.tsv", "--out", tmp_path / "own").code == 0
+    )
+
+
+def test_an_estimator_keeps_labels_whole(made):
+    data = read_dataset(made[0] / "data")
+    subgraphs = SubgraphSet.from_lists(
+        list(data.subgraphs.nodes),
+        num_nodes=data.graph.num_nodes,
+        labels=[data.subgraphs.label_text(i) for i in range(len(data.subgraphs))],
+    )
+    fitted = SubgraphClassifier("bag", device="cpu").fit(data.graph, subgraphs)
+    assert tuple(fitted.classes_) == LABELS
+    assert set(fitted.predict(data.subgraphs)) <= set(LABELS)
+    by_name = fitted.predict_proba([[str(node) for node in nodes] for nodes in SETS])
+    by_row = fitted.predict_proba([rows_of(made[0] / "data", nodes) for nodes in SETS])
+    assert np.array_equal(by_name, by_row)
+    with pytest.raises(DataError, match="'1' is no node of the graph; nodes are written by name"):
+        fitted.predict([["1"]])

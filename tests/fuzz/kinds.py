@@ -1,0 +1,403 @@
+"""Every kind of file that the package reads: a good one, how it is read, and how it is damaged."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from subgnn import DataWarning, Ragged, read_dataset, write_bundle, write_folder
+from subgnn.ask import open_run, write_predictions
+from subgnn.data.archives import unpack_dataset
+from subgnn.data.real.gene_annotations import read_annotations
+from subgnn.data.real.hpo import read_hpo
+from subgnn.data.real.interactome import read_gene_symbols, read_interactome
+from subgnn.data.real.obo import read_obo
+from subgnn.data.real.orphapacket import read_orphapackets
+from subgnn.data.real.workouts import read_workouts
+from subgnn.embeddings.stored import read_vectors, write_vectors
+from subgnn.errors import UserError
+from subgnn.experiments.search_space import read_space
+from subgnn.experiments.suite.spec import find_suite
+from subgnn.export import export_run
+from subgnn.prepared_file import encode, read_prepared, write_prepared
+from subgnn.report.page import write_report
+from subgnn.settings_file import read_recipe
+from subgnn.training.checkpoint import load_progress
+from subgnn.training.run import train
+from subgnn.training.run_dir import read_json
+from subgnn.training.tensor_file import load, save
+from tests.cli.command import call
+from tests.data import real_samples, samples
+from tests.data.packed import dataset_files, tar_of, zip_of
+from tests.fuzz import mutations
+from tests.fuzz.kind import Kind
+from tests.nn.examples import prepare_example
+from tests.training import examples
+
+ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])
+
+
+def command(*arguments: object) -> str:
+    """What a command prints; its refusal as an exception."""
+    found = call(*arguments)
+    if found.code == 2:
+        if len(found.err.strip().splitlines()) != 1:
+            raise AssertionError(f"not one line: {found.err}")
+        raise UserError(found.err.strip())
+    if found.code:
+        raise AssertionError(found.err)
+    return found.out
+
+
+def describe(path: Path) -> str:
+    """A dataset, as ``describe`` tells it."""
+    return command("data", "describe", path if path.suffix == ".subgnn" else path.parent, "--json")
+
+
+def convert(path: Path) -> str:
+    """A dataset, of a graph in another format."""
+    out = path.parent / "out"
+    weight = ("--weight", "w") if path.suffix in (".csv", ".tsv", ".parquet") else ()
+    shutil.rmtree(out, ignore_errors=True)
+    return command("data", "convert", path, *weight, "--out", out, "--json")
+
+
+def file(name: str, content: str | bytes, **others: Any) -> Callable[[Path], Path]:
+    """Write a file, and others beside it."""
+
+    def make(folder: Path) -> Path:
+        return samples.write_files(folder, {**others, name: content}) / name
+
+    return make
+
+
+def of_folder(name: str, content: str | bytes | None = None) -> Callable[[Path], Path]:
+    """A file of a dataset's folder."""
+
+    def make(folder: Path) -> Path:
+        whole = {**samples.WHOLE, "subgraph_names.tsv": "a\nb\nc\nd\ne\nf\n"}
+        if name.endswith(".gz"):
+            text = whole.pop(name.removesuffix(".gz"))
+            whole[name] = gzip.compress(str(text).encode(), mtime=0)
+        elif content is not None:
+            whole[name] = content
+        return samples.write_files(folder, whole) / name
+
+    return make
+
+
+def make_bundle(folder: Path) -> Path:
+    """The dataset of the examples as one file."""
+    path = folder / "x.subgnn"
+    write_bundle(examples.dataset(), path)
+    return path
+
+
+def read_bundle(path: Path) -> str:
+    """All arrays of a bundle, and what it does in compiled code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        data = read_dataset(path)
+    describe(path)
+    parts = (data.graph.offsets, data.graph.neighbors, data.subgraphs.nodes.values, data.subgraphs.nodes.offsets)
+    targets = np.asarray(data.subgraphs.targets)
+    digest = hashlib.sha256(repr((data.name, data.subgraphs.classes, data.subgraphs.task)).encode())
+    for part in (*parts, targets):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()
+
+
+@cache
+def trained() -> Path:
+    """The folder of a finished run, with its dataset, an export of it with the graph and one without."""
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-run-"))
+    data, recipe = examples.dataset(), examples.recipe(1, topology=True, trainable_components=True)
+    write_folder(data, folder / "data")
+    options: dict[str, Any] = {"device": "cpu", "cache": False, "report": False}
+    train(data, recipe, folder / "run", source=str(folder / "data"), **options)
+
+    def stop(record: dict[str, Any]) -> None:
+        raise KeyboardInterrupt
+
+    with suppress(KeyboardInterrupt):
+        train(data, examples.recipe(2), folder / "cut", on_epoch=stop, **options)
+    export_run(folder / "run", folder / "whole.safetensors", with_graph=True)
+    export_run(folder / "run", folder / "bare.safetensors")
+    return folder
+
+
+def of_run(name: str) -> Callable[[Path], Path]:
+    """A file of the folder of a run, a copy."""
+
+    def make(folder: Path) -> Path:
+        for source in (trained() / "run").iterdir():
+            (folder / source.name).write_bytes(source.read_bytes())
+        return folder / name
+
+    return make
+
+
+def copy_of(name: str) -> Callable[[Path], Path]:
+    """A copy of a file beside the run."""
+
+    def make(folder: Path) -> Path:
+        path = folder / Path(name).name
+        path.write_bytes((trained() / name).read_bytes())
+        return path
+
+    return make
+
+
+def answer(path: Path) -> bytes:
+    """What a run answers."""
+    return open_run(path.parent, trained() / "data").outputs(ROWS).tobytes()
+
+
+def answer_of_export(path: Path) -> bytes:
+    """What an exported run answers."""
+    predictor = open_run(path, None if path.name == "whole.safetensors" else trained() / "data")
+    return predictor.outputs(ROWS).tobytes()
+
+
+def resume_settings(path: Path) -> Any:
+    """What a run's settings are compared with before it goes on."""
+    return read_json(path, "")
+
+
+def report(path: Path) -> str:
+    """The page of a run."""
+    return write_report(path.parent, path.parent / "page.html", data=trained() / "data", overwrite=True).name
+
+
+def tensors(content: Any) -> str:
+    """Nested values, tensors among them, as text."""
+    torch.set_printoptions(profile="full")
+    return repr(content)
+
+
+def make_state(folder: Path) -> Path:
+    """A file of tensors and values, as a pretraining leaves it."""
+    save(
+        {"owner": {"dim": 4}, "encoder": {"w": torch.arange(12.0).reshape(3, 4)}, "progress": {"epoch": 1}},
+        folder / "s.pt",
+    )
+    return folder / "s.pt"
+
+
+@cache
+def prepared() -> Any:
+    """Prepared subgraphs."""
+    return prepare_example(0, layers=1)[1]
+
+
+def make_prepared(folder: Path) -> Path:
+    """Prepared subgraphs as the cache has them."""
+    write_prepared(folder / "x.prepared", encode(prepared(), "key"))
+    return folder / "x.prepared"
+
+
+def read_prepared_file(path: Path) -> bytes:
+    """Arrays of prepared subgraphs."""
+    frame = prepared().frame
+    found = read_prepared(
+        path,
+        key="key",
+        channels=frame.channels,
+        settings=frame.settings,
+        seed=frame.seed,
+        graph_hash=prepared().graph_hash,
+    )
+    parts = [found.components.nodes.values, found.components.nodes.offsets]
+    parts += [near for layer in found.inputs for one in layer for near in (one.nearness.distance, one.nearness.reached)]
+    return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
+
+
+def vectors() -> Any:
+    """Embeddings of the graph of the examples."""
+    return np.random.default_rng(0).normal(size=(24, 3)).astype(np.float32)
+
+
+def make_vectors(folder: Path) -> Path:
+    """Embeddings as ``pretrain`` writes them."""
+    path = folder / "v.safetensors"
+    write_vectors(path, vectors(), {"source": "none"}, graph_hash=examples.dataset().graph.content_hash)
+    return path
+
+
+def make_text_vectors(folder: Path) -> Path:
+    """Embeddings in the text of word2vec."""
+    rows = [f"{i} {' '.join(map(str, row))}\n" for i, row in enumerate(vectors())]
+    (folder / "v.vec").write_text("24 3\n" + "".join(rows))
+    return folder / "v.vec"
+
+
+def embeddings(path: Path) -> bytes:
+    """Embeddings, as a run starts from them."""
+    return read_vectors(path, examples.dataset().graph).tobytes()
+
+
+def parquet(folder: Path) -> Path:
+    """A table of edges."""
+    import pyarrow as pa
+    from pyarrow import parquet as pq
+
+    pq.write_table(pa.table({"u": ["a", "b", "d"], "v": ["b", "c", "a"], "w": [1.0, 2.0, 0.5]}), folder / "x.parquet")
+    return folder / "x.parquet"
+
+
+def npz(folder: Path) -> Path:
+    """A sparse matrix."""
+    from scipy import sparse
+
+    sparse.save_npz(folder / "x.npz", sparse.coo_array(([1.0, 1.0], ([0, 1], [1, 2])), shape=(3, 3)).tocsr())
+    return folder / "x.npz"
+
+
+def pyg(folder: Path) -> Path:
+    """A graph of PyG."""
+    from torch_geometric.data import Data
+
+    torch.save(Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3), folder / "x.pt")
+    return folder / "x.pt"
+
+
+def archive(path: Path) -> str:
+    """The dataset of an archive."""
+    out = path.parent / "out"
+    out.mkdir(exist_ok=True)
+    for old in out.iterdir():
+        old.unlink()
+    unpack_dataset(path, out, wanted="ring", max_bytes=10**7)
+    return describe(out / "edge_list.txt")
+
+
+def predict(path: Path) -> str:
+    """Answers for a file of subgraphs."""
+    write_predictions(trained() / "run", path, path.parent / "out.tsv", overwrite=True)
+    return (path.parent / "out.tsv").read_text()
+
+
+def ppi(name: str) -> Callable[[Path], Path]:
+    """A source of PPI-BP."""
+    return lambda folder: real_samples.write_ppi(folder) / name
+
+
+def hpo(name: str) -> Callable[[Path], Path]:
+    """A source of the HPO datasets."""
+    return lambda folder: real_samples.write_hpo(folder)[0] / name
+
+
+def orphapacket(folder: Path) -> Path:
+    """An entry of Orphanet among others."""
+    return next(iter(sorted(real_samples.write_hpo(folder)[1].iterdir())))
+
+
+def packaged(name: str) -> Callable[[Path], Path]:
+    """A copy of a file of the package."""
+    import subgnn
+
+    def make(folder: Path) -> Path:
+        path = folder / Path(name).name
+        path.write_bytes((Path(subgnn.__file__).parent / name).read_bytes())
+        return path
+
+    return make
+
+
+def npy(array: Any) -> bytes:
+    """An array as the bytes of a .npy file."""
+    out = io.BytesIO()
+    np.save(out, array, allow_pickle=False)
+    return out.getvalue()
+
+
+CSV = 'u,v,w\na,b,1\n"b",c,2\nd,a,0.5\n'
+GML = 'graph [\n  node [ id 0 label "a" ]\n  node [ id 1 label "b" ]\n  edge [ source 0 target 1 ]\n]\n'
+GRAPHML = (
+    '<graphml><graph edgedefault="undirected"><node id="a"/><node id="b"/>'
+    '<edge source="a" target="b"/></graph></graphml>'
+)
+NODE_LINK = json.dumps(
+    {
+        "directed": False,
+        "multigraph": False,
+        "graph": {},
+        "nodes": [{"id": "a"}, {"id": "b"}],
+        "edges": [{"source": "a", "target": "b"}],
+    }
+)
+MTX = "%%MatrixMarket matrix coordinate real general\n3 3 2\n1 2 1.0\n2 3 0.5\n"
+CARD = samples.CARD.replace("}", ', "num_nodes": 5, "id_base": 0, "task": "binary", "directed": false}')
+MEMBERS = "subgraph,node,label,split\ns,a,x,train\nt,b,y,val\nu,c,x,test\n"
+
+
+def memberships(path: Path) -> str:
+    """A dataset of edges and memberships."""
+    out = path.parent / "out"
+    shutil.rmtree(out, ignore_errors=True)
+    return command("data", "convert", path.parent / "e.csv", "--subgraphs", path, "--out", out, "--json")
+
+
+KINDS: dict[str, Kind] = {
+    "edge_list.txt": Kind(of_folder("edge_list.txt", samples.EDGES.replace("\n", " 0.5\n")), describe),
+    "subgraphs.tsv": Kind(of_folder("subgraphs.tsv"), describe),
+    "nodes.tsv": Kind(of_folder("nodes.tsv"), describe),
+    "subgraph_names.tsv": Kind(of_folder("subgraph_names.tsv"), describe),
+    "dataset.json": Kind(of_folder("dataset.json", CARD), describe),
+    "features.npy": Kind(of_folder("features.npy"), describe, mutations.binary),
+    "edge_list.txt.gz": Kind(of_folder("edge_list.txt.gz"), describe, mutations.inside_gzip),
+    "bundle": Kind(make_bundle, read_bundle, mutations.inside_header, signed=True),
+    "table.csv": Kind(file("x.csv", CSV), convert),
+    "table.tsv": Kind(file("x.tsv", CSV.replace(",", "\t")), convert),
+    "table.parquet": Kind(parquet, convert, mutations.binary),
+    "memberships.csv": Kind(file("m.csv", MEMBERS, **{"e.csv": CSV}), memberships),
+    "graph.gml": Kind(file("x.gml", GML), convert),
+    "graph.graphml": Kind(file("x.graphml", GRAPHML), convert),
+    "graph.json": Kind(file("x.json", NODE_LINK), convert),
+    "graph.mtx": Kind(file("x.mtx", MTX), convert),
+    "graph.npz": Kind(npz, convert, mutations.inside_zip),
+    "graph.pt": Kind(pyg, convert, mutations.inside_zip),
+    "archive.zip": Kind(file("x.zip", zip_of(dataset_files("ring/"))), archive, mutations.inside_zip),
+    "archive.tar.gz": Kind(file("x.tar.gz", tar_of(dataset_files("ring/"))), archive, mutations.inside_gzip),
+    "embeddings.safetensors": Kind(make_vectors, embeddings, mutations.inside_header, signed=True),
+    "embeddings.npy": Kind(file("v.npy", npy(vectors())), embeddings, mutations.binary),
+    "embeddings.vec": Kind(make_text_vectors, embeddings),
+    "prepared": Kind(make_prepared, read_prepared_file, mutations.inside_header, signed=True),
+    "checkpoint.pt": Kind(of_run("checkpoint.pt"), answer, mutations.inside_zip, signed=True),
+    "last.pt": Kind(copy_of("cut/last.pt"), lambda p: tensors(load_progress(p)), mutations.inside_zip, signed=True),
+    "pretraining.pt": Kind(make_state, lambda p: tensors(load(p)), mutations.inside_zip, signed=True),
+    "run.json": Kind(of_run("run.json"), report),
+    "recipe.json": Kind(of_run("recipe.json"), resume_settings),
+    "metrics.jsonl": Kind(of_run("metrics.jsonl"), report),
+    "export with graph": Kind(copy_of("whole.safetensors"), answer_of_export, mutations.inside_header, signed=True),
+    "export without graph": Kind(copy_of("bare.safetensors"), answer_of_export, mutations.inside_header, signed=True),
+    "recipe.toml": Kind(packaged("recipes/structure.toml"), lambda p: repr(read_recipe(p))),
+    "suite.toml": Kind(packaged("suites/synthetic.toml"), lambda p: repr(find_suite(str(p)))),
+    "search space.toml": Kind(packaged("experiments/spaces/paper.toml"), lambda p: repr(read_space(p))),
+    "subgraphs to predict": Kind(file("s.tsv", "0-1-2\n3-9\tx\n5\n"), predict),
+    "ontology.obo": Kind(ppi("go.obo"), lambda p: repr(read_obo(p).ancestors())),
+    "gene2go.tsv": Kind(ppi("gene2go.tsv"), lambda p: repr(read_annotations(p, excluded_evidence=()))),
+    "annotations.gaf": Kind(ppi("human.gaf"), lambda p: repr(read_annotations(p, excluded_evidence=()))),
+    "interactome.csv": Kind(ppi("network.csv"), lambda p: repr(read_interactome(p))),
+    "gene symbols.tsv": Kind(ppi("symbols.tsv"), lambda p: repr(read_gene_symbols(p))),
+    "phenotype.hpoa": Kind(hpo("phenotype.hpoa"), lambda p: repr(read_hpo(p.parent))),
+    "phenotype_to_genes.txt": Kind(hpo("phenotype_to_genes.txt"), lambda p: repr(read_hpo(p.parent))),
+    "ORPHApacket.json": Kind(orphapacket, lambda p: repr(read_orphapackets(p.parent))),
+    "workouts.json": Kind(
+        lambda folder: real_samples.write_records(folder / "w.json", real_samples.fitness_records()[:6]),
+        lambda p: repr(list(read_workouts(p))),
+    ),
+}  # fmt: skip

@@ -1,0 +1,43 @@
+"""Readers that are wrong, to test what looks for them: each reads its good file, and no damaged one as it should."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.fuzz.kind import Kind
+
+GOOD = "good\n" * 20
+
+
+def wrong(action: Callable[[], object]) -> Kind:
+    """A kind whose reader does this with a damaged file, and then reads it."""
+
+    def read(path: Path) -> bytes:
+        content = path.read_bytes()
+        if content != GOOD.encode():
+            action()
+        return content
+
+    def make(folder: Path) -> Path:
+        (folder / "x.txt").write_text(GOOD)
+        return folder / "x.txt"
+
+    return Kind(make, read, signed=True)
+
+
+def refuse_badly() -> None:
+    """Raise what is no refusal."""
+    raise RuntimeError("not a refusal")
+
+
+KINDS = {
+    "raises": wrong(refuse_badly),
+    "hangs": wrong(lambda: threading.Event().wait()),
+    "crashes": wrong(lambda: os.kill(os.getpid(), signal.SIGSEGV)),
+    "takes all memory": wrong(lambda: bytearray(2**40)),
+    "believes": wrong(lambda: None),
+}
