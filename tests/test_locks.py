@@ -16,10 +16,10 @@ from subgnn.data.fetch import download
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.formats.text import appearing, remove_leftovers, scratch_folder
 from subgnn.errors import DataError, DataWarning
-from subgnn.locks import LOCK, host_name, locked_folder, shared_lock, try_lock
-from subgnn.training.run_dir import METRICS, RESULTS
+from subgnn.locks import LOCK, close_lock, host_name, locked_folder, open_lock, shared_lock, try_lock
+from subgnn.training.run_dir import METRICS, RESULTS, claimed
 from tests.cli.command import call
-from tests.training.examples import dataset
+from tests.training.examples import dataset, recipe
 
 HOLD = """
 import sys, time
@@ -98,6 +98,28 @@ def test_a_folder_has_one_writer(tmp_path):
         assert names(out) == [LOCK]
         (out / "file").write_text("x")
     assert names(out) == ["file"]
+
+
+def test_a_folder_that_another_process_makes_just_now_is_being_written(tmp_path, monkeypatch):
+    out, held = tmp_path / "run", []
+
+    def then_made(look):
+        def looked(path, *args, **options):
+            try:
+                return look(path, *args, **options)
+            finally:
+                if Path(path) == out and not held:
+                    held.append(None)  # whatever is asked of the folder below is no first look
+                    out.mkdir()
+                    held[0] = open_lock(out / LOCK)
+
+        return looked
+
+    monkeypatch.setattr(Path, "stat", then_made(Path.stat))
+    monkeypatch.setattr(os, "scandir", then_made(os.scandir))
+    with pytest.raises(DataError, match="is writing this run"), claimed(out, recipe(), seed=0, resume=True):
+        pass
+    close_lock(held[0], out / LOCK)
 
 
 @pytest.mark.parametrize("kind", ["download", "pretrain"])

@@ -37,8 +37,11 @@ Count = Annotated[int, Bounds(1, LARGEST)]
 Size = Annotated[int, Bounds(1, 10**6)]
 """A length of arrays that are held in memory whole: a width, a number of anchors, a length of walks."""
 
+Width = Annotated[int, Bounds(1, 65_536)]
+"""How many numbers a node's embedding has."""
+
 Depth = Annotated[int, Bounds(1, 1000)]
-"""A number of networks or of layers, each with weights of its own."""
+"""A number of networks, of layers or of draws, each with weights or anchors of its own."""
 
 Seed = Annotated[int, Bounds(0, 2**63 - 1)]
 """What random numbers follow from."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
-from subgnn.bounds import Bounds, Count, Depth, Power, Probability, Seed, Size
+from subgnn.bounds import Bounds, Count, Depth, Power, Probability, Seed, Size, Width
 
 Kind = Literal["position", "neighborhood", "structure"]
 Side = Literal["internal", "border"]
@@ -68,7 +68,7 @@ class PrepareSettings:
     beta: Probability = 0.65
     dtw_cost: Literal["absolute", "ratio"] = "ratio"
     dtw_normalize: bool = False
-    draws: Count = 1
+    draws: Depth = 1
     ensemble: bool = False
     own_hops: Literal["exact", "bounded"] = "exact"
     hop_cutoff: Count = 4
@@ -91,7 +91,7 @@ class EmbeddingSettings:
     """
 
     source: str = "random"
-    dim: Size = 64
+    dim: Width = 64
     scale: float = 0.1
     trainable: bool = True
     features: Literal["none", "beside", "instead"] = "none"

@@ -120,6 +120,21 @@ def locked_folder(folder: Path, *, what: str = "run") -> Iterator[int | None]:
                 path.rmdir()  # unless something was written there
 
 
+def names_in(folder: Path) -> list[str] | None:
+    """The names in a folder that other processes may make or remove: it is looked at once.
+
+    Returns:
+        The names; none where nothing is there, None where something else is.
+    """
+    try:
+        with os.scandir(folder) as found:
+            return [item.name for item in found]
+    except FileNotFoundError:
+        return []
+    except NotADirectoryError:
+        return None
+
+
 def clear_locked(folder: Path) -> None:
     """Remove what a folder holds that is locked; the lock stays, and so no other process takes the folder meanwhile."""
     for path in folder.iterdir():

@@ -252,9 +252,10 @@ def test_a_task_that_does_not_fit_is_refused(tmp_path, labels, options, message)
     assert message in called.error
 
 
-def test_many_whole_numbers_are_classes_with_a_hint(tmp_path):
-    edges, members = with_labels(tmp_path, [str(3 * i) for i in range(12)])
-    hint = "12 classes read from integers; for numbers to predict pass --task regression"
+@pytest.mark.parametrize("written", ["{}", "{}.0", "{}e0"])
+def test_many_whole_numbers_are_classes_with_a_hint(tmp_path, written):
+    edges, members = with_labels(tmp_path, [written.format(3 * i) for i in range(12)])
+    hint = "12 classes read from whole numbers; for numbers to predict pass --task regression"
     converted = call("data", "convert", edges, "--subgraphs", members, "--out", tmp_path / "data")
     for called in (converted, call("data", "describe", tmp_path / "data"), call("data", "check", tmp_path / "data")):
         assert hint in called.out

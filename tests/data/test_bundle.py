@@ -220,7 +220,7 @@ def test_a_flipped_byte_of_the_data_is_found(bundle, mask):
         damaged.write_bytes(changed)
         called = call("data", "check", damaged)
         assert called.code == 2, place
-        assert called.error.endswith("1 problem; mend the files and check again")
+        assert called.error.endswith("1 problem; fix the files and check again")
 
 
 def test_a_flipped_byte_of_the_data_is_told(bundle):

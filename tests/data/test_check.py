@@ -58,7 +58,7 @@ def test_every_problem_of_every_file_is_listed(tmp_path):
         "subgraphs.tsv:3",
         "subgraphs.tsv:4",
     ]
-    assert called.error == f"{folder}: 10 problems; mend the files and check again"
+    assert called.error == f"{folder}: 10 problems; fix the files and check again"
 
 
 def test_nodes_are_judged_where_the_graph_can_be_counted(tmp_path):
@@ -85,7 +85,7 @@ def test_json(tmp_path):
         "warnings": [],
         "notes": [],
     }
-    assert called.error == f"{folder}: 1 problem; mend the files and check again"
+    assert called.error == f"{folder}: 1 problem; fix the files and check again"
 
 
 def test_json_lists_every_problem(tmp_path):

@@ -97,7 +97,7 @@ def test_a_file_that_unpacks_to_a_thousand_times_its_size(tmp_path, read, monkey
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(b"0 1\n" * 2**19))
     limit = 2**20 + 100 * path.stat().st_size
-    what = f"it unpacks to more than {limit:,} bytes, 100 times its size; unpack it by hand if you trust it"
+    what = f"it unpacks to more than {limit:,} bytes, 1 MiB and 100 times its size; unpack it by hand if you trust it"
     with pytest.raises(DataError, match=what):
         read(path)
     path.write_bytes(gzip.compress(b"0 1\n" * 2**17))

@@ -90,7 +90,6 @@ BAD_NPY = {
     "a key missing": with_npy_header("{'descr': '<f4', 'shape': (2, 2)}", bytes(16)),
     "a key too many": with_npy_header(described()[:-1] + "'x': 1}", bytes(16)),
     "objects": with_npy_header(described("'|O'"), bytes(32)),
-    "text array": with_npy_header(described("'<U1'"), bytes(16)),
     "a record": with_npy_header(described("[('a', '<f4')]"), bytes(16)),
     "several types": with_npy_header(described("'f4,f4'"), bytes(32)),
     "arrays in cells": with_npy_header(described("'(9,)f4'"), bytes(32)),
@@ -117,6 +116,13 @@ def test_a_bad_header_is_one_line(tmp_path, content):
         read_npy(tmp_path / "x.npy")
     assert str(caught.value).startswith(f"{tmp_path / 'x.npy'}: ")
     assert "numpy.save" in str(caught.value)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("'<U1'", "<U1"), ("'<c8'", "complex64"), ("'<M8[s]'", r"datetime64\[s\]")])
+def test_a_type_other_than_numbers_is_named(tmp_path, kind, name):
+    (tmp_path / "x.npy").write_bytes(with_npy_header(described(kind), bytes(16)))
+    with pytest.raises(DataError, match=f"an array of type {name}; numbers are accepted"):
+        read_npy(tmp_path / "x.npy")
 
 
 def test_a_shape_is_compared_with_the_file(tmp_path):

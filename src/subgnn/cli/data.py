@@ -147,7 +147,7 @@ def check_dataset(path: Dataset, id_base: IdBase = None, json: JsonFlag = False)
             print_line(f"and {problems.num_errors - len(problems.errors):,} more")
     if dataset is None:
         count = problems.num_errors
-        print_error(f"{path}: {count:,} problem{'s' if count > 1 else ''}; mend the files and check again")
+        print_error(f"{path}: {count:,} problem{'s' if count > 1 else ''}; fix the files and check again")
         raise typer.Exit(2)
     if not json:
         graph, subgraphs = dataset.graph, dataset.subgraphs

@@ -86,7 +86,7 @@ def label_notes(subgraphs: SubgraphSet) -> list[str]:
     if not whole or subgraphs.num_classes <= _FEW_NUMBERS:
         return []
     return [
-        f"{subgraphs.num_classes:,} classes read from integers; for numbers to predict pass --task regression to "
+        f"{subgraphs.num_classes:,} classes read from whole numbers; for numbers to predict pass --task regression to "
         'data convert, or write {"task": "regression"} into dataset.json'
     ]
 

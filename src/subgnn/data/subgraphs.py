@@ -290,11 +290,11 @@ def _real_targets(texts: list[str], where: Callable[[int], str]) -> NDArray[np.f
 
 
 def is_whole(text: str) -> bool:
-    """Whether a text is a whole number."""
-    return _WHOLE.fullmatch(text) is not None
+    """Whether a text is a whole number, written as ``12`` or as ``12.0``."""
+    return _is_real(text) and float(text).is_integer()
 
 
 def _class_order(classes: set[str]) -> tuple[str, ...]:
-    if all(map(is_whole, classes)):
+    if all(_WHOLE.fullmatch(name) for name in classes):
         return tuple(sorted(classes, key=lambda c: (int(c), c)))
     return tuple(sorted(classes))

@@ -32,7 +32,7 @@ _STORED = Format(
 )
 _TEXT = (".txt", ".vec", ".emb", ".w2v")
 _SHOWN = 3
-_MAX_DIM = 65_536
+_MAX_DIM = 65_536  # as embeddings.dim has it
 
 
 def vectors_hash(vectors: NDArray[np.float32]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from subgnn.errors import DataError
-from subgnn.locks import LOCK
+from subgnn.locks import LOCK, names_in
 from subgnn.training.run_dir import read_json, write_json
 
 INPUTS = "inputs.json"
@@ -43,12 +43,13 @@ def check_folder(out: Path, inputs: Mapping[str, Any], *, holds: str) -> bool:
     Raises:
         DataError: as of :func:`claim_folder`.
     """
-    if (out / INPUTS).is_file():
+    names = names_in(out)
+    if names is not None and INPUTS in names:
         before = read_json(out / INPUTS, "give another --out")
         other = [key for key in inputs if not isinstance(before, dict) or before.get(key) != inputs[key]]
         if other:
             raise DataError(f"{holds}: {', '.join(other)} differ", where=str(out), hint="give another --out")
         return True
-    if out.exists() and (not out.is_dir() or any(not path.name.startswith(_OURS) for path in out.iterdir())):
+    if names is None or not all(name.startswith(_OURS) for name in names):
         raise DataError("exists already", where=str(out), hint="choose another --out")
     return False

@@ -139,7 +139,7 @@ def tune(
             found = write_result(opened, task, out)
     if found["best"] is None:
         raise DataError(
-            _why_none(opened), where=task.study, hint="mend the recipe or the space; --set changes a setting"
+            _why_none(opened), where=task.study, hint="fix the recipe or the space; --set changes a setting"
         )
     return found
 

@@ -27,7 +27,8 @@ from subgnn.serve.security import Door
 
 _ABOUT = """Ask trained runs about subgraphs of their graph: predictions, vectors, explanations, drawings, neighbours.
 
-Nodes are given by id, from 0, or by name. Errors are JSON with `error`, `hint` and `nodes`."""
+Nodes are given by name, or by row number, as #12; where the graph has no names, 12 is row 12.
+Errors are JSON with `error`, `hint` and `nodes`."""
 
 
 def create_app(runs: dict[str, ServedRun], *, door: Door | None = None, limits: Limits | None = None) -> Guard:

@@ -37,7 +37,6 @@ _PATCHES = ("patches.values", "patches.offsets", "walks.values", "walks.offsets"
 _STANDARDS = ("component", "subgraph", "target", "feature")
 _PLAIN = ("recipe", "seed", "task", "classes", "graph_hash", "vectors_hash", "draws", "layers", "baseline")
 _MAX_SHOWN = 120
-_MAX_SETS, _MAX_ANCHORS, _MAX_DIM = 100_000, 10_000_000, 65_536  # sets of anchors, anchors, numbers of an embedding
 
 WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What reading raises where a part is missing or of a wrong kind."""
@@ -305,19 +304,12 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str) -> Checkpoin
 
 
 def _check_sizes(recipe: Recipe, layers: int, draws: int) -> None:
-    """Refuse numbers of layers, draws and anchors that no arrays need to stand for, before lists of them are made."""
+    """Refuse numbers of layers and draws that the recipe does not have, before lists of them are made."""
     network = recipe.method == "subgnn"
     if layers != 0 and not (network and layers == recipe.model.layers):
         raise ValueError(f"layers is {layers}")
     if draws != (recipe.prepare.draws if network and recipe.prepare.ensemble else 1):
         raise ValueError(f"draws is {draws}")
-    channels = max(1, len(recipe.channels))
-    anchors = sum(channel.num_anchors for channel in recipe.channels)
-    depth = max(recipe.model.layers, recipe.model.lstm_layers, recipe.training.members)
-    if depth * channels * draws > _MAX_SETS or max(layers, 1) * anchors > _MAX_ANCHORS:
-        raise ValueError("too many layers, networks, draws or anchors")
-    if recipe.embeddings.dim > _MAX_DIM:
-        raise ValueError(f"embeddings.dim is {recipe.embeddings.dim}")
 
 
 def _unpack_baseline(arrays: Arrays, content: Mapping[str, Any], recipe: Recipe, where: str) -> Checkpoint | None:

@@ -100,14 +100,13 @@ def train(
         check_devices(recipe, device, size if ranks is None else ranks.local_size, cache)
     done = resume and (out / RESULTS).is_file()
     first = fabric.is_global_zero
-    if uses_embeddings(recipe) and not done:
-        check_source(recipe)
-    if not done:
-        check_labels(dataset.subgraphs)
     if done:
         if first:
             goes_on(out, recipe, seed, resume)
         return _finished(dataset, out, first=first, report=report)
+    if uses_embeddings(recipe):
+        check_source(recipe)
+    check_labels(dataset.subgraphs)
     watch = Watch(on_epoch, on_prepare, on_pretrain) if first else Watch()  # one rank speaks and writes
     options: dict[str, Any] = {"seed": seed, "device": device, "source": source, "cache": cache}
     options |= {"tensorboard": tensorboard and first, "report": report}

@@ -23,7 +23,7 @@ from typing import Any
 from subgnn.config import Recipe
 from subgnn.data.formats.text import appearing, remove_leftovers
 from subgnn.errors import DataError
-from subgnn.locks import LOCK, clear_locked, locked_folder
+from subgnn.locks import LOCK, clear_locked, locked_folder, names_in
 from subgnn.parsing import MAX_JSON, parse_json, read_bounded
 
 RESULTS, RECIPE, METRICS, CHECKPOINT, LAST = "run.json", "recipe.json", "metrics.jsonl", "checkpoint.pt", "last.pt"
@@ -121,10 +121,10 @@ def goes_on(out: Path, recipe: Recipe, seed: int, resume: bool) -> bool:
 
 def _is_foreign(out: Path) -> bool:
     """Whether something is there that no run has made, in which not even a lock is to be left."""
-    if not out.is_dir():
-        return out.exists()
-    names = [path.name for path in out.iterdir()]
-    return bool(names) and not any(name in (LOCK, RECIPE) or name.startswith(f".{RECIPE}.") for name in names)
+    names = names_in(out)
+    if not names:
+        return names is None
+    return not any(name in (LOCK, RECIPE) or name.startswith(f".{RECIPE}.") for name in names)
 
 
 def _taken(out: Path) -> DataError:

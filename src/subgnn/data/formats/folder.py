@@ -218,7 +218,7 @@ def _read_subgraph_names(folder: Path, problems: Problems) -> _Called:
 def _read_features(path: Path) -> NDArray[Any] | None:
     if not path.is_file():
         return None
-    array = read_npy(path)
+    array = read_npy(path, "features")
     if array.ndim == 2 and array.shape[1] == 0:
         raise DataError(f"features of shape {array.shape}", where=str(path), hint="accepted: a row a node, F columns")
     return array

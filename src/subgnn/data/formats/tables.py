@@ -256,11 +256,14 @@ def read_membership_table(path: Path, graph: Graph, *, task: Task | None = None,
         for key, label in zip(rows, labels, strict=True):
             if label == ():
                 raise DataError(f"subgraph {excerpt(key)} has no label", where=str(path), hint=_FILL)
-    return SubgraphSet.from_lists(
-        [r["nodes"] for r in rows.values()],
-        num_nodes=graph.num_nodes,
-        labels=labels,
-        task=task,
-        splits=[r["split"] for r in rows.values()] if split_given else None,
-        names=list(rows),
-    )
+    try:
+        return SubgraphSet.from_lists(
+            [r["nodes"] for r in rows.values()],
+            num_nodes=graph.num_nodes,
+            labels=labels,
+            task=task,
+            splits=[r["split"] for r in rows.values()] if split_given else None,
+            names=list(rows),
+        )
+    except DataError as error:
+        raise DataError(error.what, where=f"{path}: {error.where}", hint=error.hint) from None

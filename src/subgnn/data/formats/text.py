@@ -40,7 +40,7 @@ def unpacked_limit(size: int) -> int:
 
 def too_much_unpacked(limit: int, where: str) -> DataError:
     """The error for a compressed file that unpacks to more than it may."""
-    what = f"it unpacks to more than {limit:,} bytes, {MOST_TIMES} times its size"
+    what = f"it unpacks to more than {limit:,} bytes, {_FREE >> 20} MiB and {MOST_TIMES} times its size"
     return DataError(what, where=where, hint="unpack it by hand if you trust it")
 
 

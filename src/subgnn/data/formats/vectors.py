@@ -20,8 +20,11 @@ _MAX_HEADER = 10_000
 _DAMAGE = (ValueError, TypeError, KeyError, SyntaxError, RecursionError, MemoryError, OverflowError)
 
 
-def read_npy(path: Path) -> NDArray[Any]:
+def read_npy(path: Path, what: str = "an array") -> NDArray[Any]:
     """An .npy file of numbers, mapped into memory; its header must describe the file to the byte.
+
+    Args:
+        what: what it holds, for errors.
 
     Raises:
         DataError: where it is none, is damaged, or holds anything but numbers.
@@ -44,13 +47,15 @@ def read_npy(path: Path) -> NDArray[Any]:
         if begin not in (b"\x93NUMPY\x01\0", b"\x93NUMPY\x02\0", b"\x93NUMPY\x03\0") or len(head) != length:
             raise ValueError
         header = ast.literal_eval(head.decode("utf-8").strip())
-        dtype, shape = _number_type(header["descr"]), tuple(header["shape"])
+        dtype, shape = _plain_type(header["descr"]), tuple(header["shape"])
         if set(header) != {"descr", "fortran_order", "shape"} or not isinstance(header["fortran_order"], bool):
             raise ValueError
         if not all(type(extent) is int and extent >= 0 for extent in shape):
             raise ValueError
     except _DAMAGE:
         raise DataError("this is no .npy array of numbers, or a damaged one", where=where, hint=hint) from None
+    if dtype.kind not in "fiub":
+        raise DataError(f"{what} of type {dtype}", where=where, hint="numbers are accepted")
     needed = math.prod(shape) * dtype.itemsize
     if start + needed != size:
         what = f"the header says {needed:,} bytes of numbers, but {size - start:,} are there"
@@ -61,9 +66,10 @@ def read_npy(path: Path) -> NDArray[Any]:
     return np.memmap(path, dtype, mode="r", offset=start, shape=shape, order=order)
 
 
-def _number_type(text: Any) -> np.dtype[Any]:
+def _plain_type(text: Any) -> np.dtype[Any]:
+    """The type of an array of numbers or text; not of objects or records."""
     dtype = np.dtype(text if isinstance(text, str) and text.isascii() and len(text) < 8 else "V")
-    if dtype.kind not in "fiub" or dtype.subdtype is not None:
+    if dtype.kind in "OV" or dtype.subdtype is not None:
         raise ValueError
     return dtype
 

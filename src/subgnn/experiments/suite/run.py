@@ -25,7 +25,7 @@ from subgnn.experiments.suite.jobs import FAILURE, OUTCOME, drop_weights, run_jo
 from subgnn.experiments.suite.plan import Request, digest, plan_jobs
 from subgnn.experiments.suite.report import write_suite_report
 from subgnn.experiments.suite.spec import DatasetSpec, Suite, parse_suite
-from subgnn.locks import LOCK, locked_folder
+from subgnn.locks import LOCK, locked_folder, names_in
 from subgnn.pacing import OnProgress
 from subgnn.settings_file import parse_recipe
 from subgnn.training.run_dir import read_json, write_json
@@ -185,14 +185,15 @@ def _check_generated(spec: DatasetSpec, card: Mapping[str, Any], source: Path) -
 
 def _check_folder(suite: Suite, out: Path) -> None:
     """Check that the folder is new, or holds the same suite; datasets may have joined it since."""
-    if (out / SUITE).is_file():
+    names = names_in(out)
+    if names is not None and SUITE in names:
         before = read_json(out / SUITE, "give another --out")
         now, then = (parse_suite(_plain(one), str(out / SUITE)) for one in (_content(suite), before))
         known = {dataset.name: dataset for dataset in then.datasets}
         same = all(known.get(dataset.name, dataset) == dataset for dataset in now.datasets)
         if (now.name, now.study) != (then.name, then.study) or not same:
             raise DataError(f"holds another suite, '{before.get('name')}'", where=str(out), hint="give another --out")
-    elif out.exists() and (not out.is_dir() or any(not path.name.startswith(_OURS) for path in out.iterdir())):
+    elif names is None or not all(name.startswith(_OURS) for name in names):
         raise DataError("exists already", where=str(out), hint="choose another --out")
 
 
