@@ -38,6 +38,7 @@ def test_hops_are_those_of_networkx(seed, reduce):
     for shared_row, layer in zip(found.frame.shared, found.inputs, strict=True):
         for shared, inputs in zip(shared_row, layer, strict=True):
             near = inputs.nearness
+            assert near.distance.dtype == near.reached.dtype == np.float32
             for c, component in enumerate(found.components.nodes):
                 if inputs.own is not None and not inputs.own.present[c]:
                     expected = [(0.0, 0.0)] * near.distance.shape[1]

@@ -13,6 +13,7 @@ from numpy.testing import assert_array_equal
 
 from subgnn.data.splits import (
     METHODS,
+    _round_table,
     find_leaks,
     group_split,
     random_split,
@@ -324,6 +325,18 @@ def test_sizes_at_their_edges() -> None:
     assert split_sizes(10, (0.5 + 4e-7, 0.25, 0.25)).tolist() == [5, 3, 2]
     with pytest.raises(DataError, match="three numbers above 0"):
         split_sizes(10, (0.5 + 4e-6, 0.25, 0.25))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_tables_are_rounded_within_one_to_their_sums(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    fractions = [(0.5, 0.25, 0.25), (0.8, 0.1, 0.1), (1 / 3, 1 / 3, 1 / 3), (0.1, 0.2, 0.7)][seed % 4]
+    rows = rng.integers(3, 12, rng.integers(4, 7))
+    columns, exact = split_sizes(int(rows.sum()), fractions), np.outer(rows, fractions)
+    table = _round_table(exact, rows, columns)
+    assert_array_equal(table.sum(axis=0), columns)
+    assert_array_equal(table.sum(axis=1), rows)
+    assert np.abs(table - exact).max() < 1
 
 
 def test_random_subgraphs_have_the_same_chance() -> None:
