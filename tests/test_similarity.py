@@ -71,7 +71,8 @@ def test_structure_is_the_warping_of_sorted_degrees(cost, normalize):
             assert inputs.nearness.reached.shape == inputs.nearness.distance.shape
 
 
-def test_own_anchors_a_block_at_a_time(monkeypatch):
+@pytest.mark.parametrize("limit", ["count", "memory"])
+def test_own_anchors_a_block_at_a_time(monkeypatch, limit):
     """In blocks of two components; the third has no anchors."""
     graph, told = random_graph(0), []
     rows = Ragged.from_rows([[0], [1, 2], [3], [4, 5], [6]])
@@ -79,7 +80,10 @@ def test_own_anchors_a_block_at_a_time(monkeypatch):
     nodes = np.array([[1, 1, 2], [7, 0, 7], [9, 9, 9], [3, 8, 11], [6, 6, 0]], np.int32)
     anchors = [OwnAnchors(nodes, present), OwnAnchors(nodes[:, ::-1].copy(), present)]
     hops = dict(nx.all_pairs_shortest_path_length(by_networkx(graph)))
-    monkeypatch.setattr(similarity, "OWN_AT_ONCE", 2)
+    if limit == "count":
+        monkeypatch.setattr(similarity, "OWN_AT_ONCE", 2)
+    else:  # a component has three anchors in each of two layers
+        monkeypatch.setattr(similarity, "share", lambda part: 2 * 6 * similarity._BYTES_DRAWN + 1)
     found = similarity.own_hops(graph, rows, anchors, PrepareSettings(), on_progress=lambda *a: told.append(a))
     for drawn, near in zip(anchors, found, strict=True):
         for c, component in enumerate(rows):
