@@ -102,3 +102,81 @@ def test_bounds_do_not_go_with_orientations():
     recipe = Recipe(channels=ALL_CHANNELS, prepare=PrepareSettings(directed=True, own_hops="bounded"))
     with pytest.raises(UserError, match=r"set prepare\.own_hops=exact or prepare\.directed=false"):
         check_recipe(recipe, random_graph(0))
+
+
+def test_only_channels_that_count_hops_need_memory_for_searches(monkeypatch):
+    def refuse(graph):
+        raise UserError("too little memory")
+
+    monkeypatch.setattr(prepare, "searches_at_once", refuse)
+    assert len(prepare_example(1, channels=ALL_CHANNELS[4:])[1].inputs) == 2
+    with pytest.raises(UserError, match="too little memory"):
+        prepare_example(1, channels=ALL_CHANNELS[2:])
+
+
+@pytest.mark.parametrize("some", [None, [0], [3, 1]])
+def test_touched_nodes_are_those_of_components_anchors_and_walks(some):
+    _, found = prepare_example(1)
+    chosen = np.arange(len(found.components.nodes))
+    if some is not None:
+        chosen = np.flatnonzero(np.isin(found.components.subgraph, some))
+    nodes = {v for c in chosen for v in found.components.nodes[c].tolist()}
+    for shared_row, inputs_row in zip(found.frame.shared, found.inputs, strict=True):
+        for channel, shared, inputs in zip(ALL_CHANNELS, shared_row, inputs_row, strict=True):
+            if channel.kind == "structure":
+                nodes |= set(shared.walks.values.tolist())
+            elif channel.shared:
+                nodes |= set(shared.nodes.tolist())
+            else:
+                nodes |= {v for c in chosen if inputs.own.present[c] for v in inputs.own.nodes[c].tolist()}
+    touched = found.touched(None if some is None else np.array(some))
+    assert touched.tolist() == sorted(nodes)
+    assert touched.dtype == np.int32
+
+
+def test_shared_anchors_that_are_missing_are_named():
+    graph, found = prepare_example(1, channels=ALL_CHANNELS[:2])
+    frame = replace(found.frame, shared=[found.frame.shared[0], [None, None]])
+    with pytest.raises(ValueError, match="position/border has shared anchors, and not all were given"):
+        prepare.measure(graph, random_subgraphs(1), frame)
+
+
+def test_inside_neighbourhoods_are_at_distance_zero():
+    _, found = prepare_example(1, channels=ALL_CHANNELS[2:3])
+    for layer in found.inputs:
+        shape = (len(found.components.nodes), ALL_CHANNELS[2].num_anchors)
+        assert np.array_equal(layer[0].nearness.distance, np.zeros(shape, np.float32))
+        assert np.array_equal(layer[0].nearness.similarity, np.ones(shape, np.float32))
+        assert layer[0].nearness.distance.dtype == layer[0].nearness.reached.dtype == np.float32
+    assert not np.array_equal(found.inputs[0][0].own.nodes, found.inputs[1][0].own.nodes)
+
+
+@pytest.mark.parametrize("kind", ["internal", "border"])
+def test_anchors_of_a_position_are_sorted_with_their_numbers(kind):
+    """Each anchor keeps its distance and reached fraction, and equal ones their order."""
+    channels = (ALL_CHANNELS[0] if kind == "internal" else ALL_CHANNELS[3],)
+    _, plain = prepare_example(4, channels=channels)
+    _, ordered = prepare_example(4, channels=channels, settings=replace(SMALL, sort_anchors=True))
+    for before, after in zip(plain.inputs, ordered.inputs, strict=True):
+        for c in range(len(plain.components.nodes)):
+            rows = [
+                list(zip(-x.nearness.similarity[c], x.nearness.distance[c], x.own.nodes[c], strict=True))
+                for x in (before[0], after[0])
+            ]
+            assert rows[1] == (sorted(rows[0], key=lambda row: row[0]) if kind == "internal" else rows[0])
+        assert np.array_equal(before[0].own.present, after[0].own.present)
+
+
+def test_measuring_can_be_done_by_another():
+    graph, subgraphs, asked = random_graph(4), random_subgraphs(4), []
+
+    def elsewhere(*arguments, **options):
+        asked.append((arguments[:2], options))
+        return prepare.measure(*arguments, **options)
+
+    options = {"channels": ALL_CHANNELS, "layers": 2, "settings": SMALL, "seed": 4}
+    found = prepare.prepare(graph, subgraphs, **options, measuring=elsewhere)
+    assert asked == [((graph, subgraphs), {"on_progress": None})]
+    assert_same(found, prepare.prepare(graph, subgraphs, **options))
+    assert (found.frame.layers, found.frame.seed, found.frame.channels) == (2, 4, ALL_CHANNELS)
+    assert found.graph_hash == graph.content_hash

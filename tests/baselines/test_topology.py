@@ -41,6 +41,28 @@ def test_the_ten_beyond_the_channel_are_those_of_networkx(seed):
     np.testing.assert_allclose(found[:, 8:], [by_networkx(graph, row) for row in rows], atol=1e-9)
 
 
+def eight_by_networkx(graph: Graph, nodes) -> list[float]:
+    whole = nx.Graph(list(zip(*graph.edges()[:2], strict=True)))
+    whole.add_nodes_from(range(graph.num_nodes))
+    part, size = whole.subgraph(nodes.tolist()), len(nodes)
+    inside = np.mean([d for _, d in part.degree])
+    cut = sum(whole.degree[v] - part.degree[v] for v in part)
+    crossing = size * (graph.num_nodes - size)
+    return [
+        np.log(size), nx.density(part), inside, np.log1p(inside), np.log1p(cut / size),
+        np.log1p(10_000 * cut / crossing) if crossing else 0.0,
+        np.mean(list(nx.core_number(part).values())), np.mean(list(nx.clustering(part).values())),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_eight_of_the_channel_are_those_of_networkx(seed):
+    graph, rows = random_graph(seed, edges=30), random_subgraphs(seed)
+    np.testing.assert_allclose(
+        node_set_statistics(graph, rows), [eight_by_networkx(graph, row) for row in rows], atol=1e-9
+    )
+
+
 def test_by_hand():
     """{2, 3, 4}: a path; 2 has two neighbours outside, 3 and 4 one each."""
     found = subgraph_statistics(two_triangles(), Ragged.from_rows([[2, 3, 4]]))[0, 8:]
@@ -51,6 +73,25 @@ def test_by_hand():
 def test_every_column_that_varies_is_standardised():
     values = np.array([[0.0, 5.0, 100.0], [0.02, 5.0, 300.0]])  # deviations .01, 0 and 100
     np.testing.assert_allclose(Standard.of(values)(values), [[-1, 0, -1], [1, 0, 1]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e-3, 1.0, 1e170, 1e300])
+def test_columns_are_standardised_whatever_their_scale(scale):
+    values = scale * np.array([[1.0], [2.0], [6.0]])
+    standard = Standard.of(values)
+    spread = np.sqrt(14 / 3)
+    np.testing.assert_allclose(standard.mean / scale, [3], rtol=1e-12)
+    np.testing.assert_allclose(standard.deviation / scale, [spread], rtol=1e-12)
+    found = standard(values)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found[:, 0], np.array([-2, -1, 3]) / spread, rtol=1e-6)
+
+
+def test_a_column_that_does_not_vary_is_left_at_its_own_value():
+    standard = Standard.of(np.full((3, 1), 0.1))  # whose mean is not quite .1
+    assert standard.mean.tolist() == [0.1]
+    assert standard.deviation.tolist() == [1.0]
+    assert standard(np.array([[0.1], [0.6]])).tolist() == [[0.0], [0.5]]
 
 
 @pytest.mark.parametrize("way", ["boosting", "forest", "head"])

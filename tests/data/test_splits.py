@@ -13,12 +13,15 @@ from numpy.testing import assert_array_equal
 
 from subgnn.data.splits import (
     METHODS,
+    _round_table,
     find_leaks,
     group_split,
     random_split,
     split_sizes,
     split_subgraphs,
+    split_units,
     stratified_split,
+    whole_groups,
 )
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError
@@ -311,3 +314,90 @@ def test_leaks_by_hand() -> None:
     assert find_leaks(_subgraphs([5, 5, 5, 6, 6, 7], splits=splits)) == [(0, 2), (3, 4)]
     assert find_leaks(_subgraphs([5, 5, 5])) == []
     assert find_leaks(_subgraphs([5, 5, 5], splits=["train", "val", "train"])) == [(0, 1), (1, 2)]
+
+
+def test_sizes_at_their_edges() -> None:
+    assert split_sizes(3).tolist() == [1, 1, 1]
+    assert split_sizes(10, (0.7, 0.2, 0.1)).tolist() == [7, 2, 1]  # 10 * .7 is not quite 7
+    assert split_sizes(5, (0.2, 0.2, 0.6)).tolist() == [1, 1, 3]
+    assert split_sizes(7, (0.3, 0.3, 0.4)).tolist() == [2, 2, 3]
+    assert split_sizes(200, (0.001, 0.001, 0.998)).tolist() == [1, 1, 198]
+    assert split_sizes(10, (0.5 + 4e-7, 0.25, 0.25)).tolist() == [5, 3, 2]
+    with pytest.raises(DataError, match="three numbers above 0"):
+        split_sizes(10, (0.5 + 4e-6, 0.25, 0.25))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_tables_are_rounded_within_one_to_their_sums(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    fractions = [(0.5, 0.25, 0.25), (0.8, 0.1, 0.1), (1 / 3, 1 / 3, 1 / 3), (0.1, 0.2, 0.7)][seed % 4]
+    rows = rng.integers(3, 12, rng.integers(4, 7))
+    columns, exact = split_sizes(int(rows.sum()), fractions), np.outer(rows, fractions)
+    table = _round_table(exact, rows, columns)
+    assert_array_equal(table.sum(axis=0), columns)
+    assert_array_equal(table.sum(axis=1), rows)
+    assert np.abs(table - exact).max() < 1
+
+
+def test_random_subgraphs_have_the_same_chance() -> None:
+    subgraphs = _subgraphs(range(8))
+    drawn = np.array([split_subgraphs(subgraphs, method="random", seed=s).splits for s in range(400)])
+    for split, share in enumerate((0.5, 0.25, 0.25)):
+        assert np.abs((drawn == split).mean(axis=0) - share).max() < 0.1
+
+
+def test_units_are_joined_by_nodes_and_by_groups() -> None:
+    subgraphs = _subgraphs([5, 3, 5, 9, 1, 0])
+    assert split_units(subgraphs).tolist() == [3, 2, 3, 4, 1, 0]
+    # 3 and 5 share a group, 5 and 9 share another: one unit, numbered by the least of its node sets.
+    assert split_units(subgraphs, ["a", "a", "b", "b", "c", "d"]).tolist() == [2, 2, 2, 2, 1, 0]
+    assert split_units(SubgraphSet.from_lists([], num_nodes=1), []).tolist() == []
+
+
+def test_groups_are_whole_where_train_and_val_share_none() -> None:
+    def groups(*splits: str) -> list[str] | None:
+        found = whole_groups(_subgraphs([0, 1, 2], splits=splits, groups=["a", "a", "b"]))
+        return None if found is None else list(found)
+
+    assert groups("train", "train", "val") == ["a", "a", "b"]
+    assert groups("train", "test", "val") == ["a", "a", "b"]
+    assert groups("train", "val", "val") is None
+    assert whole_groups(_subgraphs([0, 1], splits=["train", "val"])) is None
+    assert whole_groups(_subgraphs([0, 1], groups=["a", "b"])) is None
+
+
+def test_repeats_go_where_their_labels_are_missed() -> None:
+    """Units of several subgraphs, and more than fit: sizes are exact, and each label is near its share."""
+    keys = [0] * 3 + [1] * 3 + [2] * 2 + list(range(3, 35))
+    labels = [k % 2 for k in keys]
+    for seed in range(10):
+        splits = split_subgraphs(_subgraphs(keys, labels), method="stratified", seed=seed).splits
+        assert splits is not None
+        assert _counts(splits) == [20, 10, 10]
+        for label in (0, 1):
+            mine = splits[np.array(labels) == label]
+            assert np.abs(np.bincount(mine, minlength=3) - len(mine) * np.array([0.5, 0.25, 0.25])).max() <= 1.5
+
+
+KEYS = [0, 0, 0, 1, 1, *range(2, 17)]
+ALWAYS = {
+    "random": "00000012100212102210",
+    "stratified": "00000122000012021211",
+    "group": "00000022211111100022",
+    "multi-label": "00000112100220110022",
+    "real": "00022102022001101010",
+}
+
+
+@pytest.mark.parametrize("way", ["random", "stratified", "group", "multi-label", "real"])
+def test_a_seed_gives_the_split_it_always_gave(way: str) -> None:
+    """Results that name a seed can be had again only as long as it names the same split."""
+    labels = {
+        "multi-label": [["a", "b"] if k % 3 == 0 else ["c"] if k % 5 == 0 else ["b"] for k in KEYS],
+        "real": [k * 0.5 + 0.25 for k in KEYS],
+    }.get(way, [k % 3 for k in KEYS])
+    method = way if way in METHODS else "stratified"
+    groups = [k // 3 for k in KEYS] if way == "group" else None
+    found = split_subgraphs(_subgraphs(KEYS, labels), method=method, seed=5, groups=groups).splits  # type: ignore[arg-type]
+    assert found is not None
+    assert "".join(map(str, found)) == ALWAYS[way]

@@ -15,6 +15,7 @@ from subgnn.config import ChannelSettings, ModelSettings, PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.nn import Inputs, SubGNN
+from subgnn.nn import layer as layers
 from subgnn.nn.layer import StateNorm, SubchannelLayer
 from subgnn.prepare import prepare
 from subgnn.ragged import Ragged
@@ -403,3 +404,50 @@ def test_no_component_gives_no_row_of_the_usual_width(aggregation):
         state, output = layer(torch.zeros(0, 3), anchors, picked, torch.zeros(0, 5))
         assert state.shape == (0, 5)
         assert output.shape == (0, 3)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_a_maximum_does_not_depend_on_its_chunks(monkeypatch, rows):
+    torch.manual_seed(0)
+    layer = SubchannelLayer(4, aggregation="max", hidden=True, property_aware=False)
+    gamma, own, sizes = torch.rand(5, 3), torch.randint(0, 7, (5, 3)), []
+    largest = torch.Tensor.amax
+    monkeypatch.setattr(layers, "_CHUNK", rows * 3 * 4)
+    monkeypatch.setattr(torch.Tensor, "amax", lambda t, *a, **o: sizes.append(len(t)) or largest(t, *a, **o))
+    for anchors, picked in ((torch.randn(3, 4), None), (torch.randn(7, 4), own)):
+        sizes.clear()
+        messages = gamma[:, :, None] * (anchors if picked is None else anchors[picked])
+        assert torch.equal(layer.aggregate(gamma, anchors, picked), messages.max(dim=1).values)
+        assert sizes == [rows] * (5 // rows) + [5 % rows] * (5 % rows > 0)
+
+
+def test_no_anchor_starts_silent():
+    layer = SubchannelLayer(4, aggregation="sum", hidden=False, property_aware=True)
+    assert layer.score.bias.tolist() == [1.0]
+    assert layer.update is layer.norm is None
+    assert SubchannelLayer(4, aggregation="sum", hidden=True, property_aware=False).norm is None
+
+
+def test_states_are_normalised_over_all_ranks():
+    """Two ranks with a part of the batch each, where sums are those of both, against one with all of it."""
+    torch.manual_seed(0)
+    h, whole, part = torch.randn(9, 3, dtype=torch.float64), StateNorm(3).double(), StateNorm(3).double()
+    expected = whole(h)
+    other = [h.new_tensor(4.0), h[5:].sum(dim=0), (h[5:] - h.mean(dim=0)).square().sum(dim=0)]
+    left = iter(other)
+    part.total = lambda value: value + next(left)
+    torch.testing.assert_close(part(h[:5]), expected[:5])
+    torch.testing.assert_close(part.state_dict(), whole.state_dict())
+
+
+def test_a_table_that_is_not_trained_has_no_gradient():
+    _, prepared = prepare_example(2)
+    nodes = prepared.touched()
+    given = {"channels": prepared.frame.channels, "shared": prepared.frame.shared, "num_outputs": 2}
+    table = torch.randn(len(nodes), 4)
+    for trainable in (False, True):
+        model = SubGNN(table, nodes, settings=ModelSettings(layers=2), trainable=trainable, **given)
+        assert model.table.requires_grad == trainable
+        assert model.table.data_ptr() != table.data_ptr()
+        assert model.feature_map is model.component_offsets is None
+    assert SubGNN(table, nodes, settings=ModelSettings(layers=2), **given).table.requires_grad

@@ -9,7 +9,7 @@ import pytest
 import torch
 from sklearn import metrics as reference
 
-from subgnn.training.metrics import loss, metrics, predictions, probabilities
+from subgnn.training.metrics import loss, metric_text, metrics, predictions, probabilities
 
 RNG = np.random.default_rng(0)
 
@@ -30,7 +30,10 @@ def test_multi_label_loss_by_hand():
 
 
 def test_regression_loss_by_hand():
-    assert float(loss(torch.tensor([[1.0], [3.0]]), torch.tensor([0.0, 5.0]), "regression")) == pytest.approx(2.5)
+    outputs = torch.tensor([[1.0], [3.0]])
+    found = loss(outputs, torch.tensor([0.0, 5.0], dtype=torch.float64), "regression")
+    assert float(found) == pytest.approx(2.5)
+    assert found.dtype == outputs.dtype
 
 
 @pytest.mark.parametrize(("task", "classes"), [("binary", 2), ("multi-class", 4)])
@@ -52,8 +55,9 @@ def test_classes_as_scikit_learn_scores_them(task, classes):
     )
 
 
-def test_labels_as_scikit_learn_scores_them():
-    outputs, truth = torch.from_numpy(RNG.normal(size=(50, 3))), RNG.integers(0, 2, (50, 3))
+@pytest.mark.parametrize("labels", [2, 3])
+def test_labels_as_scikit_learn_scores_them(labels):
+    outputs, truth = torch.from_numpy(RNG.normal(size=(50, labels))), RNG.integers(0, 2, (50, labels))
     found = metrics(outputs, torch.from_numpy(truth), "multi-label")
     guess = predictions(outputs, "multi-label").numpy()
     np.testing.assert_array_equal(guess, probabilities(outputs, "multi-label").numpy() > 0.5)
@@ -92,3 +96,41 @@ def test_auroc_counts_every_class_that_can_be_ranked():
     areas = [reference.roc_auc_score(many[:, c], outputs[:, c].numpy()) for c in range(2)]
     assert metrics(outputs[:, :2], torch.from_numpy(many), "multi-label")["auroc"] == pytest.approx(np.mean(areas))
     assert math.isnan(metrics(outputs[:, :2], torch.ones(4, 2), "multi-label")["auroc"])
+
+
+def test_a_single_label_by_hand():
+    outputs, truth = torch.tensor([[2.0], [1.0], [-1.0], [-2.0]]), torch.tensor([[1], [0], [1], [1]])
+    # One label of three is found, and one too many.
+    found = metrics(outputs, truth, "multi-label")
+    assert found == pytest.approx({"micro_f1": 2 / 5, "macro_f1": 2 / 5, "accuracy": 1 / 4, "auroc": 1 / 3})
+
+
+def test_a_label_needs_more_than_one_half():
+    assert predictions(torch.tensor([[-0.1, 0.0, 0.1]]), "multi-label").tolist() == [[0, 0, 1]]
+
+
+def test_values_are_their_own_probabilities():
+    outputs = torch.tensor([[-3.0], [0.5]])
+    assert probabilities(outputs, "regression").tolist() == outputs.tolist()
+
+
+def test_errors_have_the_units_of_the_label():
+    outputs, truth = torch.tensor([[0.1], [0.2], [0.6]]), torch.tensor([0.1, 0.2, 0.3])
+    # The squared error is .09, the truth's sum of squares about its mean .02.
+    found = metrics(outputs, truth, "regression", unit=10.0)
+    assert found == pytest.approx({"mae": 1.0, "rmse": 10 * math.sqrt(0.03), "r2": 1 - 0.09 / 0.02}, rel=1e-5)
+
+
+def test_equal_values_have_no_r2():
+    found = metrics(torch.tensor([[1.0], [2.0]]), torch.tensor([3.0, 3.0]), "regression")
+    assert math.isnan(found["r2"])
+    assert found["mae"] == pytest.approx(1.5)
+
+
+def test_errors_are_written_in_significant_digits_and_shares_in_places():
+    assert [metric_text(name, 0.00123456) for name in ("mae", "rmse", "r2", "auroc")] == [
+        "0.001235",
+        "0.001235",
+        "0.001",
+        "0.001",
+    ]
