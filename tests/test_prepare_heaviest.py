@@ -64,6 +64,7 @@ def test_anchors_and_similarities_are_those_of_the_kernel_in_every_layer(seed):
         assert np.array_equal(inputs.own.nodes, nodes)
         assert np.array_equal(inputs.own.present, present)
         assert np.array_equal(inputs.nearness.similarity, weights)
+        assert inputs.nearness.distance.dtype == inputs.nearness.reached.dtype == np.float32
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -13,6 +13,7 @@ from numpy.testing import assert_array_equal
 
 from subgnn.data.splits import (
     METHODS,
+    _Room,
     _round_table,
     find_leaks,
     group_split,
@@ -292,7 +293,10 @@ def test_different_seeds_and_methods_draw_differently() -> None:
     [
         ({"method": "radnom"}, "did you mean 'random'"),
         ({"method": "group"}, "no groups are given"),
-        ({"method": "random", "groups": [0, 1, 2, 3]}, "the others take none"),
+        (
+            {"method": "random", "groups": [0, 1, 2, 3]},
+            "groups are given, but the method is 'random'; .*others take none",
+        ),
         ({"method": "group", "groups": [0, 1]}, "2 groups for 4 subgraphs"),
         ({"method": "stratified"}, "have no labels"),
         ({"method": "random", "duplicates": "drop"}, "accepted: together, refuse"),
@@ -377,6 +381,13 @@ def test_repeats_go_where_their_labels_are_missed() -> None:
         for label in (0, 1):
             mine = splits[np.array(labels) == label]
             assert np.abs(np.bincount(mine, minlength=3) - len(mine) * np.array([0.5, 0.25, 0.25])).max() <= 1.5
+
+
+def test_a_unit_that_fits_nowhere_goes_to_the_roomiest() -> None:
+    room = _Room(np.array([6, 1, 1, 1, 1]), (0.5, 0.3, 0.2))
+    assert room.left.tolist() == [5, 3, 2]
+    assert room.open(3).tolist() == [True, True, False]
+    assert room.open(6).tolist() == [True, False, False]
 
 
 KEYS = [0, 0, 0, 1, 1, *range(2, 17)]
