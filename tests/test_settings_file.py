@@ -49,12 +49,13 @@ def numbers():
 
 NUMBERS = dict(numbers())
 SIZES = """
-    prepare.patch_length prepare.walks prepare.walk_length prepare.landmarks embeddings.dim pretrain.hidden
-    pretrain.batch_size pretrain.roots pretrain.walk_length baseline.walks baseline.walk_length baseline.bins
+    prepare.patch_length prepare.walks prepare.walk_length prepare.landmarks pretrain.hidden pretrain.batch_size
+    pretrain.roots pretrain.walk_length baseline.walks baseline.walk_length baseline.bins
     baseline.link_batch
 """
-DEPTHS = "pretrain.layers model.layers model.lstm_layers training.members"
-HIGHEST = dict.fromkeys(SIZES.split(), 10**6) | dict.fromkeys(DEPTHS.split(), 1000) | {"pretrain.seed": 2**63 - 1}
+DEPTHS = "prepare.draws pretrain.layers model.layers model.lstm_layers training.members"
+HIGHEST = dict.fromkeys(SIZES.split(), 10**6) | dict.fromkeys(DEPTHS.split(), 1000)
+HIGHEST |= {"embeddings.dim": 2**16, "pretrain.seed": 2**63 - 1}
 
 
 def parse(*overrides):

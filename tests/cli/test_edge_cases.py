@@ -108,7 +108,7 @@ SETTINGS = {
     "training.lr=nan": "--set: training.lr is nan; accepted: a number from 0 to 1e+30",
     "training.lr=0.0": "",
     "embeddings.scale=1e300": "embeddings.scale is 1e+300; accepted: a number from 0 to 1e+30",
-    "embeddings.dim=1000000": "out of memory",
+    "embeddings.dim=1000000": "accepted: a whole number from 1 to 65,536",
     "model.readout=max": "",
 }
 

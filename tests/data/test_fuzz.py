@@ -16,7 +16,7 @@ from tests.cli.command import call
 from tests.data.samples import CARD, EDGES, FEATURES, NODES, SUBGRAPHS, WHOLE, whole_dataset, write_files
 
 quick = settings(
-    max_examples=40,
+    max_examples=20,
     deadline=None,
     derandomize=True,
     database=None,
