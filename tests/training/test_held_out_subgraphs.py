@@ -128,9 +128,9 @@ def test_training_is_the_same_without_test_subgraphs(name, tmp_path, monkeypatch
 @pytest.mark.parametrize(
     "settings",
     [
-        ["embeddings.features=beside", "embeddings.trainable=true"],
-        # One epoch: a gradient that is 0 but for rounding moves a weight by the rate all the same.
-        ["embeddings.features=instead", "training.epochs=1"],
+        # Not normalised: else the gradient of the map's bias is 0 but for rounding, which Adam enlarges.
+        ["embeddings.features=beside", "embeddings.trainable=true", "model.norm=none"],
+        ["embeddings.features=instead", "model.norm=none"],
         ["embeddings.trainable=true", "model.trainable_components=true", "training.clip=0.5"],
         ["embeddings.trainable=true", "training.lr_finder=true", "training.class_weights=true"],
         ["embeddings.trainable=true", "prepare.draws=2", "prepare.ensemble=true"],
