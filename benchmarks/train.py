@@ -24,7 +24,7 @@ import numpy as np
 
 PARTS = ("prepare", "epoch", "messages", "naive", "memory", "gpu")
 ROOT = Path(__file__).resolve().parents[1]
-RANDOM = ("embeddings.source=random",)  # pretraining is no part of what is measured
+RANDOM = ("embeddings.source=random",)  # pretraining is not measured here
 
 
 def ppi_like(nodes: int = 17_080, edges: int = 316_951, subgraphs: int = 1_591, seed: int = 0) -> Any:

@@ -79,7 +79,7 @@ def test_deep_json() -> None:
         with pytest.raises(DataError, match="x: nested more than 32 deep; hint"):
             parse_json(text, "x", "hint")
     for text in ("[" * 100_000, "{", "[1", b"\xff", "1" * 5000):
-        with pytest.raises(DataError, match="x: this is no JSON; hint"):
+        with pytest.raises(DataError, match="x: this is not valid JSON; hint"):
             parse_json(text, "x", "hint")
 
 

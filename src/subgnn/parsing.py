@@ -47,7 +47,7 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     """The content of TOML text.
 
     Raises:
-        UserError: where it is no TOML, or nested deeper than any settings.
+        UserError: where it is not valid TOML, or nested deeper than any settings.
     """
     if _toml_depth(text) > MAX_DEPTH:
         what = f"tables, lists or dotted keys are nested more than {MAX_DEPTH} deep"
@@ -55,7 +55,7 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"this is no TOML ({error})", where=where) from None
+        raise UserError(f"this is not valid TOML ({error})", where=where) from None
 
 
 def _toml_depth(text: str) -> int:
@@ -75,11 +75,11 @@ def _toml_depth(text: str) -> int:
     return deepest
 
 
-def parse_json(text: str | bytes, where: str, hint: str, *, what: str = "this is no JSON") -> Any:
+def parse_json(text: str | bytes, where: str, hint: str, *, what: str = "this is not valid JSON") -> Any:
     """The value of JSON text.
 
     Raises:
-        DataError: where it is no JSON, or nested deeper than anything of ours.
+        DataError: where it is not valid JSON, or nested deeper than anything of ours.
     """
     try:
         value = json.loads(text.decode("utf-8-sig") if isinstance(text, bytes) else text)

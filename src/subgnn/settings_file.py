@@ -106,14 +106,14 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         what: what it should be, to say that there is none.
 
     Raises:
-        UserError: where the file is not there, is too large, or is no TOML.
+        UserError: where the file is not there, is too large, or is not valid TOML.
     """
     if not path.exists():
         raise UserError(f"no such {what}", where=str(path))
     try:
         text = read_bounded(path, MAX_TOML).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UserError(f"this is no TOML ({error})", where=str(path)) from None
+        raise UserError(f"this is not valid TOML ({error})", where=str(path)) from None
     return parse_toml(text.replace("\r\n", "\n"), str(path))
 
 

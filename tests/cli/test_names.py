@@ -307,5 +307,5 @@ def test_an_estimator_keeps_labels_whole(made):
     by_name = fitted.predict_proba([[str(node) for node in nodes] for nodes in SETS])
     by_row = fitted.predict_proba([rows_of(made[0] / "data", nodes) for nodes in SETS])
     assert np.array_equal(by_name, by_row)
-    with pytest.raises(DataError, match="'1' is no node of the graph; nodes are written by name"):
+    with pytest.raises(DataError, match="'1' is not a node of the graph; nodes are written by name"):
         fitted.predict([["1"]])

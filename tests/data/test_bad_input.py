@@ -246,11 +246,19 @@ BAD = {
         "features.npy",
         "",
     ),
-    "no JSON": ({"dataset.json": "{'name': 1}"}, "dataset.json", "this is no JSON; a JSON object with name, source,"),
+    "no JSON": (
+        {"dataset.json": "{'name': 1}"},
+        "dataset.json",
+        "this is not valid JSON; a JSON object with name, source,",
+    ),
     "a JSON list": ({"dataset.json": "[]"}, "dataset.json", "a JSON list; a JSON object is accepted"),
-    "deep JSON": ({"dataset.json": "[" * 100_000}, "dataset.json", "this is no JSON"),
-    "JSON with a long number": ({"dataset.json": '{"n": ' + "1" * 5000 + "}"}, "dataset.json", "this is no JSON"),
-    "card not UTF-8": ({"dataset.json": b'{"name": "\xff"}'}, "dataset.json", "this is no JSON"),
+    "deep JSON": ({"dataset.json": "[" * 100_000}, "dataset.json", "this is not valid JSON"),
+    "JSON with a long number": (
+        {"dataset.json": '{"n": ' + "1" * 5000 + "}"},
+        "dataset.json",
+        "this is not valid JSON",
+    ),
+    "card not UTF-8": ({"dataset.json": b'{"name": "\xff"}'}, "dataset.json", "this is not valid JSON"),
     "word for a size": (
         {"dataset.json": '{"num_nodes": "5"}'},
         "dataset.json",

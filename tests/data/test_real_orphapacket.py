@@ -118,7 +118,7 @@ def test_wrong_fields_say_the_record(tmp_path: Path, wrong: Any, message: str) -
 @pytest.mark.parametrize("text", ["{", "[" * 100_000, "\x00"])
 def test_what_is_no_json_says_the_record(tmp_path: Path, text: str) -> None:
     (tmp_path / "1.json").write_text(text)
-    with pytest.raises(DataError, match=r"record 1 \(1.json\): this is no JSON"):
+    with pytest.raises(DataError, match=r"record 1 \(1.json\): this is not valid JSON"):
         read_orphapackets(tmp_path)
 
 

@@ -100,7 +100,7 @@ def test_files_that_are_none(tmp_path):
     with pytest.raises(UserError, match="no such search space"):
         find_space(str(tmp_path / "nowhere.toml"))
     (tmp_path / "bad.toml").write_text("a = ")
-    with pytest.raises(UserError, match="this is no TOML"):
+    with pytest.raises(UserError, match="this is not valid TOML"):
         find_space(str(tmp_path / "bad.toml"))
     with pytest.raises(UserError, match=r"unknown search space 'papr'; .*did you mean 'paper'"):
         find_space("papr")

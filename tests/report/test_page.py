@@ -257,7 +257,7 @@ NO_SECONDS = json.dumps(
     ("name", "content", "message"),
     [
         (RESULTS, None, "no finished run; subgnn train writes one; --resume finishes it"),
-        (RESULTS, '{"run": ', "run.json: this is no JSON, or damaged"),
+        (RESULTS, '{"run": ', "run.json: this is not valid JSON, or damaged"),
         (RESULTS, "[]", "run.json: a table is needed, not a list"),
         (RESULTS, "{}", "run.json: 'dataset' is missing; the run is damaged"),
         (RESULTS, NO_SECONDS, "'seconds.prepare' is missing, or of a wrong kind"),

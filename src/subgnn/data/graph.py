@@ -165,7 +165,7 @@ class Graph:
         """
         node = find_node(written, self.num_nodes, self.names)
         if node is None or node < 0:
-            what = "is no node of the graph" if node is None else "names several nodes"
+            what = "is not a node of the graph" if node is None else "names several nodes"
             hint = (
                 "nodes are written by name, or by row number, as #12" if self.names else "nodes are row numbers, from 0"
             )

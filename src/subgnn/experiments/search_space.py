@@ -118,7 +118,7 @@ def read_space(path: Path) -> SearchSpace:
     """Read a search space.
 
     Raises:
-        UserError: where the file is not there, is no TOML, or :func:`parse_space` refuses it.
+        UserError: where the file is not there, is not valid TOML, or :func:`parse_space` refuses it.
     """
     return parse_space(read_toml(path, "search space"), str(path), name=path.stem)
 

@@ -74,7 +74,7 @@ def parse(model: type[BaseModel], body: bytes) -> BaseModel:
     """What a body means.
 
     Raises:
-        Refusal: 400 where it is no JSON, 422 where it is another than the model; with the first mistakes alone.
+        Refusal: 400 where it is not valid JSON, 422 where it is another than the model; with the first mistakes alone.
     """
     try:
         return model.model_validate(json.loads(body))
@@ -87,7 +87,7 @@ def parse(model: type[BaseModel], body: bytes) -> BaseModel:
 
 def not_json() -> Refusal:
     """The body cannot be parsed."""
-    return Refusal(400, "the body is no JSON", hint=_HINT)
+    return Refusal(400, "the body is not valid JSON", hint=_HINT)
 
 
 def invalid(found: Any) -> Refusal:

@@ -26,7 +26,7 @@ from subgnn.serve.together import Together
 
 Statuses = dict[int | str, dict[str, Any]]
 _PROBLEMS: Statuses = {
-    400: {"model": schemas.Problem, "description": "The request is no JSON, or names another host."},
+    400: {"model": schemas.Problem, "description": "The request is not valid JSON, or names another host."},
     401: {"model": schemas.Problem, "description": "The token is missing or wrong."},
     403: {"model": schemas.Problem, "description": "The request comes from another origin."},
     404: {"model": schemas.Problem, "description": "There is no such run."},

@@ -62,7 +62,7 @@ def write_json(value: Any, path: Path, *, overwrite: bool = True) -> None:
 
 def read_json(path: Path, hint: str) -> Any:
     """Read what :func:`write_json` wrote."""
-    return parse_json(read_bounded(path, MAX_JSON), str(path), hint, what="this is no JSON, or damaged")
+    return parse_json(read_bounded(path, MAX_JSON), str(path), hint, what="this is not valid JSON, or damaged")
 
 
 @contextmanager

@@ -149,7 +149,7 @@ def test_mistakes(tmp_path):
     with pytest.raises(UserError, match=r"gone\.toml: no such suite"):
         find_suite(str(tmp_path / "gone.toml"))
     (tmp_path / "bad.toml").write_text("title =")
-    with pytest.raises(UserError, match=r"bad\.toml: this is no TOML"):
+    with pytest.raises(UserError, match=r"bad\.toml: this is not valid TOML"):
         find_suite(str(tmp_path / "bad.toml"))
     with pytest.raises(UserError, match=r"here: unknown setting 'model'; accepted: name, title, .*'models'"):
         parse_suite({"name": "x", "title": "x", "model": []}, "here")
