@@ -376,7 +376,7 @@ RESULT_CHANGES = {
     "not a list": "[]",
     "'source' is int": '{"source": 3}',
     "'val' is list": '{"source": "x", "val": []}',
-    "no JSON": "[" * 100_000,
+    "not valid JSON": "[" * 100_000,
     "dataset is not there": '{"source": "a\\u0000b"}',
     "the run names no dataset": "{}",
 }
