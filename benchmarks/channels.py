@@ -30,11 +30,11 @@ def one_run(job: tuple[str, str, int, argparse.Namespace]) -> dict[str, Any]:
     import numba
     import torch
 
-    from subgnn.config import ChannelSettings
+    from subgnn.config.recipes import find_recipe
+    from subgnn.config.settings import ChannelSettings
     from subgnn.data.formats import read_dataset
     from subgnn.data.splits import split_subgraphs
     from subgnn.data.synthetic import generate
-    from subgnn.recipes import find_recipe
     from subgnn.training.run import train
 
     name, channels, seed, options = job

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from subgnn import Graph, Ragged
-from subgnn.anchors import sample_own
-from subgnn.config import ChannelSettings, PrepareSettings
+from subgnn.channels.anchors import sample_own
+from subgnn.channels.similarity import own_hops
+from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.kernels import graph_walks, induced_components
-from subgnn.similarity import own_hops
 
 CHANNELS = (ChannelSettings("position", "internal", 50), ChannelSettings("neighborhood", "border", 50))
 SETTINGS = {

@@ -33,10 +33,10 @@ def one_run(job: dict[str, Any]) -> dict[str, Any]:
     import numba
     import torch
 
+    from subgnn.config.recipes import find_recipe
     from subgnn.data.formats import read_dataset
     from subgnn.data.splits import split_subgraphs
     from subgnn.data.synthetic import generate
-    from subgnn.recipes import find_recipe
     from subgnn.training.run import train
 
     numba.set_num_threads(job["threads"])

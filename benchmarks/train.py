@@ -46,7 +46,7 @@ def ppi_like(nodes: int = 17_080, edges: int = 316_951, subgraphs: int = 1_591, 
 def load(options: argparse.Namespace) -> tuple[Any, Any]:
     """The dataset and the recipe."""
     from subgnn import read_dataset
-    from subgnn.recipes import find_recipe
+    from subgnn.config.recipes import find_recipe
 
     dataset = ppi_like() if options.data is None else read_dataset(options.data)
     return dataset, find_recipe(options.recipe, [*RANDOM, *(options.set or ())])
@@ -80,7 +80,7 @@ def larger(dataset: Any, times: int) -> Any:
 
 def time_prepare(options: argparse.Namespace) -> dict[str, Any]:
     """Cold: nothing cached but compiled code."""
-    from subgnn.prepare import prepare
+    from subgnn.prepare.measure import prepare
 
     dataset, recipe = load(options)
     graph = dataset.graph.undirected()
@@ -94,7 +94,7 @@ def time_prepare(options: argparse.Namespace) -> dict[str, Any]:
 
 def time_epoch(options: argparse.Namespace, *, epochs: int = 6, device: str = "cpu", settings: Any = ()) -> dict:
     """Median seconds of an epoch with its validation, the first ones left out."""
-    from subgnn.recipes import find_recipe
+    from subgnn.config.recipes import find_recipe
     from subgnn.training.run import train
 
     dataset, _ = load(options)
@@ -117,8 +117,8 @@ def _set_up(options: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
     """Dataset, recipe, prepared subgraphs and a network over them, random vectors for its nodes."""
     import torch
 
-    from subgnn.nn import SubGNN
-    from subgnn.prepare import prepare
+    from subgnn.models.subgnn import SubGNN
+    from subgnn.prepare.measure import prepare
 
     dataset, recipe = load(options)
     graph = dataset.graph.undirected()
@@ -146,7 +146,7 @@ def time_messages(options: argparse.Namespace) -> dict[str, Any]:
     """An epoch with every message built, as whole tensors: components x anchors x width."""
     import torch
 
-    from subgnn.nn import Inputs, layer
+    from subgnn.models.subgnn import Inputs, layer
 
     dataset, recipe, prepared, model = _set_up(options)
 

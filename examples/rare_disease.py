@@ -26,10 +26,10 @@ from made_up_diseases import build_made_up
 
 import subgnn
 import subgnn.cli  # before PyTorch: waiting threads then give way, as on the command line
+from subgnn.config.recipes import find_recipe
 from subgnn.explain import Explainer
+from subgnn.inference.predictor import Predictor
 from subgnn.kernels import induced_components
-from subgnn.predict import Predictor
-from subgnn.recipes import find_recipe
 from subgnn.serve.drawing import draw_heard
 from subgnn.serve.node_index import NodeIndex
 from subgnn.serve.picture import picture

@@ -5,7 +5,7 @@ Nothing is imported here that takes time, nor by the package itself: so Ctrl-C i
 
 import sys
 
-from subgnn.interrupts import exit_code, leave_on_signals, raise_on_signals
+from subgnn.parallel.interrupts import exit_code, leave_on_signals, raise_on_signals
 
 
 def run() -> None:

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from subgnn.config.recipes import find_recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.text import temporary_folder
 from subgnn.data.graph import Graph
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
-from subgnn.predict import Predictor
+from subgnn.inference.predictor import Predictor
 from subgnn.ragged import Ragged
-from subgnn.recipes import find_recipe
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from subgnn.bounds import with_bounds
-from subgnn.config import Recipe
+from subgnn.config.limits import with_bounds
+from subgnn.config.settings import Recipe
 from tests.cli.command import Call, call
 
 NODES = 16

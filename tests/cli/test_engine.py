@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from subgnn import ray_engine
 from subgnn.cli.engine import EngineKind, cluster
+from subgnn.parallel import ray_engine
 
 
 @pytest.mark.parametrize("kind", EngineKind)

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from subgnn import memory, prepare_cached
-from subgnn.assemble import touched_nodes
+from subgnn.config.recipes import find_recipe
 from subgnn.data.formats.folder import write_folder
-from subgnn.prepare_cached import prepare_draws_cached
-from subgnn.recipes import find_recipe
+from subgnn.models.subgnn.build import touched_nodes
+from subgnn.parallel import memory
+from subgnn.prepare import cached as prepare_cached
+from subgnn.prepare.cached import prepare_draws_cached
 from tests.cli.command import call
 from tests.training.examples import dataset
 

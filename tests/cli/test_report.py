@@ -8,7 +8,7 @@ import pytest
 
 from subgnn.data.formats.folder import write_folder
 from tests.cli.command import call
-from tests.report.reading import read
+from tests.reports.reading import read
 from tests.training.examples import dataset
 
 

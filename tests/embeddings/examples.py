@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from subgnn import Graph
-from subgnn.config import PretrainSettings
+from subgnn.config.settings import PretrainSettings
 
 
 def blocks(num_blocks: int = 6, size: int = 25, *, inside: float = 0.5, seed: int = 0, **parts: object) -> Graph:

@@ -11,13 +11,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from subgnn.cache import cache_entries, cache_limit, cache_path
 from subgnn.embeddings import cached
 from subgnn.embeddings import pretrain as module
 from subgnn.embeddings.cached import cache_file, pretrained_vectors
 from subgnn.embeddings.pretrain import pretrain
 from subgnn.errors import DataError, DataWarning
-from subgnn.locks import try_lock
+from subgnn.parallel.locks import try_lock
+from subgnn.storage.cache import cache_entries, cache_limit, cache_path
 from tests.embeddings.examples import blocks, quick
 
 GRAPH = blocks(2, 10)

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from subgnn.config import EmbeddingSettings
+from subgnn.config.settings import EmbeddingSettings
 from subgnn.embeddings import cached, node_vectors, of_run, source_vectors
 from subgnn.errors import DataError, DataWarning, UserError
-from subgnn.predict import Predictor
+from subgnn.inference.predictor import Predictor
 from subgnn.ragged import Ragged
 from subgnn.training.run import CHECKPOINT, train
 from tests.embeddings.examples import quick

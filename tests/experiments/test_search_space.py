@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from subgnn.config import ChannelSettings
+from subgnn.config.recipes import find_recipe, recipe_names
+from subgnn.config.settings import ChannelSettings
 from subgnn.errors import UserError
 from subgnn.experiments.draw import apply_parameters, draw, own_parameters
 from subgnn.experiments.search_space import Choices, Range, parse_space, read_space
 from subgnn.experiments.spaces import find_space, space_names
-from subgnn.recipes import find_recipe, recipe_names
 from tests.training.examples import recipe
 
 TEXT = """

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from subgnn import Graph
+from subgnn.config.files import read_recipe
+from subgnn.config.recipes import find_recipe
 from subgnn.errors import DataError, MissingExtra, UserError
 from subgnn.experiments import study as studies
 from subgnn.experiments import trial as trials
@@ -23,11 +25,9 @@ from subgnn.experiments.search_space import parse_space
 from subgnn.experiments.trial import Judged, judge_recipe, longest
 from subgnn.experiments.tune import tune
 from subgnn.experiments.tune_page import best_so_far
-from subgnn.recipes import find_recipe
-from subgnn.settings_file import read_recipe
 from subgnn.training.run import train
 from tests.experiments.searches import SPACE, made_up
-from tests.report.reading import read
+from tests.reports.reading import read
 from tests.training.examples import dataset, recipe
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from subgnn.engine import Failure, LocalEngine
 from subgnn.errors import DataWarning, UserError
 from subgnn.experiments import worker
 from subgnn.experiments.tune import tune
 from subgnn.experiments.tune_away import check_reach
+from subgnn.parallel.engine import Failure, LocalEngine
 from tests.experiments.searches import SPACE, made_up
 from tests.training.examples import dataset, recipe
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from subgnn.config import PrepareSettings
+from subgnn.config.recipes import find_recipe
+from subgnn.config.settings import PrepareSettings
 from subgnn.data.dataset import Dataset
-from subgnn.predict import Predictor
-from subgnn.recipes import find_recipe
+from subgnn.inference.predictor import Predictor
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT
 from tests.training.examples import dataset, recipe

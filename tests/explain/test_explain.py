@@ -12,7 +12,7 @@ import torch
 from subgnn import DataError, NodeNames, Ragged
 from subgnn.explain import Explainer, explain
 from subgnn.explain.heard import hear
-from subgnn.predict import Predictor
+from subgnn.inference.predictor import Predictor
 from tests.explain.examples import baseline, explained
 
 TASKS = ("multi-class", "binary", "multi-label", "regression")
@@ -112,8 +112,8 @@ def test_orders_repeats_company_and_names_do_not_matter():
 def test_relabelled_nodes_have_the_same_contributions():
     """With anchors that are all shared, and renamed with the nodes, only the ids change."""
     from subgnn import Graph
-    from subgnn.anchors import NodeAnchors, PatchAnchors
-    from subgnn.config import ChannelSettings
+    from subgnn.channels.anchors import NodeAnchors, PatchAnchors
+    from subgnn.config.settings import ChannelSettings
     from tests.explain.examples import run_of
     from tests.training.examples import dataset, recipe
 

@@ -6,7 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from subgnn.config import ChannelSettings, EmbeddingSettings, ModelSettings, PrepareSettings, Recipe, TrainingSettings
+from subgnn.config.settings import (
+    ChannelSettings,
+    EmbeddingSettings,
+    ModelSettings,
+    PrepareSettings,
+    Recipe,
+    TrainingSettings,
+)
 from subgnn.data.dataset import Dataset
 from subgnn.data.synthetic import generate
 from subgnn.explain import Explainer

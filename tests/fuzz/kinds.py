@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from subgnn import DataWarning, Ragged, read_dataset, write_bundle, write_folder
-from subgnn.ask import open_run, write_predictions
+from subgnn.config.files import read_recipe
 from subgnn.data.archives import unpack_dataset
 from subgnn.data.real.gene_annotations import read_annotations
 from subgnn.data.real.hpo import read_hpo
@@ -31,20 +31,20 @@ from subgnn.embeddings.stored import read_vectors, write_vectors
 from subgnn.errors import UserError
 from subgnn.experiments.search_space import read_space
 from subgnn.experiments.suite.spec import find_suite
-from subgnn.export import export_run
-from subgnn.prepared_file import encode, read_prepared, write_prepared
-from subgnn.report.page import write_report
-from subgnn.settings_file import read_recipe
-from subgnn.training.checkpoint import load_progress
+from subgnn.inference import export_run
+from subgnn.inference.subgraph_files import open_run, write_predictions
+from subgnn.models.checkpoint import load_progress
+from subgnn.prepare.file import encode, read_prepared, write_prepared
+from subgnn.reports.page import write_report
+from subgnn.storage.tensor_file import load, save
 from subgnn.training.run import train
 from subgnn.training.run_dir import read_json
-from subgnn.training.tensor_file import load, save
 from tests.cli.command import call
 from tests.data import real_samples, samples
 from tests.data.packed import dataset_files, tar_of, zip_of
 from tests.fuzz import mutations
 from tests.fuzz.kind import Kind
-from tests.nn.examples import prepare_example
+from tests.models.subgnn.examples import prepare_example
 from tests.training import examples
 
 ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])

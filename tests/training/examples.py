@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from subgnn import Dataset, Graph, SubgraphSet
-from subgnn.config import ChannelSettings, EmbeddingSettings, ModelSettings, PrepareSettings, Recipe, TrainingSettings
+from subgnn.config.settings import (
+    ChannelSettings,
+    EmbeddingSettings,
+    ModelSettings,
+    PrepareSettings,
+    Recipe,
+    TrainingSettings,
+)
 
 CHANNELS = (
     ChannelSettings("position", "internal", 3),

@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from subgnn import Ragged
-from subgnn.baselines.scores import BaselineScores
-from subgnn.config import BaselineSettings, Recipe
+from subgnn.config.settings import BaselineSettings, Recipe
 from subgnn.data.formats.folder import write_folder
-from subgnn.predict import Predictor
-from subgnn.report.findings import find
+from subgnn.inference.predictor import Predictor
+from subgnn.models.checkpoint import load_checkpoint, save_checkpoint
+from subgnn.models.scores import BaselineScores
+from subgnn.reports.findings import find
 from subgnn.training import resumable
-from subgnn.training.checkpoint import load_checkpoint, save_checkpoint
-from subgnn.training.judge import outputs_of
+from subgnn.training.evaluation import outputs_of
 from subgnn.training.run import evaluate_split, train
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from subgnn.training.set_up import set_up

@@ -15,14 +15,14 @@ import pytest
 import torch
 
 from subgnn.cli.app import main
+from subgnn.config.recipes import find_recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, RankDied, UserError
-from subgnn.locks import LOCK, locked_folder
-from subgnn.memory import limit, within
-from subgnn.recipes import find_recipe
+from subgnn.models.checkpoint import load_checkpoint
+from subgnn.parallel.locks import LOCK, locked_folder
+from subgnn.parallel.memory import limit, within
 from subgnn.training import launch, worker
 from subgnn.training import run as runs
-from subgnn.training.checkpoint import load_checkpoint
 from subgnn.training.ranks import joined
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS

@@ -19,14 +19,14 @@ from subgnn import SubgraphSet
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, DataWarning
 from subgnn.estimator import SubgraphClassifier
-from subgnn.interrupts import noted_interrupt
-from subgnn.locks import LOCK, host_name
-from subgnn.training import checkpoint as checkpoints
+from subgnn.models import checkpoint as checkpoints
+from subgnn.models.checkpoint import load_checkpoint
+from subgnn.parallel.interrupts import noted_interrupt
+from subgnn.parallel.locks import LOCK, host_name
+from subgnn.storage.tensor_file import Damaged, load
 from subgnn.training import resumable, steps
-from subgnn.training.checkpoint import load_checkpoint
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS
-from subgnn.training.tensor_file import Damaged, load
 from tests.cli.command import call
 from tests.training.examples import CHANNELS, dataset, recipe
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from subgnn.nn.layer import StateNorm
+from subgnn.models.subgnn.layer import StateNorm
 from subgnn.training.global_batch import GlobalDropout, follow_global_batch, followers, part_of_loss, share_of
 from subgnn.training.metrics import loss
 

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from subgnn import Dataset, Graph, SubgraphSet
+from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.embeddings import node_vectors
-from subgnn.predict import Predictor
-from subgnn.recipes import find_recipe, recipe_names
+from subgnn.inference.predictor import Predictor
+from subgnn.models.checkpoint import load_checkpoint
 from subgnn.training import run as runs
-from subgnn.training.checkpoint import load_checkpoint
-from subgnn.training.judge import outputs_of
+from subgnn.training.evaluation import outputs_of
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT
 
@@ -146,7 +146,7 @@ def test_options_change_nothing_of_that(settings, tmp_path, monkeypatch):
 def test_large_tables_are_no_exception(limit, trainable, tmp_path, monkeypatch):
     # Without test subgraphs about 50 nodes are touched, with them about 120.
     between = 80 * 8 * (1 if trainable == "true" else 4)
-    monkeypatch.setattr("subgnn.streaming.LARGE", {"all": 0, "between": between}[limit])
+    monkeypatch.setattr("subgnn.models.subgnn.streaming.LARGE", {"all": 0, "between": between}[limit])
     check(find_recipe("neighborhood", [*SMALL, f"embeddings.trainable={trainable}"]), tmp_path, monkeypatch)
 
 

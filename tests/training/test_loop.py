@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import nn
 
-from subgnn.config import TrainingSettings
-from subgnn.predict import Predictor
+from subgnn.config.settings import TrainingSettings
+from subgnn.inference.predictor import Predictor
 from subgnn.training import loop
-from subgnn.training.judge import Examples, evaluate
+from subgnn.training.evaluation import Examples, evaluate
 from subgnn.training.loop import class_weights, fit
 from subgnn.training.precision import make_fabric
 from subgnn.training.run import train

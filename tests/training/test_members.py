@@ -10,28 +10,29 @@ import numpy as np
 import pytest
 import torch
 
-from subgnn import DataError, Ragged, UserError, streaming
-from subgnn.ask import open_run
-from subgnn.assemble import check_recipe
-from subgnn.engine import LocalEngine
+from subgnn import DataError, Ragged, UserError
+from subgnn.config.recipes import find_recipe
 from subgnn.estimator import SubgraphClassifier
 from subgnn.explain import Explainer
-from subgnn.export import export_run
-from subgnn.export.program import make_program
-from subgnn.predict import Predictor
-from subgnn.recipes import find_recipe
-from subgnn.report import run_report
-from subgnn.report.findings import find
+from subgnn.inference import export_run
+from subgnn.inference.distributed import Spread
+from subgnn.inference.predictor import Predictor
+from subgnn.inference.program import make_program
+from subgnn.inference.subgraph_files import open_run
+from subgnn.models.checkpoint import joined_weights, member_seed
+from subgnn.models.subgnn import streaming
+from subgnn.models.subgnn.build import check_recipe
+from subgnn.parallel.engine import LocalEngine
+from subgnn.reports import run_report
+from subgnn.reports.findings import find
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
-from subgnn.spread_answers import Spread
 from subgnn.training import loop, resumable, set_up
-from subgnn.training.checkpoint import joined_weights, member_seed
 from subgnn.training.metrics import metrics
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.explain.examples import PAIRED
-from tests.export.test_container import finished, rewritten, same
+from tests.inference.test_export_file import finished, rewritten, same
 from tests.training.examples import CHANNELS, dataset, recipe
 
 ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 import torch
 
-from subgnn.anchors import draw_seed
-from subgnn.assemble import build_model, check_recipe, check_sight
+from subgnn.channels.anchors import draw_seed
+from subgnn.config.files import parse_recipe
+from subgnn.config.recipes import find_recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
-from subgnn.predict import Predictor
+from subgnn.inference.predictor import Predictor
+from subgnn.models.checkpoint import load_checkpoint
+from subgnn.models.subgnn.build import build_model, check_recipe, check_sight
 from subgnn.ragged import Ragged
-from subgnn.recipes import find_recipe
-from subgnn.settings_file import parse_recipe
 from subgnn.training import resumable
-from subgnn.training.checkpoint import load_checkpoint
-from subgnn.training.judge import outputs_of
+from subgnn.training.evaluation import outputs_of
 from subgnn.training.run import evaluate_split, train
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from subgnn.training.set_up import set_up as set_up_run

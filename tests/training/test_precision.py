@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from subgnn.errors import UserError
-from subgnn.predict import Predictor
+from subgnn.inference.predictor import Predictor
 from subgnn.training import resumable
 from subgnn.training.precision import make_fabric
 from subgnn.training.run import train

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import torch
 
+from subgnn.config.files import parse_recipe
+from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
-from subgnn.predict import Predictor
-from subgnn.recipes import find_recipe, recipe_names
-from subgnn.report.findings import find
-from subgnn.settings_file import parse_recipe
+from subgnn.inference.predictor import Predictor
+from subgnn.models.checkpoint import load_checkpoint
+from subgnn.reports.findings import find
 from subgnn.training import resumable
-from subgnn.training.checkpoint import load_checkpoint
-from subgnn.training.judge import outputs_of
+from subgnn.training.evaluation import outputs_of
 from subgnn.training.run import evaluate_split, train
 from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS, read_results
 from subgnn.training.set_up import set_up

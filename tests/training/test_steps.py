@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from subgnn.errors import DataWarning
-from subgnn.nn import Inputs
+from subgnn.models.subgnn import Inputs
 from subgnn.training.steps import GraphedSteps, _Captured
-from tests.nn.examples import build_model, prepare_example
+from tests.models.subgnn.examples import build_model, prepare_example
 
 
 class Recorded(GraphedSteps):

@@ -27,7 +27,7 @@ from subgnn.cli.serve import serve_runs
 from subgnn.cli.train import evaluate_run, train_run
 from subgnn.cli.tune import tune_recipe
 from subgnn.errors import RankDied, UserError
-from subgnn.interrupts import exit_code
+from subgnn.parallel.interrupts import exit_code
 
 app = typer.Typer(
     name="subgnn",

@@ -15,7 +15,7 @@ from subgnn.cli.progress import progress_bar
 from subgnn.cli.train import Device
 from subgnn.data.formats import read_dataset
 from subgnn.errors import UserError
-from subgnn.suites import suite_names
+from subgnn.experiments.suites import suite_names
 
 SUITES = ("quick", *suite_names())
 _WHERE = "benchmark run"
@@ -84,10 +84,10 @@ def run_benchmark(
                 raise UserError(f"quick takes no --{name}", where=_WHERE, hint="leave it out, or name another suite")
         _run_quick(path, out, epochs, seeds or 1, settings or [], device, cache, id_base, json)
         return
-    from subgnn.engine import LocalEngine
     from subgnn.experiments.suite import Request, find_suite, run_suite
     from subgnn.experiments.suite.away import AwayEngine
     from subgnn.experiments.suite.markdown import failure_words
+    from subgnn.parallel.engine import LocalEngine
 
     found = find_suite(suite)
     if path is not None:

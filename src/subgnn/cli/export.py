@@ -33,7 +33,7 @@ def export_run_file(
     Example: subgnn export runs/first --with-graph --out first.safetensors
     """
     from subgnn.errors import UserError
-    from subgnn.export import export_program, export_run
+    from subgnn.inference import export_program, export_run
 
     format = format or ("torch-export" if out.suffix == ".pt2" else "portable")
     if format == "torch-export":

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from subgnn.errors import DataWarning
-from subgnn.memory import within
+from subgnn.parallel.memory import within
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, and nothing else there.")]
 CacheFlag = Annotated[

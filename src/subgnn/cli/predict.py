@@ -40,7 +40,7 @@ def predict_subgraphs(
 
     Example: subgnn predict runs/first --subgraphs new.tsv --out predictions.tsv
     """
-    from subgnn.ask import write_predictions
+    from subgnn.inference.subgraph_files import write_predictions
 
     with cluster(engine, address) as workers:
         count = write_predictions(run, subgraphs, out, data=data, overwrite=force, engine=workers)
@@ -65,7 +65,7 @@ def embed_subgraphs(
 
     Example: subgnn embed runs/first --subgraphs new.tsv --out vectors.npy
     """
-    from subgnn.ask import write_embeddings
+    from subgnn.inference.subgraph_files import write_embeddings
 
     with cluster(engine, address) as workers:
         shape = write_embeddings(run, subgraphs, out, data=data, overwrite=force, engine=workers)

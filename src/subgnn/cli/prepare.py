@@ -13,16 +13,16 @@ import typer
 from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
 from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, MemoryLimit, print_json, print_line, print_table, unused_line
 from subgnn.cli.progress import progress_bar
-from subgnn.config import Recipe
+from subgnn.config.recipes import find_recipe
+from subgnn.config.settings import Recipe
 from subgnn.data.formats import read_dataset
 from subgnn.data.graph import Graph
-from subgnn.engine import Engine
-from subgnn.pacing import OnProgress
+from subgnn.parallel.engine import Engine
+from subgnn.parallel.progress import OnProgress
 from subgnn.ragged import Ragged
-from subgnn.recipes import find_recipe
 
 if TYPE_CHECKING:
-    from subgnn.prepare import Measuring
+    from subgnn.prepare.measure import Measuring
 
 
 def prepare_dataset(
@@ -43,7 +43,7 @@ def prepare_dataset(
 
     Example: subgnn prepare my_folder --recipe default --seed 0
     """
-    from subgnn.assemble import unused_data
+    from subgnn.models.subgnn.build import unused_data
 
     chosen = find_recipe(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
@@ -77,7 +77,7 @@ def prepare_dataset(
 def _over(workers: Engine | None, graph: Graph, path: Path) -> Measuring | None:
     if workers is None:
         return None
-    from subgnn.spread import place_graph, spread_over
+    from subgnn.prepare.distributed import place_graph, spread_over
 
     return spread_over(workers, place_graph(workers, graph, source=path))
 
@@ -93,7 +93,7 @@ def _prepare(
     measuring: Measuring | None,
 ) -> dict[str, Any]:
     """Prepare every draw that train would, one at a time, and add them up."""
-    from subgnn.prepare_cached import prepare_draws_cached
+    from subgnn.prepare.cached import prepare_draws_cached
 
     touched, components, found, files = np.empty(0, np.int32), 0, [], []
     draws = prepare_draws_cached(

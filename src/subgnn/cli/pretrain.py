@@ -14,10 +14,10 @@ import typer
 
 from subgnn.cli.output import IdBase, JsonFlag, print_json, print_line, print_table, unused_line
 from subgnn.cli.train import Device
+from subgnn.config.files import parse_recipe
 from subgnn.data.formats import read_dataset
 from subgnn.errors import DataError, UserError
-from subgnn.locks import locked_file
-from subgnn.settings_file import parse_recipe
+from subgnn.parallel.locks import locked_file
 
 
 class Method(StrEnum):

@@ -25,7 +25,7 @@ def report_run(
 
     Example: subgnn report runs/first
     """
-    from subgnn.report import write_report
+    from subgnn.reports import write_report
 
     written = write_report(run, out, data=data, overwrite=force)
     if json:

@@ -11,9 +11,9 @@ import typer
 
 from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, MemoryLimit, print_json, print_line, print_table, unused_line
 from subgnn.cli.progress import progress_bar
+from subgnn.config.recipes import find_recipe
 from subgnn.data.describe import task_line
 from subgnn.data.formats import read_dataset
-from subgnn.recipes import find_recipe
 
 
 class Device(StrEnum):
@@ -55,7 +55,7 @@ def train_run(
 
     Example: subgnn train my_folder --recipe default --out runs/first --seed 0
     """
-    from subgnn.assemble import unused_data
+    from subgnn.models.subgnn.build import unused_data
     from subgnn.training.precision import quiet_lightning
     from subgnn.training.ranks import joined
     from subgnn.training.run import train

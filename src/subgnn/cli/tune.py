@@ -12,8 +12,8 @@ from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
 from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, MemoryLimit, print_json, print_line, print_table
 from subgnn.cli.progress import progress_bar
 from subgnn.cli.train import Device
+from subgnn.config.recipes import find_recipe
 from subgnn.data.formats import read_dataset
-from subgnn.recipes import find_recipe
 
 _SHOWN = 10
 

@@ -22,7 +22,7 @@ from subgnn.data.problems import Problems
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SubgraphSet, encode_labels, label_separator, split_labels
 from subgnn.errors import DataError, DataWarning
-from subgnn.pacing import OnProgress
+from subgnn.parallel.progress import OnProgress
 from subgnn.ragged import Ragged
 
 Layout = Literal["folder", "bundle"]

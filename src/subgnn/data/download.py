@@ -10,7 +10,6 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from subgnn.cache import cache_folder
 from subgnn.data.archives import Unpacked, unpack_dataset
 from subgnn.data.catalog import CATALOG
 from subgnn.data.check import check
@@ -19,6 +18,7 @@ from subgnn.data.fetch import Progress, check_digest, download, file_digest
 from subgnn.data.formats.folder import AUTHORS_SUBGRAPHS, CARD, EDGES
 from subgnn.data.formats.text import appearing
 from subgnn.errors import DataError, UserError, choices
+from subgnn.storage.cache import cache_folder
 
 __all__ = ["RELEASES", "Downloaded", "Release", "download", "download_dataset", "find_release"]
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from subgnn.data.graph import MAX_NODES, Dropped, Graph
 from subgnn.errors import DataError
 from subgnn.kernels.buckets import CELL, bucket_rows, distribute, record_edges
-from subgnn.pacing import OnProgress
+from subgnn.parallel.progress import OnProgress
 
 MEMORY = 2 * 10**9
 _BYTES_PER_ENTRY, _BYTES_PER_ROW, _BYTES_PER_EDGE = 32, 24, 64

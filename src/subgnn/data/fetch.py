@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from subgnn.errors import UserError, excerpt
-from subgnn.locks import locked_file
+from subgnn.parallel.locks import locked_file
 
 Progress = Callable[[int, int | None], None]
 MAX_BYTES = 64 * 2**30

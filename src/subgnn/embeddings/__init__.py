@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.config import EmbeddingSettings, Recipe
+from subgnn.config.settings import EmbeddingSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
 from subgnn.kernels.normal import normal_rows

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.cache import cache_limit, cache_path, keep, touch
-from subgnn.config import PretrainSettings
+from subgnn.config.settings import PretrainSettings
 from subgnn.data.graph import Graph
 from subgnn.embeddings.pretrain import ALGORITHM, OnEpoch, Pretrained, check_settings, pretrain
 from subgnn.embeddings.stored import read_vectors, write_vectors
 from subgnn.errors import DataError, DataWarning
-from subgnn.locks import try_lock
-from subgnn.training.tensor_file import Damaged
+from subgnn.parallel.locks import try_lock
+from subgnn.storage.cache import cache_limit, cache_path, keep, touch
+from subgnn.storage.tensor_file import Damaged
 
 _KIND = "embeddings"
 _HEADER = 4096  # bytes, more than a file has beside the vectors

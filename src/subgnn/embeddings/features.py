@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.channels.topology import Standard
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
-from subgnn.topology import Standard
 
 _AT_A_TIME = 2**20  # numbers that are held in double precision
 

@@ -26,7 +26,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from subgnn.config import PretrainSettings
+from subgnn.config.settings import PretrainSettings
 from subgnn.embeddings.adjacency import Adjacency
 from subgnn.embeddings.edges import EdgeSplit
 from subgnn.embeddings.encoder import Batch, Encoder, NodeInputs

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.config import Recipe
+from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.embeddings import PRETRAINED, scaled
 from subgnn.embeddings.stored import read_vectors, vectors_hash, write_vectors

@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.nn import functional
 from torchmetrics.functional.classification import binary_auroc
 
-from subgnn.config import PretrainSettings
+from subgnn.config.settings import PretrainSettings
 from subgnn.data.graph import Graph
 from subgnn.embeddings.edges import EdgeSplit, split_edges
 from subgnn.embeddings.encoder import Batch, Encoder, embed_all
@@ -36,7 +36,7 @@ from subgnn.embeddings.gin import GINSampler, gin_encoder
 from subgnn.embeddings.graphsaint import GraphSAINTSampler, gcn_encoder
 from subgnn.errors import DataError, DataWarning, UserError, choices
 from subgnn.rng import stream_key
-from subgnn.training.tensor_file import CHECKSUM, Damaged, load, save
+from subgnn.storage.tensor_file import CHECKSUM, Damaged, load, save
 
 ALGORITHM = 1
 SECONDS_BETWEEN_SAVES = 10.0

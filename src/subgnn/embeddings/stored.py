@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.formats.safetensors import Format, read_arrays, write_arrays
 from subgnn.data.formats.text import appearing, stream_lines
 from subgnn.data.formats.vectors import read_npy
 from subgnn.data.graph import Graph
 from subgnn.data.strings import find_node, is_id
 from subgnn.errors import DataError, excerpt
+from subgnn.storage.safetensors import Format, read_arrays, write_arrays
 
 _STORED = Format(
     name="subgnn-embeddings",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from subgnn.errors import DataError
-from subgnn.locks import LOCK, names_in
+from subgnn.parallel.locks import LOCK, names_in
 from subgnn.training.run_dir import read_json, write_json
 
 INPUTS = "inputs.json"

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from subgnn.config import Recipe
+from subgnn.config.files import parse_recipe
+from subgnn.config.settings import Recipe
 from subgnn.errors import UserError
 from subgnn.experiments.search_space import CHANNEL_NAMES, Choices, Dimension, SearchSpace
-from subgnn.settings_file import parse_recipe
 
 Suggest = Callable[[str, Dimension, Any], Any]
 """Called with a parameter's name, what it may be, and what the recipe has; gives what the trial has."""

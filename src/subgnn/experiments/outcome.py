@@ -14,7 +14,7 @@ import numpy as np
 from subgnn.data.dataset import Dataset
 from subgnn.experiments.constant import constant_pieces
 from subgnn.experiments.paired import Pieces, score_pieces
-from subgnn.report.findings import find
+from subgnn.reports.findings import find
 from subgnn.training.run_dir import METRICS
 
 

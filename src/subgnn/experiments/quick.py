@@ -18,7 +18,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from subgnn.config import Recipe
+from subgnn.config.recipes import find_recipe
+from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.text import appearing
 from subgnn.data.splits import split_subgraphs
@@ -30,9 +31,8 @@ from subgnn.experiments.outcome import ask_runs, constant_row, looks_of, recipe_
 from subgnn.experiments.paired import mean_pieces
 from subgnn.experiments.quick_page import quick_page
 from subgnn.experiments.signal import NETWORK, Model, Verdict, judge
-from subgnn.locks import clear_locked, locked_folder
-from subgnn.pacing import OnProgress
-from subgnn.recipes import find_recipe
+from subgnn.parallel.locks import clear_locked, locked_folder
+from subgnn.parallel.progress import OnProgress
 from subgnn.training.labels import check_labels
 from subgnn.training.run import train
 from subgnn.training.run_dir import write_json

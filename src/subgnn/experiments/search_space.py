@@ -27,9 +27,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from subgnn.config import Kind, Recipe, Side
+from subgnn.config.files import parse_recipe, read_toml
+from subgnn.config.settings import Kind, Recipe, Side
 from subgnn.errors import UserError, choices, excerpt
-from subgnn.settings_file import parse_recipe, read_toml
 
 SECTIONS = tuple(f.name for f in fields(Recipe) if is_dataclass(f.default_factory))
 CHANNEL_NAMES = tuple(f"{kind}/{side}" for kind, side in product(typing.get_args(Kind), typing.get_args(Side)))

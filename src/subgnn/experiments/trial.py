@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, Literal
 
-from subgnn.baselines import METHODS
-from subgnn.config import Recipe
+from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.text import temporary_folder
 from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError
 from subgnn.experiments.held_out import divide_anew
+from subgnn.models.registry import METHODS
 from subgnn.training.run import train
 
 Splitting = Literal["stored", "random"]

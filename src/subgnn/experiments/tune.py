@@ -22,12 +22,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subgnn.assemble import check_recipe
-from subgnn.baselines import uses_embeddings
-from subgnn.config import Recipe, lasting_settings
+from subgnn.config.settings import Recipe, lasting_settings
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings import check_source
-from subgnn.engine import Engine
 from subgnn.errors import DataError, UserError
 from subgnn.experiments.claim import claim_folder
 from subgnn.experiments.draw import own_parameters
@@ -39,8 +36,11 @@ from subgnn.experiments.trial import Splitting
 from subgnn.experiments.tune_away import check_reach, run_trials
 from subgnn.experiments.tune_result import write_result
 from subgnn.experiments.worker import Work, work
-from subgnn.pacing import OnProgress
-from subgnn.processes import run_processes
+from subgnn.models.registry import uses_embeddings
+from subgnn.models.subgnn.build import check_recipe
+from subgnn.parallel.engine import Engine
+from subgnn.parallel.processes import run_processes
+from subgnn.parallel.progress import OnProgress
 
 if TYPE_CHECKING:
     import optuna

@@ -6,10 +6,10 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from subgnn.engine import Engine, Failure, Shared
 from subgnn.errors import DataWarning, UserError
 from subgnn.experiments.study import counted
 from subgnn.experiments.worker import Work, work
+from subgnn.parallel.engine import Engine, Failure, Shared
 
 
 @dataclass(frozen=True, slots=True, eq=False)

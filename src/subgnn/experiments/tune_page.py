@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from subgnn.report.markup import Markup, breakable, cut, facts, join, paragraph, section, table, tag
-from subgnn.report.overview import NAMES, figure_text
-from subgnn.report.style import STYLE
-from subgnn.report.svg import MAX_POINTS, WIDTH, Axes, Scale, around, chart, key, thin
+from subgnn.reports.markup import Markup, breakable, cut, facts, join, paragraph, section, table, tag
+from subgnn.reports.overview import NAMES, figure_text
+from subgnn.reports.style import STYLE
+from subgnn.reports.svg import MAX_POINTS, WIDTH, Axes, Scale, around, chart, key, thin
 
 _MOST_BARS = 12
 _MOST_CHARTS = 6

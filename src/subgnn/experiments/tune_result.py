@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subgnn.config import Recipe
+from subgnn.config.settings import Recipe
 from subgnn.data.formats.text import appearing
 from subgnn.experiments.draw import apply_parameters
 from subgnn.experiments.study import ERROR, LOSS, WORKER, best_trial, counted, without_password
 from subgnn.experiments.trial import metric_of
 from subgnn.experiments.tune_page import tune_page
-from subgnn.report.overview import NAMES
-from subgnn.report.reproduce import recipe_toml
+from subgnn.reports.overview import NAMES
+from subgnn.reports.reproduce import recipe_toml
 from subgnn.training.run_dir import write_json
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from subgnn.explain.explanation import (
     Explanation,
     NodeContribution,
 )
-from subgnn.predict import Predictor
+from subgnn.inference.predictor import Predictor
 from subgnn.ragged import Ragged
 
 __all__ = [

@@ -1,7 +1,7 @@
 """Parts of a subgraph's vector put aside: z^(0), a channel, a subchannel, statistics.
 
 The columns of z_S that hold the part, as the head receives them, become those of a reference: the mean over the
-training split, as the page of a run has it (:mod:`subgnn.report.contribution`), or 0 where there is none at hand.
+training split, as the page of a run has it (:mod:`subgnn.reports.contribution`), or 0 where there is none at hand.
 """
 
 from __future__ import annotations

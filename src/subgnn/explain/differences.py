@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.explain.explanation import Values
-from subgnn.predict import Predictor
+from subgnn.inference.predictor import Predictor
 
 
 def in_unit(predictor: Predictor) -> float:

@@ -9,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from subgnn.baselines import METHODS, known_subgraphs
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.explain import channels
 from subgnn.explain.attributions import attribute
@@ -19,8 +18,9 @@ from subgnn.explain.heard import Heard, hear
 from subgnn.explain.items import Rows, channel_items, component_items, node_items
 from subgnn.explain.left_out import LeftOut, components_of, left_out
 from subgnn.explain.listening import Listening
-from subgnn.kept import Measured
-from subgnn.predict import Predictor, label_text
+from subgnn.inference.predictor import Predictor, label_text
+from subgnn.models.registry import METHODS, known_subgraphs
+from subgnn.models.subgnn.inference_cache import Measured
 from subgnn.ragged import Ragged
 
 _BACKGROUND = 256

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from subgnn.ask import chunks, open_whole
 from subgnn.data.formats.text import appearing
 from subgnn.errors import DataError
 from subgnn.explain.explainer import Explainer
 from subgnn.explain.explanation import VALUE, Explanation, Values
+from subgnn.inference.subgraph_files import chunks, open_whole
 
 FORMAT, VERSION = "subgnn-explanations", 1
 _SUFFIXES = (".json", ".tsv")

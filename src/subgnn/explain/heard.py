@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from subgnn.anchors import NodeAnchors, PatchAnchors
-from subgnn.nn.inputs import Batch, ChannelBatch, Inputs
-from subgnn.nn.model import SubGNN
-from subgnn.prepare import Prepared
+from subgnn.channels.anchors import NodeAnchors, PatchAnchors
+from subgnn.models.subgnn.inputs import Batch, ChannelBatch, Inputs
+from subgnn.models.subgnn.model import SubGNN
+from subgnn.prepare.measure import Prepared
 from subgnn.ragged import Ragged
 
 

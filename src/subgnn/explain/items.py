@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from subgnn.explain.differences import differences
 from subgnn.explain.explanation import ChannelContribution, ComponentContribution, NodeContribution, names_of
-from subgnn.predict import Predictor
+from subgnn.inference.predictor import Predictor
 
 Rows = Sequence[NDArray[np.int32]]
 Outputs = NDArray[np.float32]

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
+from subgnn.inference.predictor import Predictor
 from subgnn.kernels import Components, induced_components
-from subgnn.predict import Predictor
 from subgnn.ragged import Ragged
 
 _AT_ONCE = 100_000  # nodes of all smaller subgraphs that are prepared together

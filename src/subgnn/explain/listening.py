@@ -11,7 +11,7 @@ from subgnn.explain import anchors
 from subgnn.explain.differences import differences, strongest
 from subgnn.explain.explanation import AnchorContribution, Values, names_of
 from subgnn.explain.heard import Anchor, Heard
-from subgnn.predict import Predictor
+from subgnn.inference.predictor import Predictor
 
 
 class Listening:

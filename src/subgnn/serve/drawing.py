@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.anchors import NodeAnchors
+from subgnn.channels.anchors import NodeAnchors
 from subgnn.data.graph import Graph
+from subgnn.inference.predictor import Predictor
 from subgnn.kernels import induced_components
-from subgnn.predict import Predictor
-from subgnn.prepare import Prepared
+from subgnn.prepare.measure import Prepared
 from subgnn.ragged import Ragged
 from subgnn.serve.node_index import NodeIndex
 

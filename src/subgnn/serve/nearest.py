@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.predict import Predictor
+from subgnn.inference.predictor import Predictor
 from subgnn.ragged import Ragged
 
 _AT_ONCE = 64

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
-from subgnn.kept import Measured
-from subgnn.predict import Predictor
+from subgnn.inference.predictor import Predictor
+from subgnn.models.checkpoint import Checkpoint
+from subgnn.models.subgnn.inference_cache import Measured
 from subgnn.ragged import Ragged
 from subgnn.serve.budget import check
-from subgnn.training.checkpoint import Checkpoint
 
 _PORTION = 2_000  # nodes, a subgraph counted as at least ten of them
 _LEAST = 10

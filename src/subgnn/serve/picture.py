@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.formats.text import appearing
 from subgnn.data.layout import stress_layout
-from subgnn.report.markup import Markup, cut, tag
+from subgnn.reports.markup import Markup, cut, tag
 from subgnn.rng import stream
 from subgnn.serve.drawing import Drawing
 

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn import __version__
-from subgnn.ask import OpenedRun, open_whole
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.strings import NodeNames
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
 from subgnn.explain import Explainer
-from subgnn.predict import Predictor, label_text
+from subgnn.inference.predictor import Predictor, label_text
+from subgnn.inference.subgraph_files import OpenedRun, open_whole
 from subgnn.ragged import Ragged
 from subgnn.serve.drawing import draw_heard
 from subgnn.serve.limits import Limits

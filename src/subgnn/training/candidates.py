@@ -15,12 +15,12 @@ from typing import Any, Protocol, runtime_checkable
 from lightning.fabric import Fabric
 from torch import nn
 
-from subgnn.config import TrainingSettings
+from subgnn.config.settings import TrainingSettings
 from subgnn.errors import UserError
-from subgnn.nn.streamed import StreamedInputs
-from subgnn.training.checkpoint import Checkpoint
+from subgnn.models.checkpoint import Checkpoint
+from subgnn.models.subgnn.streamed import StreamedInputs
+from subgnn.training.evaluation import Examples, evaluate
 from subgnn.training.global_batch import follow_global_batch
-from subgnn.training.judge import Examples, evaluate
 from subgnn.training.loop import Progress, State, fit
 from subgnn.training.lr_finder import find_rate
 

@@ -15,8 +15,8 @@ from torch import Tensor, distributed, nn
 from torch.nn import functional
 
 from subgnn.data.subgraphs import Task
-from subgnn.nn.layer import StateNorm
-from subgnn.nn.norm import BatchNorm
+from subgnn.models.subgnn.layer import StateNorm
+from subgnn.models.subgnn.norm import BatchNorm
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ import warnings
 
 import numpy as np
 
+from subgnn.channels.topology import Standard
 from subgnn.data.describe import label_notes
 from subgnn.data.subgraphs import LARGEST_LABEL, SubgraphSet
 from subgnn.errors import DataError, DataWarning, excerpt
-from subgnn.topology import Standard
 
 _NAMED = 5
 _FARTHEST = 1e15  # squared errors are added up in 32 bits, which end at 3e38

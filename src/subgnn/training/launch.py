@@ -17,16 +17,16 @@ from typing import Any
 
 import torch
 
-from subgnn.cache import cache_limit
-from subgnn.config import Recipe
+from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.bundle import write_bundle
 from subgnn.data.formats.text import temporary_folder
 from subgnn.embeddings import PRETRAINED
 from subgnn.errors import DataError, DataWarning, RankDied, UserError
-from subgnn.interrupts import noted_interrupt
-from subgnn.memory import share_of_each
-from subgnn.pacing import OnProgress
+from subgnn.parallel.interrupts import noted_interrupt
+from subgnn.parallel.memory import share_of_each
+from subgnn.parallel.progress import OnProgress
+from subgnn.storage.cache import cache_limit
 from subgnn.training.processes import Processes
 from subgnn.training.worker import DATASET, write_order
 

@@ -21,12 +21,12 @@ from lightning.fabric import Fabric
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from subgnn.config import TrainingSettings
+from subgnn.config.settings import TrainingSettings
 from subgnn.errors import UserError
-from subgnn.nn.inputs import Inputs
+from subgnn.models.subgnn.inputs import Inputs
 from subgnn.rng import stream, stream_key
 from subgnn.training.by_rows import AdamByRows
-from subgnn.training.judge import Examples, evaluate
+from subgnn.training.evaluation import Examples, evaluate
 from subgnn.training.steps import GraphedSteps, Steps
 
 State = dict[str, Any]

@@ -17,9 +17,9 @@ from lightning.fabric import Fabric
 from numpy.typing import NDArray
 from torch import nn
 
-from subgnn.config import TrainingSettings
+from subgnn.config.settings import TrainingSettings
 from subgnn.rng import stream, stream_key
-from subgnn.training.judge import Examples
+from subgnn.training.evaluation import Examples
 from subgnn.training.loop import adam, batches, class_weights, set_rate
 from subgnn.training.steps import Steps
 

@@ -51,7 +51,8 @@ def metrics(outputs: Tensor, targets: Tensor, task: Task, *, unit: float = 1.0) 
     out. Multi-label accuracy counts a subgraph as right when all its labels are.
 
     Args:
-        unit: what 1 of the outputs and targets is in units of the label (:func:`~subgnn.assemble.label_unit`); the two
+        unit: what 1 of the outputs and targets is in units of the label
+            (:func:`~subgnn.models.subgnn.build.label_unit`); the two
             errors of regression are multiplied by it.
     """
     outputs, targets = outputs.detach().float().cpu(), targets.cpu()

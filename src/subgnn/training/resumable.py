@@ -11,15 +11,15 @@ from typing import Any
 from lightning.fabric import Fabric
 
 from subgnn.errors import DataError, DataWarning
-from subgnn.interrupts import noted_interrupt
+from subgnn.models.checkpoint import load_progress, save_progress
+from subgnn.parallel.interrupts import noted_interrupt
+from subgnn.storage.tensor_file import Damaged
 from subgnn.training.candidates import Candidate, fit_candidate
-from subgnn.training.checkpoint import load_progress, save_progress
-from subgnn.training.judge import Examples
+from subgnn.training.evaluation import Examples
 from subgnn.training.loop import Progress
 from subgnn.training.metrics_log import MetricsLog
 from subgnn.training.ranks import on_any
 from subgnn.training.run_dir import LAST, METRICS
-from subgnn.training.tensor_file import Damaged
 
 SECONDS_BETWEEN_SAVES = 10.0
 

@@ -17,19 +17,19 @@ import torch
 from lightning.fabric import Fabric
 from numpy.typing import NDArray
 
-from subgnn.ask import open_whole
-from subgnn.assemble import check_recipe, check_sight, label_unit, target_tensor, unused_data
-from subgnn.baselines import uses_embeddings
-from subgnn.config import Recipe
+from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.text import remove_leftovers
 from subgnn.embeddings import check_source, source_vectors
 from subgnn.embeddings.of_run import keep_vectors
 from subgnn.errors import DataError, DataWarning
-from subgnn.locks import locked_folder
-from subgnn.pacing import OnProgress
-from subgnn.training.checkpoint import Checkpoint, save_checkpoint
-from subgnn.training.judge import Examples, evaluate, vectors_of
+from subgnn.inference.subgraph_files import open_whole
+from subgnn.models.checkpoint import Checkpoint, save_checkpoint
+from subgnn.models.registry import uses_embeddings
+from subgnn.models.subgnn.build import check_recipe, check_sight, label_unit, target_tensor, unused_data
+from subgnn.parallel.locks import locked_folder
+from subgnn.parallel.progress import OnProgress
+from subgnn.training.evaluation import Examples, evaluate, vectors_of
 from subgnn.training.labels import check_labels
 from subgnn.training.launch import Watch, check_devices, launch
 from subgnn.training.metrics import metrics
@@ -48,8 +48,8 @@ from subgnn.training.run_dir import (
     read_results,
     write_json,
 )
+from subgnn.training.selection import Settled, settle
 from subgnn.training.set_up import set_up
-from subgnn.training.settled import Settled, settle
 from subgnn.training.tensorboard import TENSORBOARD, also_events, writer_class
 from subgnn.versions import versions
 
@@ -227,7 +227,7 @@ def _circumstances(seconds: dict[str, float], fabric: Fabric) -> dict[str, Any]:
 
 def _write_page(dataset: Dataset, out: Path, vectors: NDArray[np.float32] | None = None) -> None:
     """Write the page of the run, from its vectors where they are at hand; the run is done: a failure is a warning."""
-    from subgnn.report import run_report, write_page  # which asks runs, and so imports much of what is here
+    from subgnn.reports import run_report, write_page  # which asks runs, and so imports much of what is here
 
     try:
         write_page(run_report(out, dataset, vectors=vectors), out / PAGE)

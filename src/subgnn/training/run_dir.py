@@ -20,11 +20,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from subgnn.config import Recipe
+from subgnn.config.settings import Recipe
 from subgnn.data.formats.text import appearing, remove_leftovers
 from subgnn.errors import DataError
-from subgnn.locks import LOCK, clear_locked, locked_folder, names_in
-from subgnn.parsing import MAX_JSON, parse_json, read_bounded
+from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
+from subgnn.storage.parsing import MAX_JSON, parse_json, read_bounded
 
 RESULTS, RECIPE, METRICS, CHECKPOINT, LAST = "run.json", "recipe.json", "metrics.jsonl", "checkpoint.pt", "last.pt"
 PAGE = "report.html"
@@ -72,7 +72,7 @@ def claimed(out: Path, recipe: Recipe, seed: int, resume: bool) -> Iterator[int 
     A new folder goes again where the block fails before there is anything to go on with (:func:`_removed_on_failure`).
 
     Yields:
-        The descriptor of the folder's lock (:func:`~subgnn.locks.locked_folder`).
+        The descriptor of the folder's lock (:func:`~subgnn.parallel.locks.locked_folder`).
 
     Raises:
         DataError: where another process writes it, or it holds something else.

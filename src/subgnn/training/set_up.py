@@ -9,7 +9,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from subgnn.assemble import (
+from subgnn.config.settings import Recipe
+from subgnn.data.dataset import Dataset
+from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.errors import UserError
+from subgnn.models.checkpoint import Checkpoint, member_seed
+from subgnn.models.cross_fit import fit_baseline
+from subgnn.models.registry import set_up as set_up_baseline
+from subgnn.models.subgnn import Inputs, SubGNN
+from subgnn.models.subgnn.build import (
     build_inputs,
     build_model,
     build_standards,
@@ -18,23 +27,21 @@ from subgnn.assemble import (
     target_tensor,
     touched_nodes,
 )
-from subgnn.baselines import set_up as set_up_baseline
-from subgnn.config import Recipe
-from subgnn.data.dataset import Dataset
-from subgnn.data.graph import Graph
-from subgnn.data.subgraphs import SubgraphSet
-from subgnn.errors import UserError
-from subgnn.nn import Inputs, SubGNN
-from subgnn.nn.streamed import StreamedInputs
-from subgnn.pacing import OnProgress
-from subgnn.prepare import seen_hash
-from subgnn.prepare_cached import prepare_draws_cached
+from subgnn.models.subgnn.streamed import StreamedInputs
+from subgnn.models.subgnn.streaming import (
+    NodeLookup,
+    anchor_nodes,
+    build_streamed_model,
+    build_streams,
+    check_room,
+    is_large,
+)
+from subgnn.parallel.progress import OnProgress
+from subgnn.prepare.cached import prepare_draws_cached
+from subgnn.prepare.measure import seen_hash
 from subgnn.rng import stream_key
-from subgnn.streaming import NodeLookup, anchor_nodes, build_streamed_model, build_streams, check_room, is_large
 from subgnn.training.candidates import Candidate
-from subgnn.training.checkpoint import Checkpoint, member_seed
-from subgnn.training.cross_fit import fit_baseline
-from subgnn.training.judge import Examples, Source
+from subgnn.training.evaluation import Examples, Source
 from subgnn.training.labels import check_labels, warn_of_labels
 
 

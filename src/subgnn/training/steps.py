@@ -16,11 +16,11 @@ from lightning.fabric import Fabric
 from numpy.typing import NDArray
 from torch import Tensor
 
-from subgnn.config import TrainingSettings
+from subgnn.config.settings import TrainingSettings
 from subgnn.data.subgraphs import Task
 from subgnn.errors import DataWarning
-from subgnn.nn import Inputs
-from subgnn.nn.inputs import Choice, Room
+from subgnn.models.subgnn import Inputs
+from subgnn.models.subgnn.inputs import Choice, Room
 from subgnn.training.by_rows import clip_sparse, has_sparse_gradient
 from subgnn.training.global_batch import followers, part_of_loss, share_of
 from subgnn.training.metrics import loss

@@ -20,11 +20,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from subgnn.config import Recipe
+from subgnn.config.files import parse_recipe
+from subgnn.config.settings import Recipe
 from subgnn.errors import DataWarning, UserError
-from subgnn.locks import shared_lock
-from subgnn.memory import within
-from subgnn.settings_file import parse_recipe
+from subgnn.parallel.locks import shared_lock
+from subgnn.parallel.memory import within
 
 ORDER, DATASET = "order.json", "dataset.subgnn"
 

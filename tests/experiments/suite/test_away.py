@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from subgnn.engine import Failure, LocalEngine
 from subgnn.experiments.suite import away
 from subgnn.experiments.suite.away import AwayEngine
+from subgnn.parallel.engine import Failure, LocalEngine
 from tests.experiments.suite.examples import folder
 
 

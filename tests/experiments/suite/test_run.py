@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score, roc_auc_score
 
-from subgnn.engine import Failure, LocalEngine
 from subgnn.errors import DataError, UserError
 from subgnn.experiments.suite import jobs, write_suite_report
 from subgnn.experiments.suite import run as runs
+from subgnn.parallel.engine import Failure, LocalEngine
 from subgnn.training.run_dir import read_json
 from tests.experiments.suite.examples import MODELS, SMALL, folder, run, timeless, tiny
 

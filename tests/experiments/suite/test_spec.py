@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from subgnn import Graph
-from subgnn.config import LATER, Recipe
+from subgnn.config.files import tuned_recipes
+from subgnn.config.recipes import find_recipe, recipe_names
+from subgnn.config.settings import LATER, Recipe
 from subgnn.data.catalog import CATALOG
 from subgnn.errors import UserError
 from subgnn.experiments.suite import find_suite, parse_suite
 from subgnn.experiments.suite.plan import Request, algorithms, digest, plan_jobs, with_split
 from subgnn.experiments.suite.run import _places
-from subgnn.recipes import find_recipe, recipe_names
-from subgnn.settings_file import tuned_recipes
-from subgnn.suites import suite_names
+from subgnn.experiments.suites import suite_names
 from tests.experiments.suite.examples import tiny
 from tests.training.examples import dataset as cliques
 

@@ -1,6 +1,6 @@
 """A dataset as one binary file that opens by memory map.
 
-The file is in the safetensors layout (:mod:`subgnn.data.formats.safetensors`), so other tools can read its arrays.
+The file is in the safetensors layout (:mod:`subgnn.storage.safetensors`), so other tools can read its arrays.
 
 A bundle is read whole and verified when it is opened: its checksum, the graph's hash, and all that compiled code
 trusts. That a file of more than 64 MiB was found good is remembered in the cache, by device, inode, size and times, so
@@ -19,17 +19,17 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.cache import cache_limit, cache_path, keep, touch
 from subgnn.data.dataset import Dataset
-from subgnn.data.formats.safetensors import Format, read_arrays, storable, write_arrays
 from subgnn.data.formats.text import appearing
 from subgnn.data.graph import Dropped, Graph, check_features
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, label_card
 from subgnn.errors import DataError
 from subgnn.kernels.checks import check_neighbors, first_bad_set
-from subgnn.parsing import parse_json
 from subgnn.ragged import Ragged
+from subgnn.storage.cache import cache_limit, cache_path, keep, touch
+from subgnn.storage.parsing import parse_json
+from subgnn.storage.safetensors import Format, read_arrays, storable, write_arrays
 
 SUFFIX = ".subgnn"
 _LARGE = 64 * 2**20

@@ -27,7 +27,7 @@ from subgnn.data.problems import Problems
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, label_card, parse_task
 from subgnn.errors import DataError, DataWarning, excerpt
-from subgnn.parsing import MAX_JSON, parse_json, read_bounded
+from subgnn.storage.parsing import MAX_JSON, parse_json, read_bounded
 
 EDGES, SUBGRAPHS, AUTHORS_SUBGRAPHS = "edge_list.txt", "subgraphs.tsv", "subgraphs.pth"
 NODES, FEATURES, CARD, SUBGRAPH_NAMES = "nodes.tsv", "features.npy", "dataset.json", "subgraph_names.tsv"

@@ -13,7 +13,7 @@ from subgnn.data.formats.interop import from_networkx, from_pyg, from_scipy
 from subgnn.data.formats.text import too_much_unpacked, unpacked_limit
 from subgnn.data.graph import Graph, plausible_nodes
 from subgnn.errors import DataError, MissingExtra
-from subgnn.parsing import parse_json
+from subgnn.storage.parsing import parse_json
 
 
 def _networkx() -> Any:

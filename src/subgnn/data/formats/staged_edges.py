@@ -14,7 +14,7 @@ from subgnn.data.formats.edge_list import EdgeReader
 from subgnn.data.formats.text import read_chunks
 from subgnn.data.problems import Problems
 from subgnn.data.strings import NodeNames
-from subgnn.pacing import OnProgress
+from subgnn.parallel.progress import OnProgress
 
 _LARGEST_PIECE, _SMALLEST_PIECE = 2**26, 2**12
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.errors import DataError, excerpt
-from subgnn.locks import close_lock, host_name, open_lock
+from subgnn.parallel.locks import close_lock, host_name, open_lock
 
 _LONGEST_NAME = 100
 _LOCK_NAME = re.compile(r"\.(?P<name>.+)\.(?P<host>[A-Za-z0-9-]+)\.\d+\.[0-9a-f]{8}\.lock", re.DOTALL)

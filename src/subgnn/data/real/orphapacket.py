@@ -19,7 +19,7 @@ from typing import IO, Any, cast
 
 from subgnn.data.archives import BoundedTar
 from subgnn.errors import DataError, excerpt
-from subgnn.parsing import parse_json
+from subgnn.storage.parsing import parse_json
 
 GROUP_TYPES = ("Category", "Clinical group")
 SUBTYPE_TYPES = ("Clinical subtype", "Etiological subtype", "Histopathological subtype")

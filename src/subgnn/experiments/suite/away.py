@@ -10,8 +10,8 @@ from typing import Any
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.text import appearing, temporary_folder
-from subgnn.engine import Engine, Failure, Shared
 from subgnn.experiments.suite.jobs import OUTCOME, drop_weights
+from subgnn.parallel.engine import Engine, Failure, Shared
 from subgnn.training.run_dir import RESULTS, read_json, write_json
 
 Function = Callable[..., Any]

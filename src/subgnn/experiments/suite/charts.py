@@ -8,10 +8,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from subgnn.experiments.suite.answers import first_label
-from subgnn.report.agreement import Bin
-from subgnn.report.marks import diamond, mark, mark_key, stroke, swatch
-from subgnn.report.markup import Markup, cut, join, tag
-from subgnn.report.svg import MAX_POINTS, WIDTH, Axes, Scale, around, chart, thin
+from subgnn.reports.agreement import Bin
+from subgnn.reports.marks import diamond, mark, mark_key, stroke, swatch
+from subgnn.reports.markup import Markup, cut, join, tag
+from subgnn.reports.svg import MAX_POINTS, WIDTH, Axes, Scale, around, chart, thin
 
 _ROW, _TOP = 22, 8
 _NAME_LETTERS, _LETTER = 26, 6.9

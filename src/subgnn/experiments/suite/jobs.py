@@ -24,7 +24,8 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from subgnn.config import Recipe
+from subgnn.config.files import parse_recipe
+from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.text import appearing
@@ -33,11 +34,10 @@ from subgnn.embeddings.of_run import FILE as EMBEDDINGS
 from subgnn.experiments.constant import constant_pieces
 from subgnn.experiments.suite.circumstances import circumstances, peak_memory, release_memory, reset_peak_memory
 from subgnn.experiments.suite.plan import with_split
-from subgnn.locks import locked_folder
-from subgnn.predict import Predictor
-from subgnn.prepare_cached import prepare_draws_cached
+from subgnn.inference.predictor import Predictor
+from subgnn.parallel.locks import locked_folder
+from subgnn.prepare.cached import prepare_draws_cached
 from subgnn.ragged import Ragged
-from subgnn.settings_file import parse_recipe
 from subgnn.training.precision import quiet_lightning
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT, LAST, write_json

@@ -26,10 +26,10 @@ from subgnn.experiments.suite.charts import (
 )
 from subgnn.experiments.suite.markdown import failure_words
 from subgnn.experiments.suite.rows import Group
-from subgnn.report.agreement import Bin
-from subgnn.report.marks import MARKS_STYLE
-from subgnn.report.markup import Markup, breakable, facts, join, paragraph, section, table, tag
-from subgnn.report.style import STYLE
+from subgnn.reports.agreement import Bin
+from subgnn.reports.marks import MARKS_STYLE
+from subgnn.reports.markup import Markup, breakable, facts, join, paragraph, section, table, tag
+from subgnn.reports.style import STYLE
 
 _PAPER_NOTE = "A gap is ours less the published number: data are not always the same (see the note above)."
 _SCORES_NOTE = (

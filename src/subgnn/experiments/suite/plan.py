@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from subgnn.config import Recipe, lasting_settings
+from subgnn.config.settings import Recipe, lasting_settings
 from subgnn.data.dataset import Dataset
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SPLITS
 from subgnn.embeddings.pretrain import ALGORITHM as PRETRAIN_ALGORITHM
 from subgnn.errors import DataError
 from subgnn.experiments.suite.spec import DatasetSpec, ModelSpec, Suite
-from subgnn.prepare import ALGORITHM_VERSION as PREPARE_ALGORITHM
-from subgnn.prepare import seen_hash
+from subgnn.prepare.measure import ALGORITHM_VERSION as PREPARE_ALGORITHM
+from subgnn.prepare.measure import seen_hash
 
 TRAINING_ALGORITHM = 2
 """Counts up when the same settings and seed come to train another model."""

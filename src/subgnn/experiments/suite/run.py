@@ -13,21 +13,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from subgnn.baselines import uses_embeddings
-from subgnn.cache import cache_limit
+from subgnn.config.files import parse_recipe
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.synthetic import find_recipe, generate, read_settings
 from subgnn.embeddings import PRETRAINED
-from subgnn.engine import Engine, Failure, LocalEngine
 from subgnn.errors import DataError, UserError, choices
 from subgnn.experiments.suite.jobs import FAILURE, OUTCOME, drop_weights, run_job, share_job
 from subgnn.experiments.suite.plan import Request, digest, plan_jobs
 from subgnn.experiments.suite.report import write_suite_report
 from subgnn.experiments.suite.spec import DatasetSpec, Suite, parse_suite
-from subgnn.locks import LOCK, locked_folder, names_in
-from subgnn.pacing import OnProgress
-from subgnn.settings_file import parse_recipe
+from subgnn.models.registry import uses_embeddings
+from subgnn.parallel.engine import Engine, Failure, LocalEngine
+from subgnn.parallel.locks import LOCK, locked_folder, names_in
+from subgnn.parallel.progress import OnProgress
+from subgnn.storage.cache import cache_limit
 from subgnn.training.run_dir import read_json, write_json
 
 SUITE, DATA, RUNS = "suite.json", "data", "runs"

@@ -26,13 +26,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from subgnn.bounds import Count
-from subgnn.config import ChannelSettings, Recipe
+from subgnn.config.files import parse_table, read_toml, tuned_recipes
+from subgnn.config.limits import Count
+from subgnn.config.recipes import find_recipe
+from subgnn.config.settings import ChannelSettings, Recipe
 from subgnn.data.synthetic import RECIPES as GENERATORS
 from subgnn.errors import UserError, choices, excerpt
-from subgnn.recipes import find_recipe
-from subgnn.settings_file import parse_table, read_toml, tuned_recipes
-from subgnn.suites import FOLDER, suite_names
+from subgnn.experiments.suites import FOLDER, suite_names
 
 Study = Literal["table", "ablation", "sensitivity", "generalization"]
 SPLIT_WORDS = {

@@ -1,0 +1,1 @@
+"""Channels of SubGNN: how anchors are sampled, and how similar a component is to them."""

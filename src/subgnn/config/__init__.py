@@ -1,0 +1,1 @@
+"""Settings of a run: typed sections, their TOML files, and the recipes of this package."""

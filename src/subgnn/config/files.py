@@ -1,0 +1,201 @@
+"""Settings read from TOML; unknown keys are refused and the nearest is named.
+
+A recipe file has a table for each dataclass of :mod:`subgnn.config.settings` and a list of channels:
+
+.. code-block:: toml
+
+    [[channels]]
+    kind = "structure"
+    side = "internal"
+    num_anchors = 15
+
+    [model]
+    layers = 4
+
+Any setting is overridden by ``--set section.key=value``.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, asdict, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from subgnn.config.limits import with_bounds
+from subgnn.config.settings import Recipe
+from subgnn.errors import UserError, choices, excerpt, shortened
+from subgnn.storage.parsing import MAX_TOML, parse_toml, read_bounded
+
+Where = Callable[[str], str]
+Table = typing.TypeVar("Table")
+
+
+def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str] = ()) -> Recipe:
+    """Check a mapping and make it a recipe.
+
+    Args:
+        overrides: ``section.key=value``, the value written as in TOML; plain words need no quotes.
+    """
+    merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in content.items()}
+    overridden = {path for override in overrides for path in _override(merged, override)}
+
+    def place(path: str) -> str:
+        return "--set" if path.partition("[")[0] in overridden else where
+
+    recipe = typing.cast(Recipe, _build(Recipe, merged, place, ""))
+    if "training.lr" in overridden and "training.lr_finder" not in overridden and recipe.training.lr_finder:
+        what = f"training.lr is {recipe.training.lr}, but the recipe finds its learning rate (training.lr_finder)"
+        raise UserError(what, where="--set", hint="add --set training.lr_finder=false to train with this rate")
+    names = [channel.name for channel in recipe.channels]
+    for name in names:
+        if names.count(name) > 1:
+            hint = "one [[channels]] entry for each kind and side; num_anchors says how many anchors it has"
+            raise UserError(f"the channel {name} is there {names.count(name)} times", where=where, hint=hint)
+    return recipe
+
+
+TUNABLE_METHODS = ("avg", "mn-gin", "mn-gat", "s2v-n", "s2v-s", "s2v-ns", "gc")
+TUNABLE = (
+    "training.lr",
+    "training.batch_size",
+    "training.weight_decay",
+    "training.clip",
+    "training.epochs",
+    "model.head",
+    "model.dropout",
+)
+"""Settings of the head and its training, which candidates may differ in: they share all that is made before."""
+
+
+def tuned_recipes(recipe: Recipe) -> dict[str, Recipe]:
+    """The recipe with each of its ``baseline.tune_settings``, by what they change; itself, unnamed, without any.
+
+    Raises:
+        UserError: for a method or a setting that has no such choice.
+    """
+    where, choice = "baseline.tune_settings", recipe.baseline.tune_settings
+    if not choice:
+        return {"": recipe}
+    if recipe.method not in TUNABLE_METHODS:
+        hint = f"accepted for {', '.join(TUNABLE_METHODS)}; subgnn tune searches the settings of any recipe"
+        raise UserError(f"the method is {recipe.method}", where=where, hint=hint)
+    for override in (text for overrides in choice for text in overrides):
+        key = override.partition("=")[0].strip()
+        if key not in TUNABLE:
+            raise UserError(excerpt(override), where=where, hint=choices(key, TUNABLE))
+    plain = asdict(replace(recipe, baseline=replace(recipe.baseline, tune_settings=())))
+    found = {", ".join(overrides): parse_recipe(plain, where, overrides) for overrides in choice}
+    if len(found) < len(choice):
+        raise UserError("the same settings are there twice", where=where, hint="give each list of settings once")
+    return found
+
+
+def read_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
+    """Read a recipe file."""
+    return parse_recipe({"name": path.stem} | read_toml(path, "recipe"), str(path), overrides)
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """The content of a TOML file.
+
+    Args:
+        what: what it should be, to say that there is none.
+
+    Raises:
+        UserError: where the file is not there, is too large, or is not valid TOML.
+    """
+    if not path.exists():
+        raise UserError(f"no such {what}", where=str(path))
+    try:
+        text = read_bounded(path, MAX_TOML).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"this is not valid TOML ({error})", where=str(path)) from None
+    return parse_toml(text.replace("\r\n", "\n"), str(path))
+
+
+def parse_table(kind: type[Table], content: Any, where: str) -> Table:
+    """Check a mapping and make it a dataclass, by the rules of recipes."""
+    return typing.cast(Table, _build(kind, content, lambda _: where, ""))
+
+
+def _override(content: dict[str, Any], override: str) -> list[str]:
+    """Change a setting; returns what is not as the file has it: the setting, and its section where that is new."""
+    key, sign, text = override.partition("=")
+    section, dot, name = (part.strip() for part in key.partition("."))
+    if not sign or not dot:
+        raise UserError(f"{excerpt(override)}", where="--set", hint="accepted: section.key=value, as training.epochs=5")
+    try:
+        value = parse_toml(f"value = {text}", "--set")["value"]
+    except UserError:
+        value = text.strip()
+    changed = [f"{section}.{name}"] + ([section] if section not in content else [])
+    content.setdefault(section, {})
+    if not isinstance(content[section], dict):
+        raise UserError(f"{section} is not a section", where="--set", hint="channels are changed in the recipe file")
+    content[section][name] = value
+    return changed
+
+
+def _build(kind: type, content: Any, where: Where, path: str) -> Any:
+    if not isinstance(content, Mapping):
+        what = f"{path or 'the file'} is {excerpt(str(content))}"
+        raise UserError(what, where=where(path), hint="a table is accepted")
+    hints = typing.get_type_hints(kind, include_extras=True)
+    names = [f.name for f in fields(kind)]
+    for key in content:
+        if key not in names:
+            full = f"{path}.{key}" if path else key
+            raise UserError(f"unknown setting '{shortened(full)}'", where=where(full), hint=choices(str(key), names))
+    needed = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
+    missing = [name for name in needed if name not in content]
+    if missing:
+        called = next((content[key] for key in ("label", "name") if isinstance(content.get(key), str)), "")
+        entry = f"{path}{f' ({excerpt(called)})' if called else ''}" if path else "the file"
+        lacking = " and no ".join(f"'{name}'" for name in missing)
+        raise UserError(f"{entry} has no {lacking}", where=where(path), hint=f"needed: {', '.join(needed)}")
+    return kind(**{k: _value(hints[k], v, where, f"{path}.{k}" if path else k) for k, v in content.items()})
+
+
+def _value(annotated: Any, value: Any, where: Where, path: str) -> Any:
+    kind, bounds = with_bounds(annotated)
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    accepted = choices(str(value), map(str, arguments)) if origin is Literal else f"accepted: {describe(annotated)}"
+    wrong = UserError(f"{path} is {excerpt(str(value))}", where=where(path), hint=accepted)
+    if is_dataclass(kind) and isinstance(kind, type):
+        return _build(kind, value, where, path)
+    if origin is Literal:
+        if value not in arguments:
+            raise wrong
+        return value
+    if origin is tuple:
+        if not isinstance(value, (list, tuple)) or (arguments[-1] is not Ellipsis and len(value) != len(arguments)):
+            raise wrong
+        return tuple(_value(arguments[0], item, where, f"{path}[{i}]") for i, item in enumerate(value))
+    if origin is dict:
+        if not isinstance(value, Mapping):
+            raise wrong
+        inner = arguments[1]
+        return {k: v if inner is Any else _value(inner, v, where, f"{path}.{k}") for k, v in value.items()}
+    if kind is float and type(value) is int:
+        value = float(value)
+    if type(value) is not kind:
+        raise wrong
+    if bounds is not None and value not in bounds:
+        raise UserError(f"{path} is {value}", where=where(path), hint=accepted)
+    return value
+
+
+def describe(annotated: Any) -> str:
+    """What a setting of this type accepts, in words."""
+    kind, bounds = with_bounds(annotated)
+    if typing.get_origin(kind) is tuple:
+        inner = typing.get_args(kind)
+        count = "" if inner[-1] is Ellipsis else f"{len(inner)} "
+        return f"a list of {count}" + re.sub("(number|table|list)", r"\1s", describe(inner[0]).removeprefix("a "))
+    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    found = names.get(kind, "a table") if not isinstance(kind, types.GenericAlias) else "a table"
+    return found if bounds is None else f"{found} {bounds}"

@@ -1,0 +1,1 @@
+"""Models: SubGNN, the baselines and ensembles, behind one interface."""

@@ -1,0 +1,228 @@
+"""BAG: which nodes a subgraph has, and a linear model; with ``bag-1hop``, also how much of it is near each node.
+
+B is n x N with B_Su = 1 where u is in S. The bag spread one hop is B D^-1/2 A D^-1/2, A the adjacency of G and D its
+degrees. ``bag-1hop`` puts B and the spread bag side by side, each with rows of length one. Logistic regression with an
+L2 penalty, several labels one against the rest, real values by ridge regression. Everything is sparse: nothing of size
+N x N, and no column for a node that no training subgraph gives a value.
+
+Weights of edges are not used.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor, nn
+from torch.nn import functional
+
+from subgnn.config.settings import Recipe
+from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.models.checkpoint import Checkpoint
+from subgnn.models.linear import fit_linear
+from subgnn.models.node_table import in_order
+from subgnn.ragged import Ragged
+from subgnn.training.evaluation import Examples
+from subgnn.training.loop import State
+
+_INVERSE_PENALTIES = (0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)
+
+
+def candidates(recipe: Recipe) -> dict[str, Recipe]:
+    """Every open choice of scaling and penalty."""
+    given = recipe.baseline
+    ways: tuple[Literal["rows", "none"], ...] = ("rows", "none") if given.normalize == "auto" else (given.normalize,)
+    penalties = _INVERSE_PENALTIES if given.inverse_penalty == 0 else (given.inverse_penalty,)
+    return {
+        f"normalize={way}, inverse_penalty={c:g}": replace(
+            recipe, baseline=replace(given, normalize=way, inverse_penalty=c)
+        )
+        for way in ways
+        for c in penalties
+    }
+
+
+def bag_of_nodes(nodes: Ragged, num_nodes: int) -> sparse.csr_array:
+    """B: 1 where a node is in a subgraph.
+
+    Shapes:
+        returns: (n, N).
+    """
+    ones = np.ones(len(nodes.values))
+    return sparse.csr_array((ones, nodes.values.astype(np.int32), nodes.offsets), shape=(len(nodes), num_nodes))
+
+
+def spread_one_hop(bag: sparse.csr_array, graph: Graph) -> sparse.csr_array:
+    """B D^-1/2 A D^-1/2; a node without neighbours spreads nothing.
+
+    Shapes:
+        bag, returns: (n, N).
+    """
+    degrees = np.diff(graph.offsets)
+    scale = np.where(degrees > 0, 1 / np.sqrt(np.maximum(degrees, 1)), 0.0)
+    # The rows of the nodes that are there alone: one subgraph need not cost what the graph does.
+    nodes, columns = np.unique(bag.indices, return_inverse=True)
+    narrow = sparse.csr_array((bag.data * scale[bag.indices], columns, bag.indptr), shape=(bag.shape[0], len(nodes)))
+    rows = Ragged(graph.neighbors, graph.offsets).take(nodes)
+    size = (len(nodes), graph.num_nodes)
+    spread = narrow @ sparse.csr_array((np.ones(len(rows.values)), rows.values, rows.offsets), shape=size)
+    return (spread * scale[None, :]).tocsr()
+
+
+def features(graph: Graph, nodes: Ragged, *, one_hop: bool) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """What the linear model sees, as it is and with the rows of each half scaled to length one.
+
+    Shapes:
+        returns: (n, N) twice, or (n, 2 N) twice; the entries of both are in the same places.
+    """
+    parts = [bag_of_nodes(nodes, graph.num_nodes)]
+    if one_hop:
+        parts.append(spread_one_hop(parts[0], graph))
+    scaled = []
+    for part in parts:
+        length = np.sqrt(part.multiply(part).sum(axis=1))
+        scaled.append(part * (1 / np.where(length > 0, length, 1.0))[:, None])
+    return sparse.hstack(parts, format="csr"), sparse.hstack(scaled, format="csr")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BagBatch:
+    """Sparse rows laid end to end.
+
+    Shapes:
+        columns: (entries,) int64. starts: (n,). values, unit: (entries,) float32, as they are and scaled.
+    """
+
+    columns: Tensor
+    starts: Tensor
+    values: Tensor
+    unit: Tensor
+
+
+class Bags:
+    """The rows of the subgraphs over the columns that training knows."""
+
+    def __init__(self, values: sparse.csr_array, unit: sparse.csr_array) -> None:
+        self.values, self.unit, self.device = values, unit, torch.device("cpu")
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    def to(self, device: torch.device | str) -> Self:
+        """Say where batches are to go; the rows themselves stay where they are."""
+        self.device = torch.device(device)
+        return self
+
+    def batch(self, rows: NDArray[np.int64]) -> BagBatch:
+        """The chosen subgraphs, in the given order."""
+        values, unit = self.values[rows], self.unit[rows]
+        return BagBatch(
+            columns=torch.from_numpy(values.indices.astype(np.int64)).to(self.device),
+            starts=torch.from_numpy(values.indptr[:-1].astype(np.int64)).to(self.device),
+            values=torch.from_numpy(values.data.astype(np.float32)).to(self.device),
+            unit=torch.from_numpy(unit.data.astype(np.float32)).to(self.device),
+        )
+
+
+class LinearBag(nn.Module):
+    """x_S W + b over sparse rows.
+
+    A bag is as wide as the graph, so what stands for the vector of a subgraph is x_S W + b itself.
+
+    Shapes:
+        columns: (F,) which columns of the features there are weights for. weight: (F, outputs). bias: (outputs,).
+    """
+
+    columns: Tensor
+    weight: Tensor
+    bias: Tensor
+
+    def __init__(self, columns: Tensor, outputs: int, *, unit: bool, inverse_penalty: float) -> None:
+        super().__init__()
+        self.unit, self.inverse_penalty = unit, inverse_penalty
+        self.register_buffer("columns", columns)
+        self.register_buffer("weight", torch.zeros(len(columns), outputs))
+        self.register_buffer("bias", torch.zeros(outputs))
+
+    def solve(self, examples: Examples) -> None:
+        """Fit the weights on the training split."""
+        inputs: Any = examples.inputs
+        rows = (inputs.unit if self.unit else inputs.values)[examples.train]
+        targets = examples.targets.cpu().numpy()[examples.train]
+        with warnings.catch_warnings():
+            # A weak penalty may run out of steps; validation judges what came of it.
+            warnings.filterwarnings("ignore", message=".*failed to converge.*")
+            weight, bias = fit_linear(rows, targets, examples.task, len(self.bias), self.inverse_penalty)
+        self.weight.copy_(torch.from_numpy(weight))
+        self.bias.copy_(torch.from_numpy(bias))
+
+    def embed(self, batch: BagBatch) -> Tensor:
+        """Shapes: returns: (n, outputs)."""
+        values = batch.unit if self.unit else batch.values
+        summed = functional.embedding_bag(
+            batch.columns, self.weight, batch.starts, mode="sum", per_sample_weights=values
+        )
+        return summed + self.bias
+
+    def forward(self, batch: BagBatch) -> Tensor:
+        """Shapes: returns: (n, outputs)."""
+        return self.embed(batch)
+
+
+def begin(
+    graph: Graph,
+    subgraphs: SubgraphSet,
+    recipe: Recipe,
+    *,
+    seed: int,
+    device: torch.device,
+    vectors: NDArray[np.float32] | None = None,
+) -> State:
+    """``columns``: those of the features that some training subgraph has a value in."""
+    own = np.unique(subgraphs.nodes.take(subgraphs.indices("train")).values).astype(np.int64)
+    columns = [own]
+    if recipe.method == "bag-1hop":
+        near = np.zeros(graph.num_nodes, bool)
+        for node in own:
+            near[graph.neighbors_of(node)] = True
+        columns.append(graph.num_nodes + np.flatnonzero(near))
+    return {"columns": torch.from_numpy(np.concatenate(columns))}
+
+
+def inputs(checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Bags:
+    """The features of each subgraph; a column without a weight is left out once rows are scaled."""
+    columns: NDArray[np.int64] = checkpoint.weights["columns"].numpy()
+    values, unit = features(graph, nodes, one_hop=checkpoint.recipe.method == "bag-1hop")
+    # 32-bit places: the only ones all solvers take.
+    place = np.full(values.shape[1], -1, np.int32)
+    place[columns] = np.arange(len(columns), dtype=np.int32)
+    kept = place[values.indices] >= 0
+    starts = np.concatenate([[0], np.cumsum(kept)])[values.indptr].astype(np.int32)
+    size, places = (len(nodes), len(columns)), place[values.indices[kept]]
+    return Bags(*(sparse.csr_array((m.data[kept], places, starts), shape=size) for m in (values, unit)))
+
+
+def problems(checkpoint: Checkpoint, num_nodes: int) -> Iterator[str]:
+    """What is wrong with the columns, as they were read from a file."""
+    columns = checkpoint.weights["columns"].numpy()
+    width = 2 * num_nodes if checkpoint.recipe.method == "bag-1hop" else num_nodes
+    if columns.dtype != np.int64 or columns.ndim != 1 or not in_order(columns, width):
+        yield "the columns of its bag are not in order, or not of nodes of the graph"
+
+
+def module(checkpoint: Checkpoint) -> LinearBag:
+    """The linear model; its weights are 0 until it is solved or loaded."""
+    settings = checkpoint.recipe.baseline
+    return LinearBag(
+        checkpoint.weights["columns"],
+        checkpoint.num_outputs,
+        unit=settings.normalize == "rows",
+        inverse_penalty=settings.inverse_penalty,
+    )

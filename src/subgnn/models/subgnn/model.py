@@ -1,0 +1,284 @@
+"""SubGNN: head(READOUT over components of AGG_L over layers of AGG_C over subchannels).
+
+Read from top to bottom: :meth:`SubGNN.forward` is the paper's algorithm 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from subgnn.channels.anchors import SharedAnchors
+from subgnn.config.settings import ChannelSettings, ModelSettings
+from subgnn.models.head import Head
+from subgnn.models.subgnn.aggregate import combine, layers_width, subchannel_width
+from subgnn.models.subgnn.anchor_places import AnchorPlaces
+from subgnn.models.subgnn.inputs import Batch
+from subgnn.models.subgnn.layer import SubchannelLayer
+from subgnn.models.subgnn.norm import BatchNorm
+from subgnn.models.subgnn.patch_encoder import PatchEncoder
+from subgnn.models.subgnn.readout import Readout
+from subgnn.models.subgnn.similarity import ClosedSimilarity, LearnedSimilarity
+
+Anchors = Sequence[Sequence[SharedAnchors | None]]
+
+
+class SubGNN(nn.Module):
+    """The network, over a compact table of touched nodes.
+
+    A node's vector is its embedding e_v, or e_v + W f_v, or W f_v + b where it has no embedding; f_v are its features
+    and W, b are learned. z^(0) of a component is the sum, mean or maximum over its nodes, plus the component's own
+    learned offset where it has one.
+
+    *Differs from the paper:* its authors' option of trainable component embeddings puts a free vector in the place of
+    z^(0). An offset that starts at 0 leaves z^(0) as it is for components that were not met in training, so that new
+    subgraphs have a prediction. And a network may correct a baseline (``settings.baseline``): its output is then
+    b(S) + head(z_S), b(S) the baseline's scores, which come with the batch.
+
+    Args:
+        table: embeddings of the touched nodes; None where features stand in their place.
+        table_nodes: which nodes those are, sorted; those of shared anchors where batches number their nodes themselves.
+        channels: the subchannels.
+        shared: for each layer and channel, its shared anchors, or None where anchors are a subgraph's own.
+        settings: the network's options.
+        num_outputs: classes, or 1 for regression.
+        trainable: whether the table is fine-tuned.
+        features: of the touched nodes, or None.
+        dim: d, where there is no table to tell it.
+        redrawn: the shared anchors of further draws; a batch says which draw it was measured against.
+        num_known: how many components have a learned offset.
+        num_component_stats, num_subgraph_stats: widths of the topology channel's inputs; 0 without it.
+        carried: whether batches bring the embeddings of their nodes along, so that there is no table.
+        num_features: F, where batches bring the features along.
+
+    Shapes:
+        table: (T, d). features: (T, F).
+    """
+
+    features: Tensor | None
+
+    def __init__(
+        self,
+        table: Tensor | None,
+        table_nodes: NDArray[np.int32],
+        *,
+        channels: Sequence[ChannelSettings],
+        shared: Anchors,
+        settings: ModelSettings,
+        num_outputs: int,
+        trainable: bool = True,
+        features: Tensor | None = None,
+        dim: int = 0,
+        redrawn: Sequence[Anchors] = (),
+        num_known: int = 0,
+        num_component_stats: int = 0,
+        num_subgraph_stats: int = 0,
+        carried: bool = False,
+        num_features: int = 0,
+    ) -> None:
+        super().__init__()
+        dim = dim if table is None else table.shape[1]
+        self.settings, self.channels = settings, tuple(channels)
+        self.dim, self.num_stats = dim, (num_component_stats, num_subgraph_stats)
+        self.num_scores = 0 if settings.baseline == "none" else num_outputs
+        self.table = None if table is None else nn.Parameter(table.clone(), requires_grad=trainable)
+        # The graph has the features; a checkpoint need not.
+        self.register_buffer("features", features, persistent=False)
+        num_features = num_features if features is None else features.shape[1]
+        embedded = carried or table is not None
+        self.feature_map = nn.Linear(num_features, dim, bias=not embedded) if num_features else None
+        # Row 0 stays 0: it is that of all components without an offset.
+        self.component_offsets = nn.Parameter(torch.zeros(num_known + 1, dim)) if num_known else None
+        self.anchors = nn.ModuleList(AnchorPlaces(draw, table_nodes) for draw in (shared, *redrawn))
+        self.encoder = (
+            PatchEncoder(dim, lstm_layers=settings.lstm_layers, dropout=settings.lstm_dropout)
+            if any(channel.kind == "structure" for channel in self.channels) and shared
+            else None
+        )
+        self.similarity = nn.ModuleList(
+            LearnedSimilarity() if settings.learned_similarity else ClosedSimilarity() for _ in self.channels
+        )
+        self.layers = nn.ModuleList(nn.ModuleList(self._layer(c, dim) for c in self.channels) for _ in shared)
+        width = (dim if settings.initial else 0) + num_component_stats
+        width += layers_width(self.channels, settings, dim, layers=len(shared))
+        self.readout = Readout(settings.readout, width)
+        width += num_subgraph_stats + (2 if settings.size_aware else 0)
+        self.norm = {"none": nn.Identity, "batch": BatchNorm, "layer": nn.LayerNorm}[settings.norm](width)
+        corrects = self.num_scores > 0
+        self.head = Head(width, num_outputs, hidden=settings.head, dropout=settings.dropout, corrects=corrects)
+
+    def _layer(self, channel: ChannelSettings, dim: int) -> SubchannelLayer:
+        neighborhood = channel.kind == "neighborhood"
+        output = self.settings.output
+        return SubchannelLayer(
+            dim,
+            aggregation=self.settings.aggregation,
+            hidden=neighborhood or output != "property",
+            property_aware=not neighborhood and output != "hidden",
+            norm=self.settings.hidden_norm == "batch",
+        )
+
+    def parts(self) -> dict[str, list[slice]]:
+        """Which columns of z_S hold z^(0) (``z0``), each subchannel, ``topology``, ``size`` and ``baseline``; in order.
+
+        Subchannels that are added up share their columns: they are one part, ``channels``.
+        """
+        dim = self.dim
+        layers = len(self.layers) if self.settings.layer_aggregation == "concat" else min(len(self.layers), 1)
+        of_channels = [(c.name, subchannel_width(c, self.settings, dim)) for c in self.channels]
+        if self.settings.channel_aggregation != "concat":
+            of_channels = [("channels", of_channels[0][1])] if of_channels else []
+        widths = [("z0", dim if self.settings.initial else 0), *of_channels * layers]
+        widths += [("topology", self.num_stats[0]), ("size", 2 if self.settings.size_aware else 0)]
+        found: dict[str, list[slice]] = {}
+        begin = 0
+        for name, width in [*widths, ("topology", self.num_stats[1]), ("baseline", self.num_scores)]:
+            if width:
+                found.setdefault(name, []).append(slice(begin, begin + width))
+            begin += width
+        return found
+
+    def node_vectors(self, batch: Batch | None = None) -> Tensor:
+        """x: the vectors of the table's nodes, or of those a batch numbers, from embeddings, features or both.
+
+        Shapes:
+            returns: (T, d), or (U, d).
+        """
+        table: Tensor | None = self.table
+        features = self.features
+        if batch is not None and (batch.rows is not None or batch.vectors is not None or batch.features is not None):
+            features = batch.features
+            if batch.rows is not None and self.table is not None:
+                # A gradient of the rows that were looked up, and nothing for all others.
+                table = functional.embedding(batch.rows, self.table, sparse=self.table.requires_grad)
+            else:
+                table = batch.vectors
+        if self.feature_map is None:
+            return cast(Tensor, table)
+        mapped: Tensor = self.feature_map(features).to(cast(Tensor, features).dtype)
+        return mapped if table is None else table + mapped
+
+    def component_vectors(self, batch: Batch, nodes: Tensor) -> Tensor:
+        """z^(0): the sum, mean or maximum of a component's node vectors, plus its offset where it has one.
+
+        Shapes:
+            nodes: (T, d). returns: (C, d).
+        """
+        z = functional.embedding_bag(batch.nodes, nodes, batch.node_starts, mode=self.settings.component_init)
+        if self.component_offsets is None or batch.known is None:
+            return z
+        return z + functional.embedding(batch.known, self.component_offsets, padding_idx=0)
+
+    def anchor_vectors(self, nodes: Tensor, draw: int = 0) -> list[list[Tensor]]:
+        """a: for each layer and channel, the vectors of its shared anchors, or those of all nodes for own anchors.
+
+        Shapes:
+            nodes: (T, d).
+        """
+        places = cast(AnchorPlaces, self.anchors[draw])
+        # All patches go through the encoder at once, in the order of layers and channels. It adds up the states of many
+        # steps, so it keeps full precision also where the rest is computed in half of it.
+        with torch.autocast(nodes.device.type, enabled=False):
+            patches = None if self.encoder is None else self.encoder(nodes, places.walks)
+        vectors, begin = [], 0
+        for layer in range(len(self.layers)):
+            row = []
+            for i, channel in enumerate(self.channels):
+                if channel.kind == "structure" and patches is not None:
+                    row.append(patches[begin : begin + channel.num_anchors])
+                    begin += channel.num_anchors
+                else:
+                    row.append(nodes.index_select(0, places.nodes(layer, i)) if channel.shared else nodes)
+            vectors.append(row)
+        return vectors
+
+    def similarities(self, batch: Batch, dtype: torch.dtype) -> list[list[Tensor]]:
+        """gamma: for each layer and channel, that of every component to every anchor.
+
+        Shapes:
+            returns: (C, n_A) each.
+        """
+        return [
+            [self.similarity[i](seen.distance.to(dtype), seen.reached.to(dtype)) for i, seen in enumerate(layer)]
+            for layer in batch.channels
+        ]
+
+    def component_outputs(self, batch: Batch) -> Tensor:
+        """z_c: z^(0)_c beside AGG_L over layers of AGG_C over subchannels.
+
+        Shapes:
+            returns: (C, width).
+        """
+        nodes = self.node_vectors(batch)
+        initial = self.component_vectors(batch, nodes)  # (C, d)
+        return self.pass_messages(
+            batch, initial, gammas=self.similarities(batch, nodes.dtype), anchors=self.anchor_vectors(nodes, batch.draw)
+        )
+
+    def pass_messages(
+        self, batch: Batch, initial: Tensor, *, gammas: list[list[Tensor]], anchors: list[list[Tensor]]
+    ) -> Tensor:
+        """z_c, from z^(0), similarities and anchors' vectors.
+
+        Of the batch, own anchors and statistics are read, and which components are spare.
+
+        Shapes:
+            initial: (C, d). gammas: (C, n_A) each. anchors: as :meth:`anchor_vectors` gives them. returns: (C, width).
+        """
+        states = [initial for _ in self.channels]
+        present = batch.subgraph < batch.num_subgraphs if batch.spare else None
+        by_layer = []
+        for layer, inputs, near, vectors in zip(self.layers, batch.channels, gammas, anchors, strict=True):
+            outputs = []
+            for i, (subchannel, seen) in enumerate(zip(cast(nn.ModuleList, layer), inputs, strict=True)):
+                state, output = subchannel(near[i], vectors[i], seen.own, states[i], present)
+                states[i] = states[i] if state is None else state
+                outputs.append(combine([part for part in (state, output) if part is not None], "concat"))
+            if outputs:
+                by_layer.append(combine(outputs, self.settings.channel_aggregation))
+        z = [initial] if self.settings.initial else []
+        if by_layer:
+            z.append(combine(by_layer, self.settings.layer_aggregation))
+        if batch.component_stats is not None:
+            z.append(batch.component_stats)
+        return torch.cat(z, dim=1)
+
+    def read_out(self, batch: Batch, z: Tensor) -> Tensor:
+        """z_S from the z_c of its components; the last columns are scores of a baseline, if any.
+
+        Shapes:
+            z: (C, width). returns: (n, width).
+        """
+        n = batch.num_subgraphs
+        vectors = [self.readout(z, batch.subgraph, n + batch.spare)[:n]]
+        if self.settings.size_aware:
+            counts = torch.stack([torch.ones_like(batch.sizes), batch.sizes], dim=1).to(z.dtype)
+            totals = counts.new_zeros(n + batch.spare, 2).index_add(0, batch.subgraph, counts)
+            vectors.append(torch.log(totals[:n]))
+        if batch.subgraph_stats is not None:
+            vectors.append(batch.subgraph_stats)
+        embedded: Tensor = self.norm(torch.cat(vectors, dim=1))
+        return embedded if batch.baseline_scores is None else torch.cat([embedded, batch.baseline_scores], dim=1)
+
+    def embed(self, batch: Batch) -> Tensor:
+        """z_S, the vector of each subgraph, as the head receives it.
+
+        Shapes:
+            returns: (n, width).
+        """
+        return self.read_out(batch, self.component_outputs(batch))
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Logits; one value for regression.
+
+        Shapes:
+            returns: (n, outputs).
+        """
+        logits: Tensor = self.head(self.embed(batch))
+        return logits

@@ -1,0 +1,159 @@
+"""Prepare once, and take it from the cache from then on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from subgnn.channels.anchors import draw_seed
+from subgnn.config.settings import ChannelSettings, PrepareSettings, Recipe, lasting
+from subgnn.data.graph import Graph
+from subgnn.errors import DataError, DataWarning
+from subgnn.parallel.memory import share
+from subgnn.parallel.progress import OnProgress
+from subgnn.prepare.file import encode, read_prepared, write_prepared
+from subgnn.prepare.measure import ALGORITHM_VERSION, Measuring, Prepared, prepare, seen_hash
+from subgnn.ragged import Ragged
+from subgnn.storage.cache import cache_limit, cache_path, keep, touch
+
+_KIND = "prepared"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cached:
+    """Prepared subgraphs, the file that holds them, where one does, and whether it was there already."""
+
+    prepared: Prepared
+    path: Path | None
+    found: bool
+
+
+def content_key(
+    graph_hash: str,
+    subgraphs: Ragged,
+    *,
+    channels: tuple[ChannelSettings, ...],
+    layers: int,
+    settings: PrepareSettings,
+    seed: int,
+) -> str:
+    """Everything that prepared subgraphs are a function of, as text; the name of their file is its SHA-256."""
+    digest = hashlib.sha256()
+    for array in (subgraphs.offsets.astype("<i8", copy=False), subgraphs.values.astype("<i8", copy=False)):
+        digest.update(f"{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    ingredients = {
+        "algorithm": ALGORITHM_VERSION,
+        "graph": graph_hash,
+        "subgraphs": digest.hexdigest(),
+        "channels": [asdict(channel) for channel in channels],
+        "layers": layers,
+        # How many draws there are is nothing to any one of them.
+        "settings": {k: v for k, v in lasting("prepare", asdict(settings)).items() if k not in ("draws", "ensemble")},
+        "seed": int(seed),
+    }
+    return json.dumps(ingredients, sort_keys=True, separators=(",", ":"))
+
+
+def prepare_cached(
+    graph: Graph,
+    subgraphs: Ragged,
+    *,
+    channels: tuple[ChannelSettings, ...],
+    layers: int,
+    settings: PrepareSettings,
+    seed: int,
+    cache: bool = True,
+    on_progress: OnProgress | None = None,
+    measuring: Measuring | None = None,
+) -> Cached:
+    """As :func:`~subgnn.prepare.measure.prepare`, but look into the cache first, and leave the result there.
+
+    A file that is damaged or belongs to something else is computed anew and replaced; a cache that cannot be written is
+    done without. Either is said in a :class:`~subgnn.errors.DataWarning`.
+
+    Args:
+        cache: off, it is neither looked into nor written.
+        measuring: as for :func:`~subgnn.prepare.measure.prepare`; the result is the same by any.
+    """
+
+    def compute() -> Prepared:
+        return prepare(
+            graph,
+            subgraphs,
+            channels=channels,
+            layers=layers,
+            settings=settings,
+            seed=seed,
+            on_progress=on_progress,
+            measuring=measuring,
+        )
+
+    if not cache or cache_limit() == 0:
+        return Cached(compute(), None, False)
+    graph_hash = seen_hash(graph, settings)
+    key = content_key(graph_hash, subgraphs, channels=channels, layers=layers, settings=settings, seed=seed)
+    path = cache_path(_KIND, hashlib.sha256(key.encode()).hexdigest())
+
+    def read() -> Prepared:
+        return read_prepared(path, key=key, channels=channels, settings=settings, seed=seed, graph_hash=graph_hash)
+
+    try:
+        found = read()
+    except FileNotFoundError:
+        pass
+    except DataError as error:
+        what = f"{path}: damaged, and not used ({error.what}); it is computed anew and the file replaced"
+        warnings.warn(what, DataWarning, stacklevel=2)
+    else:
+        touch(path)
+        return Cached(found, path, True)
+    prepared = compute()
+    parts = encode(prepared, key)
+    size = sum(memoryview(part).nbytes for part in parts)
+    if not keep(path, size, lambda: write_prepared(path, parts)):
+        return Cached(prepared, None, False)
+    if size > share(0.1):
+        # What is in the file need not be in memory as well.
+        del prepared, parts
+        return Cached(read(), path, False)
+    return Cached(prepared, path, False)
+
+
+def prepare_draws_cached(
+    recipe: Recipe,
+    graph: Graph,
+    subgraphs: Ragged,
+    *,
+    seed: int,
+    cache: bool = True,
+    on_progress: OnProgress | None = None,
+    measuring: Measuring | None = None,
+) -> Iterator[Cached]:
+    """Subgraphs measured against each draw of anchors that training or its judgement uses, one draw at a time.
+
+    Args:
+        cache, on_progress, measuring: as for :func:`prepare_cached`.
+    """
+    draws = recipe.prepare.draws
+    if not recipe.prepare.ensemble:
+        # An epoch trains on one draw: there is no use for more draws than epochs.
+        draws = min(draws, max(1, recipe.training.epochs))
+    for draw in range(draws):
+        yield prepare_cached(
+            graph,
+            subgraphs,
+            channels=recipe.channels,
+            layers=recipe.model.layers,
+            settings=recipe.prepare,
+            seed=draw_seed(seed, draw),
+            cache=cache,
+            on_progress=on_progress,
+            measuring=measuring,
+        )

@@ -1,0 +1,73 @@
+"""How a run is had again: its settings as TOML, and the command."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, fields, is_dataclass
+from typing import Any
+
+from subgnn.config.recipes import find_recipe, recipe_names
+from subgnn.config.settings import Recipe
+
+_SECTIONS = tuple(f.name for f in fields(Recipe) if is_dataclass(f.default_factory))
+
+
+def recipe_toml(recipe: Recipe) -> str:
+    """All settings of a recipe as a file that ``--recipe`` takes."""
+    content = asdict(recipe)
+    lines = [f"{key} = {_value(content[key])}" for key in ("name", "note", "method")]
+    for channel in content["channels"]:
+        lines += ["", "[[channels]]", *_pairs(channel)]
+    for section in (*_SECTIONS, "published"):
+        if content[section]:
+            lines += ["", f"[{section}]", *_pairs(content[section])]
+    return "\n".join(lines) + "\n"
+
+
+def command(recipe: Recipe, results: Mapping[str, Any]) -> tuple[str, bool]:
+    """The command that trains a run again, and whether it needs the settings as a file.
+
+    A recipe that comes with the package is named, with what was changed in it; any other is needed as a file.
+    """
+    changes = _changes(recipe)
+    name = f"{recipe.name}.toml" if changes is None else recipe.name
+    words = ["subgnn", "train", str(results.get("source") or "DIR"), "--recipe", name]
+    for change in changes or ():
+        words += ["--set", change]
+    words += ["--out", "RUN", "--seed", str(results["seed"])]
+    if results.get("device"):
+        words += ["--device", str(results["device"]).partition(":")[0]]
+    return shlex.join(words), changes is None
+
+
+def _changes(recipe: Recipe) -> list[str] | None:
+    """``section.key=value`` for all that differs from the package's recipe of that name; None where there is none."""
+    if recipe.name not in recipe_names():
+        return None
+    packaged = find_recipe(recipe.name)
+    if (recipe.channels, recipe.method) != (packaged.channels, packaged.method):
+        return None
+    ours, theirs = asdict(recipe), asdict(packaged)
+    return [
+        f"{section}.{key}={_value(value)}"
+        for section in _SECTIONS
+        for key, value in ours[section].items()
+        if value != theirs[section][key]
+    ]
+
+
+def _pairs(content: Mapping[str, Any]) -> list[str]:
+    return [f"{json.dumps(key) if not key.isidentifier() else key} = {_value(value)}" for key, value in content.items()]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(_pairs(value)) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    if isinstance(value, (bool, str)):
+        # TOML escapes as JSON does, but for one character that JSON leaves as it is.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)

@@ -1,0 +1,1 @@
+"""Files: arrays with checksums, JSON and TOML within bounds, and the cache."""

@@ -1,0 +1,135 @@
+"""Where what was computed once is kept: files named by their content's key, in bounded space.
+
+``FOLDER/KIND/KEY.SUFFIX``: a key is 64 hexadecimal digits. Nothing else in the folder is ever touched. A file is used
+by whoever finds it, which renews its time; when there is no room for a new one, those unused for longest go.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from subgnn.data.formats.text import remove_leftovers
+from subgnn.errors import DataError, DataWarning
+from subgnn.parallel.sizes import parse_size
+
+LIMIT = 20 * 10**9
+KINDS = {"prepared": ("prepared",), "embeddings": ("safetensors", "state.pt"), "verified": ("json",)}
+"""The suffixes of each kind; the first is that of what is kept, others are of work under way."""
+_STALE_SECONDS = 24 * 3600
+
+
+def cache_folder() -> Path:
+    """``SUBGNN_CACHE`` where it is set, else ``subgnn`` in the user's cache folder."""
+    given = os.environ.get("SUBGNN_CACHE")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "subgnn"
+
+
+def cache_limit() -> int:
+    """``SUBGNN_CACHE_LIMIT`` in bytes, where it is set, else 20 GB; 0 keeps nothing.
+
+    Raises:
+        UserError: where it is no size.
+    """
+    given = os.environ.get("SUBGNN_CACHE_LIMIT")
+    if not given:
+        return LIMIT
+    return parse_size(given, "SUBGNN_CACHE_LIMIT", hint="0 keeps nothing")
+
+
+def cache_path(kind: str, key: str) -> Path:
+    """Where the content of a key is, or would be."""
+    return cache_folder() / kind / f"{key}.{KINDS[kind][0]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file of the cache; ``used`` is when it was, in seconds since 1970."""
+
+    path: Path
+    size: int
+    used: float
+
+
+def cache_entries() -> list[Entry]:
+    """What is kept, unused for longest first."""
+    found = []
+    for kind, suffixes in KINDS.items():
+        ours = re.compile(rf"[0-9a-f]{{64}}\.({'|'.join(map(re.escape, suffixes))})")
+        with suppress(OSError):
+            for item in os.scandir(cache_folder() / kind):
+                # Another process may take it away meanwhile.
+                with suppress(OSError):
+                    if ours.fullmatch(item.name) and item.is_file(follow_symlinks=False):
+                        status = item.stat(follow_symlinks=False)
+                        found.append(Entry(Path(item.path), status.st_size, status.st_mtime))
+    return sorted(found, key=lambda entry: (entry.used, entry.path))
+
+
+def touch(path: Path) -> None:
+    """Note that a file was used; in a folder that cannot be written nothing is noted."""
+    with suppress(OSError):
+        os.utime(path)
+
+
+def make_room(size: int, limit: int, *, replaces: Path | None = None) -> None:
+    """Remove the files unused for longest until ``size`` bytes more fit, and what killed processes left behind.
+
+    Args:
+        replaces: the file whose place the new one takes; it does not count.
+    """
+    entries = [entry for entry in cache_entries() if entry.path != replaces]
+    total = size + sum(entry.size for entry in entries)
+    for entry in entries:
+        if total <= limit:
+            break
+        with suppress(OSError):
+            entry.path.unlink()
+        total -= entry.size
+    _remove_stale()
+
+
+def keep(path: Path, size: int, write: Callable[[], None]) -> bool:
+    """Make room for a file of the cache and write it; where that cannot be, say so and go on.
+
+    Args:
+        size: of the file, in bytes.
+        write: writes it.
+
+    Returns:
+        Whether it was written.
+    """
+    limit = cache_limit()
+    if size > limit:
+        what = f"{path}: not kept: {size / 1e6:,.0f} MB, more than SUBGNN_CACHE_LIMIT ({limit / 1e6:,.0f} MB)"
+        warnings.warn(what, DataWarning, stacklevel=3)
+        return False
+    try:
+        make_room(size, limit, replaces=path)
+        write()
+    except (DataError, OSError) as error:
+        what = error.what if isinstance(error, DataError) else f"cannot be written ({error.strerror or error})"
+        hint = "work goes on without the cache; SUBGNN_CACHE names another folder"
+        warnings.warn(f"{path}: {what}; {hint}", DataWarning, stacklevel=3)
+        return False
+    return True
+
+
+def _remove_stale() -> None:
+    """Remove the temporary files of processes that were killed: by their locks; without one, after a day."""
+    for kind, suffixes in KINDS.items():
+        remove_leftovers(cache_folder() / kind)
+        for suffix in suffixes:
+            for path in (cache_folder() / kind).glob(f".*.{suffix}.*.part"):
+                with suppress(OSError):
+                    old = time.time() - path.stat().st_mtime > _STALE_SECONDS
+                    if old and not path.with_suffix(".lock").exists():
+                        path.unlink()

@@ -1,0 +1,140 @@
+"""Distances to wanted nodes, against networkx, however the work is cut."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from subgnn import Graph, Ragged
+from subgnn.channels import distances as own_hops
+from subgnn.channels.distances import own_measures
+from subgnn.channels.landmarks import landmark_nodes
+from subgnn.config.settings import PrepareSettings
+from tests.models.subgnn.examples import random_graph
+
+EXACT = PrepareSettings()
+ROOMY = PrepareSettings(own_hops="bounded", hop_cutoff=1000, hop_edges=10**5)
+
+
+def all_hops(graph):
+    tails, heads, _ = graph.edges()
+    whole = nx.Graph(zip(tails.tolist(), heads.tolist(), strict=True))
+    whole.add_nodes_from(range(graph.num_nodes))
+    return dict(nx.all_pairs_shortest_path_length(whole))
+
+
+def draw_sets(data, n):
+    subsets = st.lists(st.integers(0, n - 1), max_size=n, unique=True).map(sorted)
+    nodes = data.draw(st.lists(subsets.filter(bool), max_size=5))
+    return nodes, [data.draw(subsets) for _ in nodes]
+
+
+def expected_measures(hops, nodes, wanted, nearest):
+    for component, anchors in zip(nodes, wanted, strict=True):
+        for a in anchors:
+            found = [hops[u][a] for u in component if a in hops[u]]
+            if not found:
+                yield 0.0, 0.0
+            elif nearest:
+                yield float(min(found)), 1.0
+            else:
+                yield np.float32(np.mean(found)), np.float32(len(found) / len(component))
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 50),
+    nearest=st.booleans(),
+    at_once=st.sampled_from([1, 7, 10**6]),
+    large=st.sampled_from([0, 10**9]),
+    edges=st.sampled_from([1, 3, 50]),
+    how=st.sampled_from([EXACT, ROOMY]),
+    data=st.data(),
+)
+def test_measures(seed, nearest, at_once, large, edges, how, data):
+    graph = random_graph(seed)
+    nodes, wanted = draw_sets(data, graph.num_nodes)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (
+            ("PAIRS_AT_ONCE", at_once),
+            ("OPEN_AT_ONCE", at_once),
+            ("_LARGE", large),
+            ("_EDGES", edges),
+        ):
+            patch.setattr(own_hops, name, value)
+        distance, reached = own_measures(
+            graph, Ragged.from_rows(nodes), Ragged.from_rows(wanted), nearest=nearest, settings=how
+        )
+    expected = list(expected_measures(all_hops(graph), nodes, wanted, nearest))
+    assert [*zip(distance.tolist(), reached.tolist(), strict=True)] == expected
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 50), cutoff=st.integers(1, 4), edges=st.sampled_from([1, 6, 10**5]), data=st.data())
+def test_bounded_hops_are_exact_within_the_cut_off_and_upper_bounds_beyond(seed, cutoff, edges, data):
+    graph = random_graph(seed)
+    nodes, wanted = draw_sets(data, graph.num_nodes)
+    single = [[u] for component in nodes for u in component]
+    theirs = [anchors for component, anchors in zip(nodes, wanted, strict=True) for _ in component]
+    how = PrepareSettings(own_hops="bounded", hop_cutoff=cutoff, hop_edges=edges, landmarks=2)
+    distance, reached = own_measures(
+        graph, Ragged.from_rows(single), Ragged.from_rows(theirs), nearest=False, settings=how
+    )
+    hops = all_hops(graph)
+    pairs = [(u, a) for (u,), anchors in zip(single, theirs, strict=True) for a in anchors]
+    landmarks = landmark_nodes(graph, 2).tolist()
+    for (u, a), found, there in zip(pairs, distance.tolist(), reached.tolist(), strict=True):
+        detours = [hops[u][m] + hops[m][a] for m in landmarks if m in hops[u] and a in hops[m]]
+        if a not in hops[u]:
+            assert there == 0
+        elif there == 0:
+            # Only a pair that no landmark reaches, and that is too far apart to be searched for, is given up.
+            assert not detours
+            assert hops[u][a] > min(cutoff, 1)
+        elif hops[u][a] <= (cutoff if edges > 6 else 1):
+            assert found == hops[u][a]
+        else:
+            assert hops[u][a] <= found <= min(detours, default=found)
+
+
+def test_no_piece_of_work_is_larger_than_allowed(monkeypatch):
+    graph = random_graph(1)
+    sizes = []
+    search = own_hops.near_hops
+    monkeypatch.setattr(own_hops, "PAIRS_AT_ONCE", 30)
+
+    def noted(offsets, neighbors, nodes, anchors, **options):
+        sizes.append(int((nodes.lengths * anchors.lengths).sum()))
+        return search(offsets, neighbors, nodes, anchors, **options)
+
+    monkeypatch.setattr(own_hops, "near_hops", noted)
+    everything = Ragged.from_rows([np.arange(12), [0, 1], np.arange(12)])
+    own_measures(graph, everything, everything, nearest=False)
+    assert max(sizes) <= 30
+    assert sum(sizes) == 12 * 12 + 4 + 12 * 12
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_search_across_the_graph_goes_from_the_fewer(monkeypatch, turned):
+    path = Graph.from_edges(range(19), range(1, 20))
+    asked = []
+    search = own_hops.pair_distances
+    monkeypatch.setattr(
+        own_hops,
+        "pair_distances",
+        lambda o, n, sources, rows, **way: asked.append(sources.tolist()) or search(o, n, sources, rows, **way),
+    )
+    ends = Ragged.from_rows([[0]]), Ragged.from_rows([[5, 9, 14, 19]])
+    distance, _ = own_measures(path, *(ends[::-1] if turned else ends), nearest=False)
+    assert asked == [[0]]
+    assert distance.tolist() == ([47 / 4] if turned else [5.0, 9.0, 14.0, 19.0])
+
+
+def test_what_is_near_is_not_searched_for_across_the_graph(monkeypatch):
+    monkeypatch.setattr(own_hops, "pair_distances", None)
+    path = Graph.from_edges(range(19), range(1, 20))
+    distance, _ = own_measures(path, Ragged.from_rows([[3, 4, 5]]), Ragged.from_rows([[2, 6]]), nearest=False)
+    assert distance.tolist() == [2.0, 2.0]

@@ -1,0 +1,142 @@
+"""Settings: numbers within their bounds, each channel once, and mistakes named where they were made."""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import fields
+
+import pytest
+
+from subgnn.config.files import parse_recipe, read_recipe
+from subgnn.config.recipes import find_recipe
+from subgnn.config.settings import Recipe
+from subgnn.errors import UserError
+
+PROBABILITIES = {
+    "prepare.beta",
+    "model.dropout",
+    "model.lstm_dropout",
+    "pretrain.dropout",
+    "pretrain.val_fraction",
+    "pretrain.fraction",
+    "pretrain.matched",
+}
+POWERS = {"prepare.giving", "prepare.taking"}
+FROM_ONE = {
+    *(
+        f"prepare.{name}"
+        for name in ("hops", "walks", "walk_length", "patch_length", "draws", "hop_cutoff", "hop_edges", "landmarks")
+    ),
+    *(f"pretrain.{name}" for name in ("hidden", "layers", "batch_size", "epochs", "steps", "roots", "walk_length")),
+    *(f"baseline.{name}" for name in ("walks", "walk_length", "bins", "doc2vec_epochs", "link_batch", "link_edges")),
+    "embeddings.dim",
+    "training.batch_size",
+    "training.epochs",
+    "training.members",
+    "model.lstm_layers",
+}
+
+
+def numbers():
+    """Every setting that is a number, and whether it is a whole one."""
+    for section, kind in typing.get_type_hints(Recipe).items():
+        if hasattr(kind, "__dataclass_fields__"):
+            hints = typing.get_type_hints(kind)
+            for field in fields(kind):
+                if hints[field.name] in (int, float):
+                    yield f"{section}.{field.name}", hints[field.name]
+
+
+NUMBERS = dict(numbers())
+SIZES = """
+    prepare.patch_length prepare.walks prepare.walk_length prepare.landmarks pretrain.hidden pretrain.batch_size
+    pretrain.roots pretrain.walk_length baseline.walks baseline.walk_length baseline.bins
+    baseline.link_batch
+"""
+DEPTHS = "prepare.draws pretrain.layers model.layers model.lstm_layers training.members"
+HIGHEST = dict.fromkeys(SIZES.split(), 10**6) | dict.fromkeys(DEPTHS.split(), 1000)
+HIGHEST |= {"embeddings.dim": 2**16, "pretrain.seed": 2**63 - 1}
+
+
+def parse(*overrides):
+    return parse_recipe({}, "mine.toml", overrides)
+
+
+def value(recipe, path):
+    section, _, name = path.partition(".")
+    return getattr(getattr(recipe, section), name)
+
+
+def test_the_lists_above_name_settings():
+    assert set(NUMBERS) >= PROBABILITIES | POWERS | FROM_ONE
+
+
+@pytest.mark.parametrize("path", NUMBERS)
+def test_the_ends_of_the_bounds_are_accepted_and_what_is_beyond_is_not(path):
+    kind, low = NUMBERS[path], 1 if path in FROM_ONE else 0
+    high = 1 if path in PROBABILITIES else 4 if path in POWERS else HIGHEST.get(path, 10**9) if kind is int else 1e30
+    words = f"a {'whole ' if kind is int else ''}number from {low}" + f" to {high:,}"
+    beyond = [low - 1, "inf", "nan"] if kind is float else [low - 1]
+    for good in (low, high):
+        assert value(parse(f"{path}={good}"), path) == good
+    for bad in [*beyond, high + 1 if kind is int else high * 1.01]:
+        with pytest.raises(UserError) as caught:
+            parse(f"{path}={bad}")
+        assert str(caught.value) == f"--set: {path} is {kind(bad)!r}; accepted: {words}"
+
+
+def test_widths_and_anchors_are_from_one():
+    with pytest.raises(
+        UserError, match=r"^--set: model\.head\[1\] is 0; accepted: a whole number from 1 to 1,000,000$"
+    ):
+        parse("model.head=[4, 0]")
+    with pytest.raises(
+        UserError, match=r"^--set: model\.head is '3'; accepted: a list of 2 whole numbers from 1 to 1,000,000$"
+    ):
+        parse("model.head=3")
+    channel = {"kind": "position", "side": "border", "num_anchors": 0}
+    with pytest.raises(
+        UserError, match=r"^mine.toml: channels\[0\]\.num_anchors is 0; accepted: a whole number from 1 to 1,000,000$"
+    ):
+        parse_recipe({"channels": [channel]}, "mine.toml")
+
+
+def test_a_channel_is_there_once():
+    border, internal = ({"kind": "position", "side": side, "num_anchors": 2} for side in ("border", "internal"))
+    assert len(parse_recipe({"channels": [border, internal]}, "mine.toml").channels) == 2
+    with pytest.raises(UserError, match=r"^mine\.toml: the channel position/border is there 2 times; one \[\[channels"):
+        parse_recipe({"channels": [border, internal, border | {"num_anchors": 3}]}, "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("training.epoch=5", "--set: unknown setting 'training.epoch'"),
+        ("trainig.epochs=5", "--set: unknown setting 'trainig'; accepted: .* did you mean 'training'"),
+        ("training.epochs=0", "--set: training.epochs is 0"),
+        (" training . epochs = 0", "--set: training.epochs is 0"),
+        ("training.schedule=cosin", "--set: training.schedule is 'cosin'; .* did you mean 'cosine'"),
+        ("name.of=x", "--set: name is not a section"),
+    ],
+)
+def test_a_mistake_of_set_is_said_to_be_there(override, message):
+    with pytest.raises(UserError, match=f"^{message}"):
+        find_recipe("default", ["model.layers=2", override])
+
+
+def test_a_learning_rate_that_the_finder_would_replace_is_refused():
+    with pytest.raises(UserError, match=r"^--set: training.lr is 0.5, but the recipe finds .*training.lr_finder=false"):
+        find_recipe("alsentzer2020_coreness", ["training.lr=0.5"])
+    with pytest.raises(UserError, match="finds its learning rate"):
+        parse_recipe({"training": {"lr_finder": True}}, "mine.toml", ["training.lr=0.5"])
+    assert find_recipe("alsentzer2020_coreness", ["training.lr=0.5", "training.lr_finder=false"]).training.lr == 0.5
+    assert find_recipe("default", ["training.lr=0.5", "training.lr_finder=true"]).training.lr_finder
+
+
+def test_a_mistake_of_the_file_is_said_to_be_there(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text("[training]\nepochs = 0\nlr = 2\n")
+    with pytest.raises(UserError) as caught:
+        read_recipe(file, ["training.lr=1", "model.dropout=0.5"])
+    assert str(caught.value).startswith(f"{file}: training.epochs is 0")
+    assert read_recipe(file, ["training.epochs=3"]).training.epochs == 3

@@ -1,0 +1,71 @@
+"""docs/settings.md has every setting, with its default and what is accepted, and every recipe."""
+
+from __future__ import annotations
+
+import json
+import re
+import typing
+from dataclasses import MISSING, Field, fields, is_dataclass
+from typing import Any, Literal
+
+import pytest
+
+from subgnn.config.files import describe
+from subgnn.config.recipes import recipe_names
+from subgnn.config.settings import Recipe
+from tests.pages import ROOT
+
+PAGE = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+
+
+def sections() -> dict[str, type]:
+    """The tables of a recipe; of a list of tables, one."""
+    found = {}
+    for name, kind in typing.get_type_hints(Recipe).items():
+        inner = typing.get_args(kind)[0] if typing.get_origin(kind) is tuple else kind
+        if is_dataclass(inner):
+            found[name] = inner
+    return typing.cast(dict[str, type], found)
+
+
+def accepted(kind: Any) -> str:
+    if typing.get_origin(kind) is Literal:
+        return ", ".join(map(str, typing.get_args(kind)))
+    return describe(kind)
+
+
+def default(field: Field[Any]) -> str:
+    if field.default is MISSING:
+        return "needed"
+    return field.default if isinstance(field.default, str) else json.dumps(field.default)
+
+
+def wanted_rows(kind: type) -> dict[str, tuple[str, str]]:
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {field.name: (default(field), accepted(hints[field.name])) for field in fields(kind)}
+
+
+def page_rows(section: str) -> dict[str, tuple[str, str, str]]:
+    text = PAGE.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \| (.*) \|$", text, re.MULTILINE)
+    return {key: (shown, choices, meaning) for key, shown, choices, meaning in rows}
+
+
+@pytest.mark.parametrize("section", sections())
+def test_settings(section):
+    wanted, there = wanted_rows(sections()[section]), page_rows(section)
+    lines = [f"| `{key}` | {row[0]} | {row[1]} | ... |" for key, row in wanted.items() if there.get(key, ())[:2] != row]
+    assert not lines, f"docs/settings.md, {section}: rows to add or mend:\n" + "\n".join(lines)
+    assert list(there) == list(wanted), "rows stand in the order of config.py, and none is left over"
+    assert all(meaning.strip() for _, _, meaning in there.values())
+
+
+def test_keys_outside_of_sections():
+    for field in fields(Recipe):
+        assert field.name in sections() or f"`{field.name}`" in PAGE, field.name
+
+
+def test_recipes():
+    table = PAGE.split("## Recipes that come with the package", 1)[1].split("\n## ", 1)[0]
+    named = [name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(.*?)`", row)]
+    assert sorted(named) == recipe_names()

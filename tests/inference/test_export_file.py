@@ -1,0 +1,242 @@
+"""An exported run answers as the run does; a file that is not what it says is refused."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from subgnn import DataError, Graph, NodeNames, Ragged, UserError, write_folder
+from subgnn.config.recipes import find_recipe
+from subgnn.config.settings import BaselineSettings
+from subgnn.explain.files import open_explainer
+from subgnn.inference import export_file as container
+from subgnn.inference import export_run, read_export
+from subgnn.inference.subgraph_files import open_run, open_whole
+from subgnn.storage.safetensors import read_arrays
+from subgnn.training.run import train
+from tests.explain.examples import PAIRED
+from tests.training.examples import dataset, recipe
+
+ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])
+
+
+def finished(folder: Path, settings, task: str = "multi-class") -> Path:
+    """A run as the command line leaves it, on a dataset folder with names."""
+    data = dataset(task)
+    named = replace(data, graph=replace(data.graph, names=NodeNames.of(f"n{i}" for i in range(24))))
+    write_folder(named, folder / "data")
+    train(named, settings, folder / "run", device="cpu", source=str(folder / "data"), cache=False, report=False)
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    return finished(tmp_path_factory.mktemp("exported"), recipe(2, topology=True, trainable_components=True))
+
+
+@pytest.fixture(scope="module")
+def file(run) -> Path:
+    out = run.parent / "whole.safetensors"
+    export_run(run, out, with_graph=True)
+    return out
+
+
+def same(run: Path, out: Path, data: Path | None = None) -> None:
+    before, after = open_run(run), open_run(out, data)
+    np.testing.assert_array_equal(before.outputs(ROWS), after.outputs(ROWS))
+    np.testing.assert_array_equal(before.embeddings(ROWS), after.embeddings(ROWS))
+    assert before.checkpoint.recipe == after.checkpoint.recipe
+    assert before.checkpoint.classes == after.checkpoint.classes
+
+
+def test_it_answers_as_the_run_does(run, file):
+    same(run, file)
+    opened = open_whole(file)
+    assert list(opened.predictor.graph.names.primary)[:2] == ["n0", "n1"]
+    assert opened.subgraphs is None
+    about = {name: value for name, value in open_whole(run).results.items() if name not in ("run", "source")}
+    assert opened.results == json.loads(json.dumps(about))
+
+
+def test_other_tasks_and_an_ensemble(tmp_path):
+    run = finished(tmp_path, replace(recipe(2, hidden_norm="batch"), prepare=PAIRED), "regression")
+    export_run(run, tmp_path / "it", with_graph=True)
+    same(run, tmp_path / "it")
+    np.testing.assert_array_equal(open_run(run).probabilities(ROWS), open_run(tmp_path / "it").probabilities(ROWS))
+    assert open_run(tmp_path / "it").draws == 2
+
+
+@pytest.mark.parametrize("method", ["avg", "bag", "gc", "topology"])
+def test_baselines(method, tmp_path):
+    small = {"bag": [], "topology": ["baseline.classifier=forest"]}
+    settings = find_recipe(method, small.get(method, ["embeddings.dim=4", "training.epochs=1"]))
+    run = finished(tmp_path, settings)
+    export_run(run, tmp_path / "it", with_graph=True)
+    same(run, tmp_path / "it")
+
+
+@pytest.fixture(scope="module")
+def correcting(tmp_path_factory) -> Path:
+    """A run whose network corrects a baseline, exported; the run is beside it."""
+    folder = tmp_path_factory.mktemp("correcting")
+    settings = replace(recipe(3, baseline="bag"), baseline=BaselineSettings(normalize="rows"))
+    run = finished(folder, settings)
+    export_run(run, folder / "it", with_graph=True)
+    return folder / "it"
+
+
+def test_a_baseline_that_is_corrected_travels_with_its_network(correcting):
+    same(correcting.parent / "run", correcting)
+    assert open_run(correcting).checkpoint.baseline.recipe.method == "bag"
+    before, after = (open_explainer(path).explain(ROWS) for path in (correcting.parent / "run", correcting))
+    assert [one.to_json() for one in before] == [one.to_json() for one in after]
+    assert "baseline" in [part.name for part in after[0].by_channel]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a, c: c["checkpoint"].__setitem__("baseline", None),
+        lambda a, c: c["checkpoint"].pop("baseline"),
+        lambda a, c: c["checkpoint"]["baseline"]["recipe"].__setitem__("method", "avg"),
+        lambda a, c: c["checkpoint"]["baseline"].__setitem__("task", "regression"),
+        lambda a, c: a.pop("checkpoint.baseline.table_nodes"),
+    ],
+)
+def test_a_network_without_the_baseline_it_corrects_is_refused(change, correcting, tmp_path):
+    with pytest.raises(DataError, match="lacks a part, or has one of a wrong kind"):
+        open_run(rewritten(correcting, tmp_path / "wrong", change))
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_orientations_travel_where_hops_follow_them(follows, tmp_path):
+    settings = recipe(1)
+    plain = dataset()
+    tails, heads, _ = plain.graph.edges()
+    data = replace(plain, graph=Graph.from_edges(tails, heads, directed=True))
+    write_folder(data, tmp_path / "data")
+    settings = replace(settings, prepare=replace(settings.prepare, directed=follows))
+    train(data, settings, tmp_path / "run", device="cpu", source=str(tmp_path / "data"), cache=False, report=False)
+    export_run(tmp_path / "run", tmp_path / "it", with_graph=True)
+    same(tmp_path / "run", tmp_path / "it")
+    assert (open_run(tmp_path / "it").graph.oriented is not None) == follows
+    export_run(tmp_path / "it", tmp_path / "again", with_graph=True)
+    same(tmp_path / "run", tmp_path / "again")
+
+
+def test_embeddings_of_a_file_travel_with_it(tmp_path):
+    np.save(tmp_path / "given.npy", np.random.default_rng(0).normal(size=(24, 8)).astype(np.float32))
+    settings = recipe(1)
+    given = replace(settings.embeddings, source=str(tmp_path / "given.npy"))
+    run = finished(tmp_path, replace(settings, embeddings=given))
+    export_run(run, tmp_path / "it", with_graph=True)
+    expected = open_run(run).outputs(ROWS)
+    (tmp_path / "given.npy").unlink()
+    (run / "embeddings.safetensors").unlink()
+    np.testing.assert_array_equal(open_run(tmp_path / "it").outputs(ROWS), expected)
+
+
+def test_without_the_graph_the_dataset_is_asked_for(run, tmp_path):
+    export_run(run, tmp_path / "it")
+    with pytest.raises(DataError, match="the graph of cliques is not in the file; say where it is with --data"):
+        open_run(tmp_path / "it")
+    same(run, tmp_path / "it", run.parent / "data")
+
+
+def test_explanations_are_the_same(run, file):
+    before, after = open_explainer(run).explain(ROWS), open_explainer(file).explain(ROWS)
+    assert [one.to_json() for one in before] == [one.to_json() for one in after]
+    assert after[0].reference == "training mean"
+
+
+def test_nothing_is_pickled_and_no_place_is_told(run, file, monkeypatch):
+    assert str(run.parent).encode() not in file.read_bytes()
+
+    def refuse(*_, **__):
+        raise AssertionError("pickle")
+
+    for name in ("load", "loads", "Unpickler"):
+        monkeypatch.setattr(pickle, name, refuse)
+    monkeypatch.setattr(torch, "load", refuse)
+    read_export(file)
+
+
+def test_an_export_can_be_exported(file, tmp_path):
+    export_run(file, tmp_path / "again", with_graph=True)
+    assert (tmp_path / "again").read_bytes() == file.read_bytes()
+
+
+def test_what_exists_stays(run, file):
+    with pytest.raises(DataError, match="exists already"):
+        export_run(run, file)
+
+
+def rewritten(file: Path, out: Path, change) -> Path:
+    """A file that someone changed, and gave a checksum that fits."""
+    metadata, arrays = read_arrays(np.frombuffer(file.read_bytes(), np.uint8), container._EXPORT, str(file))
+    content = json.loads(metadata["content"])
+    arrays = {name: np.array(array) for name, array in arrays.items()}
+    change(arrays, content)
+    container._write(out, arrays, content, overwrite=False)
+    return out
+
+
+CHANGES = {
+    "node that is not in the graph": lambda a, c: a["checkpoint.table_nodes"].__setitem__(-1, 10**6),
+    "nodes of its table are not in order": lambda a, c: a["checkpoint.table_nodes"].__setitem__(1, 0),
+    "graph is not the one": lambda a, c: c["checkpoint"].__setitem__("graph_hash", "0" * 64),
+    "graph does not match its hash": lambda a, c: c["graph"].__setitem__("graph_hash", "0" * 64),
+    "neighbours of node 0 are not .*; export the run again": lambda a, c: a["graph.graph.neighbors"].__setitem__(0, 99),
+    "weights do not fit": lambda a, c: a.pop("checkpoint.weights.head.layers.0.weight"),
+    "lacks a part": lambda a, c: a.pop("checkpoint.table_nodes"),
+    "wrong kind": lambda a, c: c["checkpoint"].__setitem__("layers", 7),
+    "unknown setting": lambda a, c: c["checkpoint"]["recipe"].__setitem__("code", "import os"),
+    "mean vector does not fit": lambda a, c: a.__setitem__("reference", np.zeros((1, 3), np.float32)),
+    "embeddings are not those": lambda a, c: a.__setitem__("vectors", np.zeros((24, 8), np.float32)),
+}
+ANCHORS = {
+    "missing": lambda a, c: a.pop("checkpoint.anchors.0.0.1.nodes"),
+    "too few": lambda a, c: a.__setitem__("checkpoint.anchors.0.0.1.nodes", np.zeros(2, np.int32)),
+    "of another type": lambda a, c: a.__setitem__("checkpoint.anchors.0.0.1.nodes", np.zeros(4, np.float32)),
+    "overlapping": lambda a, c: a["checkpoint.anchors.0.0.4.walks.offsets"].__setitem__(1, 10**9),
+}
+
+
+@pytest.mark.parametrize("change", ANCHORS)
+def test_anchors_are_those_of_the_recipe(change, file, tmp_path):
+    wrong = rewritten(file, tmp_path / "wrong", ANCHORS[change])
+    with pytest.raises(DataError, match=r"lacks a part, or has one of a wrong kind|do not describe the values"):
+        open_run(wrong)
+
+
+@pytest.mark.parametrize("said", CHANGES)
+def test_what_does_not_hold_together_is_refused(said, file, tmp_path):
+    wrong = rewritten(file, tmp_path / "wrong", CHANGES[said])
+    with pytest.raises(UserError, match=said):
+        open_run(wrong)
+
+
+@pytest.mark.parametrize("place", [0, 20, 2000, -5])
+def test_a_flipped_byte_is_noticed(place, file, tmp_path):
+    content = bytearray(file.read_bytes())
+    content[place] ^= 0x15
+    (tmp_path / "flipped").write_bytes(content)
+    with pytest.raises(DataError):
+        read_export(tmp_path / "flipped")
+
+
+def test_other_files_are_refused(run, file, tmp_path):
+    (tmp_path / "short").write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(DataError, match="the exported run ends within"):
+        read_export(tmp_path / "short")
+    for other in (run / "checkpoint.pt", run / "run.json"):
+        with pytest.raises(DataError, match="this is no subgnn exported run; make one with subgnn export"):
+            open_run(other)
+    with pytest.raises(DataError, match="no such file"):
+        read_export(tmp_path / "nothing")

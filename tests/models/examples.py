@@ -1,0 +1,43 @@
+"""A recipe of each baseline that fits in a moment, and a graph whose parts can be drawn on paper."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from subgnn import Graph
+from subgnn.config.recipes import find_recipe
+from subgnn.config.settings import EmbeddingSettings, Recipe
+from subgnn.models.registry import METHODS
+
+NAMES = sorted(METHODS)
+TRANSDUCTIVE = sorted(name for name in METHODS if name.startswith(("mn-", "s2v-")))
+INDUCTIVE = sorted(set(NAMES) - set(TRANSDUCTIVE))
+BY_GRADIENT = sorted(set(NAMES) - {"bag", "bag-1hop"})
+SMALL = (
+    "training.epochs=3",
+    "training.batch_size=8",
+    "training.lr=1e-2",
+    "embeddings.dim=8",
+    "model.head=[16, 8]",
+    "model.dropout=0.1",
+    "baseline.link_steps=5",
+    "baseline.walks=4",
+    "baseline.walk_length=5",
+    "baseline.doc2vec_epochs=3",
+)
+
+
+def recipe(name: str, *settings: str) -> Recipe:
+    """The baseline's own recipe, small; later settings win."""
+    return find_recipe(name, [*SMALL, *settings])
+
+
+def one_way(found: Recipe, *, trainable: bool = True) -> Recipe:
+    """The recipe with its embeddings settled."""
+    embeddings = EmbeddingSettings(dim=found.embeddings.dim, trainable=trainable)
+    return replace(found, embeddings=embeddings, baseline=replace(found.baseline, tune_embeddings=False))
+
+
+def two_triangles() -> Graph:
+    """Triangles 0 1 2 and 3 4 5, joined by 2 - 3, with a tail 5 - 6 and a node 7 on its own."""
+    return Graph.from_edges([0, 0, 1, 2, 3, 3, 4, 5], [1, 2, 2, 3, 4, 5, 5, 6], num_nodes=8)

@@ -1,0 +1,134 @@
+"""Batches by hand: which rows they pick, how they are filled up, and what a redraw leaves as it was."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from subgnn.models.subgnn.inputs import Batch, ChannelBatch, Inputs, Room, spans
+from subgnn.prepare.measure import prepare
+
+from .examples import ALL_CHANNELS, SMALL, prepare_example, random_subgraphs
+
+OPTIONAL = ("component_stats", "subgraph_stats", "known", "baseline_scores")
+
+
+def example():
+    """Prepared subgraphs, the table of touched nodes, and inputs with everything that may come along."""
+    graph, prepared = prepare_example(5)
+    table = prepared.touched()
+    components, count = len(prepared.components.nodes), len(prepared.components.counts)
+    extra = {
+        "component_stats": np.arange(2 * components, dtype=np.float32).reshape(-1, 2),
+        "subgraph_stats": -np.arange(3 * count, dtype=np.float32).reshape(-1, 3),
+        "known": np.arange(components) % 3,
+        "baseline_scores": np.arange(count, dtype=np.float32)[:, None] / 7,
+    }
+    return graph, prepared, table, Inputs(prepared, table, **extra), extra
+
+
+def test_spans_by_hand():
+    first = np.array([0, 2, 2, 5, 6])
+    items, owner = spans(first, np.array([2, 0, 1, 2]))
+    assert items.tolist() == [2, 3, 4, 0, 1, 2, 3, 4]
+    assert owner.tolist() == [0, 0, 0, 1, 1, 3, 3, 3]
+
+
+def test_a_batch_has_the_rows_of_its_subgraphs():
+    _, prepared, table, inputs, extra = example()
+    assert len(inputs) == 5
+    rows = np.array([3, 0, 3])
+    batch = inputs.batch(rows)
+    chosen = np.concatenate([np.flatnonzero(prepared.components.subgraph == s) for s in rows])
+    counts = prepared.components.counts[rows]
+    assert batch.num_subgraphs == 3
+    assert (batch.draw, batch.spare) == (0, 0)
+    assert batch.subgraph.tolist() == np.repeat(np.arange(3), counts).tolist()
+    nodes = [prepared.components.nodes[c] for c in chosen]
+    assert table[batch.nodes.numpy()].tolist() == np.concatenate(nodes).tolist()
+    assert batch.sizes.tolist() == [len(row) for row in nodes]
+    assert batch.node_starts.tolist() == (np.cumsum([len(row) for row in nodes]) - batch.sizes.numpy()).tolist()
+    assert batch.component_stats.tolist() == extra["component_stats"][chosen].tolist()
+    assert batch.subgraph_stats.tolist() == extra["subgraph_stats"][rows].tolist()
+    assert batch.known.tolist() == extra["known"][chosen].tolist()
+    assert batch.baseline_scores.tolist() == extra["baseline_scores"][rows].tolist()
+    for layer, given in zip(batch.channels, prepared.inputs, strict=True):
+        for channel, seen in zip(layer, given, strict=True):
+            np.testing.assert_array_equal(channel.distance, seen.nearness.distance[chosen])
+            np.testing.assert_array_equal(channel.reached, seen.nearness.reached[chosen])
+            assert (channel.own is None) == (seen.own is None)
+            if seen.own is not None:
+                present = seen.own.present[chosen]
+                np.testing.assert_array_equal(table[channel.own.numpy()][present], seen.own.nodes[chosen][present])
+                assert not channel.own[~torch.from_numpy(present)].any()
+
+
+def test_what_is_not_given_is_not_there():
+    _, prepared, table, _, _ = example()
+    inputs = Inputs(prepared, table)
+    for batch in (inputs.whole, inputs.batch(np.array([1]))):
+        assert [getattr(batch, name) for name in OPTIONAL] == [None] * 4
+
+
+def test_a_batch_is_filled_up_to_its_room():
+    _, _, _, inputs, _ = example()
+    rows = np.array([0, 1])
+    plain = inputs.choose(rows)
+    components, nodes = len(plain.tensors[1]), len(plain.tensors[3])
+    filled = inputs.choose(rows, Room(components + 3, nodes + 4))
+    assert (plain.spare, filled.spare) == (0, 1)
+    assert filled.rows.tolist() == plain.rows.tolist() == [0, 1]
+    for i, filler in enumerate(([], [0] * 3, [2] * 3, [0] * 4, [nodes, nodes + 4, nodes + 4])):
+        assert filled.tensors[i].tolist() == [*plain.tensors[i].tolist(), *filler]
+        assert filled.tensors[i].dtype == torch.int64
+    assert inputs.pick(filled).spare == 1
+    # The same choice in the place of another of its shapes.
+    other = inputs.choose(np.array([1, 0]), Room(components + 3, nodes + 4))
+    filled.overwrite(other)
+    assert filled.joined.tolist() == other.joined.tolist()
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_room_is_that_of_the_largest(count):
+    _, prepared, _, inputs, _ = example()
+    sizes = [int(prepared.components.nodes.lengths[prepared.components.subgraph == s].sum()) for s in range(5)]
+    room = inputs.room(count)
+    assert room.components == sum(sorted(prepared.components.counts.tolist())[-count:]) + 1
+    assert room.nodes == sum(sorted(sizes)[-count:])
+
+
+def test_another_draw_changes_channels_alone():
+    graph, _, table, inputs, _ = example()
+    second = prepare(graph, random_subgraphs(5), channels=ALL_CHANNELS, layers=2, settings=SMALL, seed=99)
+    table = np.union1d(table, second.touched()).astype(np.int32)
+    other = inputs.redrawn(second, table, draw=4)
+    assert (inputs.whole.draw, other.whole.draw, other.batch(np.array([0])).draw) == (0, 4, 4)
+    for name in ("nodes", "node_starts", "sizes", "subgraph", *OPTIONAL):
+        assert getattr(other.whole, name) is getattr(inputs.whole, name)
+    wanted = [[seen.nearness.distance.tolist() for seen in layer] for layer in second.inputs]
+    assert [[c.distance.tolist() for c in layer] for layer in other.whole.channels] == wanted
+    assert [[c.distance.tolist() for c in layer] for layer in inputs.whole.channels] != wanted
+
+
+def test_everything_of_a_batch_moves_to_a_device():
+    _, _, _, inputs, _ = example()
+    whole = inputs.whole
+    moved = whole.to("meta")
+    assert isinstance(moved, Batch)
+    tensors = [value for name in Batch.__slots__ if isinstance(value := getattr(moved, name), torch.Tensor)]
+    assert len(tensors) == 8
+    channels = [c for layer in moved.channels for c in layer]
+    tensors += [t for c in channels for t in (c.distance, c.reached, c.own) if t is not None]
+    assert {t.device.type for t in tensors} == {"meta"}
+    assert [c.own is None for c in channels] == [c.own is None for layer in whole.channels for c in layer]
+    assert (moved.num_subgraphs, moved.draw) == (whole.num_subgraphs, whole.draw)
+    assert inputs.device.type == "cpu"
+    assert inputs.to("meta") is inputs
+    assert inputs.device.type == "meta"
+
+
+def test_components_of_a_channel_are_taken_together():
+    channel = ChannelBatch(torch.arange(3.0)[:, None], -torch.arange(3.0)[:, None], torch.arange(3)[:, None])
+    found = channel.take(torch.tensor([2, 0]))
+    assert [t.tolist() for t in (found.distance, found.reached, found.own)] == [[[2], [0]], [[-2], [0]], [[2], [0]]]

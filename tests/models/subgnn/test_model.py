@@ -1,0 +1,453 @@
+"""The factored network against the naive one, and what must not change its answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from subgnn.channels.anchors import NodeAnchors
+from subgnn.config.settings import ChannelSettings, ModelSettings, PrepareSettings
+from subgnn.data.graph import Graph
+from subgnn.errors import UserError
+from subgnn.models.subgnn import Inputs, SubGNN
+from subgnn.models.subgnn import layer as layers
+from subgnn.models.subgnn.layer import StateNorm, SubchannelLayer
+from subgnn.prepare.measure import prepare
+from subgnn.ragged import Ragged
+
+from . import naive
+from .examples import ALL_CHANNELS, SMALL, build_model, prepare_example, random_graph, random_subgraphs
+
+
+def double(batch):
+    """The batch with its distances in double precision."""
+    channels = [
+        [replace(c, distance=c.distance.double(), reached=c.reached.double()) for c in layer]
+        for layer in batch.channels
+    ]
+    return replace(batch, channels=channels)
+
+
+def offsets_of_some(prepared):
+    """Every other distinct node set has an offset: rows by node set, and by component with 0 for none."""
+    sets = [frozenset(row.tolist()) for row in prepared.components.nodes]
+    known = {nodes: i + 1 for i, nodes in enumerate(list(dict.fromkeys(sets))[::2])}
+    return known, np.array([known.get(nodes, 0) for nodes in sets], np.int64)
+
+
+def compare(prepared, *, offsets=False, stats=0, **options) -> None:
+    known, rows = offsets_of_some(prepared) if offsets else ({}, None)
+    model, nodes = build_model(prepared, num_known=len(known), stats=stats, **options)
+    rng = np.random.default_rng(0)
+    counts = (len(prepared.components.nodes), len(prepared.components.counts))
+    drawn = [rng.normal(size=(count, stats)) for count in counts] if stats else None
+    inputs = Inputs(
+        prepared,
+        nodes,
+        known=rows,
+        component_stats=None if drawn is None else drawn[0],
+        subgraph_stats=None if drawn is None else drawn[1],
+    )
+    compare_with_naive(model, inputs.whole, naive.forward(model, prepared, nodes, known=known, stats=drawn))
+
+
+def compare_with_naive(model, batch, expected) -> None:
+    logits = model(batch)
+    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-10)
+    weights = torch.randn(logits.shape, dtype=logits.dtype, generator=torch.Generator().manual_seed(1))
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    ours = torch.autograd.grad((logits * weights).sum(), parameters, allow_unused=True, materialize_grads=True)
+    theirs = torch.autograd.grad((expected * weights).sum(), parameters, allow_unused=True, materialize_grads=True)
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-10)
+
+
+OPTIONS = [
+    {},
+    {"aggregation": "mean", "component_init": "mean", "readout": "mean", "output": "both"},
+    {"aggregation": "max", "component_init": "max", "readout": "max", "output": "both"},
+    {"aggregation": "max", "output": "hidden", "layer_aggregation": "last"},
+    {"readout": "attention", "size_aware": True, "lstm_layers": 2},
+    {"norm": "layer", "initial": False},
+    {"hidden_norm": "batch"},
+    {"hidden_norm": "batch", "output": "both", "readout": "mean", "layer_aggregation": "sum", "offsets": True},
+    {"layer_aggregation": "sum", "output": "both"},
+    {"layer_aggregation": "mean", "features": "beside"},
+    {"channel_aggregation": "sum", "output": "hidden", "layer_aggregation": "mean"},
+    {"channel_aggregation": "mean", "output": "hidden", "initial": False},
+    {"features": "instead", "component_init": "max", "offsets": True},
+    {"features": "beside", "readout": "attention", "offsets": True},
+    {"offsets": True, "output": "both", "stats": 3, "size_aware": True},
+    {"learned_similarity": True, "aggregation": "max", "output": "both", "features": "instead"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "-".join(map(str, o.values())) or "paper")
+def test_logits_and_gradients_equal_the_naive_network(options):
+    compare(prepare_example(3)[1], **options)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 10_000),
+    channels=st.sets(st.integers(0, 5), min_size=1),
+    layers=st.integers(1, 3),
+    hops=st.integers(1, 2),
+    reduce=st.sampled_from(["mean", "min"]),
+)
+def test_any_channels_on_any_graph_equal_the_naive_network(seed, channels, layers, hops, reduce):
+    chosen = tuple(ALL_CHANNELS[i] for i in sorted(channels))
+    small = replace(SMALL, hops=hops, reduce=reduce)
+    compare(prepare_example(seed, layers=layers, channels=chosen, settings=small)[1], seed=seed)
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 10_000),
+    channels=st.sets(st.integers(0, 5), min_size=1),
+    layers=st.integers(1, 2),
+    options=st.fixed_dictionaries(
+        {
+            "features": st.sampled_from(["none", "beside", "instead"]),
+            "offsets": st.booleans(),
+            "component_init": st.sampled_from(["sum", "mean", "max"]),
+            "aggregation": st.sampled_from(["sum", "mean", "max"]),
+            "channel_aggregation": st.sampled_from(["sum", "mean"]),
+            "layer_aggregation": st.sampled_from(["concat", "last", "sum", "mean"]),
+            "learned_similarity": st.booleans(),
+            "initial": st.booleans(),
+            "hidden_norm": st.sampled_from(["none", "batch"]),
+        }
+    ),
+)
+def test_any_options_equal_the_naive_network(seed, channels, layers, options):
+    chosen = tuple(ALL_CHANNELS[i] for i in sorted(channels))
+    prepared = prepare_example(seed, layers=layers, channels=chosen)[1]
+    compare(prepared, seed=seed, output="hidden", **options)
+
+
+def test_a_batch_meets_the_anchors_of_its_own_draw():
+    graph, first = prepare_example(2)
+    second = prepare(graph, random_subgraphs(2), channels=ALL_CHANNELS, layers=2, settings=SMALL, seed=99)
+    model, nodes = build_model(first, redrawn=[second], output="both")
+    inputs = Inputs(first, nodes)
+    again = inputs.redrawn(second, nodes, draw=1)
+    expected = [naive.forward(model, draw, nodes) for draw in (first, second)]
+    assert not torch.allclose(*expected)
+    compare_with_naive(model, inputs.whole, expected[0])
+    compare_with_naive(model, again.whole, expected[1])
+    rows = torch.tensor([3, 0])
+    torch.testing.assert_close(model(again.batch(rows)), expected[1][rows], rtol=0, atol=1e-10)
+
+
+def test_widths_that_cannot_be_added_are_named():
+    _, prepared = prepare_example(2, channels=ALL_CHANNELS[:3])
+    with pytest.raises(UserError) as caught:
+        build_model(prepared, channel_aggregation="sum")
+    message = str(caught.value)
+    assert message.startswith("model.channel_aggregation: 'sum' of subchannels whose outputs differ in width")
+    assert "(position/internal 3, position/border 4, neighborhood/internal 4); set model.output" in message
+
+
+def test_property_outputs_of_equal_width_can_be_added():
+    # position/border has 4 anchors, neighborhood the width 4: h and z are added number by number.
+    compare(prepare_example(2, channels=ALL_CHANNELS[1:4])[1], channel_aggregation="sum")
+
+
+def test_one_component_by_hand():
+    # Path 0 - 1 - 2 - 3 - 4, component {0, 1}, anchors 2 and 4: mean distances 1.5 and 3.5.
+    graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4])
+    channel = ChannelSettings("position", "border", 2)
+    prepared = prepare(
+        graph, Ragged.from_rows([[0, 1]]), channels=(channel,), layers=1, settings=PrepareSettings(), seed=0
+    )
+    shared = [[NodeAnchors(np.array([2, 4], np.int32))]]
+    prepared = replace(prepared, frame=replace(prepared.frame, shared=shared)).extend(graph, Ragged.from_rows([[0, 1]]))
+    np.testing.assert_allclose(prepared.inputs[0][0].nearness.similarity, [[1 / 2.5, 1 / 4.5]])
+    model, nodes = build_model(prepared, dim=2, output="both", outputs=2)
+    with torch.no_grad():
+        model.table[:] = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0], [4.0, -1.0]])  # nodes 0, 1, 2, 4
+        subchannel = model.layers[0][0]
+        subchannel.score.weight[:] = torch.tensor([[1.0, 2.0]])
+        subchannel.score.bias[:] = -0.5
+        subchannel.update.weight[:] = torch.tensor([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, -2.0]])
+    assert nodes.tolist() == [0, 1, 2, 4]
+    z_s = model.embed(double(Inputs(prepared, nodes).whole))[0].tolist()
+    # z0 = (1, 1); g = (2, 1) / 2.5 + (4, -1) / 4.5; h = relu(g_1 + 1, g_2 - 2); z = relu(4 / 2.5 - .5, 2 / 4.5 - .5).
+    assert z_s == pytest.approx([1, 1, 2 / 2.5 + 4 / 4.5 + 1, 0, 4 / 2.5 - 0.5, 0])
+
+
+def test_logits_do_not_depend_on_the_batch():
+    _, prepared = prepare_example(5)
+    model, nodes = build_model(prepared, norm="batch", hidden_norm="batch", output="both")
+    inputs = Inputs(prepared, nodes)
+    model(double(inputs.whole))
+    model.eval()
+    whole = model(double(inputs.whole))
+    for rows in ([2], [4, 0], [3, 3, 1], [0, 1, 2, 3, 4]):
+        torch.testing.assert_close(model(double(inputs.batch(np.array(rows)))), whole[rows], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("readout", ["sum", "mean", "max", "attention"])
+def test_filling_a_batch_up_to_fixed_shapes_changes_nothing(readout):
+    _, prepared = prepare_example(5)
+    options = {"norm": "batch", "hidden_norm": "batch", "output": "both", "readout": readout, "size_aware": True}
+    model, nodes = build_model(prepared, **options)
+    other, _ = build_model(prepared, **options)
+    inputs = Inputs(prepared, nodes)
+    room = inputs.room(3)
+    for rows in ([2, 4, 0], [3, 3, 1]):
+        plain = other(double(inputs.batch(np.array(rows))))
+        choice = inputs.choose(np.array(rows), room)
+        assert [len(t) for t in choice.tensors] == [3, room.components, room.components, room.nodes, room.components]
+        filled = model(double(inputs.pick(choice)))
+        torch.testing.assert_close(filled, plain, rtol=0, atol=1e-12)
+        torch.testing.assert_close(model.state_dict(), other.state_dict(), rtol=0, atol=1e-12)
+
+
+def test_states_are_normalised_by_what_was_kept_once_training_is_over():
+    _, prepared = prepare_example(3)
+    model, nodes = build_model(prepared, hidden_norm="batch", output="both")
+    batch = double(Inputs(prepared, nodes).whole)
+    for _ in range(3):
+        model(batch)
+    model.eval()
+    assert all(layer.norm.num_batches_tracked == 3 for layers in model.layers for layer in layers)
+    compare_with_naive(model, batch, naive.forward(model, prepared, nodes))
+
+
+def test_only_channels_that_hand_on_their_state_are_normalised():
+    """Position and structure hand on one number an anchor, and their state is not computed at all."""
+    _, prepared = prepare_example(3)
+    model, _ = build_model(prepared, hidden_norm="batch")
+    kinds = {c.kind for layers in model.layers for c, layer in zip(model.channels, layers, strict=True) if layer.norm}
+    assert kinds == {"neighborhood"}
+
+
+def test_the_kept_moments_of_states_are_those_of_torch():
+    ours, theirs = StateNorm(3).double(), torch.nn.BatchNorm1d(3).double()
+    h = torch.randn(9, 3, dtype=torch.float64)
+    present = torch.tensor([True] * 6 + [False] * 3)
+    for rows in (h, h * 2 + 1):
+        torch.testing.assert_close(ours(rows, present)[:6], theirs(rows[:6]))
+        torch.testing.assert_close(ours.state_dict(), theirs.state_dict())
+
+
+@pytest.mark.parametrize("filled", [False, True])
+def test_one_component_alone_is_normalised_by_what_was_kept(filled):
+    norm = StateNorm(3)
+    norm(torch.randn(8, 3))
+    before = {name: value.clone() for name, value in norm.state_dict().items()}
+    h = torch.randn(4 if filled else 1, 3, requires_grad=True)
+    present = torch.tensor([True, False, False, False]) if filled else None
+    found = norm(h, present)
+    torch.testing.assert_close(found, norm.eval()(h))
+    found[0].sum().backward()
+    assert torch.isfinite(h.grad).all()
+    assert h.grad[0].abs().sum() > 0
+    torch.testing.assert_close(dict(norm.state_dict()), before)
+
+
+def test_new_subgraphs_get_the_numbers_they_would_have_had_in_training():
+    graph, prepared = prepare_example(6)
+    subgraphs = random_subgraphs(6)
+    for order in ([4, 2, 0], [1], [3, 3]):
+        extended = prepared.extend(graph, subgraphs.take(order))
+        for layer in range(prepared.frame.layers):
+            for before, after in zip(prepared.inputs[layer], extended.inputs[layer], strict=True):
+                rows = [c for s in order for c in np.flatnonzero(prepared.components.subgraph == s)]
+                np.testing.assert_array_equal(before.nearness.similarity[rows], after.nearness.similarity)
+                if before.own is not None:
+                    np.testing.assert_array_equal(before.own.nodes[rows], after.own.nodes)
+
+
+def test_relabelling_nodes_with_their_anchors_leaves_logits_unchanged():
+    graph, prepared = prepare_example(7, channels=(ALL_CHANNELS[1], ALL_CHANNELS[4], ALL_CHANNELS[5]))
+    model, nodes = build_model(prepared)
+    expected = model(double(Inputs(prepared, nodes).whole))
+    new = np.random.default_rng(0).permutation(graph.num_nodes).astype(np.int32)
+    tails, heads, _ = graph.edges()
+    renamed_graph = Graph.from_edges(new[tails], new[heads], num_nodes=graph.num_nodes)
+    shared = []
+    for layer in prepared.frame.shared:
+        row = []
+        for anchors in layer:
+            if isinstance(anchors, NodeAnchors):
+                row.append(NodeAnchors(new[anchors.nodes]))
+            else:
+                patches = Ragged.from_rows([np.sort(new[p]) for p in anchors.patches])
+                row.append(
+                    replace(anchors, patches=patches, walks=Ragged(new[anchors.walks.values], anchors.walks.offsets))
+                )
+        shared.append(row)
+    subgraphs = Ragged.from_rows([np.sort(new[row]) for row in random_subgraphs(7)])
+    renamed = replace(prepared, frame=replace(prepared.frame, shared=shared)).extend(renamed_graph, subgraphs)
+    other, other_nodes = build_model(renamed)
+    with torch.no_grad():
+        state = {k: v for k, v in model.state_dict().items() if k != "table" and not k.startswith("anchors.")}
+        other.load_state_dict(state, strict=False)
+        place = {int(new[node]): i for i, node in enumerate(nodes)}
+        other.table[:] = model.table[[place[int(node)] for node in other_nodes]]
+    torch.testing.assert_close(other(double(Inputs(renamed, other_nodes).whole)), expected, rtol=0, atol=1e-10)
+
+
+def test_no_tensor_of_components_by_anchors_by_width_is_built():
+    _, prepared = prepare_example(8)
+    model, nodes = build_model(prepared, dim=7)
+    components = len(prepared.components.nodes)
+    seen = []
+
+    class Watch(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, kinds, arguments=(), keywords=None):
+            out = function(*arguments, **(keywords or {}))
+            if isinstance(out, torch.Tensor) and out.ndim == 3 and out.shape[-1] == 7 and len(out) == components:
+                seen.append(tuple(out.shape))
+            return out
+
+    with Watch():
+        model(double(Inputs(prepared, nodes).whole))
+    assert seen == []
+
+
+def test_sorted_anchors_are_the_same_anchors_nearest_first():
+    plain = prepare_example(4, channels=ALL_CHANNELS[:1])[1]
+    ordered = prepare_example(4, channels=ALL_CHANNELS[:1], settings=replace(SMALL, sort_anchors=True))[1]
+    for before, after in zip(plain.inputs, ordered.inputs, strict=True):
+        similarity = after[0].nearness.similarity
+        assert (np.diff(similarity, axis=1) <= 0).all()
+        np.testing.assert_array_equal(np.sort(before[0].own.nodes, axis=1), np.sort(after[0].own.nodes, axis=1))
+        np.testing.assert_array_equal(np.sort(before[0].nearness.similarity, axis=1)[:, ::-1], similarity)
+    compare(ordered)
+
+
+def test_a_component_without_border_sends_nothing():
+    graph = random_graph(1)
+    whole = Ragged.from_rows([np.arange(graph.num_nodes)])
+    channel = ChannelSettings("neighborhood", "border", 3)
+    prepared = prepare(graph, whole, channels=(channel,), layers=1, settings=SMALL, seed=0)
+    assert not prepared.inputs[0][0].own.present.any()
+    assert (prepared.inputs[0][0].nearness.similarity == 0).all()
+    compare(prepared)
+
+
+@pytest.mark.parametrize("options", [*OPTIONS, {"output": "both"}], ids=lambda o: "-".join(map(str, o.values())) or "-")
+def test_parts_are_the_columns_they_say(options):
+    """Each column of z_S is in one part; to change what only one part sees changes its columns alone."""
+    _, prepared = prepare_example(2)
+    # Offsets and statistics of the inputs are left out: they change no column's part.
+    options = {key: value for key, value in options.items() if key not in ("offsets", "stats")}
+    model, nodes = build_model(prepared, **options | {"norm": "none", "size_aware": True})
+    parts = model.parts()
+    columns = sorted(i for slices in parts.values() for s in slices for i in range(s.start, s.stop))
+    assert columns == list(range(model.head.layers[0].in_features))
+    if model.settings.readout == "attention":
+        return  # where every part has its say in the weights of all
+    batch = double(Inputs(prepared, nodes).whole)
+    before = model.embed(batch)
+    for i, channel in enumerate(prepared.frame.channels):
+        changed = [
+            [replace(c, distance=c.distance + 0.3) if j == i else c for j, c in enumerate(layer)]
+            for layer in batch.channels
+        ]
+        moved = (model.embed(replace(batch, channels=changed)) != before).any(dim=0)
+        mine = torch.zeros_like(moved)
+        for some in parts[channel.name if model.settings.channel_aggregation == "concat" else "channels"]:
+            mine[some] = True
+        assert not moved[~mine].any(), channel.name
+        assert moved[mine].any(), channel.name
+
+
+def test_parts_name_topology_and_size():
+    _, prepared = prepare_example(2, channels=ALL_CHANNELS[:2], layers=2)
+    torch.manual_seed(0)
+    nodes = prepared.touched()
+    model = SubGNN(
+        torch.randn(len(nodes), 4),
+        nodes,
+        channels=prepared.frame.channels,
+        shared=prepared.frame.shared,
+        settings=ModelSettings(layers=2, size_aware=True),
+        num_outputs=2,
+        num_component_stats=5,
+        num_subgraph_stats=3,
+    )
+    assert model.parts() == {
+        "z0": [slice(0, 4)],
+        "position/internal": [slice(4, 7), slice(11, 14)],
+        "position/border": [slice(7, 11), slice(14, 18)],
+        "topology": [slice(18, 23), slice(25, 28)],
+        "size": [slice(23, 25)],
+    }
+    counts = prepared.components.counts
+    inputs = Inputs(
+        prepared,
+        nodes,
+        component_stats=np.full((counts.sum(), 5), 7, np.float32),
+        subgraph_stats=np.full((len(counts), 3), 9, np.float32),
+    )
+    z = model.embed(inputs.whole).detach().numpy()
+    np.testing.assert_array_equal(z[:, 18:23], np.repeat(7 * counts[:, None], 5, axis=1))
+    np.testing.assert_allclose(z[:, 23], np.log(counts), atol=1e-6)
+    assert (z[:, 25:] == 9).all()
+
+
+@pytest.mark.parametrize("aggregation", ["sum", "mean", "max"])
+def test_no_component_gives_no_row_of_the_usual_width(aggregation):
+    layer = SubchannelLayer(5, aggregation=aggregation, hidden=True, property_aware=True)
+    own = torch.zeros(0, 3, dtype=torch.long)
+    for anchors, picked in ((torch.randn(3, 5), None), (torch.randn(7, 5), own)):
+        state, output = layer(torch.zeros(0, 3), anchors, picked, torch.zeros(0, 5))
+        assert state.shape == (0, 5)
+        assert output.shape == (0, 3)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_a_maximum_does_not_depend_on_its_chunks(monkeypatch, rows):
+    torch.manual_seed(0)
+    layer = SubchannelLayer(4, aggregation="max", hidden=True, property_aware=False)
+    gamma, own, sizes = torch.rand(5, 3), torch.randint(0, 7, (5, 3)), []
+    largest = torch.Tensor.amax
+    monkeypatch.setattr(layers, "_CHUNK", rows * 3 * 4)
+    monkeypatch.setattr(torch.Tensor, "amax", lambda t, *a, **o: sizes.append(len(t)) or largest(t, *a, **o))
+    for anchors, picked in ((torch.randn(3, 4), None), (torch.randn(7, 4), own)):
+        sizes.clear()
+        messages = gamma[:, :, None] * (anchors if picked is None else anchors[picked])
+        assert torch.equal(layer.aggregate(gamma, anchors, picked), messages.max(dim=1).values)
+        assert sizes == [rows] * (5 // rows) + [5 % rows] * (5 % rows > 0)
+
+
+def test_no_anchor_starts_silent():
+    layer = SubchannelLayer(4, aggregation="sum", hidden=False, property_aware=True)
+    assert layer.score.bias.tolist() == [1.0]
+    assert layer.update is layer.norm is None
+    assert SubchannelLayer(4, aggregation="sum", hidden=True, property_aware=False).norm is None
+
+
+def test_states_are_normalised_over_all_ranks():
+    """Two ranks with a part of the batch each, where sums are those of both, against one with all of it."""
+    torch.manual_seed(0)
+    h, whole, part = torch.randn(9, 3, dtype=torch.float64), StateNorm(3).double(), StateNorm(3).double()
+    expected = whole(h)
+    other = [h.new_tensor(4.0), h[5:].sum(dim=0), (h[5:] - h.mean(dim=0)).square().sum(dim=0)]
+    left = iter(other)
+    part.total = lambda value: value + next(left)
+    torch.testing.assert_close(part(h[:5]), expected[:5])
+    torch.testing.assert_close(part.state_dict(), whole.state_dict())
+
+
+def test_a_table_that_is_not_trained_has_no_gradient():
+    _, prepared = prepare_example(2)
+    nodes = prepared.touched()
+    given = {"channels": prepared.frame.channels, "shared": prepared.frame.shared, "num_outputs": 2}
+    table = torch.randn(len(nodes), 4)
+    for trainable in (False, True):
+        model = SubGNN(table, nodes, settings=ModelSettings(layers=2), trainable=trainable, **given)
+        assert model.table.requires_grad == trainable
+        assert model.table.data_ptr() != table.data_ptr()
+        assert model.feature_map is model.component_offsets is None
+    assert SubGNN(table, nodes, settings=ModelSettings(layers=2), **given).table.requires_grad

@@ -1,0 +1,195 @@
+"""Cross-fitted scores: folds, and a baseline that has not seen them, against fits by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import special
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from subgnn import Graph, SubgraphSet
+from subgnn.channels.topology import subgraph_statistics
+from subgnn.config.settings import BaselineSettings, ModelSettings, Recipe
+from subgnn.data.strings import Strings
+from subgnn.errors import DataError, UserError
+from subgnn.models import cross_fit
+from subgnn.models.cross_fit import draw_folds, fit_baseline
+from subgnn.models.scores import BaselineScores, scores_of
+from subgnn.models.subgnn.build import check_recipe
+from subgnn.rng import stream_key
+from subgnn.training.run import train
+from tests.training.examples import dataset
+
+
+def correcting(method: str, **options: object) -> Recipe:
+    settled = {"classifier": "boosting", "normalize": "none", "inverse_penalty": 2.0} | options
+    return Recipe(model=ModelSettings(baseline=method), baseline=BaselineSettings(**settled))
+
+
+def labelled(labels, nodes=None) -> SubgraphSet:
+    nodes = [[i] for i in range(len(labels))] if nodes is None else nodes
+    return SubgraphSet.from_lists(nodes, num_nodes=100, labels=labels, splits=["train"] * len(labels))
+
+
+def test_folds_share_out_each_class():
+    subgraphs = labelled(["a"] * 50 + ["b"] * 10 + ["c"] * 3)
+    folds = draw_folds(subgraphs, 0)
+    assert np.bincount(folds[:50]).tolist() == [10] * 5
+    assert np.bincount(folds[50:60]).tolist() == [2] * 5
+    assert len(set(folds[60:])) == 3
+    assert draw_folds(subgraphs, 0).tolist() == folds.tolist() != draw_folds(subgraphs, 1).tolist()
+
+
+def test_folds_follow_the_nodes_alone():
+    subgraphs = labelled(["a", "b"] * 20)
+    order = np.random.default_rng(0).permutation(40)
+    np.testing.assert_array_equal(draw_folds(subgraphs.take(order), 3), draw_folds(subgraphs, 3)[order])
+
+
+def test_equal_subgraphs_are_in_one_fold():
+    folds = draw_folds(labelled(["a", "b"] * 12, [[i // 3, 50] for i in range(24)]), 0)
+    assert (folds.reshape(8, 3) == folds[::3, None]).all()
+    assert len(set(folds)) == 5
+
+
+def grouped(count: int = 40) -> SubgraphSet:
+    """Groups of four subgraphs, and one of twelve; a label a group, but for one subgraph in four."""
+    groups = [f"g{max(0, i // 4 - 2)}" for i in range(count)]
+    labels = ["abc"[(int(g[1:]) + (i % 4 == 3)) % 3] for i, g in enumerate(groups)]
+    return replace(labelled(labels), groups=Strings.of(groups))
+
+
+def test_groups_are_in_one_fold_and_folds_are_of_like_size():
+    subgraphs = grouped()
+    folds = draw_folds(subgraphs, 0)
+    assert all(len(set(folds[i : i + 4])) == 1 for i in range(0, 40, 4))
+    assert len(set(folds[:12])) == 1
+    assert np.sort(np.bincount(folds))[-2:].tolist() == [8, 12]
+    order = np.random.default_rng(0).permutation(40)
+    np.testing.assert_array_equal(draw_folds(subgraphs.take(order), 0), folds[order])
+    alone = replace(subgraphs, groups=Strings.of(["all"] * 40))
+    with pytest.raises(DataError, match="two training subgraphs of different nodes and groups, and there is one"):
+        draw_folds(alone, 0)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_folds_keep_groups_whole_where_the_split_does(whole, monkeypatch):
+    data = dataset()
+    # The groups of training are five of four; validation has one of its own, or shares one.
+    groups = [f"g{i // 4}" for i in range(20)] + ["val" if whole else "g0"] * 5 + ["g1"] * 5
+    subgraphs = replace(data.subgraphs, groups=Strings.of(groups))
+    noted = []
+    monkeypatch.setattr(cross_fit, "draw_folds", lambda *given: noted.append(draw_folds(*given)) or noted[0])
+    cross_fit.fit_baseline(data.graph, subgraphs, correcting("bag"), seed=0)
+    assert (noted[0].reshape(5, 4) == noted[0][::4, None]).all() == whole
+
+
+def test_few_subgraphs_have_fewer_folds_and_one_has_none():
+    assert sorted(draw_folds(labelled(["a", "b", "b"]), 0)) == [0, 1, 2]
+    assert sorted(draw_folds(labelled(["a", "b"]), 0)) == [0, 1]
+    with pytest.raises(DataError, match="two training subgraphs of different nodes, and there is one; without"):
+        draw_folds(labelled(["a", "a"], [[1, 2], [2, 1]]), 0)
+
+
+def bag(subgraphs) -> np.ndarray:
+    table = np.zeros((len(subgraphs), 24))
+    for row, nodes in zip(table, subgraphs.nodes, strict=True):
+        row[nodes] = 1
+    return table
+
+
+def by_hand(task, table, targets, fitted, asked):
+    """Answers of a linear model with C = 2."""
+    if task == "regression":
+        return Ridge(alpha=0.5).fit(table[fitted], targets[fitted]).predict(table[asked])[:, None]
+    columns = targets.T if task == "multi-label" else [targets]
+    models = [LogisticRegression(C=2.0, max_iter=1000).fit(table[fitted], column[fitted]) for column in columns]
+    if task == "multi-label":
+        return np.stack([model.decision_function(table[asked]) for model in models], axis=1)
+    return models[0].predict_log_proba(table[asked])
+
+
+@pytest.mark.parametrize("task", ["multi-class", "binary", "multi-label", "regression"])
+def test_scores_are_those_of_a_fit_without_the_fold(task):
+    data = dataset(task)
+    table, targets = bag(data.subgraphs), np.array(data.subgraphs.targets)
+    checkpoint, found = fit_baseline(data.graph, data.subgraphs, correcting("bag"), seed=7)
+    rows = data.subgraphs.indices("train")
+    if task == "regression":
+        # In the targets' own unit, which is not that of any fold.
+        found = found * targets[rows].std() + targets[rows].mean()
+    folds = draw_folds(data.subgraphs.take(rows), 7)
+    parts = [(rows[folds != fold], rows[folds == fold]) for fold in range(5)]
+    for fitted, asked in [*parts, (rows, np.arange(20, 30))]:
+        expected = by_hand(task, table, targets, fitted, asked)
+        np.testing.assert_allclose(found[asked], scores_of(expected, task), atol=5e-3)
+    # Asked later, every subgraph has the score of the fit to all.
+    later = BaselineScores(checkpoint, data.graph).of(data.subgraphs.nodes)
+    if task == "regression":
+        later = later * targets[rows].std() + targets[rows].mean()
+    whole = by_hand(task, table, targets, rows, np.arange(30))
+    np.testing.assert_allclose(later, scores_of(whole, task), atol=5e-3)
+    assert np.abs(later - found)[rows].max() > 0.05
+
+
+def test_trees_are_cross_fitted_too():
+    data = dataset()
+    _, found = fit_baseline(data.graph, data.subgraphs, correcting("topology"), seed=2)
+    rows = data.subgraphs.indices("train")
+    table, targets = subgraph_statistics(data.graph, data.subgraphs.nodes), np.array(data.subgraphs.targets)
+    folds = draw_folds(data.subgraphs.take(rows), 2)
+    for fold in range(5):
+        fitted, asked = rows[folds != fold], rows[folds == fold]
+        model = GradientBoostingClassifier(random_state=stream_key(2, "baselines/trees") % 2**32)
+        chance = model.fit(table[fitted], targets[fitted]).predict_proba(table[asked])
+        np.testing.assert_allclose(special.softmax(found[asked], axis=1), 0.98 * chance + 0.02 / 3, atol=1e-5)
+
+
+def test_a_fold_has_no_part_in_its_own_scores():
+    data = dataset("multi-label")
+    subgraphs, rows = data.subgraphs, data.subgraphs.indices("train")
+    folds = draw_folds(subgraphs.take(rows), 0)
+    targets = np.array(subgraphs.targets)
+    mine = rows[folds == 1]
+    targets[mine] = 1 - targets[mine]
+    _, before = fit_baseline(data.graph, subgraphs, correcting("bag-1hop"), seed=0)
+    _, after = fit_baseline(data.graph, replace(subgraphs, targets=targets), correcting("bag-1hop"), seed=0)
+    np.testing.assert_array_equal(before[mine], after[mine])
+    others = np.setdiff1d(np.arange(30), mine)
+    assert (np.abs(before - after)[others].max(axis=1) > 1e-3).all()
+
+
+@pytest.mark.parametrize("method", ["bag", "topology"])
+def test_choices_are_made_as_the_baseline_makes_them(tmp_path, method):
+    data = dataset()
+    open_choices = {"classifier": "auto", "normalize": "auto", "inverse_penalty": 0.0}
+    checkpoint, _ = fit_baseline(data.graph, data.subgraphs, correcting(method, **open_choices), seed=0)
+    alone = Recipe(method=method, baseline=BaselineSettings(**open_choices))
+    alone = replace(alone, training=replace(alone.training, epochs=1))
+    results = train(data, alone, tmp_path / "run", report=False)
+    assert checkpoint.recipe.name == results["candidate"]
+    assert checkpoint.recipe.method == method
+
+
+def test_a_class_that_the_other_folds_lack_has_a_score():
+    labels = ["a"] * 10 + ["b"] * 9 + ["c"]
+    subgraphs = SubgraphSet.from_lists(
+        [*([i, i + 1] for i in range(20)), [3, 4]],
+        num_nodes=100,
+        labels=[*labels, "a"],
+        splits=["train"] * 20 + ["val"],
+    )
+    graph = Graph.from_edges(range(99), range(1, 100))
+    for method in ("bag", "topology"):
+        _, found = fit_baseline(graph, subgraphs, correcting(method), seed=0)
+        assert np.isfinite(found).all()
+        # Nothing else has class c, so that it is as unlikely as can be for its only subgraph.
+        assert np.exp(found[19, 2]) == pytest.approx(0.02 / 3, rel=1e-3)
+
+
+def test_what_is_not_solved_in_one_go_is_refused():
+    with pytest.raises(UserError, match=r"baseline.classifier is 'head', and model.baseline 'topology'.*boosting"):
+        check_recipe(correcting("topology", classifier="head"), dataset().graph)

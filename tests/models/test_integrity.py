@@ -1,0 +1,391 @@
+"""A checkpoint is checked before it is used: nothing in it is believed, whoever wrote it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import resource
+import shutil
+import zipfile
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from subgnn import DataError, DataWarning, Ragged, UserError
+from subgnn.config.recipes import find_recipe
+from subgnn.inference.predictor import Predictor
+from subgnn.inference.subgraph_files import open_run
+from subgnn.models.checkpoint import load_checkpoint
+from subgnn.storage.tensor_file import Damaged, load, save
+from subgnn.training.run import train
+from subgnn.training.run_dir import CHECKPOINT, LAST, RESULTS
+from tests.explain.examples import PAIRED
+from tests.training.examples import dataset, recipe
+
+ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Checkpoints by name: a network with all its parts, and baselines."""
+    made = {}
+    settings = {
+        "network": recipe(1, topology=True, trainable_components=True, hidden_norm="batch"),
+        "draws": replace(recipe(1), prepare=PAIRED),
+        "members": replace(recipe(1), training=replace(recipe(1).training, members=2)),
+        "correcting": recipe(1, baseline="bag"),
+        "regression": recipe(1, channels=()),
+        "avg": find_recipe("avg", ["embeddings.dim=4", "training.epochs=1"]),
+        "gc": find_recipe("gc", ["embeddings.dim=4", "training.epochs=1"]),
+        "bag": find_recipe("bag", []),
+        "bag-1hop": find_recipe("bag-1hop", []),
+        "s2v-n": find_recipe("s2v-n", ["embeddings.dim=4", "training.epochs=1", "baseline.doc2vec_epochs=1"]),
+        "topology": find_recipe("topology", ["baseline.classifier=forest"]),
+    }
+
+    def of(name):
+        if name not in made:
+            out = tmp_path_factory.mktemp("runs") / name
+            task = "regression" if name == "regression" else "multi-class"
+            train(dataset(task), settings[name], out, device="cpu", cache=False, report=False)
+            made[name] = out / CHECKPOINT
+        return made[name]
+
+    return of
+
+
+def changed(path, out, change):
+    """The file as someone would leave it who changed its content and gave it a checksum that fits."""
+    content = load(path)
+    change(content)
+    save(content, out)
+    return out
+
+
+def answer(path):
+    return Predictor(path, dataset().graph).outputs(ROWS)
+
+
+def put(keys, index, value, content):
+    for key in keys:
+        content = content[key]
+    content[index] = value
+
+
+def settings(section, name, value, content):
+    found = json.loads(content["recipe"])
+    found[section][name] = value
+    content["recipe"] = json.dumps(found)
+
+
+def weight(name, make, content):
+    content["weights"][name] = make(content["weights"][name])
+
+
+def without(name, content):
+    del content[name]
+
+
+# By what is said: the run, and what was changed. The layer's channels are those of tests.training.examples.CHANNELS.
+CHANGES = [
+    ("network", "a node that is not in the graph", partial(put, ("table_nodes",), -1, 10**6)),
+    ("network", "a node that is not in the graph", partial(put, ("table_nodes",), 0, -1)),
+    ("network", "a node that is not in the graph", partial(put, ("shared", 0, 1, 0), 0, 24)),
+    ("network", "a node that is not in the graph", partial(put, ("shared", 0, 1, 0), 0, -1)),
+    ("network", "a node that is not in the graph", partial(put, ("shared", 0, 4, 0), 0, 2**31 - 1)),
+    ("network", "a node that is not in the graph", partial(put, ("shared", 0, 5, 2), 0, -(2**31))),
+    ("draws", "a node that is not in the graph", partial(put, ("redrawn", 0, 0, 4, 2), 0, 24)),
+    ("network", "offsets do not describe the values", partial(put, ("shared", 0, 4, 1), 1, 10**9)),
+    ("network", "offsets do not describe the values", partial(put, ("shared", 0, 4, 3), 1, -5)),
+    ("network", "offsets do not describe the values", partial(put, ("shared", 0, 5, 3), -1, 2**62)),
+    ("network", "nodes of its table are not in order", partial(put, ("table_nodes",), 1, 0)),
+    ("network", "lacks a part.*anchors", partial(put, ("shared", 0), 1, [])),
+    ("network", "lacks a part", partial(put, ("shared", 0), 1, [torch.zeros(4)])),
+    ("network", "lacks a part", partial(put, ("shared", 0), 1, [torch.zeros(3, dtype=torch.int32)])),
+    ("network", "unknown part", partial(put, ("shared", 0), 0, [torch.zeros(3, dtype=torch.int32)])),
+    ("network", "layers is 2", lambda c: c["shared"].append(c["shared"][0])),
+    ("draws", "draws is 1", lambda c: c["redrawn"].clear()),
+    ("network", "'head.layers.0.weight' is missing", lambda c: c["weights"].pop("head.layers.0.weight")),
+    ("network", "'extra' is unknown", partial(put, ("weights",), "extra", torch.zeros(1))),
+    ("network", "'table' is float32", partial(weight, "table", lambda w: w[:1])),
+    ("network", "'table' is float64", partial(weight, "table", lambda w: w.double())),
+    ("network", "'table' is missing", lambda c: c["weights"].pop("table")),
+    ("network", "'table' are not finite", partial(weight, "table", lambda w: w * torch.nan)),
+    ("network", r"model.head\[0\] is 1000000000000", partial(settings, "model", "head", [10**12, 10**12])),
+    ("network", "do not fit", partial(settings, "model", "head", [10**5, 10**5])),
+    ("network", "do not fit", partial(settings, "model", "lstm_layers", 100)),
+    ("network", "model.lstm_layers is 1000000000", partial(settings, "model", "lstm_layers", 10**9)),
+    ("network", "training.members is 1000000000", partial(settings, "training", "members", 10**9)),
+    ("gc", "model.layers is 1000000000", partial(settings, "model", "layers", 10**9)),
+    ("network", "embeddings.dim is 100000000", partial(settings, "embeddings", "dim", 10**8)),
+    ("network", "unknown setting", partial(settings, "model", "hidden", 1)),
+    ("network", "keys of its components", lambda c: c["component_keys"].fill_(3)),
+    ("network", "component_offsets", partial(put, (), "component_keys", torch.empty(0, dtype=torch.int64))),
+    ("network", "'subgraph' are missing", lambda c: c["standards"].pop("subgraph")),
+    ("network", "'subgraph' are not 8 numbers", lambda c: put(("standards", "subgraph"), 0, torch.ones(7).double(), c)),
+    ("network", "not above 0", lambda c: c["standards"]["component"][1].zero_()),
+    ("regression", "'target' are missing", lambda c: c["standards"].pop("target")),
+    ("network", "classes are not different names", partial(put, ("classes",), 0, "clique1")),
+    ("network", "do not fit", lambda c: c["classes"].append("another")),
+    ("network", "task is 'other'", partial(put, (), "task", "other")),
+    ("network", "seed is str", partial(put, (), "seed", "0")),
+    ("network", "unknown part 'code'", partial(put, (), "code", "import os")),
+    *[("network", f"'{name}' is missing", partial(without, name)) for name in ("recipe", "seed", "shared", "weights")],
+    ("network", "lacks a part", partial(put, (), "recipe", "[" * 100_000)),
+    ("network", "lacks a part", partial(put, (), "weights", [])),
+    ("members", "holds 1 networks, and its recipe says 2", lambda c: drop_member(c)),
+    ("correcting", "not of nodes of the graph", partial(put, ("baseline", "weights", "columns"), -1, 24)),
+    ("correcting", "lacks a part.*baseline", partial(put, (), "baseline", None)),
+    ("avg", "nodes of its table", partial(put, ("weights", "nodes"), -1, 24)),
+    ("avg", "not a row for each node", partial(weight, "table", lambda w: w[:1])),
+    ("gc", "nodes of its table", partial(put, ("weights", "nodes"), 0, -1)),
+    ("bag", "not of nodes of the graph", partial(put, ("weights", "columns"), 0, -1)),
+    ("bag-1hop", "not of nodes of the graph", partial(put, ("weights", "columns"), -1, 48)),
+    ("bag", "do not fit", partial(weight, "bias", lambda w: w[:2])),
+    ("s2v-n", "subgraphs do not fit their vectors", partial(put, ("weights", "offsets"), 1, 10**9)),
+    ("s2v-n", "a node that is not in the graph", partial(put, ("weights", "values"), 0, 24)),
+    ("topology", "a label that is none", partial(put, ("weights", "targets"), 0, 9)),
+    ("topology", "training table is of another shape", partial(weight, "features", lambda w: w[:, :4])),
+]  # fmt: skip
+
+
+def drop_member(content):
+    for name in [name for name in content["weights"] if name.startswith("member")]:
+        del content["weights"][name]
+
+
+@pytest.mark.parametrize(("run", "said", "change"), CHANGES)
+def test_what_does_not_hold_together_is_refused(run, said, change, runs, tmp_path):
+    path = changed(runs(run), tmp_path / "wrong.pt", change)
+    with pytest.raises(UserError, match=said) as caught:
+        answer(path)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "train again" in str(caught.value)
+
+
+@pytest.mark.parametrize("run", ["network", "draws", "members", "correcting", "avg", "gc", "bag", "s2v-n", "topology"])
+def test_what_was_written_is_read(run, runs, tmp_path):
+    path = changed(runs(run), tmp_path / "same.pt", lambda content: None)
+    if run != "s2v-n":
+        np.testing.assert_array_equal(answer(path), answer(runs(run)))
+    assert load_checkpoint(path).classes == ("clique0", "clique1", "clique2")
+
+
+@pytest.mark.parametrize("run", ["network", "bag"])
+def test_a_checkpoint_without_a_checksum_is_of_an_earlier_release(run, runs, tmp_path):
+    content = load(runs(run))
+    del content["checksum"]
+    torch.save(content | {"version": 3}, tmp_path / "old.pt")
+    np.testing.assert_array_equal(answer(tmp_path / "old.pt"), answer(runs(run)))
+    torch.save(content, tmp_path / "new.pt")
+    with pytest.raises(Damaged, match="its checksum is missing"):
+        load_checkpoint(tmp_path / "new.pt")
+
+
+def test_any_change_of_content_is_noticed(runs, tmp_path):
+    def values(content, path=()):
+        inner = content.items() if isinstance(content, dict) else enumerate(content)
+        for key, value in inner:
+            if isinstance(value, (dict, list)):
+                yield from values(value, (*path, key))
+            else:
+                yield (*path, key)
+
+    whole = load(runs("network"))
+    for *keys, last in values(whole):
+        content = torch.load(runs("network"), weights_only=True)
+        parent = content
+        for key in keys:
+            parent = parent[key]
+        value = parent[last]
+        if isinstance(value, torch.Tensor):
+            if not value.numel():
+                continue
+            value.view(-1).view(torch.uint8)[value.nbytes // 2] ^= 4
+        else:
+            parent[last] = {int: 7, str: f"{value} "}.get(type(value), "") if value != 7 else 8
+        torch.save(content, tmp_path / "other.pt")
+        with pytest.raises(DataError):
+            load_checkpoint(tmp_path / "other.pt")
+
+
+def rewritten(path, out, change, **options):
+    """The archive with other records."""
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(out, "w", **options) as copy:
+        for record in archive.infolist():
+            copy.writestr(record.filename, change(record.filename, archive.read(record)))
+    return out
+
+
+def peak_of(action):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    action()
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+
+
+def packed_zeros(path, out):
+    return rewritten(
+        path, out, lambda name, data: bytes(2 * 10**8) if name.endswith("data/0") else data,
+        compression=zipfile.ZIP_DEFLATED,
+    )  # fmt: skip
+
+
+def one_number_shown_often(path, out):
+    content = load(path)
+    content["weights"]["table"] = torch.zeros(1).expand(10**9)
+    save_as_it_is(content, out)
+    return out
+
+
+def save_as_it_is(content, out):
+    content.pop("checksum", None)
+    torch.save(content | {"version": 3}, out)
+
+
+def shared_storage(path, out):
+    content = load(path)
+    table = torch.zeros(10**6)
+    content["weights"] |= {f"w{i}": table for i in range(1000)}
+    save_as_it_is(content, out)
+    return out
+
+
+def references_to_references(path, out):
+    content = load(path)
+    nested: list = [0]
+    for _ in range(60):
+        nested = [nested, nested]
+    content["classes"] = nested
+    save_as_it_is(content, out)
+    return out
+
+
+def many_small_values(path, out):
+    content = load(path)
+    content["classes"] = [[] for _ in range(600_000)]
+    save_as_it_is(content, out)
+    return out
+
+
+def other_constructors(path, out):
+    class Bytes:
+        def __reduce__(self):
+            return bytearray, (10**9,)
+
+    content = load(path)
+    content["classes"] = [Bytes()]
+    save_as_it_is(content, out)
+    return out
+
+
+def sparse(path, out):
+    content = load(path)
+    content["weights"]["table"] = torch.sparse_coo_tensor([[0]], [1.0], (10**9,))
+    save_as_it_is(content, out)
+    return out
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        packed_zeros,
+        one_number_shown_often,
+        shared_storage,
+        references_to_references,
+        many_small_values,
+        other_constructors,
+        sparse,
+    ],
+)
+def test_memory_is_bounded_by_the_size_of_the_file(make, runs, tmp_path):
+    path = make(runs("network"), tmp_path / "bomb.pt")
+
+    def refuse():
+        with pytest.raises(Damaged):
+            load_checkpoint(path)
+
+    assert peak_of(refuse) < 10**8 + 8 * path.stat().st_size
+
+
+def test_code_is_not_run(runs, tmp_path):
+    class Code:
+        def __reduce__(self):
+            return (tmp_path / "done").touch, ()
+
+    torch.save({"format": "subgnn-run", "weights": Code()}, tmp_path / "code.pt")
+    with pytest.raises(Damaged):
+        load_checkpoint(tmp_path / "code.pt")
+    (tmp_path / "plain.pkl").write_bytes(pickle.dumps(Code()))
+    with pytest.raises(Damaged):
+        load_checkpoint(tmp_path / "plain.pkl")
+    assert not (tmp_path / "done").exists()
+
+
+@pytest.fixture
+def interrupted(tmp_path):
+    """A run that was interrupted after its first epoch."""
+
+    def stop(record):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(dataset(), recipe(2), tmp_path / "run", device="cpu", cache=False, report=False, on_epoch=stop)
+    return tmp_path / "run"
+
+
+def go_on(run):
+    return train(dataset(), recipe(2), run, device="cpu", cache=False, report=False, resume=True)
+
+
+PROGRESS = [
+    lambda c: c["progress"].pop("lr"),
+    lambda c: c["progress"].update(other=1),
+    lambda c: c["fitted"].append(c["progress"]),
+    lambda c: c["model"].pop("table"),
+    lambda c: c["model"].update(table=c["model"]["table"][:1]),
+    lambda c: c.pop("model"),
+    lambda c: c["optimizer"].pop("param_groups"),
+    lambda c: c["optimizer"].update(state=[]),
+]
+
+
+@pytest.mark.parametrize("change", PROGRESS)
+def test_progress_that_does_not_fit_is_refused(change, interrupted):
+    changed(interrupted / LAST, interrupted / LAST, change)
+    with pytest.raises(UserError, match=r"saved progress does not fit the run; remove .* to start from the beginning"):
+        go_on(interrupted)
+
+
+@pytest.mark.parametrize("name", ["progress", "fitted", "metrics", "checksum"])
+def test_progress_that_lacks_a_part_is_not_gone_on_with(name, interrupted):
+    content = load(interrupted / LAST)
+    del content[name]
+    if name == "checksum":
+        torch.save(content, interrupted / LAST)
+    else:
+        save(content, interrupted / LAST)
+    with pytest.warns(DataWarning, match="the run starts from the beginning"):
+        go_on(interrupted)
+
+
+RESULT_CHANGES = {
+    "not a list": "[]",
+    "'source' is int": '{"source": 3}',
+    "'val' is list": '{"source": "x", "val": []}',
+    "not valid JSON": "[" * 100_000,
+    "dataset is not there": '{"source": "a\\u0000b"}',
+    "the run names no dataset": "{}",
+}
+
+
+@pytest.mark.parametrize("said", RESULT_CHANGES)
+def test_results_of_a_wrong_kind_are_refused(said, runs, tmp_path):
+    shutil.copytree(runs("network").parent, tmp_path / "run")
+    (tmp_path / "run" / RESULTS).write_text(RESULT_CHANGES[said])
+    with pytest.raises(DataError, match=said) as caught:
+        open_run(tmp_path / "run")
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,223 @@
+"""What every baseline does alike: it learns, repeats, is saved and loaded, goes on, and answers for new subgraphs."""
+
+from __future__ import annotations
+
+import json
+import typing
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from subgnn import Dataset, Graph, Ragged, SubgraphSet
+from subgnn.config.recipes import find_recipe
+from subgnn.config.settings import Method
+from subgnn.data.formats.folder import write_folder
+from subgnn.errors import DataError, UserError
+from subgnn.estimator import SubgraphClassifier
+from subgnn.inference.predictor import Predictor
+from subgnn.models.checkpoint import load_checkpoint
+from subgnn.models.registry import METHODS
+from subgnn.training import resumable
+from subgnn.training.run import evaluate_split, train
+from subgnn.training.run_dir import CHECKPOINT, METRICS
+from tests.models.examples import BY_GRADIENT, INDUCTIVE, NAMES, SMALL, TRANSDUCTIVE, recipe
+from tests.training.examples import dataset
+
+
+def shapes_and_homes() -> Dataset:
+    """Twenty subgraphs that nodes and shape both tell apart: triangles at the low ids, paths at the high ones."""
+    triangles = [(3 * i, 3 * i + 1, 3 * i + 2) for i in range(10)]
+    paths = [(30 + 3 * i, 31 + 3 * i, 32 + 3 * i) for i in range(10)]
+    edges = [pair for a, b, c in triangles for pair in ((a, b), (b, c), (a, c))]
+    edges += [pair for a, b, c in paths for pair in ((a, b), (b, c))]
+    edges += [(i, i + 3) for i in range(27)] + [(i, i + 3) for i in range(30, 57)]
+    subgraphs = SubgraphSet.from_lists(
+        [*triangles, *paths] * 2,
+        num_nodes=60,
+        labels=(["triangle"] * 10 + ["path"] * 10) * 2,
+        splits=["train"] * 20 + ["val"] * 20,
+    )
+    return Dataset("shapes", Graph.from_edges(*zip(*edges, strict=True)), subgraphs)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Each baseline trained once on the same data."""
+    folder, data, done = tmp_path_factory.mktemp("baselines"), dataset(), {}
+
+    def get(name):
+        if name not in done:
+            done[name] = train(data, recipe(name), folder / name, seed=4)
+        return folder / name, data, done[name]
+
+    return get
+
+
+def test_the_settings_know_every_method():
+    assert {"subgnn", *METHODS} == set(typing.get_args(Method))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_overfits_twenty_subgraphs(tmp_path, name):
+    fast = ("training.epochs=80", "model.dropout=0.0", "baseline.link_steps=30", "training.patience=30")
+    results = train(shapes_and_homes(), recipe(name, *fast), tmp_path / "run")
+    assert results["val"]["micro_f1"] == 1.0  # validation repeats the training subgraphs
+
+
+@pytest.mark.parametrize("task", ["binary", "multi-label", "regression"])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_task_is_scored(tmp_path, name, task):
+    data = dataset(task)
+    results = train(data, recipe(name), tmp_path / "run")
+    expected = {"mae", "rmse", "r2"} if task == "regression" else {"micro_f1", "macro_f1", "accuracy", "auroc"}
+    assert set(results["test"]) == expected
+    found = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(data.subgraphs.nodes)
+    assert found.shape == (30, 1 if task == "regression" else data.subgraphs.num_classes)
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_seed_gives_the_same_outputs_bit_for_bit(trained, tmp_path, name):
+    folder, data, _ = trained(name)
+    train(data, recipe(name), tmp_path / "again", seed=4)
+    a, b = (Predictor(f / CHECKPOINT, data.graph).outputs(data.subgraphs.nodes) for f in (folder, tmp_path / "again"))
+    np.testing.assert_array_equal(a, b)
+    assert a.std() > 0
+
+
+@pytest.mark.parametrize("name", ["avg", "mn-gin", "s2v-n", "gc"])
+def test_another_seed_gives_other_outputs(trained, tmp_path, name):
+    folder, data, _ = trained(name)
+    train(data, recipe(name), tmp_path / "other", seed=5)
+    a, b = (Predictor(f / CHECKPOINT, data.graph).outputs(data.subgraphs.nodes) for f in (folder, tmp_path / "other"))
+    assert not np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_loaded_scores_what_training_said(trained, tmp_path, name):
+    folder, data, results = trained(name)
+    write_folder(data, tmp_path / "data")
+    for split in ("val", "test"):
+        again = evaluate_split(folder, split, tmp_path / "data")[split]
+        kept = {k: v for k, v in results[split].items() if k != "loss"}
+        assert again == pytest.approx(kept, abs=1e-6, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_checkpoint_holds_tensors_and_text_alone(trained, name):
+    content = torch.load(trained(name)[0] / CHECKPOINT, weights_only=True)
+    assert all(isinstance(tensor, torch.Tensor) for tensor in content["weights"].values())
+
+
+@pytest.mark.parametrize("name", INDUCTIVE)
+def test_a_new_subgraph_is_predicted_by_itself_alone(trained, name):
+    folder, data, _ = trained(name)
+    predictor = Predictor(folder / CHECKPOINT, data.graph)
+    new = Ragged.from_rows([[0, 1, 2], [9], list(range(24))])
+    together = predictor.outputs(new)
+    assert together.shape == (3, 3)
+    for row in range(3):
+        np.testing.assert_allclose(predictor.outputs(new.take([row])), together[[row]], rtol=1e-4, atol=1e-5)
+    assert len(predictor.embeddings(new)) == 3
+
+
+@pytest.mark.filterwarnings("ignore:6 subgraphs of val and test:subgnn.errors.DataWarning")
+@pytest.mark.parametrize("name", ["avg", "gc", "bag", "bag-1hop"])
+def test_a_node_that_no_subgraph_had_is_no_obstacle(tmp_path, name):
+    data = dataset()
+    few = replace(data, subgraphs=data.subgraphs.take(np.flatnonzero((np.arange(30) % 3 == 0) | (np.arange(30) > 20))))
+    unseen = sorted(set(range(24)) - set(few.subgraphs.nodes.values.tolist()))
+    graph = Graph.from_edges(*data.graph.edges()[:2], num_nodes=26)  # 24 and 25 are on their own
+    train(Dataset("few", graph, few.subgraphs), recipe(name), tmp_path / "run")
+    found = Predictor(tmp_path / "run" / CHECKPOINT, graph).outputs(Ragged.from_rows([[24, 25], [*unseen, 24]]))
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("name", TRANSDUCTIVE)
+def test_a_new_subgraph_is_refused_where_the_method_has_no_vector_for_it(trained, name):
+    folder, data, _ = trained(name)
+    predictor = Predictor(folder / CHECKPOINT, data.graph)
+    known = data.subgraphs.nodes.take([7, 29])
+    assert predictor.outputs(known).shape == (2, 3)
+    with pytest.raises(DataError) as caught:
+        predictor.outputs(Ragged.from_rows([known[0], [0, 9]]))
+    assert str(caught.value).startswith(f"subgraph 1: {name} cannot predict new subgraphs, and 0-9 is none of the")
+    assert "train again" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["avg", "mn-gat", "s2v-ns", "gc"])
+def test_frozen_and_trainable_are_both_tried_and_the_better_is_kept(trained, name):
+    folder, _, results = trained(name)
+    assert list(results["candidates"]) == ["frozen", "trainable"]
+    kept, scores = results["embeddings"], {k: (v["micro_f1"], -v["loss"]) for k, v in results["candidates"].items()}
+    assert scores[kept] == max(scores.values())
+    assert results["val"] == results["candidates"][kept]
+    assert load_checkpoint(folder / CHECKPOINT).recipe.embeddings.trainable == (kept == "trainable")
+    lines = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
+    assert [line["candidate"] for line in lines] == ["frozen"] * 3 + ["trainable"] * 3
+
+
+def test_frozen_embeddings_stay_and_trainable_ones_move(tmp_path):
+    data, start = dataset(), METHODS["avg"].begin
+    for name, trainable in (("frozen", "false"), ("trainable", "true")):
+        settings = recipe("avg", "baseline.tune_embeddings=false", f"embeddings.trainable={trainable}")
+        results = train(data, settings, tmp_path / name)
+        assert results["embeddings"] == name
+        before = start(data.graph, data.subgraphs, settings, seed=0, device=torch.device("cpu"))["table"]
+        after = load_checkpoint(tmp_path / name / CHECKPOINT).weights["table"]
+        assert torch.equal(before, after) == (name == "frozen")
+
+
+@pytest.mark.parametrize("stop", [1, 4])
+@pytest.mark.parametrize("name", ["avg", "topology"])
+def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, name, stop):
+    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
+    data, settings, seen = dataset(), recipe(name), []
+    whole = train(data, settings, tmp_path / "whole")
+
+    def interrupt(record):
+        seen.append(record)
+        if len(seen) == stop:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(data, settings, tmp_path / "cut", on_epoch=interrupt)
+    cut = train(data, settings, tmp_path / "cut", resume=True)
+    assert cut["candidates"] == whole["candidates"]
+    assert (tmp_path / "whole" / METRICS).read_text() == (tmp_path / "cut" / METRICS).read_text()
+    a, b = (load_checkpoint(tmp_path / f / CHECKPOINT).weights for f in ("whole", "cut"))
+    assert all(torch.equal(a[k], b[k]) for k in a)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_needs_edges_says_so(tmp_path, name):
+    data = dataset()
+    bare = replace(data, graph=Graph.from_edges([], [], num_nodes=24))
+    if METHODS[name].needs_edges:
+        with pytest.raises(DataError, match=f"{name} needs edges, and the graph has none; without: avg, bag$"):
+            train(bare, recipe(name), tmp_path / "run")
+    else:
+        assert train(bare, recipe(name), tmp_path / "run")["test"]
+
+
+@pytest.mark.parametrize("name", ["avg", "bag", "topology"])
+def test_the_estimator_takes_a_baseline(name):
+    data = dataset()
+    model = SubgraphClassifier(name, settings=SMALL).fit(data.graph, data.subgraphs)
+    assert model.predict_proba(data.subgraphs).shape == (30, 3)
+    assert model.transform([[0, 1], [3]]).shape[0] == 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_recipes_take_the_settings_of_training(name):
+    found = find_recipe(name, ["training.epochs=5"])
+    assert (found.method, found.training.epochs) == (name, 5)
+    assert found.note
+    assert found.baseline.tune_embeddings == (name in BY_GRADIENT and name != "topology")
+
+
+def test_an_unknown_option_is_refused():
+    with pytest.raises(UserError, match=r"unknown setting 'baseline.walk'; accepted: .*did you mean 'walks'"):
+        find_recipe("s2v-n", ["baseline.walk=3"])

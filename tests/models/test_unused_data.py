@@ -1,0 +1,99 @@
+"""What of a graph a recipe does not look at, held against recipes that do."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from subgnn import Graph
+from subgnn.config.recipes import find_recipe, recipe_names
+from subgnn.config.settings import ChannelSettings
+from subgnn.data.formats.folder import write_folder
+from subgnn.models.subgnn.build import unused_data
+from tests.cli.command import call
+from tests.training.examples import dataset, recipe
+
+RNG = np.random.default_rng(0)
+GRAPH = dataset().graph
+NO_HOPS = "direction of edges (no channel measures hops)"
+
+
+def rich(*, weights: bool = True, directed: bool = True, features: bool = True) -> Graph:
+    """The graph of the examples, with more to it."""
+    rows = np.repeat(np.arange(GRAPH.num_nodes), np.diff(GRAPH.offsets))
+    u, v = rows[rows < GRAPH.neighbors], GRAPH.neighbors[rows < GRAPH.neighbors]
+    return Graph.from_edges(
+        u,
+        v,
+        weights=RNG.uniform(1, 2, len(u)) if weights else None,
+        directed=directed,
+        features=RNG.normal(size=(GRAPH.num_nodes, 3)) if features else None,
+    )
+
+
+def test_what_the_defaults_leave_out():
+    told = [
+        "edge weights",
+        "direction of edges (prepare.directed = false)",
+        'node features (embeddings.features = "none")',
+    ]
+    assert unused_data(find_recipe("default"), rich()) == told
+    assert unused_data(find_recipe("default"), GRAPH) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (["embeddings.features=beside"], ["direction of edges (prepare.directed = false)"]),
+        (["embeddings.source=gin"], ["direction of edges (prepare.directed = false)"]),
+        (["embeddings.features=instead", "prepare.directed=true"], []),
+        (["embeddings.features=instead", "prepare.directed=true", "model.layers=0"], [NO_HOPS]),
+    ],
+)  # fmt: skip
+def test_settings_that_use_more(settings, told):
+    assert unused_data(find_recipe("default", settings), rich(weights=False)) == told
+
+
+def test_structure_does_not_look_at_direction():
+    shape = replace(
+        find_recipe("default", ["prepare.directed=true", "embeddings.features=beside"]),
+        channels=(ChannelSettings("structure", "border", 3),),
+    )
+    assert unused_data(shape, rich(weights=False)) == [NO_HOPS]
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_no_recipe_looks_at_weights(name):
+    assert unused_data(find_recipe(name), rich(directed=False, features=False)) == ["edge weights"]
+
+
+@pytest.mark.parametrize("name", ["bag", "topology", "gc", "mn-gin", "s2v-n"])
+def test_baselines_look_at_neither_direction_nor_features(name):
+    assert unused_data(find_recipe(name), rich(weights=False)) == ["direction of edges", "node features"]
+    pretrained = find_recipe(name, ["embeddings.source=gin"])
+    assert ("node features" in unused_data(pretrained, rich())) == (name != "gc")  # which starts from embeddings
+
+
+def test_the_verbs_say_it(tmp_path):
+    data = dataset()
+    write_folder(replace(data, graph=rich()), tmp_path / "data")
+    small = [word for s in ("training.epochs=1", "embeddings.dim=4", "prepare.patch_length=5") for word in ("--set", s)]
+    line = 'not used by this recipe: edge weights; direction of edges (prepare.directed = false); node features (embeddings.features = "none")'  # noqa: E501
+    run = call("train", tmp_path / "data", "--out", tmp_path / "run", "--device", "cpu", *small)
+    assert run.out.splitlines()[1] == line
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["unused"] == unused_data(recipe(), rich())
+    assert "Not used by this recipe" in (tmp_path / "run" / "report.html").read_text()
+    assert line in call("prepare", tmp_path / "data", *small).out.splitlines()
+    given = ("pretrain", tmp_path / "data", "--dim", 4, "--set", "pretrain.epochs=1", "--set", "pretrain.steps=1")
+    made = call(*given, "--out", tmp_path / "v.safetensors", "--device", "cpu", "--json")
+    assert made.json["unused"] == ["edge weights", "direction of edges"]
+
+
+def test_the_page_of_a_plain_graph_says_nothing(tmp_path):
+    write_folder(dataset(), tmp_path / "data")
+    run = call("train", tmp_path / "data", "--recipe", "bag", "--out", tmp_path / "run", "--json")
+    assert run.json["unused"] == []
+    assert "Not used" not in (tmp_path / "run" / "report.html").read_text()

@@ -1,0 +1,133 @@
+"""Jobs over processes: results, failures, killed workers, and a parent that is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from subgnn.errors import UserError
+from subgnn.parallel.engine import ONE_THREAD, Failure, LocalEngine
+from subgnn.parallel.memory import limit, within
+
+ROOT = Path(__file__).parents[2]
+
+
+def work(job):
+    """What a job says."""
+    what, value = job
+    if what == "square":
+        return value * value
+    if what == "pid":
+        return os.getpid()
+    if what == "environment":
+        return {name: os.environ.get(name) for name in ONE_THREAD}
+    if what == "memory":
+        return limit()
+    if what == "mistake":
+        raise UserError("no", where="here", hint="say\nyes")
+    if what == "crash":
+        return 1 // 0
+    if what == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if what == "leave":
+        os._exit(3)
+    if what == "lambda":
+        return lambda: value
+    Path(value, str(os.getpid())).touch()
+    time.sleep(600)
+    return None
+
+
+def done(jobs, processes):
+    with LocalEngine(processes) as engine:
+        return dict(engine.map(work, jobs))
+
+
+def test_in_this_process():
+    found = done([("square", 3), ("crash", 0), ("mistake", 0), ("square", 4)], 1)
+    assert (found["square", 3], found["square", 4]) == (9, 16)
+    assert found["crash", 0].message == "ZeroDivisionError: integer division or modulo by zero"
+    assert "in work" in found["crash", 0].details
+    assert found["mistake", 0].message == "here: no; say yes"
+    assert list(LocalEngine().map(work, [])) == list(LocalEngine(4).map(work, [])) == []
+
+
+def test_each_worker_has_an_equal_share_of_the_memory():
+    with within("6GB"):
+        assert done([("memory", 0)], 1) == {("memory", 0): 6 * 10**9}
+        assert done([("memory", 0)], 2) == {("memory", 0): 3 * 10**9}
+
+
+def test_in_workers_of_which_some_die():
+    jobs = [("die", 0), ("square", 3), ("crash", 0), ("leave", 0), ("environment", 0), ("lambda", 1), ("square", 5)]
+    before = dict(os.environ)
+    found = done(jobs, 2)
+    assert dict(os.environ) == before
+    assert set(found) == set(jobs)
+    assert (found["square", 3], found["square", 5]) == (9, 25)
+    assert found["die", 0] == Failure("the worker process was killed (SIGKILL); was there too little memory?")
+    assert found["leave", 0] == Failure("the worker process ended by itself (exit code 3)")
+    assert found["crash", 0].message.startswith("ZeroDivisionError")
+    assert isinstance(found["lambda", 1], Failure)
+    assert found["environment", 0] == ONE_THREAD
+
+
+def test_an_interruption_ends_the_workers(tmp_path):
+    jobs = [("sleep", str(tmp_path)), ("square", 2)]
+    with LocalEngine(2) as engine:
+        results = engine.map(work, jobs)
+        assert next(results) == (("square", 2), 4)
+        (pid,) = wait_for(tmp_path, 1)
+        results.close()
+        assert not alive(pid)
+        # The other worker is still there, and takes the next jobs.
+        ((_, first),) = engine.map(work, [("pid", 0)])
+        ((_, second),) = engine.map(work, [("pid", 0)])
+        assert first == second != os.getpid()
+        # One that is killed while it has nothing to do is replaced.
+        os.kill(first, signal.SIGKILL)
+        while alive(first):
+            time.sleep(0.02)
+        ((_, third),) = engine.map(work, [("pid", 0)])
+        assert third not in (first, os.getpid())
+    assert not alive(third)
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    code = f"from tests.test_engine import work\nfrom subgnn.parallel.engine import LocalEngine\n" \
+           f"list(LocalEngine(2).map(work, [('sleep', {str(tmp_path)!r})] * 2))"  # fmt: skip
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT) as parent:
+        pids = wait_for(tmp_path, 2)
+        parent.kill()
+    deadline = time.monotonic() + 60
+    while any(map(alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(map(alive, pids))
+
+
+def wait_for(folder, count):
+    deadline = time.monotonic() + 120
+    while len(list(folder.iterdir())) < count and time.monotonic() < deadline:
+        time.sleep(0.02)
+    pids = [int(path.name) for path in folder.iterdir()]
+    assert len(pids) == count
+    return pids
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_lazily(processes):
+    results = LocalEngine(processes).map(work, [("square", 1), ("crash", 0)])
+    assert next(results) == (("square", 1), 1)

@@ -1,0 +1,146 @@
+"""Commands that are interrupted: no traceback, nothing half-written, and an exit code that says by what."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from subgnn.data.formats.folder import write_folder
+from tests.cli.command import call
+from tests.training.examples import dataset
+
+ROOT = Path(__file__).parents[2]
+
+AT_IMPORT = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["AT"]:
+            os.kill(os.getpid(), int(os.environ["SIGNAL"]))
+            for _ in range(1000):
+                pass
+sys.meta_path.insert(0, Finder())
+"""
+
+
+def environment(*paths: Path, **more: str) -> dict[str, str]:
+    before = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, paths), *before, str(ROOT)]), **more}
+
+
+@pytest.mark.parametrize(
+    ("module", "number", "arguments"),
+    [
+        ("subgnn.cli.app", signal.SIGINT, ["info"]),
+        ("numpy", signal.SIGINT, ["info"]),
+        ("numpy", signal.SIGTERM, ["info"]),
+        ("torch", signal.SIGINT, ["train", "nowhere", "--out", "run"]),
+    ],
+)
+def test_an_interrupt_while_modules_are_imported(tmp_path, module, number, arguments):
+    (tmp_path / "sitecustomize.py").write_text(AT_IMPORT)
+    env = environment(tmp_path, AT=module, SIGNAL=str(int(number)))
+    done = subprocess.run(
+        [sys.executable, "-m", "subgnn", *arguments], env=env, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "interrupted\n")
+
+
+IN_A_CALLBACK = """
+import os, signal
+from subgnn.parallel.interrupts import exit_code, raise_on_signals
+class Watched:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(1000):
+            pass
+raise_on_signals()
+try:
+    Watched()
+    while True:
+        pass
+except KeyboardInterrupt:
+    print(exit_code())
+"""
+
+
+def test_an_interrupt_in_a_callback_is_not_lost():
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_CALLBACK], env=environment(), capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("143\n", "")
+
+
+CONVERT = """
+import sys, time
+import subgnn.data.convert as module
+def read(*_, staging, **__):
+    (staging.folder / "edges").write_text("half")
+    print("inside", flush=True)
+    time.sleep(300)
+module.read_folder = read
+from subgnn.__main__ import run
+run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "left"),
+    [
+        (signal.SIGINT, 130, False),
+        (signal.SIGTERM, 143, False),
+        (signal.SIGHUP, 129, False),
+        (signal.SIGKILL, -9, True),
+    ],
+)
+def test_convert_leaves_no_scratch_folder(tmp_path, number, code, left):
+    write_folder(dataset(), tmp_path / "data")
+    (tmp_path / "to").mkdir()
+    arguments = ("data", "convert", tmp_path / "data", "--out", tmp_path / "to" / "x.subgnn")
+    command = [sys.executable, "-c", CONVERT, *map(str, arguments)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    assert process.stdout.readline() == "inside\n"
+    process.send_signal(number)
+    _, errors = process.communicate()
+    assert process.returncode == code
+    assert errors == ("" if left else "interrupted\n")
+    assert bool(list((tmp_path / "to").iterdir())) is left
+    # What was left goes when the next one begins.
+    assert call(*arguments).code == 0
+    assert [path.name for path in (tmp_path / "to").iterdir()] == ["x.subgnn"]
+
+
+TRAIN = """
+import sys
+from subgnn.training import resumable
+real = resumable.MetricsLog.append
+def append(self, record):
+    real(self, record)
+    print(record["epoch"], flush=True)
+    sys.stdin.readline()
+resumable.MetricsLog.append = append
+from subgnn.__main__ import run
+run()
+"""
+
+
+def test_a_training_that_is_terminated_is_saved(tmp_path):
+    write_folder(dataset(), tmp_path / "data")
+    arguments = ["train", tmp_path / "data", "--out", tmp_path / "run", "--set", "training.epochs=5", "--no-cache"]
+    command = [sys.executable, "-c", TRAIN, *map(str, arguments)]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    )
+    assert process.stdout.readline().startswith("task: ")
+    assert process.stdout.readline() == "0\n"
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate("\n" * 9)
+    assert (process.returncode, errors) == (143, "interrupted\n")
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["last.pt", "metrics.jsonl", "recipe.json"]
+    assert call(*arguments, "--resume").code == 0
+    assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 5

@@ -1,0 +1,301 @@
+"""One writer for a folder, and what killed writers left behind."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from subgnn.data.fetch import download
+from subgnn.data.formats.folder import write_folder
+from subgnn.data.formats.text import appearing, remove_leftovers, scratch_folder
+from subgnn.errors import DataError, DataWarning
+from subgnn.parallel.locks import LOCK, close_lock, host_name, locked_folder, open_lock, shared_lock, try_lock
+from subgnn.training.run_dir import METRICS, RESULTS, claimed
+from tests.cli.command import call
+from tests.training.examples import dataset, recipe
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from subgnn.parallel.locks import *
+from subgnn.data.formats.text import *
+with eval(sys.argv[1]) as held:
+    if isinstance(held, Path) and held.suffix == ".part":
+        held.write_text("half")
+    print("held", flush=True)
+    time.sleep(300)
+"""
+
+
+class Holder:
+    """A process that is within a block until it is killed."""
+
+    def __init__(self, block: str) -> None:
+        self._process = subprocess.Popen([sys.executable, "-c", HOLD, block], stdout=subprocess.PIPE, text=True)
+        self.pid = self._process.pid
+
+    def __enter__(self) -> Holder:
+        assert self._process.stdout.readline() == "held\n"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_lock_of_a_process_ends_with_it(tmp_path):
+    path, lock = tmp_path / "x.state.pt", tmp_path / "x.state.pt.lock"
+    with Holder(f"try_lock(Path({str(path)!r}))"):
+        with try_lock(path) as locked:
+            assert not locked
+        assert lock.exists()
+    with try_lock(path) as locked:
+        assert locked
+        with try_lock(path) as another:
+            assert not another
+    assert not lock.exists()
+
+
+def test_a_lock_whose_file_was_removed_meanwhile_is_taken_anew(tmp_path, monkeypatch):
+    path, lock = tmp_path / "x.state.pt", tmp_path / "x.state.pt.lock"
+    real, tries = fcntl.flock, []
+
+    def late(file, how):
+        if not tries:
+            lock.unlink()
+        tries.append(1)
+        real(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with try_lock(path) as locked:
+        assert locked
+        assert lock.exists()
+    assert len(tries) == 2
+
+
+def test_a_folder_has_one_writer(tmp_path):
+    out = tmp_path / "a" / "run"
+    with Holder(f"locked_folder(Path({str(out)!r}))") as other:
+        message = rf"run: another process \(pid {other.pid} on host {host_name()}\) is writing this run; wait until"
+        with pytest.raises(DataError, match=message), locked_folder(out):
+            pass
+        assert names(out) == [LOCK]
+    with locked_folder(out) as lock:
+        assert lock is not None
+        with locked_folder(out) as inner:  # a block within the block
+            assert inner is None
+        assert names(out) == [LOCK]
+        (out / "file").write_text("x")
+    assert names(out) == ["file"]
+
+
+def test_a_folder_that_another_process_makes_just_now_is_being_written(tmp_path, monkeypatch):
+    out, held = tmp_path / "run", []
+
+    def then_made(look):
+        def looked(path, *args, **options):
+            try:
+                return look(path, *args, **options)
+            finally:
+                if Path(path) == out and not held:
+                    held.append(None)  # whatever is asked of the folder below is no first look
+                    out.mkdir()
+                    held[0] = open_lock(out / LOCK)
+
+        return looked
+
+    monkeypatch.setattr(Path, "stat", then_made(Path.stat))
+    monkeypatch.setattr(os, "scandir", then_made(os.scandir))
+    with pytest.raises(DataError, match="is writing this run"), claimed(out, recipe(), seed=0, resume=True):
+        pass
+    close_lock(held[0], out / LOCK)
+
+
+@pytest.mark.parametrize("kind", ["download", "pretrain"])
+def test_a_file_has_one_maker(tmp_path, kind):
+    out = tmp_path / "x.safetensors"
+    with Holder(f"locked_file(Path({str(out)!r}), doing='')") as other:
+        if kind == "download":
+            with pytest.raises(
+                DataError, match=rf"another process \(pid {other.pid} on .* is fetching this file; wait"
+            ):
+                download("http://127.0.0.1:9/x", out)
+        else:
+            write_folder(dataset(), tmp_path / "data")
+            called = call("pretrain", tmp_path / "data", "--out", out)
+            assert called.code == 2
+            assert f"another process (pid {other.pid} on" in called.error
+        assert not out.exists()
+
+
+def test_a_folder_that_stays_empty_is_gone(tmp_path):
+    with locked_folder(tmp_path / "a" / "run"), shared_lock(tmp_path / "b"), locked_folder(tmp_path / "b") as shared:
+        assert shared is None
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "message"),
+    [
+        (errno.ENOLCK, DataWarning, "the file system has no locks"),
+        (errno.EACCES, DataError, r"cannot be written \(Permission denied\)"),
+    ],
+)
+def test_without_locks(tmp_path, monkeypatch, number, kind, message):
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    check = pytest.warns if issubclass(kind, Warning) else pytest.raises
+    with check(kind, match=message), locked_folder(tmp_path / "run") as lock:
+        assert lock is None
+
+
+@pytest.mark.parametrize("kind", ["appearing", "scratch_folder"])
+def test_what_a_killed_process_left_goes_and_what_a_living_one_has_stays(tmp_path, kind):
+    block = f"{kind}(Path({str(tmp_path / 'x.bin')!r}))"
+    suffix = {"appearing": ".part", "scratch_folder": ".scratch"}[kind]
+    with Holder(block):
+        pass
+    assert sorted(Path(name).suffix for name in names(tmp_path)) == [".lock", suffix]
+    with Holder(block) as living:
+        assert sorted(Path(name).suffix for name in names(tmp_path)) == [".lock", suffix]  # those of the dead are gone
+        assert all(name.startswith(f".x.bin.{host_name()}.{living.pid}.") for name in names(tmp_path))
+        with scratch_folder(tmp_path / "x.bin"), appearing(tmp_path / "x.bin") as temporary:
+            temporary.write_text("whole")
+        assert len(names(tmp_path)) == 3
+    with scratch_folder(tmp_path / "y.bin"):  # of another name
+        pass
+    assert len(names(tmp_path)) == 3
+    remove_leftovers(tmp_path)
+    assert names(tmp_path) == ["x.bin"]
+
+
+def test_the_leftovers_of_another_machine_stay(tmp_path):
+    kept = [f".x.elsewhere{host_name()}.1.0123abcd.{suffix}" for suffix in ("lock", "part")]
+    for name in kept:
+        (tmp_path / name).write_text("")
+    remove_leftovers(tmp_path)
+    assert names(tmp_path) == kept
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_folder_that_was_set_aside_comes_back(tmp_path, replaced):
+    """Of a process that was killed while it put a new folder in the place of an old one."""
+    beginning = f".data.{host_name()}.1.0123abcd"
+    (tmp_path / f"{beginning}.lock").write_text("")
+    for suffix in ("old", "part"):
+        (tmp_path / f"{beginning}.{suffix}").mkdir()
+        (tmp_path / f"{beginning}.{suffix}" / suffix).write_text("")
+    if replaced:
+        (tmp_path / f"{beginning}.part").rename(tmp_path / "data")
+    with pytest.raises(DataError, match="data: exists already"), appearing(tmp_path / "data"):
+        pass
+    assert names(tmp_path) == ["data"]
+    assert names(tmp_path / "data") == ["part" if replaced else "old"]
+
+
+def test_of_two_that_write_the_same_file_one_is_refused(tmp_path):
+    path = tmp_path / "x"
+
+    def write_both():
+        with appearing(path) as late:
+            late.write_text("second")
+            with appearing(path) as early:
+                early.write_text("first")
+
+    with pytest.raises(DataError, match="x: exists already"):
+        write_both()
+    assert path.read_text() == "first"
+    assert names(tmp_path) == ["x"]
+
+
+TRAIN = """
+import json, os, sys
+from pathlib import Path
+from subgnn.errors import DataError
+from subgnn.training import run
+from subgnn.training.run import train
+from tests.training.examples import CHANNELS, dataset, recipe
+
+def meet(_):
+    here = Path(asked["out"] + ".meeting")
+    here.mkdir(exist_ok=True)
+    (here / str(os.getpid())).touch()
+    while len(os.listdir(here)) < 2:
+        pass
+
+run.check_sight = meet  # the last step before the folder is claimed
+data = dataset()
+print("ready", flush=True)
+for line in sys.stdin:
+    asked = json.loads(line)
+    settings = recipe(asked["epochs"], channels=CHANNELS[:1])
+    try:
+        train(data, settings, Path(asked["out"]), resume=asked["resume"], cache=False, report=False)
+        print("won", flush=True)
+    except DataError as error:
+        print(error, flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def trainers():
+    root = Path(__file__).parents[2]
+    paths = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", TRAIN],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": paths, "NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+        )
+        for _ in range(2)
+    ]
+    assert [process.stdout.readline() for process in started] == ["ready\n"] * 2
+    yield started
+    for process in started:
+        process.communicate()
+
+
+def at_once(trainers, **asked: object) -> list[str]:
+    """What two processes answer that are asked at the same moment."""
+    line = json.dumps({name: str(value) if isinstance(value, Path) else value for name, value in asked.items()}) + "\n"
+    for process in trainers:
+        process.stdin.write(line)
+    for process in trainers:
+        process.stdin.flush()
+    return [process.stdout.readline().strip() for process in trainers]
+
+
+def test_of_two_that_claim_a_new_run_one_is_refused(trainers, tmp_path):
+    for attempt in range(8):
+        out = tmp_path / str(attempt)
+        found = at_once(trainers, out=out, epochs=2, resume=False)
+        (refused,) = [answer for answer in found if answer != "won"]
+        assert refused.startswith((f"{out}: another process", f"{out}: exists already"))
+        assert len((out / METRICS).read_text().splitlines()) == 2
+        assert LOCK not in names(out)
+
+
+def test_of_two_that_resume_a_run_one_writes(trainers, tmp_path):
+    for attempt in range(3):
+        out = tmp_path / str(attempt)
+        found = at_once(trainers, out=out, epochs=30, resume=True)
+        assert "won" in found
+        # The other is refused, or comes when all is done.
+        assert all(answer == "won" or "is writing this run" in answer for answer in found), found
+        assert len((out / METRICS).read_text().splitlines()) == 30
+        assert (out / RESULTS).is_file()

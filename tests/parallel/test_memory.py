@@ -1,0 +1,81 @@
+"""A limit on memory: it is read, kept to, and changes no number."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from subgnn.channels import distances as own_hops
+from subgnn.channels import similarity
+from subgnn.errors import UserError
+from subgnn.inference.subgraph_files import chunk_size
+from subgnn.parallel import memory
+from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, prepare_example, random_graph
+from tests.prepared_equal import assert_same
+from tests.training.examples import recipe
+
+
+@pytest.mark.parametrize("text", ["", "GB", "-1GB", "12XB", "10 apples"])
+def test_what_is_no_size_is_refused(text):
+    with (
+        pytest.raises(UserError, match=r"--memory: .*is no size; accepted: a number with KB, MB, GB or TB"),
+        memory.within(text),
+    ):
+        pass
+
+
+def test_too_little_is_refused():
+    with pytest.raises(UserError, match=r"--memory: 300 MB; accepted: .* from 1GB"), memory.within("300MB"):
+        pass
+
+
+def test_a_limit_ends_with_its_block():
+    before = memory.limit()
+    with memory.within("2GB"), memory.within(None):
+        assert memory.limit() == 2 * 10**9
+        with memory.within(3 * 10**9):
+            assert memory.share(0.5) == 15 * 10**8
+    assert memory.limit() == before
+    assert 0 < before <= memory.machine_memory()
+
+
+def test_as_many_searches_as_fit():
+    graph = random_graph(1)
+    with memory.within("1GB"):
+        assert own_hops.searches_at_once(graph) >= 1
+        assert memory.workers(10**9, 64) == 1
+        assert memory.workers(10**8, 64) == 5
+
+
+def test_chunks_of_predictions_are_whole_batches():
+    chosen = recipe()
+    with memory.within("1GB"):
+        few = chunk_size(chosen)
+    with memory.within("100GB"):
+        many = chunk_size(chosen)
+    assert few % 4096 == many % 4096 == 0
+    assert 4096 <= few <= many
+
+
+@pytest.mark.parametrize("how", ["exact", "bounded"])
+def test_results_do_not_depend_on_the_limit(monkeypatch, how):
+    settings = replace(SMALL, own_hops=how, hop_edges=3, hop_cutoff=3, landmarks=2)
+    _, whole = prepare_example(4, settings=settings)
+    monkeypatch.setattr(own_hops, "PAIRS_AT_ONCE", 3)
+    for module in (own_hops, similarity):
+        monkeypatch.setattr(module, "share", lambda part: 1)
+    monkeypatch.setattr(own_hops, "_LARGE", 0)
+    monkeypatch.setattr(similarity, "WORD", 1)
+    _, cut = prepare_example(4, settings=settings)
+    assert_same(whole, cut)
+
+
+def test_a_graph_that_does_not_fit_is_refused_before_the_work(monkeypatch):
+    monkeypatch.setattr(own_hops, "limit", lambda: 100)
+    with pytest.raises(
+        UserError, match=r"--memory: the rows of the graph and the marks of one search are .*; give more"
+    ):
+        prepare_example(4)
+    structure = tuple(channel for channel in ALL_CHANNELS if channel.kind == "structure")
+    prepare_example(4, channels=structure)

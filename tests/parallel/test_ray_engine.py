@@ -1,0 +1,121 @@
+"""Opening Ray: what is refused, in one line and in bounded time; and a Ray of one's own, which keeps to loopback."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from subgnn.errors import MissingExtra, UserError
+from subgnn.parallel import ray_start
+from subgnn.parallel.engine import LocalEngine
+from subgnn.parallel.memory import share, within
+from subgnn.parallel.ray_engine import RayEngine, open_engine
+from subgnn.parallel.ray_start import check_answers
+from tests.cli.command import call
+
+
+@contextmanager
+def server(answer: bytes | None):
+    """Somebody who takes a connection and says this, or nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve():
+            connection, _ = listening.accept()
+            with connection:
+                if answer is not None:
+                    connection.sendall(answer)
+                with suppress(ConnectionError):
+                    while connection.recv(100):
+                        pass
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+        thread.join()
+
+
+@pytest.mark.parametrize("address", ["here", "ray://127.0.0.1:1", "127.0.0.1:", ":6379", "127.0.0.1:x"])
+def test_what_is_no_address(address):
+    with pytest.raises(UserError, match=r"--address: '.*'; accepted: HOST:PORT of the cluster's head, or auto"):
+        check_answers(address)
+
+
+def test_nobody_answers(monkeypatch, tmp_path):
+    monkeypatch.setattr(ray_start, "_SECONDS_TO_ANSWER", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        free = f"127.0.0.1:{taken.getsockname()[1]}"
+    with pytest.raises(UserError, match=rf"--address: no answer from '{free}' \(.*refused\); is the cluster up"):
+        check_answers(free)
+    with pytest.raises(UserError, match=r"no answer from '127\.0\.0\.1:70000'"):
+        check_answers("127.0.0.1:70000")
+    with server(None) as silent, pytest.raises(UserError, match=r"no answer from .* \(timed out\)"):
+        check_answers(silent)
+    called = call("predict", "RUN", "--subgraphs", "S", "--out", tmp_path / "p", "--engine", "ray", "--address", free)
+    assert called.code == 2
+    assert called.error.startswith(f"--address: no answer from '{free}'")
+
+
+def test_somebody_else_answers():
+    with server(b"HTTP/1.1 400 Bad Request\r\n") as web, pytest.raises(UserError, match="is no Ray cluster"):
+        check_answers(web)
+    with server(bytes([0, 0, 6, 4, 0, 0, 0, 0, 0])) as settings:
+        check_answers(settings)
+
+
+@pytest.mark.parametrize(
+    "verb", ["prepare DIR", "predict RUN --subgraphs S --out O", "embed RUN --subgraphs S --out O"]
+)
+def test_without_ray(monkeypatch, verb):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtra):
+        RayEngine()
+    monkeypatch.setattr("subgnn.cli.prepare.read_dataset", lambda *_, **__: None)
+    called = call(*verb.split(), "--engine", "ray")
+    assert called.code == 2
+    assert called.error == "--engine ray needs the package ray; install it with: pip install 'subgnn[ray]'"
+
+
+def test_an_address_is_for_ray():
+    assert isinstance(open_engine("local", processes=2), LocalEngine)
+    for verb in ("predict", "embed"):
+        called = call(verb, "RUN", "--subgraphs", "S", "--out", "O", "--address", "127.0.0.1:9")
+        assert (called.code, called.error) == (
+            2,
+            "--address: '127.0.0.1:9'; an address is of a Ray cluster: add --engine ray",
+        )
+    called = call("benchmark", "run", "quick", "DIR", "--out", "O", "--engine", "ray")
+    assert called.error.startswith("benchmark run: quick takes no --engine")
+
+
+def listeners(ports):
+    """The addresses, as the kernel writes them, at which somebody listens on these ports."""
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            address, _, port = line.split()[1].partition(":")
+            if line.split()[3] == "0A" and int(port, 16) in ports:
+                found.add(address)
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc")
+def test_a_ray_of_ones_own():
+    ray = pytest.importorskip("ray")
+    with within("2GB"), RayEngine(processes=1) as engine:
+        assert (engine.slots, dict(engine.map(abs, [-1, 2]))) == (1, {-1: 1, 2: 2})
+        assert dict(engine.map(share, [1.0])) == {1.0: 2 * 10**9}
+        ports = {int(ray.get_runtime_context().gcs_address.rpartition(":")[2])}
+        ports |= {ray.nodes()[0][name] for name in ("NodeManagerPort", "ObjectManagerPort", "RuntimeEnvAgentPort")}
+        assert listeners(ports) <= {"0100007F", "0000000000000000FFFF00000100007F"} | {
+            "00000000000000000000000001000000"
+        }
+        assert listeners(ports)
+        with pytest.raises(UserError, match="--engine ray: the cluster has no GPU; start Ray with"):
+            RayEngine(gpus=0.5)
+        assert ray.nodes()[0]["Resources"]["object_store_memory"] == 2e8
+    assert not ray.is_initialized()

@@ -1,0 +1,108 @@
+"""Prepared subgraphs, written and read: the same bit for bit, and any damage is noticed."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from subgnn.config.settings import ChannelSettings, PrepareSettings
+from subgnn.errors import DataError
+from subgnn.prepare.file import encode, read_prepared, write_prepared
+from tests.models.subgnn.examples import ALL_CHANNELS, prepare_example
+from tests.prepared_equal import arrays_of, assert_same
+
+
+def read(path, prepared, key="key"):
+    return read_prepared(
+        path,
+        key=key,
+        channels=prepared.frame.channels,
+        settings=prepared.frame.settings,
+        seed=prepared.frame.seed,
+        graph_hash=prepared.graph_hash,
+    )
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 100),
+    layers=st.integers(1, 3),
+    picked=st.lists(st.sampled_from(ALL_CHANNELS), max_size=6, unique=True),
+    hops=st.integers(1, 2),
+    frozen=st.booleans(),
+)
+def test_round_trip(tmp_path_factory, seed, layers, picked, hops, frozen):
+    small = PrepareSettings(hops=hops, patch_length=5, walks=2, walk_length=4)
+    _, prepared = prepare_example(seed, layers=layers, channels=tuple(picked), settings=small)
+    if frozen:
+        prepared.components.nodes.values.flags.writeable = False
+    path = tmp_path_factory.getbasetemp() / "round-trip.prepared"
+    write_prepared(path, encode(prepared, "key"))
+    assert_same(read(path, prepared), prepared)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    channels = (ChannelSettings("neighborhood", "border", 1), ChannelSettings("structure", "internal", 1))
+    _, prepared = prepare_example(0, layers=1, channels=channels)
+    path = tmp_path_factory.mktemp("damage") / "x.prepared"
+    write_prepared(path, encode(prepared, "key"))
+    return path, path.read_bytes(), prepared
+
+
+def places(whole: bytes) -> list[int]:
+    """Every byte of the beginning, where the header is, and of the end; every seventh between them."""
+    return [i for i in range(len(whole)) if i < 400 or i >= len(whole) - 64 or i % 7 == 0]
+
+
+def test_every_cut_is_noticed(written):
+    path, whole, prepared = written
+    for length in places(whole):
+        path.write_bytes(whole[:length])
+        with pytest.raises(DataError):
+            read(path, prepared)
+    path.write_bytes(whole + b"\0")
+    with pytest.raises(DataError, match=r"do not fill the .* bytes behind its header"):
+        read(path, prepared)
+
+
+def test_every_flipped_byte_is_noticed(written):
+    path, whole, prepared = written
+    rng = np.random.default_rng(0)
+    for place in places(whole):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << int(rng.integers(0, 8))
+        path.write_bytes(damaged)
+        with pytest.raises(DataError):
+            read(path, prepared)
+
+
+def test_another_key_is_noticed(written):
+    path, whole, prepared = written
+    path.write_bytes(whole)
+    read(path, prepared)
+    with pytest.raises(DataError, match="belongs to other content"):
+        read(path, prepared, key="other")
+
+
+def test_other_tools_can_read_the_layout(written):
+    _, whole, _ = written
+    length = int.from_bytes(whole[:8], "little")
+    header = json.loads(whole[8 : 8 + length])
+    assert (8 + length) % 64 == 0
+    assert header.pop("__metadata__")["format"] == "subgnn-prepared"
+    ends = [entry["data_offsets"] for entry in header.values()]
+    assert ends[0][0] == 0
+    assert all(a[1] == b[0] for a, b in pairwise(ends))
+    assert 8 + length + ends[-1][1] == len(whole)
+
+
+def test_an_array_that_stands_in_two_places_is_stored_once():
+    _, prepared = prepare_example(0, layers=3, channels=(ChannelSettings("neighborhood", "internal", 2),))
+    arrays = [value for _, value in arrays_of(prepared) if isinstance(value, np.ndarray)]
+    assert len(encode(prepared, "key")) - 1 == len({id(array) for array in arrays}) < len(arrays)

@@ -1,0 +1,219 @@
+"""The heaviest of borders as anchors: the same in every layer and draw, for new subgraphs, on disk and in a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from subgnn import Graph, Ragged, write_folder
+from subgnn import prepare as preparing
+from subgnn.channels.anchors import sample_own
+from subgnn.explain.files import open_explainer
+from subgnn.inference import export_run
+from subgnn.inference.subgraph_files import open_run
+from subgnn.kernels import border_sets, heaviest_borders
+from subgnn.kernels.heaviest import BYTES_AN_EDGE
+from subgnn.models.subgnn import Inputs
+from subgnn.models.subgnn.build import build_model as built
+from subgnn.parallel import progress as pacing
+from subgnn.prepare.cached import prepare_cached, prepare_draws_cached
+from subgnn.prepare.file import encode, read_prepared, write_prepared
+from subgnn.prepare.measure import prepare
+from subgnn.training.evaluation import outputs_of
+from subgnn.training.run import train
+from tests.models.subgnn.examples import (
+    ALL_CHANNELS,
+    SMALL,
+    build_model,
+    prepare_example,
+    random_graph,
+    random_subgraphs,
+)
+from tests.models.subgnn.test_model import compare
+from tests.prepared_equal import assert_same
+from tests.training.examples import dataset, recipe
+
+HEAVY = replace(SMALL, border_anchors="heaviest")
+BORDER = 3  # its place among all channels
+SETS = Ragged.from_rows([[0, 1, 2], [5, 9, 20], [23]])
+
+
+def case():
+    return random_graph(0), random_subgraphs(0)
+
+
+def test_memory_bounds_how_many_are_weighed_at_once(monkeypatch):
+    graph, plain = prepare_example(2, settings=HEAVY)
+    asked, seen = [], []
+    monkeypatch.setattr(preparing, "workers", lambda size, most: asked.append(size) or 1)
+    monkeypatch.setattr(preparing.numba, "get_num_threads", lambda: 4)
+    weigh = preparing.heaviest_borders
+    monkeypatch.setattr(preparing, "heaviest_borders", lambda *a, **o: seen.append(len(a[2])) or weigh(*a, **o))
+    _, found = prepare_example(2, settings=HEAVY)
+    assert_same(found.inputs, plain.inputs)
+    assert seen == [1] * len(plain.components.nodes)
+    degrees = np.diff(graph.offsets)
+    assert asked == [BYTES_AN_EDGE * max(degrees[row].sum() for row in plain.components.nodes)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_anchors_and_similarities_are_those_of_the_kernel_in_every_layer(seed):
+    settings = replace(HEAVY, giving=0.5, taking=2.0, hops=2)
+    graph, found = prepare_example(seed, layers=3, settings=settings)
+    components = found.components.nodes
+    nodes, weights = heaviest_borders(*graph.csr, components, most=3, giving=0.5, taking=2.0)
+    present = border_sets(*graph.csr, components, hops=1).lengths > 0
+    assert not present.all()  # one subgraph is the whole graph
+    for layer in range(3):
+        inputs = found.inputs[layer][BORDER]
+        assert np.array_equal(inputs.own.nodes, nodes)
+        assert np.array_equal(inputs.own.present, present)
+        assert np.array_equal(inputs.nearness.similarity, weights)
+        assert inputs.nearness.distance.dtype == inputs.nearness.reached.dtype == np.float32
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_seed_and_draw_do_not_matter(seed):
+    one, other = (prepare(*case(), channels=ALL_CHANNELS, layers=2, settings=HEAVY, seed=s) for s in (seed, seed + 7))
+    assert_same(one.inputs[0][BORDER], other.inputs[0][BORDER])
+    assert not np.array_equal(one.inputs[0][0].own.nodes, other.inputs[0][0].own.nodes)
+
+
+def test_other_channels_are_as_with_drawn_ones():
+    _, drawn = prepare_example(1)
+    _, heavy = prepare_example(1, settings=HEAVY)
+    assert_same(drawn.frame.shared, heavy.frame.shared)
+    for ours, theirs in zip(drawn.inputs, heavy.inputs, strict=True):
+        for i in range(len(ALL_CHANNELS)):
+            if i != BORDER:
+                assert_same(ours[i], theirs[i])
+        assert not np.array_equal(ours[BORDER].nearness.similarity, theirs[BORDER].nearness.similarity)
+
+
+def test_drawn_ones_are_drawn_whatever_the_powers():
+    graph, plain = prepare_example(1)
+    _, powers = prepare_example(1, settings=replace(SMALL, border_anchors="drawn", giving=3.0, taking=2.0))
+    assert_same(plain.inputs, powers.inputs)
+    own = sample_own(
+        graph, random_subgraphs(1), plain.components, ALL_CHANNELS[BORDER], SMALL, layers=2, seed=plain.frame.seed
+    )
+    assert_same([layer[BORDER].own for layer in plain.inputs], own)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e9])
+def test_pieces_change_nothing_and_progress_is_told(monkeypatch, seconds):
+    graph, subgraphs = random_graph(4, 60, 90), random_subgraphs(4, 60, 200)
+    options = {"channels": ALL_CHANNELS[2:4], "layers": 2, "settings": HEAVY, "seed": 4}
+    whole = prepare(graph, subgraphs, **options)
+    assert len(whole.components.nodes) > 2 * 256
+    monkeypatch.setattr(pacing, "SECONDS", seconds)
+    told = []
+    assert_same(prepare(graph, subgraphs, **options, on_progress=lambda *a: told.append(a)), whole)
+    count = len(whole.components.nodes)
+    assert [a for a in told if a[0] == "the heaviest of borders"][-1][1:] == (count, count)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_new_subgraph_is_measured_as_it_would_have_been_together(seed):
+    graph, together = prepare_example(seed, settings=HEAVY)
+    subgraphs = random_subgraphs(seed)
+    first = prepare(graph, subgraphs.take([0, 1]), channels=ALL_CHANNELS, layers=2, settings=HEAVY, seed=seed)
+    later = first.extend(graph, subgraphs.take([4, 2]))
+    rows = np.concatenate([np.flatnonzero(together.components.subgraph == s) for s in (4, 2)])
+    for ours, theirs in zip(later.inputs, together.inputs, strict=True):
+        for i in range(len(ALL_CHANNELS)):
+            assert np.array_equal(ours[i].nearness.similarity, theirs[i].nearness.similarity[rows])
+        assert np.array_equal(ours[BORDER].own.nodes, theirs[BORDER].own.nodes[rows])
+        assert np.array_equal(ours[BORDER].own.present, theirs[BORDER].own.present[rows])
+
+
+def test_the_cache_gives_the_same_and_tells_powers_apart(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path))
+    options = {"channels": ALL_CHANNELS[3:4], "layers": 2, "seed": 0}
+    first, second = (prepare_cached(*case(), **options, settings=HEAVY) for _ in range(2))
+    assert (first.found, second.found) == (False, True)
+    assert_same(first.prepared, second.prepared)
+    for changes in ({"border_anchors": "drawn"}, {"giving": 0.0}, {"taking": 0.0}):
+        assert not prepare_cached(*case(), **options, settings=replace(HEAVY, **changes)).found
+    settings = recipe(2, channels=ALL_CHANNELS[3:4])
+    draws = replace(settings, prepare=replace(HEAVY, draws=2))
+    ours, theirs = (each.prepared for each in prepare_draws_cached(draws, *case(), seed=0))
+    assert_same(ours.inputs, theirs.inputs)
+
+
+def test_a_prepared_file_gives_it_back(tmp_path):
+    _, prepared = prepare_example(2, layers=3, settings=HEAVY, channels=ALL_CHANNELS[3:4])
+    parts = encode(prepared, "key")
+    assert len(parts) - 1 == 4 + 4  # components have four arrays; all layers share the other four
+    write_prepared(tmp_path / "it", parts)
+    known = {name: getattr(prepared.frame, name) for name in ("channels", "settings", "seed")}
+    assert_same(read_prepared(tmp_path / "it", key="key", graph_hash=prepared.graph_hash, **known), prepared)
+
+
+def test_graphs_with_next_to_nothing_in_them():
+    """No edges; an isolated node beside a pair; no subgraphs."""
+    options = {"channels": ALL_CHANNELS[3:4], "layers": 1, "settings": HEAVY, "seed": 0}
+    bare = prepare(Graph.from_edges([], [], num_nodes=3), Ragged.from_rows([[0, 2]]), **options)
+    assert bare.inputs[0][0].own.present.tolist() == [False, False]
+    assert bare.touched().tolist() == [0, 2]
+    pair = prepare(Graph.from_edges([0], [1], num_nodes=3), Ragged.from_rows([[0, 2], [0, 1]]), **options)
+    inputs = pair.inputs[0][0]
+    assert inputs.own.present.tolist() == [True, False, False]
+    assert inputs.own.nodes[0].tolist() == [1, 1, 1]
+    assert inputs.nearness.similarity.tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0]]
+    assert len(prepare(*case(), **options).extend(random_graph(0), Ragged.from_rows([])).components.nodes) == 0
+
+
+def test_the_similarity_that_the_network_sees_is_the_weight():
+    graph, prepared = prepare_example(3, settings=HEAVY)
+    model, table = build_model(prepared)
+    gammas = model.similarities(Inputs(prepared, table).whole, torch.float32)
+    weights = heaviest_borders(*graph.csr, prepared.components.nodes, most=3, giving=1.0, taking=0.25)[1]
+    for layer in gammas:
+        assert torch.equal(layer[BORDER], torch.from_numpy(weights))
+
+
+@pytest.mark.parametrize("options", [{}, {"aggregation": "mean"}, {"aggregation": "max"}, {"learned_similarity": True}])
+def test_logits_and_gradients_equal_the_naive_network(options):
+    compare(prepare_example(3, settings=HEAVY)[1], **options)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of two epochs and two layers, as the command line leaves it."""
+    folder = tmp_path_factory.mktemp("heavy")
+    data = dataset()
+    write_folder(data, folder / "data")
+    settings = recipe(2, layers=2)
+    settings = replace(settings, prepare=replace(settings.prepare, border_anchors="heaviest", taking=0.5))
+    train(data, settings, folder / "run", device="cpu", source=str(folder / "data"), cache=False, report=False)
+    return data, folder / "run"
+
+
+def test_a_run_answers_as_in_training(run):
+    data, path = run
+    predictor = open_run(path)
+    checkpoint = predictor.checkpoint
+    assert checkpoint.recipe.prepare.border_anchors == "heaviest"
+    options = {"channels": checkpoint.recipe.channels, "layers": 2, "settings": checkpoint.recipe.prepare, "seed": 0}
+    prepared = prepare(data.graph, data.subgraphs.nodes, **options)
+    assert set(prepared.touched()) <= set(checkpoint.table_nodes)
+    model = built(checkpoint, data.graph, checkpoint.table_nodes)
+    trained = outputs_of(model, Inputs(prepared, checkpoint.table_nodes), np.arange(len(data.subgraphs)), 7)
+    np.testing.assert_allclose(predictor.outputs(data.subgraphs.nodes), trained, atol=1e-5)
+    whole = predictor.outputs(SETS)
+    assert np.isfinite(whole).all()
+    for i in range(len(SETS)):
+        np.testing.assert_allclose(predictor.outputs(SETS.take([i]))[0], whole[i], atol=1e-5)
+
+
+def test_a_run_is_exported_and_explained(run, tmp_path):
+    _, path = run
+    export_run(path, tmp_path / "it", with_graph=True)
+    np.testing.assert_array_equal(open_run(path).outputs(SETS), open_run(tmp_path / "it").outputs(SETS))
+    ours, theirs = (open_explainer(where).explain(SETS) for where in (path, tmp_path / "it"))
+    assert [one.to_json() for one in ours] == [one.to_json() for one in theirs]
+    assert "neighborhood/border" in [part.name for part in ours[0].by_channel]

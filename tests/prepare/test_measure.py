@@ -1,0 +1,185 @@
+"""Preparation: progress is told, and pieces do not change a number."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from subgnn import Graph, prepare
+from subgnn.channels import distances as own_hops
+from subgnn.channels import similarity
+from subgnn.config.settings import PrepareSettings, Recipe
+from subgnn.errors import UserError
+from subgnn.models.subgnn.build import check_recipe
+from subgnn.parallel import progress as pacing
+from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, prepare_example, random_graph, random_subgraphs
+from tests.prepared_equal import assert_same
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e9])
+def test_results_do_not_depend_on_the_pieces(monkeypatch, seconds):
+    _, whole = prepare_example(4)
+    monkeypatch.setattr(pacing, "SECONDS", seconds)
+    monkeypatch.setattr(own_hops, "PAIRS_AT_ONCE", 5)
+    monkeypatch.setattr(similarity, "_PAIRS_AT_ONCE", 5)
+    monkeypatch.setattr(similarity, "WORD", 1)
+    monkeypatch.setattr(own_hops, "WORD", 1)
+    _, cut = prepare_example(4)
+    assert_same(whole, cut)
+
+
+def test_progress_is_told():
+    told = []
+    graph, subgraphs = random_graph(4), random_subgraphs(4)
+    prepare.prepare(
+        graph,
+        subgraphs,
+        channels=ALL_CHANNELS,
+        layers=2,
+        settings=SMALL,
+        seed=4,
+        on_progress=lambda *a: told.append(a),
+    )
+    assert {what for what, _, _ in told} == {
+        "hops to own anchors",
+        "hops to far own anchors",
+        "hops to shared anchors",
+        "anchors at borders",
+        "structure/internal, layer 1: time warping",
+        "structure/internal, layer 2: time warping",
+        "structure/border, layer 1: time warping",
+        "structure/border, layer 2: time warping",
+    }
+    assert all(0 <= done <= total for _, done, total in told)
+    for what in {what for what, _, _ in told}:
+        last = [(done, total) for name, done, total in told if name == what][-1]
+        assert last[0] == last[1] > 0
+
+
+def directed_oracle(graph, components, anchors):
+    """Mean hops along edges from the nodes of each component to its anchors, and the fraction that reach."""
+    whole = nx.DiGraph()
+    whole.add_nodes_from(range(graph.num_nodes))
+    whole.add_edges_from(zip(*(ends.tolist() for ends in graph.edges()[:2]), strict=True))
+    hops = dict(nx.all_pairs_shortest_path_length(whole))
+    for component, row in zip(components, anchors, strict=True):
+        for a in row:
+            found = [hops[u][a] for u in component if a in hops[u]]
+            yield (np.float32(np.mean(found)), np.float32(len(found) / len(component))) if found else (0, 0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_hops_along_edges(seed):
+    rng = np.random.default_rng(seed)
+    pairs = {(int(u), int(v)) for u, v in rng.integers(0, 12, (26, 2)) if u != v}
+    graph = Graph.from_edges(*zip(*sorted(pairs), strict=True), num_nodes=12, directed=True)
+    settings = replace(SMALL, directed=True)
+    found = prepare.prepare(
+        graph.undirected(), random_subgraphs(seed), channels=ALL_CHANNELS[:4], layers=1, settings=settings, seed=seed
+    )
+    components = found.components.nodes
+    for i, channel in enumerate(ALL_CHANNELS[:4]):
+        near, own, shared = found.inputs[0][i].nearness, found.inputs[0][i].own, found.frame.shared[0][i]
+        if channel.name == "neighborhood/internal":
+            continue
+        anchors = [shared.nodes] * len(components) if own is None else own.nodes
+        wanted = np.array(list(directed_oracle(graph, components, anchors)), np.float32).reshape(
+            *near.distance.shape, 2
+        )
+        rows = slice(None) if own is None else own.present
+        assert np.array_equal(near.distance[rows], wanted[rows][..., 0])
+        assert np.array_equal(near.reached[rows], wanted[rows][..., 1])
+
+
+def test_the_orientation_of_edges_tells_directed_content_apart():
+    one, other = (Graph.from_edges(*ends, directed=True).undirected() for ends in (([0, 1], [1, 2]), ([1, 1], [0, 2])))
+    assert prepare.seen_hash(one, SMALL) == prepare.seen_hash(other, SMALL)
+    directed = replace(SMALL, directed=True)
+    assert prepare.seen_hash(one, directed) != prepare.seen_hash(other, directed)
+
+
+def test_bounds_do_not_go_with_orientations():
+    recipe = Recipe(channels=ALL_CHANNELS, prepare=PrepareSettings(directed=True, own_hops="bounded"))
+    with pytest.raises(UserError, match=r"set prepare\.own_hops=exact or prepare\.directed=false"):
+        check_recipe(recipe, random_graph(0))
+
+
+def test_only_channels_that_count_hops_need_memory_for_searches(monkeypatch):
+    def refuse(graph):
+        raise UserError("too little memory")
+
+    monkeypatch.setattr(prepare, "searches_at_once", refuse)
+    assert len(prepare_example(1, channels=ALL_CHANNELS[4:])[1].inputs) == 2
+    with pytest.raises(UserError, match="too little memory"):
+        prepare_example(1, channels=ALL_CHANNELS[2:])
+
+
+@pytest.mark.parametrize("some", [None, [0], [3, 1]])
+def test_touched_nodes_are_those_of_components_anchors_and_walks(some):
+    _, found = prepare_example(1)
+    chosen = np.arange(len(found.components.nodes))
+    if some is not None:
+        chosen = np.flatnonzero(np.isin(found.components.subgraph, some))
+    nodes = {v for c in chosen for v in found.components.nodes[c].tolist()}
+    for shared_row, inputs_row in zip(found.frame.shared, found.inputs, strict=True):
+        for channel, shared, inputs in zip(ALL_CHANNELS, shared_row, inputs_row, strict=True):
+            if channel.kind == "structure":
+                nodes |= set(shared.walks.values.tolist())
+            elif channel.shared:
+                nodes |= set(shared.nodes.tolist())
+            else:
+                nodes |= {v for c in chosen if inputs.own.present[c] for v in inputs.own.nodes[c].tolist()}
+    touched = found.touched(None if some is None else np.array(some))
+    assert touched.tolist() == sorted(nodes)
+    assert touched.dtype == np.int32
+
+
+def test_shared_anchors_that_are_missing_are_named():
+    graph, found = prepare_example(1, channels=ALL_CHANNELS[:2])
+    frame = replace(found.frame, shared=[found.frame.shared[0], [None, None]])
+    with pytest.raises(ValueError, match="position/border has shared anchors, and not all were given"):
+        prepare.measure(graph, random_subgraphs(1), frame)
+
+
+def test_inside_neighbourhoods_are_at_distance_zero():
+    _, found = prepare_example(1, channels=ALL_CHANNELS[2:3])
+    for layer in found.inputs:
+        shape = (len(found.components.nodes), ALL_CHANNELS[2].num_anchors)
+        assert np.array_equal(layer[0].nearness.distance, np.zeros(shape, np.float32))
+        assert np.array_equal(layer[0].nearness.similarity, np.ones(shape, np.float32))
+        assert layer[0].nearness.distance.dtype == layer[0].nearness.reached.dtype == np.float32
+    assert not np.array_equal(found.inputs[0][0].own.nodes, found.inputs[1][0].own.nodes)
+
+
+@pytest.mark.parametrize("kind", ["internal", "border"])
+def test_anchors_of_a_position_are_sorted_with_their_numbers(kind):
+    """Each anchor keeps its distance and reached fraction, and equal ones their order."""
+    channels = (ALL_CHANNELS[0] if kind == "internal" else ALL_CHANNELS[3],)
+    _, plain = prepare_example(4, channels=channels)
+    _, ordered = prepare_example(4, channels=channels, settings=replace(SMALL, sort_anchors=True))
+    for before, after in zip(plain.inputs, ordered.inputs, strict=True):
+        for c in range(len(plain.components.nodes)):
+            rows = [
+                list(zip(-x.nearness.similarity[c], x.nearness.distance[c], x.own.nodes[c], strict=True))
+                for x in (before[0], after[0])
+            ]
+            assert rows[1] == (sorted(rows[0], key=lambda row: row[0]) if kind == "internal" else rows[0])
+        assert np.array_equal(before[0].own.present, after[0].own.present)
+
+
+def test_measuring_can_be_done_by_another():
+    graph, subgraphs, asked = random_graph(4), random_subgraphs(4), []
+
+    def elsewhere(*arguments, **options):
+        asked.append((arguments[:2], options))
+        return prepare.measure(*arguments, **options)
+
+    options = {"channels": ALL_CHANNELS, "layers": 2, "settings": SMALL, "seed": 4}
+    found = prepare.prepare(graph, subgraphs, **options, measuring=elsewhere)
+    assert asked == [((graph, subgraphs), {"on_progress": None})]
+    assert_same(found, prepare.prepare(graph, subgraphs, **options))
+    assert (found.frame.layers, found.frame.seed, found.frame.channels) == (2, 4, ALL_CHANNELS)
+    assert found.graph_hash == graph.content_hash

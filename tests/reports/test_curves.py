@@ -1,0 +1,123 @@
+"""The lines of a page are the epochs of metrics.jsonl: read back through the ticks that stand at the axes."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from subgnn.reports.overview import _line_chart
+from subgnn.reports.svg import HEIGHT, WIDTH, Axes, Scale, around, bar, thin
+from subgnn.training.run import train
+from subgnn.training.run_dir import METRICS
+from tests.training.examples import dataset, recipe
+
+from .reading import read
+
+
+def ruler(svg, kind, along, *, log=False):
+    """From places back to values, by the ticks of an axis: what a reader's eye does."""
+    shift = {"x": 0.0, "y": -4.0}[along]
+    ticks = [(float(t.attributes[along]) + shift, float(t.text)) for t in svg.all("text", class_=f"tick {kind}")]
+    places, values = np.array(ticks).T
+    slope, start = np.polyfit(places, np.log(values) if log else values, 1)
+    return lambda place: np.exp(slope * place + start) if log else slope * place + start
+
+
+def points(line):
+    return np.array([pair.split(",") for pair in line.attributes["points"].split()], float)
+
+
+def test_the_lines_are_the_epochs_of_the_run(tmp_path):
+    train(dataset(), recipe(8), tmp_path / "run")
+    records = [json.loads(line) for line in (tmp_path / "run" / METRICS).read_text().splitlines()]
+    results = json.loads((tmp_path / "run" / "run.json").read_text())
+    page = read((tmp_path / "run" / "report.html").read_text())
+    losses, score = page.one("section", id="curves").all("figure")
+    for figure, names in ((losses, ["train_loss", "val_loss"]), (score, ["val_micro_f1"])):
+        svg = figure.all("svg", class_="chart")[0]
+        x, y = ruler(svg, "x", "x"), ruler(svg, "y", "y")
+        lines = svg.all("polyline")
+        assert len(lines) == len(names)
+        for line, name in zip(lines, names, strict=True):
+            places = points(line)
+            np.testing.assert_allclose(x(places[:, 0]), [r["epoch"] for r in records], atol=0.02)
+            np.testing.assert_allclose(y(places[:, 1]), [r[name] for r in records], atol=0.01)
+        marked = svg.one("line", class_="chosen").attributes
+        assert x(float(marked["x1"])) == pytest.approx(results["selected_epoch"], abs=0.05)
+        titles = [rect.one("title").text for rect in svg.all("rect", class_="hover")]
+        for title, record in zip(titles, records, strict=True):
+            assert title.startswith(f"epoch {record['epoch']}: ")
+            assert all(f"{record[name]:.4g}" in title for name in names)
+
+
+def test_lines_of_a_chart_differ_by_more_than_colour():
+    records = [{"epoch": i, "a": i + 1.0, "b": 2.0} for i in range(5)]
+    figure = read(_line_chart(records, 2, "T", [("a", "one", "first"), ("b", "two", "second")]))
+    key = figure.one("p", class_="key")
+    assert [span.text for span in key.all("span")] == ["one", "two", "selected epoch, 2"]
+    assert [line.attributes["class"] for line in key.all("line")] == ["first", "second", "chosen"]
+
+
+def test_a_steep_fall_is_drawn_in_logarithms():
+    values = [1000.0, 500.0, *np.linspace(2, 1, 30)]
+    records = [{"epoch": i, "loss": float(v)} for i, v in enumerate(values)]
+    figure = read(_line_chart(records, 0, "Loss", [("loss", "loss", "first")]))
+    assert figure.one("figcaption").text == "Loss (log scale)"
+    svg = figure.all("svg", class_="chart")[0]
+    y = ruler(svg, "y", "y", log=True)
+    np.testing.assert_allclose(y(points(svg.one("polyline"))[:, 1]), values, rtol=0.01)
+
+
+def test_a_value_that_is_undefined_leaves_a_gap():
+    axes = Axes.of((0, 4), (0, 1))
+    lines = read(axes.line([0, 1, 2, 3, 4], [0.1, 0.2, math.nan, 0.3, 0.4], "first")).all("polyline")
+    assert [len(points(line)) for line in lines] == [2, 2]
+
+
+def test_one_epoch_and_many_are_drawn():
+    for count in (1, 20_000):
+        records = [{"epoch": i, "loss": 0.5} for i in range(count)]
+        drawn = _line_chart(records, 0, "Loss", [("loss", "loss", "first")])
+        assert "nan" not in drawn
+        assert len(drawn) < 100_000
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (-3, 7), (0.961, 0.992), (0, 200), (-1e-7, 2e-7), (5, 1e6)])
+def test_ticks_are_round_few_and_within(low, high):
+    ticks = Scale(low, high, 0, 100).ticks()
+    assert 3 <= len(ticks) <= 7
+    assert all(low - 1e-9 * abs(low) <= t <= high * (1 + 1e-9) for t in ticks)
+    steps = np.diff(ticks)
+    np.testing.assert_allclose(steps, steps[0])
+    assert float(f"{steps[0]:.2g}") == pytest.approx(steps[0])
+
+
+def test_a_range_has_room_even_where_all_values_are_equal():
+    for values in ([3.0], [0.0, 0.0], [], [math.nan], [-2.0, 5.0]):
+        low, high = around(values)
+        assert low < high
+    assert around([0.5, 1.0], zero=True)[0] == 0
+    assert around([-0.5, 1.0], zero=True)[0] < -0.5
+
+
+def test_axes_fill_the_drawing():
+    axes = Axes.of((0, 10), (0, 1))
+    assert 0 < axes.x(0) < axes.x(10) < WIDTH
+    assert 0 < axes.y(1) < axes.y(0) < HEIGHT
+
+
+def test_bars_start_at_zero_and_share_a_scale():
+    right, left = (read(bar(v, -1.0, 3.0)).one("rect").attributes for v in (3.0, -1.0))
+    assert float(right["x"]) == pytest.approx(float(left["x"]) + float(left["width"]), abs=0.2)
+    assert float(right["width"]) == pytest.approx(3 * float(left["width"]), abs=0.3)
+    assert left["class"] == "bar minus"
+    assert read(bar(0.0, 0.0, 0.0)).one("rect")
+
+
+def test_thinning_keeps_the_ends():
+    assert thin(5, 10) == [0, 1, 2, 3, 4]
+    kept = thin(1001, 11)
+    assert kept == list(range(0, 1001, 100))

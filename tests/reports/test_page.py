@@ -1,0 +1,290 @@
+"""Pages of runs of every task: whole, closed in themselves, and true to the run."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+
+from subgnn import Dataset, SubgraphSet
+from subgnn.config.files import parse_recipe
+from subgnn.data.graph import Graph
+from subgnn.data.strings import NodeNames
+from subgnn.errors import DataError, DataWarning
+from subgnn.inference.predictor import Predictor
+from subgnn.reports import run_report, write_report
+from subgnn.reports.findings import find
+from subgnn.training import run as runs
+from subgnn.training.run import train
+from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS
+from tests.training.examples import CHANNELS, dataset, recipe
+
+from .reading import Element, read
+
+TASKS = ["multi-class", "binary", "multi-label", "regression"]
+SECTIONS = ["run", "curves", "answers", "parts", "subgraphs", "calibration", "reproduce"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Task to run folder, dataset and page; each trained once, when first asked for."""
+    kept = {}
+
+    def make(task):
+        if task not in kept:
+            folder = tmp_path_factory.mktemp("pages") / "run"
+            data = dataset(task)
+            # More to score than to learn from, so that there are mistakes.
+            splits = np.repeat([0, 1, 2], [10, 5, 15]).astype(np.int8)
+            data = replace(data, subgraphs=replace(data.subgraphs, splits=splits))
+            train(data, recipe(4, topology=True, size_aware=True), folder)
+            kept[task] = folder, data, (folder / "report.html").read_text(encoding="utf-8")
+        return kept[task]
+
+    return make
+
+
+def cells(table: Element) -> list[list[str]]:
+    return [[cell.text for cell in row.children] for row in table.one("tbody").children]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_section_is_there_in_order_and_every_tag_is_closed(made, task):
+    page = read(made(task)[2])
+    assert [s.attributes["id"] for s in page.all("section")] == SECTIONS
+    assert [a.attributes["href"] for a in page.one("nav").all("a")] == [f"#{s}" for s in SECTIONS]
+    ids = [e.attributes["id"] for e in page.all() if "id" in e.attributes]
+    assert len(ids) == len(set(ids))
+    assert all(table.one("caption").text for table in page.all("table"))
+    for svg in page.all("svg"):
+        assert svg.attributes.get("aria-hidden") or (svg.attributes["role"] == "img" and svg.attributes["aria-label"])
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_page_needs_nothing_else_and_is_small(made, task):
+    text = made(task)[2]
+    assert not re.search(r"https?:|//|@import|url\(", text)
+    for element in read(text).all():
+        assert element.name not in ("script", "link", "img", "iframe", "object")
+        assert not {"src", "srcset", "onclick", "onload"} & set(element.attributes)
+        assert element.attributes.get("href", "#").startswith("#")
+    assert len(text) < 400_000
+
+
+def test_a_page_of_an_ensemble_scores_the_mean_over_draws(tmp_path):
+    small = recipe(2, channels=CHANNELS[1:4])
+    small = replace(small, prepare=replace(small.prepare, draws=3, ensemble=True))
+    train(dataset(), small, tmp_path / "run", cache=False)
+    found, predictor = find(tmp_path / "run", dataset()), Predictor(tmp_path / "run" / CHECKPOINT, dataset().graph)
+    nodes = dataset().subgraphs.nodes.take(found.rows)
+    np.testing.assert_allclose(found.outputs, predictor.outputs(nodes), atol=1e-6)
+    assert not np.allclose(found.outputs, found.network.head(found.vectors).detach())
+    assert {name: found.results["test"][name] for name in found.scored_again()} == pytest.approx(found.scored_again())
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_page_made_later_equals_the_one_written_by_train(made, task):
+    run, data, text = made(task)
+    again = run_report(run, data)
+    assert [s.one("h2").text for s in read(again).all("section")] == [
+        s.one("h2").text for s in read(text).all("section")
+    ]
+    ours, theirs = (re.findall(r"<td>([^<]*)", page) for page in (again, text))
+    assert ours == theirs
+
+
+def test_the_confusion_matrix_equals_that_of_sklearn(made):
+    for task in ("multi-class", "binary"):
+        run, data, text = made(task)
+        rows = data.subgraphs.indices("test")
+        outputs = Predictor(run / CHECKPOINT, data.graph).outputs(data.subgraphs.nodes.take(rows))
+        expected = confusion_matrix(
+            data.subgraphs.targets[rows], outputs.argmax(1), labels=range(data.subgraphs.num_classes)
+        )
+        table = read(text).one("table", class_="matrix")
+        shown = [[int(td.pieces[0]) for td in row.all("td")][:-1] for row in table.one("tbody").children]
+        np.testing.assert_array_equal(shown, expected)
+        first = table.one("tbody").children[0].all("small")[0].text
+        assert first == f"{expected[0, 0] / expected[0].sum():.0%}"
+
+
+def test_scores_of_labels_equal_those_of_sklearn(made):
+    run, data, text = made("multi-label")
+    rows = data.subgraphs.indices("test")
+    said = Predictor(run / CHECKPOINT, data.graph).outputs(data.subgraphs.nodes.take(rows)) > 0
+    expected = precision_recall_fscore_support(data.subgraphs.targets[rows], said, zero_division=np.nan)
+    shown = {row[0]: row[1:] for row in cells(read(text).one("section", id="answers").one("table"))}
+    for i, name in enumerate(data.subgraphs.classes):
+        scores = ["-" if np.isnan(column[i]) else f"{column[i]:.3f}" for column in expected[:3]]
+        assert shown[name] == [str(expected[3][i]), *scores]
+
+
+def test_the_cloud_has_every_true_and_predicted_value(made):
+    run, data, text = made("regression")
+    rows = data.subgraphs.indices("test")
+    said = Predictor(run / CHECKPOINT, data.graph).probabilities(data.subgraphs.nodes.take(rows))[:, 0]
+    titles = [c.text for c in read(text).one("section", id="answers").all("circle")]
+    expected = zip(rows, data.subgraphs.targets[rows], said, strict=True)
+    assert titles == [f"subgraph {row}: true {a:.4g}, predicted {b:.4g}" for row, a, b in expected]
+
+
+def test_scores_and_the_majority_stand_side_by_side(made):
+    run, data, text = made("multi-class")
+    results = json.loads((run / RESULTS).read_text())
+    shown = {row[0]: row[1:] for row in cells(read(text).one("table", class_="scores"))}
+    targets = data.subgraphs.targets
+    top = np.bincount(targets[data.subgraphs.indices("train")]).argmax()
+    majority = (targets[data.subgraphs.indices("test")] == top).mean()
+    assert shown["micro-F1"] == [
+        f"{results['val']['micro_f1']:.3f}",
+        f"{results['test']['micro_f1']:.3f}",
+        f"{majority:.3f}",
+    ]
+    assert shown["AUROC"][-1] == "0.500"
+
+
+def test_the_published_number_stands_beside_ours_with_the_gap(tmp_path):
+    known = replace(recipe(1), published={"micro_f1": 0.25, "std": 0.01, "source": "Someone <2020> & co"})
+    results = train(dataset(), known, tmp_path / "run")
+    page = read((tmp_path / "run" / "report.html").read_text())
+    assert cells(page.one("table", class_="scores"))[0][-1] == "0.250 ± 0.010"
+    assert "Someone <2020> & co" in page.one("section", id="run").text
+    assert f"ours {results['test']['micro_f1'] - 0.25:+.3f}" in page.one(class_="tiles").text
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_settings_on_the_page_are_those_of_the_run(made, task):
+    page = read(made(task)[2])
+    settings = tomllib.loads(page.one("details").one("code").text)
+    assert parse_recipe(settings, "page") == recipe(4, topology=True, size_aware=True)
+    assert dataset(task).graph.content_hash in page.one("section", id="reproduce").text
+    assert torch.__version__.split("+")[0] in page.one("section", id="reproduce").text
+
+
+NASTY = "<script>alert(\"x\")</script> & 'co' </title>"
+
+
+@pytest.mark.parametrize("task", ["multi-class", "multi-label", "regression"])
+def test_names_from_data_stay_text(tmp_path, task):
+    data = dataset(task)
+    tails, heads, _ = data.graph.edges()
+    names = NodeNames.of([f"{NASTY}{i}" for i in range(data.graph.num_nodes)])
+    graph = Graph.from_edges(tails, heads, names=names)
+    classes = tuple(f"{NASTY}{c}" for c in data.subgraphs.classes)
+    named = SubgraphSet.from_lists(
+        list(data.subgraphs.nodes), num_nodes=graph.num_nodes, names=[f"{NASTY}\x00"] * len(data.subgraphs)
+    )
+    subgraphs = replace(data.subgraphs, classes=classes, names=named.names)
+    train(Dataset(f"{NASTY}\ud800", graph, subgraphs), replace(recipe(1), name=NASTY), tmp_path / "run")
+    assert runs.read_results(tmp_path / "run")["dataset"] == f"{NASTY}\ud800"
+    text = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "<script" not in text
+    page = read(text)
+    assert page.one("h1").text == f"{NASTY} on {NASTY}\ufffd, seed 0"
+    drawn = page.one("section", id="subgraphs")
+    assert any(t.text.startswith(NASTY) for t in drawn.all("title"))
+    assert all(NASTY in figure.one("strong").text for figure in drawn.all("figure"))
+
+
+def test_drawings_show_right_and_wrong_answers(made):
+    run, data, text = made("multi-class")
+    subgraphs = data.subgraphs
+    predictor = Predictor(run / CHECKPOINT, data.graph)
+    section = read(text).one("section", id="subgraphs")
+    assert [h.text for h in section.all("h3")] == ["Right", "Wrong"]
+    figures = section.all("figure")
+    assert figures
+    for figure in figures:
+        words = figure.one("figcaption").text
+        row = int(re.search(r"subgraph (\d+)", words)[1])
+        scores = predictor.probabilities(subgraphs.nodes.take([row]))[0]
+        assert row in subgraphs.indices("test")
+        assert f"true: {subgraphs.label_text(row)}" in words
+        assert f"predicted: {subgraphs.classes[scores.argmax()]}" in words
+        assert f"probability {scores.max():.3f}" in words
+        inside = [c for g in figure.all("g") if "node" in g.attributes["class"] for c in g.all("circle")]
+        assert sorted(int(c.text.split()[1].rstrip(",")) for c in inside) == subgraphs.nodes[row].tolist()
+
+
+def test_without_a_test_split_the_page_speaks_of_validation(tmp_path):
+    data = dataset()
+    kept = np.concatenate([data.subgraphs.indices("train"), data.subgraphs.indices("val")])
+    train(replace(data, subgraphs=data.subgraphs.take(kept)), recipe(1), tmp_path / "run")
+    page = read((tmp_path / "run" / "report.html").read_text())
+    assert "no test split" in page.one("section", id="run").text
+    assert "on the validation split" in page.one("section", id="answers").text
+
+
+def test_a_page_that_cannot_be_written_does_not_lose_the_run(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr("subgnn.reports.run_report", fail)
+    with pytest.warns(DataWarning, match=r"the run is done, but its page .*RuntimeError: no ink.*subgnn report"):
+        results = train(dataset(), recipe(1), tmp_path / "run")
+    assert runs.read_results(tmp_path / "run") == results
+    assert not (tmp_path / "run" / "report.html").exists()
+
+
+def test_a_dataset_that_changed_is_pointed_out(made):
+    run, data, _ = made("multi-class")
+    turned = replace(data.subgraphs, targets=(data.subgraphs.targets + 1) % 3)
+    assert "has the dataset changed since the run?" in run_report(run, replace(data, subgraphs=turned))
+    assert "has the dataset changed since the run?" not in run_report(run, data)
+
+
+def damage(run, name, content):
+    if content is None:
+        (run / name).unlink()
+    else:
+        (run / name).write_text(content)
+
+
+NO_SECONDS = json.dumps(
+    dict.fromkeys(("dataset", "recipe", "task"), "")
+    | dict.fromkeys(("seed", "selected_epoch", "epochs"), 0)
+    | {name: {} for name in ("val", "test", "seconds")}
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (RESULTS, None, "no finished run; subgnn train writes one; --resume finishes it"),
+        (RESULTS, '{"run": ', "run.json: this is not valid JSON, or damaged"),
+        (RESULTS, "[]", "run.json: a table is needed, not a list"),
+        (RESULTS, "{}", "run.json: 'dataset' is missing; the run is damaged"),
+        (RESULTS, NO_SECONDS, "'seconds.prepare' is missing, or of a wrong kind"),
+        (METRICS, '{"epoch": 0, "train_loss": 1, "val_loss": 1, "candidate": "x"}', "no epochs of what was kept"),
+        (METRICS, None, "metrics.jsonl: the epochs cannot be read"),
+        (METRICS, "", "metrics.jsonl: there are no epochs"),
+        (METRICS, '{"epoch": 0, "train_loss": 1, "val_loss": 1}\n{"epoch"\n', "metrics.jsonl:2: this is no record"),
+        (CHECKPOINT, "x", "checkpoint.pt: this is no checkpoint, or a damaged one"),
+    ],
+)
+def test_an_interrupted_or_damaged_run_is_said(tmp_path, name, content, message):
+    data = dataset()
+    train(data, recipe(1), tmp_path / "run", report=False)
+    damage(tmp_path / "run", name, content)
+    with pytest.raises(DataError) as caught:
+        run_report(tmp_path / "run", data)
+    assert message in str(caught.value)
+
+
+def test_another_dataset_is_refused(made):
+    run, data, _ = made("multi-class")
+    with pytest.raises(DataError, match="the dataset has other labels than the run"):
+        run_report(run, replace(dataset("binary")))
+    with pytest.raises(DataError, match="the graph is another one"):
+        run_report(run, replace(data, graph=replace(data.graph, known_hash="0" * 64)))
+
+
+def test_a_run_that_names_no_dataset_asks_for_one(made):
+    with pytest.raises(DataError, match="say where it is with --data"):
+        write_report(made("binary")[0])

@@ -1,0 +1,46 @@
+"""Settings as TOML come back as they were, and the command trains the same recipe."""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from dataclasses import replace
+
+import pytest
+
+from subgnn.config.files import parse_recipe
+from subgnn.config.recipes import find_recipe, recipe_names
+from subgnn.reports.reproduce import command, recipe_toml
+from tests.training.examples import recipe
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_recipes_come_back_from_toml(name):
+    found = find_recipe(name, ["training.clip=1e-05"])
+    assert parse_recipe(tomllib.loads(recipe_toml(found)), "page") == found
+
+
+def test_any_text_comes_back_from_toml():
+    odd = replace(recipe(), name='a "b" \\ é \x7f', note="two\nlines", published={"a b": [1, {"c": True}], "d": 0.5})
+    assert parse_recipe(tomllib.loads(recipe_toml(odd)), "page") == odd
+
+
+def test_the_command_names_what_was_changed():
+    changes = ["training.epochs=7", "model.head=[8, 4]", "model.readout=mean", "embeddings.trainable=true"]
+    found = find_recipe("structure", changes)
+    line, needs_file = command(found, {"source": "/some where/x", "seed": 3, "device": "cuda:0"})
+    assert not needs_file
+    words = shlex.split(line)
+    assert words[:5] == ["subgnn", "train", "/some where/x", "--recipe", "structure"]
+    assert words[-6:] == ["--out", "RUN", "--seed", "3", "--device", "cuda"]
+    given = [words[i + 1] for i, word in enumerate(words) if word == "--set"]
+    assert find_recipe("structure", given) == found
+    assert len(given) == 4
+
+
+def test_a_recipe_of_ones_own_is_needed_as_a_file():
+    line, needs_file = command(recipe(), {"seed": 0})
+    assert needs_file
+    assert line == "subgnn train DIR --recipe small.toml --out RUN --seed 0"
+    other = find_recipe("structure")
+    assert command(replace(other, channels=other.channels[:1]), {"seed": 0})[1]

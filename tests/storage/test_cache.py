@@ -1,0 +1,240 @@
+"""The cache: found again by content alone, never trusted blindly, never in the way, and bounded."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import threading
+import time
+import warnings
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from subgnn.config.settings import ChannelSettings
+from subgnn.errors import DataWarning, UserError
+from subgnn.prepare import cached as prepare_cached
+from subgnn.prepare.cached import content_key
+from subgnn.prepare.cached import prepare_cached as prepare_through
+from subgnn.storage import cache
+from subgnn.storage.cache import cache_entries, cache_limit, make_room
+from tests.models.subgnn.examples import SMALL, random_graph, random_subgraphs
+from tests.prepared_equal import assert_same
+
+CHANNELS = (ChannelSettings("neighborhood", "border", 2), ChannelSettings("structure", "border", 2))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("SUBGNN_CACHE_LIMIT", raising=False)
+    return tmp_path / "cache" / "prepared"
+
+
+def ask(seed=0, **options):
+    return prepare_through(
+        random_graph(0),
+        random_subgraphs(0),
+        **{"channels": CHANNELS, "layers": 1, "settings": SMALL, "seed": seed} | options,
+    )
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*")) if folder.exists() else []
+
+
+def test_the_second_time_it_is_found(monkeypatch):
+    first = ask()
+    assert not first.found
+    assert first.path is not None
+    monkeypatch.setattr(prepare_cached, "prepare", lambda *_, **__: pytest.fail("computed again"))
+    second = ask()
+    assert second.found
+    assert second.path == first.path
+    assert_same(second.prepared, first.prepared)
+
+
+def test_without_the_cache_nothing_is_written(folder):
+    found = ask(cache=False)
+    assert (found.path, found.found, files(folder)) == (None, False, [])
+
+
+def test_the_key_follows_every_ingredient(monkeypatch):
+    graph, subgraphs = random_graph(0), random_subgraphs(0)
+    same = {"channels": CHANNELS, "layers": 1, "settings": SMALL, "seed": 0}
+    first = content_key(graph.content_hash, subgraphs, **same)
+    assert first == content_key(random_graph(0).content_hash, random_subgraphs(0), **same)
+    fewer = replace(CHANNELS[0], num_anchors=1)
+    keys = [
+        first,
+        content_key(random_graph(1).content_hash, subgraphs, **same),
+        content_key(graph.content_hash, random_subgraphs(1), **same),
+        content_key(graph.content_hash, subgraphs.take(range(4)), **same),
+        content_key(graph.content_hash, subgraphs.take([1, 0, 2, 3, 4]), **same),
+        content_key(graph.content_hash, subgraphs, **same | {"channels": CHANNELS[::-1]}),
+        content_key(graph.content_hash, subgraphs, **same | {"channels": (fewer, CHANNELS[1])}),
+        content_key(graph.content_hash, subgraphs, **same | {"layers": 2}),
+        content_key(graph.content_hash, subgraphs, **same | {"seed": 1}),
+    ]
+    changes = {
+        "hops": 2,
+        "reduce": "min",
+        "sort_anchors": True,
+        "patch_length": 6,
+        "walks": 3,
+        "walk_length": 5,
+        "beta": 0.5,
+        "dtw_cost": "absolute",
+        "dtw_normalize": True,
+        "border_anchors": "heaviest",
+        "giving": 0.5,
+        "taking": 0.5,
+    }
+    assert set(changes) <= set(SMALL.__dataclass_fields__)
+    for name, value in changes.items():
+        keys.append(content_key(graph.content_hash, subgraphs, **same | {"settings": replace(SMALL, **{name: value})}))
+    monkeypatch.setattr(prepare_cached, "ALGORITHM_VERSION", 10**6)
+    keys.append(content_key(graph.content_hash, subgraphs, **same))
+    assert len(set(keys)) == len(keys)
+
+
+def test_the_key_does_not_know_of_settings_that_came_later_and_were_left_alone():
+    graph, subgraphs = random_graph(0), random_subgraphs(0)
+    rows = hashlib.sha256()
+    for array in (subgraphs.offsets.astype("<i8"), subgraphs.values.astype("<i8")):
+        rows.update(f"{array.shape}".encode() + array.tobytes())
+    later = ("draws", "ensemble", "border_anchors", "giving", "taking")
+    content = {
+        "algorithm": prepare_cached.ALGORITHM_VERSION,
+        "graph": graph.content_hash,
+        "subgraphs": rows.hexdigest(),
+        "channels": [asdict(channel) for channel in CHANNELS],
+        "layers": 1,
+        "settings": {name: value for name, value in asdict(SMALL).items() if name not in later},
+        "seed": 0,
+    }
+    found = content_key(graph.content_hash, subgraphs, channels=CHANNELS, layers=1, settings=SMALL, seed=0)
+    assert found == json.dumps(content, sort_keys=True, separators=(",", ":"))
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "empty", "foreign", "other key", "a folder"])
+def test_a_damaged_file_is_said_and_replaced(damage):
+    path = ask().path
+    whole = path.read_bytes()
+    if damage == "cut":
+        path.write_bytes(whole[: len(whole) // 2])
+    elif damage == "flip":
+        path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    elif damage == "empty":
+        path.write_bytes(b"")
+    elif damage == "foreign":
+        path.write_text("something else entirely")
+    elif damage == "other key":
+        ask(seed=1).path.rename(path)
+    else:
+        path.unlink()
+        path.mkdir()
+    with pytest.warns(DataWarning, match=r"\.prepared: damaged, and not used \(.*computed anew and the file replaced"):
+        again = ask()
+    assert not again.found
+    assert path.read_bytes() == whole
+    assert ask().found
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_a_folder_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.warns(DataWarning, match="cannot be written .* work goes on without the cache"):
+        found = ask()
+    assert found.path is None
+    assert_same(found.prepared, ask(cache=False).prepared)
+
+
+def test_a_full_disk_leaves_nothing_half_written(folder, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.warns(DataWarning, match=r"cannot be written \(No space left on device\); work goes on"):
+        found = ask()
+    assert (found.path, files(folder)) == (None, [])
+    monkeypatch.undo()
+    assert len(found.prepared.components.nodes)
+
+
+def test_the_least_recently_used_go_first(folder, monkeypatch):
+    paths = [ask(seed=s).path for s in range(4)]
+    for age, path in zip((40, 10, 30, 20), paths, strict=True):
+        os.utime(path, (time.time() - age, time.time() - age))
+    size = max(path.stat().st_size for path in paths)
+    ask(seed=0)  # used again: no longer the oldest
+    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", str(3 * size))
+    new = ask(seed=4).path
+    assert {entry.path for entry in cache_entries()} == {paths[0], paths[1], new}
+    assert sum(entry.size for entry in cache_entries()) <= cache_limit()
+
+
+def test_what_is_larger_than_the_limit_is_not_kept(folder, monkeypatch):
+    kept = ask().path
+    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", "1KB")
+    with pytest.warns(DataWarning, match="not kept: .* more than SUBGNN_CACHE_LIMIT"):
+        assert ask(seed=1).path is None
+    assert files(folder) == [kept]
+    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", "0")
+    assert ask(seed=1).path is None
+
+
+def test_only_our_files_count_and_go(folder):
+    kept = ask().path
+    foreign = folder / "notes.prepared"
+    old, fresh = (folder / f".{kept.name}.{mark}.part" for mark in ("0a", "0b"))
+    for path in (foreign, old, fresh):
+        path.write_text("x" * 100)
+    long_ago = time.time() - 2 * 24 * 3600
+    for path in (foreign, old):
+        os.utime(path, (long_ago, long_ago))
+    assert [entry.path for entry in cache_entries()] == [kept]
+    make_room(0, 0)
+    assert files(folder) == sorted([foreign, fresh])
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [("5GB", 5 * 10**9), ("1.5 mb", 1_500_000), ("700", 700), ("2T", 2 * 10**12), ("0", 0), ("", cache.LIMIT)],
+)
+def test_limits(monkeypatch, text, limit):
+    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", text)
+    assert cache_limit() == limit
+
+
+@pytest.mark.parametrize("text", ["much", "-1GB", "5 XB", "GB"])
+def test_a_limit_that_is_none(monkeypatch, text):
+    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", text)
+    with pytest.raises(UserError, match=r"SUBGNN_CACHE_LIMIT: '.*' is no size; accepted: .* as 5GB"):
+        ask()
+
+
+def test_writers_at_once(folder):
+    wanted = ask(cache=False).prepared
+    found, go = [], threading.Barrier(4)
+
+    def work() -> None:
+        go.wait()
+        for _ in range(5):
+            found.append(ask())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(found) == 20
+    for one in found:
+        assert_same(one.prepared, wanted)
+    assert len(files(folder)) == 1

@@ -1,0 +1,127 @@
+"""Outputs a batch at a time, by draws and by ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from subgnn.training.evaluation import Examples, evaluate, outputs_of, vectors_of
+from subgnn.training.metrics import loss, metrics
+
+ROWS = np.array([4, 0, 2, 6, 1])
+
+
+class Rows:
+    """Inputs whose batch is a table's rows; it notes what was asked for."""
+
+    def __init__(self, table: torch.Tensor) -> None:
+        self.table, self.asked = table, []
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def batch(self, rows):
+        self.asked.append(rows.tolist())
+        return self.table[rows]
+
+
+class Network(nn.Module):
+    """Double the input in evaluation, and nothing but zeros in training; its vectors are the negated input."""
+
+    def forward(self, rows):
+        assert not torch.is_grad_enabled()
+        return rows * (0 if self.training else 2)
+
+    def embed(self, rows):
+        assert not torch.is_grad_enabled()
+        return -rows * (0 if self.training else 1)
+
+
+class Ranks:
+    """What one rank sees of a fabric; what the others hold is added to its own."""
+
+    def __init__(self, rank: int, size: int, others: torch.Tensor) -> None:
+        self.global_rank, self.world_size, self.others = rank, size, others
+
+    def all_reduce(self, value, reduce_op):
+        assert reduce_op == "sum"
+        assert value.shape == self.others.shape
+        assert not value[self.others != 0].any()
+        return value + self.others
+
+
+def table(rows: int = 7) -> torch.Tensor:
+    return torch.arange(1.0, 1 + 2 * rows, dtype=torch.float64).reshape(rows, 2)
+
+
+def examples(**options) -> Examples:
+    given = {"inputs": Rows(table()), "targets": torch.tensor([0, 1, 0, 1, 1, 0, 1]), "task": "multi-class"}
+    return Examples(**given | {"train": ROWS, "val": ROWS} | options)
+
+
+def test_outputs_come_in_the_order_asked_for_a_batch_at_a_time():
+    inputs = Rows(table())
+    found = outputs_of(Network().train(), inputs, ROWS, 2)
+    assert found.dtype == torch.float32
+    assert found.tolist() == (2 * table()[ROWS]).tolist()
+    assert inputs.asked == [[4, 0], [2, 6], [1]]
+
+
+def test_vectors_are_those_of_all_subgraphs():
+    inputs = Rows(table())
+    found = vectors_of(Network().train(), inputs, 3)
+    assert found.dtype == np.float32
+    assert found.tolist() == (-table()).tolist()
+    assert inputs.asked == [[0, 1, 2], [3, 4, 5], [6]]
+
+
+def test_epochs_take_draws_in_turn_and_an_ensemble_is_judged_by_all():
+    draws = [Rows(table()) for _ in range(3)]
+    for ensemble in (False, True):
+        given = examples(inputs=draws[0], redrawn=draws[1:], ensemble=ensemble)
+        assert [given.of_epoch(e) for e in range(5)] == [*draws, *draws[:2]]
+        assert given.judged == (draws if ensemble else draws[:1])
+
+
+def test_loss_and_metrics_are_those_of_the_chosen_subgraphs():
+    weights = torch.tensor([1.0, 3.0])
+    given = examples(inputs=Rows(table().flip(1) * 0.1))
+    outputs, targets = (2 * given.inputs.table[ROWS]).float(), given.targets[ROWS]
+    value, found = evaluate(Network(), given, ROWS, 2, weights)
+    assert value == pytest.approx(float(loss(outputs, targets, "multi-class", weights)))
+    assert value != pytest.approx(float(loss(outputs, targets, "multi-class")))
+    assert found == metrics(outputs, targets, "multi-class")
+
+
+def test_errors_are_in_units_of_the_label():
+    given = examples(inputs=Rows(table()[:, :1]), targets=torch.arange(7.0), task="regression", unit=5.0)
+    found = evaluate(Network(), given, ROWS, 2)[1]
+    assert found == metrics(2 * table()[ROWS, :1], given.targets[ROWS], "regression", unit=5.0)
+
+
+def test_small_batches_are_judged_many_at_a_time():
+    given = examples(inputs=Rows(table(600)), targets=torch.zeros(600, dtype=torch.long))
+    for size, longest in ((2, 256), (300, 300)):
+        given.inputs.asked.clear()
+        evaluate(Network(), given, np.arange(600), size)
+        assert max(map(len, given.inputs.asked)) == longest
+
+
+@pytest.mark.parametrize(("rank", "share"), [(0, slice(0, 3)), (1, slice(3, 5))])
+def test_ranks_share_the_subgraphs_out(rank, share):
+    given = examples()
+    whole = (2 * table()[ROWS]).float()
+    others = whole.clone()
+    others[share] = 0
+    found = evaluate(Network(), given, ROWS, 2, fabric=Ranks(rank, 2, others))
+    assert given.inputs.asked == [ROWS[share].tolist()]
+    assert found == evaluate(Network(), given, ROWS, 2)
+
+
+def test_fewer_subgraphs_than_ranks_go_to_every_rank():
+    given = examples()
+    found = evaluate(Network(), given, ROWS[:2], 2, fabric=Ranks(2, 3, torch.zeros(0)))
+    assert given.inputs.asked == [ROWS[:2].tolist()]
+    assert found == evaluate(Network(), given, ROWS[:2], 2, fabric=Ranks(0, 1, torch.zeros(0)))
