@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from subgnn.versions import __version__
+
 if TYPE_CHECKING:
     from subgnn.data.dataset import Dataset
     from subgnn.data.describe import describe
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from subgnn.errors import DataError, DataWarning, SubgnnError, UserError
     from subgnn.ragged import Ragged
 
-__version__ = "0.1.0"
 
 __all__ = [
     "DataError",
@@ -28,6 +29,7 @@ __all__ = [
     "SubgnnError",
     "SubgraphSet",
     "UserError",
+    "__version__",
     "describe",
     "from_networkx",
     "from_pyg",

@@ -1,17 +1,17 @@
-"""Which versions a result was had with."""
+"""Versions used to produce a result."""
 
 from __future__ import annotations
 
-import platform
-from importlib import metadata
-
-from subgnn import __version__
+__version__ = "0.1.0"
 
 _PACKAGES = ("torch", "lightning", "numpy", "scipy", "numba")
 
 
 def versions() -> dict[str, str]:
     """This package, Python, and the packages that results depend on."""
+    import platform
+    from importlib import metadata
+
     return {"subgnn": __version__, "python": platform.python_version()} | {
         package: metadata.version(package) for package in _PACKAGES
     }

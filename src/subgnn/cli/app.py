@@ -12,7 +12,6 @@ from typing import Annotated
 
 import typer
 
-from subgnn import __version__
 from subgnn.cli.benchmark import benchmark
 from subgnn.cli.data import data
 from subgnn.cli.explain import explain_subgraphs
@@ -28,6 +27,7 @@ from subgnn.cli.train import evaluate_run, train_run
 from subgnn.cli.tune import tune_recipe
 from subgnn.errors import RankDied, UserError
 from subgnn.parallel.interrupts import exit_code
+from subgnn.versions import __version__
 
 app = typer.Typer(
     name="subgnn",

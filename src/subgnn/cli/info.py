@@ -9,9 +9,9 @@ from typing import Any
 
 import numba
 
-from subgnn import __version__
 from subgnn.cli.output import JsonFlag, print_json, print_table
 from subgnn.storage.cache import cache_entries, cache_folder, cache_limit
+from subgnn.versions import __version__
 
 _PACKAGES = (
     "numpy",

@@ -12,7 +12,6 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from subgnn import __version__
 from subgnn.errors import UserError
 from subgnn.serve.answers import encode
 from subgnn.serve.bodies import invalid, not_json
@@ -24,6 +23,7 @@ from subgnn.serve.refusals import Refusal, failed
 from subgnn.serve.routes import JSON, Served, health, router
 from subgnn.serve.runs import ServedRun
 from subgnn.serve.security import Door
+from subgnn.versions import __version__
 
 _ABOUT = """Ask trained runs about subgraphs of their graph: predictions, vectors, explanations, drawings, neighbours.
 

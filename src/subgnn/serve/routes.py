@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
-from subgnn import __version__
 from subgnn.errors import UserError, choices
 from subgnn.ragged import Ragged
 from subgnn.serve import schemas
@@ -23,6 +22,7 @@ from subgnn.serve.nodes import check_size, resolve, subgraphs_of
 from subgnn.serve.refusals import Refusal
 from subgnn.serve.runs import ServedRun
 from subgnn.serve.together import Together
+from subgnn.versions import __version__
 
 Statuses = dict[int | str, dict[str, Any]]
 _PROBLEMS: Statuses = {

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn import __version__
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.strings import NodeNames
@@ -27,6 +26,7 @@ from subgnn.serve.nearest import TrainingSet
 from subgnn.serve.node_index import NodeIndex
 from subgnn.serve.paced import PacedPredictor
 from subgnn.training.run_dir import CHECKPOINT, read_results, source_of
+from subgnn.versions import __version__
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
 _SHOWN_NODES = 100

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import subgnn
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.graph import Graph
 from subgnn.data.real.sources import SourceFile
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
+from subgnn.versions import __version__
 
 Note = Callable[[str], None]
 
@@ -70,7 +70,7 @@ def assemble(
         ),
         "licence": "; ".join(f"{s.source.what}: {s.source.licence}" for s in sources),
         "note": note,
-        "built_with": f"subgnn {subgnn.__version__}",
+        "built_with": f"subgnn {__version__}",
         "seed": seed,
         "settings": asdict(settings),
         "sources": [source.as_card() for source in sources],
