@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from subgnn import Dataset, SubgraphSet, write_bundle
 from subgnn.data.edge_store import EdgeStore
-from subgnn.data.formats.text import scratch_folder
 from subgnn.data.subgraphs import SPLITS
 from subgnn.ragged import Ragged
+from subgnn.storage.files import scratch_folder
 
 EXPONENT, REACH = 0.65, 64
 TAIL, LARGEST = 1.7, 500

@@ -14,13 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from subgnn.config.recipes import find_recipe
 from subgnn.data.dataset import Dataset
-from subgnn.data.formats.text import temporary_folder
 from subgnn.data.graph import Graph
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
 from subgnn.inference.predictor import Predictor
 from subgnn.ragged import Ragged
+from subgnn.storage.files import temporary_folder
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT
 

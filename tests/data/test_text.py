@@ -1,15 +1,14 @@
-"""Files in pieces, and folders that are gone afterwards."""
+"""Text files read whole, in pieces and by lines."""
 
 from __future__ import annotations
 
-import errno
 import gzip
 
 import pytest
 
 from subgnn import DataError
 from subgnn.data.formats import text as text_module
-from subgnn.data.formats.text import read_bytes, read_chunks, scratch_folder, stream_lines
+from subgnn.data.formats.text import read_bytes, read_chunks, stream_lines
 from tests.cli.command import call
 from tests.data.samples import EDGES, write_sample
 
@@ -57,31 +56,6 @@ def test_what_cannot_be_read(tmp_path):
         list(read_chunks(tmp_path / "nowhere", 10))
     with pytest.raises(DataError, match="this is a folder, not a file"):
         list(read_chunks(tmp_path, 10))
-
-
-def test_scratch_folder_is_gone_afterwards(tmp_path):
-    (tmp_path / "old").mkdir()
-    for path in (tmp_path / "x", tmp_path / "old" / "x", tmp_path / "a" / "b" / "x"):
-        with scratch_folder(path) as scratch:
-            assert scratch.parent == path.parent
-            (scratch / "inner").mkdir()
-            (scratch / "inner" / "file").write_text("x")
-    assert [path.name for path in tmp_path.iterdir()] == ["old"]
-
-
-def test_scratch_folder_leaves_what_was_made_beside_it(tmp_path):
-    with scratch_folder(tmp_path / "a" / "x"):
-        (tmp_path / "a" / "x").write_text("done")
-    assert [path.name for path in (tmp_path / "a").iterdir()] == ["x"]
-
-
-def test_scratch_folder_on_a_full_disk(tmp_path):
-    with (
-        pytest.raises(DataError, match=r"x: cannot be written \(No space left on device\); make room there"),
-        scratch_folder(tmp_path / "x"),
-    ):
-        raise OSError(errno.ENOSPC, "No space left on device")
-    assert list(tmp_path.iterdir()) == []
 
 
 READERS = {

@@ -14,9 +14,9 @@ import pytest
 
 from subgnn.data.fetch import download
 from subgnn.data.formats.folder import write_folder
-from subgnn.data.formats.text import appearing, remove_leftovers, scratch_folder
 from subgnn.errors import DataError, DataWarning
 from subgnn.parallel.locks import LOCK, close_lock, host_name, locked_folder, open_lock, shared_lock, try_lock
+from subgnn.storage.files import atomic_write, remove_leftovers, scratch_folder
 from subgnn.training.run_dir import METRICS, RESULTS, claimed
 from tests.cli.command import call
 from tests.training.examples import dataset, recipe
@@ -25,7 +25,7 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from subgnn.parallel.locks import *
-from subgnn.data.formats.text import *
+from subgnn.storage.files import *
 with eval(sys.argv[1]) as held:
     if isinstance(held, Path) and held.suffix == ".part":
         held.write_text("half")
@@ -162,17 +162,17 @@ def test_without_locks(tmp_path, monkeypatch, number, kind, message):
         assert lock is None
 
 
-@pytest.mark.parametrize("kind", ["appearing", "scratch_folder"])
+@pytest.mark.parametrize("kind", ["atomic_write", "scratch_folder"])
 def test_what_a_killed_process_left_goes_and_what_a_living_one_has_stays(tmp_path, kind):
     block = f"{kind}(Path({str(tmp_path / 'x.bin')!r}))"
-    suffix = {"appearing": ".part", "scratch_folder": ".scratch"}[kind]
+    suffix = {"atomic_write": ".part", "scratch_folder": ".scratch"}[kind]
     with Holder(block):
         pass
     assert sorted(Path(name).suffix for name in names(tmp_path)) == [".lock", suffix]
     with Holder(block) as living:
         assert sorted(Path(name).suffix for name in names(tmp_path)) == [".lock", suffix]  # those of the dead are gone
         assert all(name.startswith(f".x.bin.{host_name()}.{living.pid}.") for name in names(tmp_path))
-        with scratch_folder(tmp_path / "x.bin"), appearing(tmp_path / "x.bin") as temporary:
+        with scratch_folder(tmp_path / "x.bin"), atomic_write(tmp_path / "x.bin") as temporary:
             temporary.write_text("whole")
         assert len(names(tmp_path)) == 3
     with scratch_folder(tmp_path / "y.bin"):  # of another name
@@ -200,7 +200,7 @@ def test_a_folder_that_was_set_aside_comes_back(tmp_path, replaced):
         (tmp_path / f"{beginning}.{suffix}" / suffix).write_text("")
     if replaced:
         (tmp_path / f"{beginning}.part").rename(tmp_path / "data")
-    with pytest.raises(DataError, match="data: exists already"), appearing(tmp_path / "data"):
+    with pytest.raises(DataError, match="data: exists already"), atomic_write(tmp_path / "data"):
         pass
     assert names(tmp_path) == ["data"]
     assert names(tmp_path / "data") == ["part" if replaced else "old"]
@@ -210,9 +210,9 @@ def test_of_two_that_write_the_same_file_one_is_refused(tmp_path):
     path = tmp_path / "x"
 
     def write_both():
-        with appearing(path) as late:
+        with atomic_write(path) as late:
             late.write_text("second")
-            with appearing(path) as early:
+            with atomic_write(path) as early:
                 early.write_text("first")
 
     with pytest.raises(DataError, match="x: exists already"):

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from subgnn.data.formats.text import scratch_folder
 from subgnn.errors import DataWarning, UserError
 from subgnn.parallel.memory import LEAST, limit, within
 from subgnn.parallel.processes import _child, _outcome, run_processes
+from subgnn.storage.files import scratch_folder
 
 
 def double(number: int) -> int:

@@ -16,7 +16,7 @@ from subgnn.data.formats.graph_files import READERS, GraphOptions, read_graph_fi
 from subgnn.data.formats.staged_edges import Staging
 from subgnn.data.formats.subgraph_text import read_subgraphs
 from subgnn.data.formats.tables import SUFFIXES, is_table, read_edge_table, read_membership_table
-from subgnn.data.formats.text import refuse_taken, scratch_folder, stream_lines
+from subgnn.data.formats.text import stream_lines
 from subgnn.data.graph import Graph
 from subgnn.data.problems import Problems
 from subgnn.data.splits import split_subgraphs
@@ -24,6 +24,7 @@ from subgnn.data.subgraphs import SubgraphSet, encode_labels, label_separator, s
 from subgnn.errors import DataError, DataWarning
 from subgnn.parallel.progress import OnProgress
 from subgnn.ragged import Ragged
+from subgnn.storage.files import refuse_existing, scratch_folder
 
 Layout = Literal["folder", "bundle"]
 
@@ -94,7 +95,7 @@ def _convert_on_disk(
     on_progress: OnProgress | None,
 ) -> Dataset:
     """A folder to a bundle; the graph is built beside the bundle and never in memory."""
-    refuse_taken(destination, overwrite=overwrite)
+    refuse_existing(destination, overwrite=overwrite)
     problems = Problems()
     with scratch_folder(destination) as scratch:
         staging = Staging(scratch, memory, on_progress)

@@ -16,9 +16,9 @@ from subgnn.data.check import check
 from subgnn.data.dataset import Dataset
 from subgnn.data.fetch import Progress, check_digest, download, file_digest
 from subgnn.data.formats.folder import AUTHORS_SUBGRAPHS, CARD, EDGES
-from subgnn.data.formats.text import appearing
 from subgnn.errors import DataError, UserError, choices
 from subgnn.storage.cache import cache_folder
+from subgnn.storage.files import atomic_write
 
 __all__ = ["RELEASES", "Downloaded", "Release", "download", "download_dataset", "find_release"]
 
@@ -94,7 +94,7 @@ def download_dataset(
     wanted = check_digest(sha256 or (release.sha256 if url is None else None))
     archive = cache_folder() / "downloads" / f"{hashlib.sha256(address.encode()).hexdigest()[:16]}.archive"
     notes: list[str] = []
-    with appearing(out, overwrite=overwrite) as temporary:
+    with atomic_write(out, overwrite=overwrite) as temporary:
         try:
             digest = "" if overwrite or not archive.is_file() else file_digest(archive)
             if digest and wanted in (None, digest):

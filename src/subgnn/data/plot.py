@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
-from subgnn.data.formats.text import appearing
 from subgnn.data.graph import Graph
 from subgnn.data.layout import MAX_BORDER, Drawing
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, MissingExtra
 from subgnn.kernels import induced_components, induced_core_numbers, shapes
 from subgnn.rng import stream
+from subgnn.storage.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +62,7 @@ def plot_dataset(dataset: Dataset, folder: Path, *, seed: int = 0) -> list[Path]
     }
     paths = []
     for name, picture in drawn.items():
-        with appearing(folder / name, overwrite=True) as temporary:
+        with atomic_write(folder / name, overwrite=True) as temporary:
             picture.savefig(temporary, format="png", dpi=120)
         paths.append(folder / name)
     return paths

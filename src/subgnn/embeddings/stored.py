@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.formats.text import appearing, stream_lines
+from subgnn.data.formats.text import stream_lines
 from subgnn.data.formats.vectors import read_npy
 from subgnn.data.graph import Graph
 from subgnn.data.strings import find_node, is_id
 from subgnn.errors import DataError, excerpt
+from subgnn.storage.files import atomic_write
 from subgnn.storage.safetensors import Format, read_arrays, write_arrays
 
 _STORED = Format(
@@ -58,7 +59,7 @@ def write_vectors(
         "about": json.dumps(about),
         "checksum": vectors_hash(arrays["vectors"]),
     }
-    with appearing(path, overwrite=overwrite) as temporary, temporary.open("wb") as file:
+    with atomic_write(path, overwrite=overwrite) as temporary, temporary.open("wb") as file:
         write_arrays(file, arrays, metadata)
 
 

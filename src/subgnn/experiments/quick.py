@@ -21,7 +21,6 @@ from typing import Any
 from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.data.formats.text import appearing
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SPLITS
 from subgnn.errors import DataError, UserError
@@ -33,6 +32,7 @@ from subgnn.experiments.quick_page import quick_page
 from subgnn.experiments.signal import NETWORK, Model, Verdict, judge
 from subgnn.parallel.locks import clear_locked, locked_folder
 from subgnn.parallel.progress import OnProgress
+from subgnn.storage.files import atomic_write
 from subgnn.training.labels import check_labels
 from subgnn.training.run import train
 from subgnn.training.run_dir import write_json
@@ -135,7 +135,7 @@ def write_quick(found: dict[str, Any], out: Path) -> dict[str, Any]:
     """Write quick.json and quick.md, and return what the former holds: an undefined number is null."""
     finite: dict[str, Any] = _finite(found)
     write_json(finite, out / _RESULT)
-    with appearing(out / _PAGE, overwrite=True) as temporary:
+    with atomic_write(out / _PAGE, overwrite=True) as temporary:
         temporary.write_text(quick_page(finite), encoding="utf-8", errors="backslashreplace")
     return finite
 

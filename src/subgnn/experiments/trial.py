@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.data.formats.text import temporary_folder
 from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError
 from subgnn.experiments.held_out import divide_anew
 from subgnn.models.registry import METHODS
+from subgnn.storage.files import temporary_folder
 from subgnn.training.run import train
 
 Splitting = Literal["stored", "random"]

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from subgnn.config.settings import Recipe
-from subgnn.data.formats.text import appearing
 from subgnn.experiments.draw import apply_parameters
 from subgnn.experiments.study import ERROR, LOSS, WORKER, best_trial, counted, without_password
 from subgnn.experiments.trial import metric_of
 from subgnn.experiments.tune_page import tune_page
 from subgnn.reports.overview import NAMES
 from subgnn.reports.reproduce import recipe_toml
+from subgnn.storage.files import atomic_write
 from subgnn.training.run_dir import write_json
 
 if TYPE_CHECKING:
@@ -132,5 +132,5 @@ def _described(recipe: Recipe, found: dict[str, Any]) -> Recipe:
 
 
 def _write(text: str, path: Path) -> None:
-    with appearing(path, overwrite=True) as temporary:
+    with atomic_write(path, overwrite=True) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from subgnn.data.formats.text import appearing
 from subgnn.errors import DataError
 from subgnn.explain.explainer import Explainer
 from subgnn.explain.explanation import VALUE, Explanation, Values
 from subgnn.inference.subgraph_files import chunks, open_whole
+from subgnn.storage.files import atomic_write
 
 FORMAT, VERSION = "subgnn-explanations", 1
 _SUFFIXES = (".json", ".tsv")
@@ -58,7 +58,10 @@ def write_explanations(
         for texts, rows in chunks(subgraphs, explainer.predictor.graph, size=_AT_ONCE):
             yield from zip(texts, explainer.explain(rows, attributions=attributions), strict=True)
 
-    with appearing(out, overwrite=overwrite) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+    with (
+        atomic_write(out, overwrite=overwrite) as temporary,
+        temporary.open("w", encoding="utf-8", newline="\n") as file,
+    ):
         if out.suffix == ".tsv":
             return _write_table(file, explainer, items())
         return _write_json(file, items())

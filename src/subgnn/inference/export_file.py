@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.bundle import pack_dataset, unpack_dataset
-from subgnn.data.formats.text import appearing
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError
@@ -27,6 +26,7 @@ from subgnn.explain.explainer import Explainer
 from subgnn.inference.subgraph_files import open_whole
 from subgnn.models.checkpoint import WRONG, Checkpoint, broken, pack, unpack
 from subgnn.prepare.measure import seen_hash
+from subgnn.storage.files import atomic_write
 from subgnn.storage.safetensors import Arrays, Format, read_arrays, storable, write_arrays
 from subgnn.versions import versions
 
@@ -108,7 +108,7 @@ def _write(out: Path, arrays: Arrays, about: dict[str, Any], *, overwrite: bool)
         "content": content,
         "checksum": _checksum(content, plain),
     }
-    with appearing(out, overwrite=overwrite) as temporary, temporary.open("wb") as file:
+    with atomic_write(out, overwrite=overwrite) as temporary, temporary.open("wb") as file:
         write_arrays(file, plain, metadata)
 
 

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
-from subgnn.data.formats.text import appearing
 from subgnn.errors import UserError
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.subgraph_files import open_run
@@ -28,6 +27,7 @@ from subgnn.models.subgnn.build import build_inputs, build_model, measure_draws
 from subgnn.models.subgnn.inputs import Batch, ChannelBatch
 from subgnn.models.subgnn.model import SubGNN
 from subgnn.ragged import Ragged
+from subgnn.storage.files import atomic_write
 
 Inputs = dict[str, Any]
 _SUBGRAPHS, _COMPONENTS, _NODES = (Dim(name) for name in ("subgraphs", "components", "nodes"))
@@ -161,7 +161,7 @@ def export_program(run: Path, out: Path, *, data: Path | None = None, overwrite:
         raise UserError(f"unknown kind of file '{out.suffix}'", where=str(out), hint="accepted: .pt2")
     predictor = open_run(run, data)
     program = make_program(predictor)
-    with appearing(out, overwrite=overwrite) as temporary, temporary.open("wb") as file:
+    with atomic_write(out, overwrite=overwrite) as temporary, temporary.open("wb") as file:
         torch.export.save(program, file)
     return {"bytes": out.stat().st_size, "inputs": list(program_inputs(predictor, _example(predictor)))}
 

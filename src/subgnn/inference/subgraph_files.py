@@ -14,7 +14,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.folder import is_own_subgraphs, own_node_field
 from subgnn.data.formats.subgraph_text import NodeField
-from subgnn.data.formats.text import appearing, stream_lines
+from subgnn.data.formats.text import stream_lines
 from subgnn.data.formats.vectors import write_npy, write_parquet
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
@@ -24,6 +24,7 @@ from subgnn.inference.predictor import BATCH, Predictor, label_text
 from subgnn.parallel.engine import Engine
 from subgnn.parallel.memory import share
 from subgnn.ragged import Ragged
+from subgnn.storage.files import atomic_write
 from subgnn.training.run_dir import CHECKPOINT, read_results, source_of
 
 
@@ -121,7 +122,10 @@ def write_predictions(
     task, classes = predictor.checkpoint.task, predictor.checkpoint.classes
     columns = ["value"] if task == "regression" else list(classes)
     count = 0
-    with appearing(out, overwrite=overwrite) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+    with (
+        atomic_write(out, overwrite=overwrite) as temporary,
+        temporary.open("w", encoding="utf-8", newline="\n") as file,
+    ):
         file.write("\t".join(["subgraph", "label", *columns]) + "\n")
         for texts, rows in chunks(subgraphs, predictor.graph, size=chunk_size(predictor.checkpoint.recipe)):
             for text, scores in zip(texts, predictor.probabilities(rows), strict=True):
@@ -146,7 +150,7 @@ def write_embeddings(
     predictor = open_run(run, data, engine=engine)
     parts = chunks(subgraphs, predictor.graph, size=chunk_size(predictor.checkpoint.recipe))
     answered = ((texts, predictor.embeddings(rows)) for texts, rows in parts)
-    with appearing(out, overwrite=overwrite) as temporary:
+    with atomic_write(out, overwrite=overwrite) as temporary:
         write = write_npy if out.suffix == ".npy" else write_parquet
         shape = write(temporary, answered)
         if not shape[0]:

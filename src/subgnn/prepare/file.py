@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from subgnn.channels.anchors import NodeAnchors, OwnAnchors, PatchAnchors, SharedAnchors
 from subgnn.channels.similarity import Nearness
 from subgnn.config.settings import ChannelSettings, PrepareSettings
-from subgnn.data.formats.text import appearing
 from subgnn.errors import DataError
 from subgnn.kernels import Components
 from subgnn.prepare.measure import Frame, Prepared, SubchannelInputs
 from subgnn.ragged import Ragged
+from subgnn.storage.files import atomic_write
 from subgnn.storage.safetensors import Arrays, Format, header_bytes, read_arrays, storable
 
 _PREPARED = Format(
@@ -83,7 +83,7 @@ def _pack(prepared: Prepared) -> tuple[Arrays, dict[str, Any]]:
 
 def write_prepared(path: Path, parts: list[bytes | memoryview]) -> None:
     """Write what :func:`encode` gave; the file appears whole, and on the disk, or not at all."""
-    with appearing(path, overwrite=True) as temporary, temporary.open("wb") as file:
+    with atomic_write(path, overwrite=True) as temporary, temporary.open("wb") as file:
         for part in parts:
             file.write(part)
         file.flush()

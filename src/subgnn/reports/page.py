@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
-from subgnn.data.formats.text import appearing
 from subgnn.reports.answers import agreement, parts, reliability
 from subgnn.reports.findings import Findings, find
 from subgnn.reports.markup import Markup, facts, join, paragraph, section, tag
@@ -20,6 +19,7 @@ from subgnn.reports.overview import curves, overview
 from subgnn.reports.pictures import pictures
 from subgnn.reports.reproduce import command, recipe_toml
 from subgnn.reports.style import STYLE
+from subgnn.storage.files import atomic_write
 from subgnn.training.run_dir import PAGE, read_results, source_of
 from subgnn.versions import versions
 
@@ -102,7 +102,7 @@ def _reproduce(found: Findings) -> Markup:
 
 def write_page(page: str, out: Path, *, overwrite: bool = True) -> None:
     """Write a page; the file appears whole or not at all."""
-    with appearing(out, overwrite=overwrite) as temporary:
+    with atomic_write(out, overwrite=overwrite) as temporary:
         temporary.write_text(page, encoding="utf-8")
 
 

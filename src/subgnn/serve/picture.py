@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.formats.text import appearing
 from subgnn.data.layout import stress_layout
 from subgnn.reports.markup import Markup, cut, tag
 from subgnn.rng import stream
 from subgnn.serve.drawing import Drawing
+from subgnn.storage.files import atomic_write
 
 # As in static/dom.js and static/picture.js.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b0579a", "#b8860b", "#56a0d3", "#444b54")
@@ -44,7 +44,7 @@ class Picture:
 
     def save(self, path: Path, *, overwrite: bool = False) -> None:
         """Write it as a file, which browsers open."""
-        with appearing(path, overwrite=overwrite) as temporary:
+        with atomic_write(path, overwrite=overwrite) as temporary:
             temporary.write_text(self.svg + "\n", encoding="utf-8")
 
 

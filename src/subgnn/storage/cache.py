@@ -15,9 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from subgnn.data.formats.text import remove_leftovers
 from subgnn.errors import DataError, DataWarning
 from subgnn.parallel.sizes import parse_size
+from subgnn.storage.files import remove_leftovers
 
 LIMIT = 20 * 10**9
 KINDS = {"prepared": ("prepared",), "embeddings": ("safetensors", "state.pt"), "verified": ("json",)}

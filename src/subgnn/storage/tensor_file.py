@@ -19,8 +19,8 @@ from typing import Any
 
 import torch
 
-from subgnn.data.formats.text import appearing
 from subgnn.errors import DataError
+from subgnn.storage.files import atomic_write
 
 CHECKSUM = "checksum"
 _MAX_OPCODES = 1_000_000
@@ -59,7 +59,7 @@ class Damaged(DataError):
 def save(value: dict[str, Any], path: Path) -> None:
     """Write tensors and plain values; the file appears whole, and on the disk, or not at all."""
     signed = {**value, CHECKSUM: _checksum_of(value)}
-    with appearing(path, overwrite=True) as temporary, temporary.open("wb") as file:
+    with atomic_write(path, overwrite=True) as temporary, temporary.open("wb") as file:
         try:
             torch.save(signed, file)
         except RuntimeError as error:

@@ -20,13 +20,13 @@ import torch
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.bundle import write_bundle
-from subgnn.data.formats.text import temporary_folder
 from subgnn.embeddings import PRETRAINED
 from subgnn.errors import DataError, DataWarning, RankDied, UserError
 from subgnn.parallel.interrupts import noted_interrupt
 from subgnn.parallel.memory import share_of_each
 from subgnn.parallel.progress import OnProgress
 from subgnn.storage.cache import cache_limit
+from subgnn.storage.files import temporary_folder
 from subgnn.training.processes import Processes
 from subgnn.training.worker import DATASET, write_order
 

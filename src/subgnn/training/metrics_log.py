@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from subgnn.data.formats.text import appearing
 from subgnn.errors import DataError
+from subgnn.storage.files import atomic_write
 
 
 class MetricsLog:
@@ -21,7 +21,7 @@ class MetricsLog:
 
     def __init__(self, path: Path, text: str = "") -> None:
         self.path, self.text = path, text
-        with appearing(path, overwrite=True) as temporary:
+        with atomic_write(path, overwrite=True) as temporary:
             temporary.write_text(text, encoding="utf-8")
 
     def append(self, record: dict[str, Any]) -> None:

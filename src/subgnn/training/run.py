@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.data.formats.text import remove_leftovers
 from subgnn.embeddings import check_source, source_vectors
 from subgnn.embeddings.of_run import keep_vectors
 from subgnn.errors import DataError, DataWarning
@@ -29,6 +28,7 @@ from subgnn.models.registry import uses_embeddings
 from subgnn.models.subgnn.build import check_recipe, check_sight, label_unit, target_tensor, unused_data
 from subgnn.parallel.locks import locked_folder
 from subgnn.parallel.progress import OnProgress
+from subgnn.storage.files import remove_leftovers
 from subgnn.training.evaluation import Examples, evaluate, vectors_of
 from subgnn.training.labels import check_labels
 from subgnn.training.launch import Watch, check_devices, launch

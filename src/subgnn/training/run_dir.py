@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from subgnn.config.settings import Recipe
-from subgnn.data.formats.text import appearing, remove_leftovers
 from subgnn.errors import DataError
 from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
+from subgnn.storage.files import atomic_write, remove_leftovers
 from subgnn.storage.parsing import MAX_JSON, parse_json, read_bounded
 
 RESULTS, RECIPE, METRICS, CHECKPOINT, LAST = "run.json", "recipe.json", "metrics.jsonl", "checkpoint.pt", "last.pt"
@@ -54,7 +54,7 @@ _RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
 
 def write_json(value: Any, path: Path, *, overwrite: bool = True) -> None:
     """Write JSON; the file appears whole or not at all."""
-    with appearing(path, overwrite=overwrite) as temporary:
+    with atomic_write(path, overwrite=overwrite) as temporary:
         text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
         # Halves of characters, as paths may have them, become what JSON escapes them to.
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -53,9 +53,9 @@ def test_files_come_back(jobs, tmp_path):
 
 def test_a_dataset_is_read_once_and_the_outcome_is_written_last(jobs, tmp_path, monkeypatch):
     read, written = [], []
-    reading, appearing = away.read_dataset, away.appearing
+    reading, atomic_write = away.read_dataset, away.atomic_write
     monkeypatch.setattr(away, "read_dataset", lambda path, **options: read.append(path) or reading(path, **options))
-    monkeypatch.setattr(away, "appearing", lambda path, **o: written.append(path.name) or appearing(path, **o))
+    monkeypatch.setattr(away, "atomic_write", lambda path, **o: written.append(path.name) or atomic_write(path, **o))
     engine = AwayEngine(LocalEngine())
     for _ in range(2):
         list(engine.map(write, jobs[:1]))

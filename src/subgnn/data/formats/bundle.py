@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
-from subgnn.data.formats.text import appearing
 from subgnn.data.graph import Dropped, Graph, check_features
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, label_card
@@ -28,6 +27,7 @@ from subgnn.errors import DataError
 from subgnn.kernels.checks import check_neighbors, first_bad_set
 from subgnn.ragged import Ragged
 from subgnn.storage.cache import cache_limit, cache_path, keep, touch
+from subgnn.storage.files import atomic_write
 from subgnn.storage.parsing import parse_json
 from subgnn.storage.safetensors import Format, read_arrays, storable, write_arrays
 
@@ -59,7 +59,7 @@ def is_bundle(path: Path) -> bool:
 def write_bundle(dataset: Dataset, path: Path, *, overwrite: bool = False) -> None:
     """Write a dataset as a bundle; it appears whole or not at all."""
     arrays = storable(_arrays(dataset), "bundle")
-    with appearing(path, overwrite=overwrite) as temporary, temporary.open("wb") as file:
+    with atomic_write(path, overwrite=overwrite) as temporary, temporary.open("wb") as file:
         write_arrays(file, arrays, _metadata(dataset, arrays))
 
 
@@ -196,7 +196,7 @@ def _is_remembered(verdict: Path, status: os.stat_result) -> bool:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    with appearing(path, overwrite=True) as temporary:
+    with atomic_write(path, overwrite=True) as temporary:
         temporary.write_bytes(content)
 
 

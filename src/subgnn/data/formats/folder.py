@@ -20,13 +20,14 @@ from subgnn.data.formats.edge_list import EdgeList, first_beyond, read_edge_list
 from subgnn.data.formats.node_table import read_node_table, write_node_table
 from subgnn.data.formats.staged_edges import Staging, stage_edge_list
 from subgnn.data.formats.subgraph_text import NodeField, read_subgraphs
-from subgnn.data.formats.text import appearing, find_file, read_lines
+from subgnn.data.formats.text import find_file, read_lines
 from subgnn.data.formats.vectors import read_npy
 from subgnn.data.graph import Graph, check_features, plausible_nodes
 from subgnn.data.problems import Problems
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, label_card, parse_task
 from subgnn.errors import DataError, DataWarning, excerpt
+from subgnn.storage.files import atomic_write
 from subgnn.storage.parsing import MAX_JSON, parse_json, read_bounded
 
 EDGES, SUBGRAPHS, AUTHORS_SUBGRAPHS = "edge_list.txt", "subgraphs.tsv", "subgraphs.pth"
@@ -313,7 +314,7 @@ def write_folder(
             labels.
     """
     _check_writable(dataset)
-    with appearing(folder, overwrite=overwrite) as temporary:
+    with atomic_write(folder, overwrite=overwrite) as temporary:
         temporary.mkdir()
         _write_edges(temporary / (EDGES + ".gz" if compress else EDGES), dataset.graph)
         _write_subgraphs(temporary / SUBGRAPHS, dataset.subgraphs)

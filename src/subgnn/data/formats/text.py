@@ -1,18 +1,12 @@
-"""Text files, plain or gzipped, and files that appear whole or not at all."""
+"""Text files, plain or gzipped, with bounds on what they unpack to."""
 
 from __future__ import annotations
 
-import errno
 import gzip
 import io
-import os
-import re
-import shutil
-import tempfile
-import uuid
 import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -20,10 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.errors import DataError, excerpt
-from subgnn.parallel.locks import close_lock, host_name, open_lock
-
-_LONGEST_NAME = 100
-_LOCK_NAME = re.compile(r"\.(?P<name>.+)\.(?P<host>[A-Za-z0-9-]+)\.\d+\.[0-9a-f]{8}\.lock", re.DOTALL)
 
 MOST_TIMES = 100
 _FREE = 64 * 2**20
@@ -174,156 +164,3 @@ def stream_lines(path: Path) -> Iterator[tuple[int, str]]:
         raise DataError("this is no gzip file, or a damaged one", where=str(path), hint="fetch it again") from None
     except IsADirectoryError:
         raise DataError("this is a folder, not a file", where=str(path)) from None
-
-
-@contextmanager
-def appearing(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """A temporary sibling to write to, a file or a folder, that takes the place of ``path`` once it is whole.
-
-    What processes left here that were killed while they wrote ``path`` is removed.
-
-    Raises:
-        DataError: where something is at ``path`` already and ``overwrite`` is off; an empty folder is nothing.
-    """
-    remove_leftovers(path.parent, path.name)
-    refuse_taken(path, overwrite=overwrite)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-    with _own_sibling(path) as sibling:
-        temporary, aside = Path(f"{sibling}.part"), Path(f"{sibling}.old")
-        try:
-            yield temporary
-            if path.exists() and (path.is_dir() or temporary.is_dir()):
-                path.rename(aside)
-            if overwrite or not _link(temporary, path):
-                refuse_taken(path, overwrite=overwrite)
-                temporary.replace(path)
-        except OSError as error:
-            raise _unwritable(path, error) from error
-        finally:
-            if aside.exists() and not path.exists():
-                aside.rename(path)
-            for leftover in (temporary, aside):
-                _remove(leftover)
-
-
-@contextmanager
-def scratch_folder(path: Path) -> Iterator[Path]:
-    """A folder beside ``path`` for what is needed while it is made; gone afterwards, whatever happens.
-
-    What a process left that was killed meanwhile goes when the next one begins.
-    """
-    new = [parent for parent in path.parents if not parent.exists()]
-    try:
-        with _own_folder(path) as folder:
-            yield folder
-    except OSError as error:
-        raise _unwritable(path, error) from error
-    finally:
-        with suppress(OSError):
-            for parent in new:
-                parent.rmdir()
-
-
-def temporary_folder(name: str) -> AbstractContextManager[Path]:
-    """A folder in the system's place for temporary files; it goes as that of :func:`scratch_folder` does."""
-    return _own_folder(Path(tempfile.gettempdir()) / name)
-
-
-@contextmanager
-def _own_folder(path: Path) -> Iterator[Path]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(path.parent, path.name)
-    with _own_sibling(path) as sibling:
-        folder = Path(f"{sibling}.scratch")
-        try:
-            folder.mkdir(mode=0o700)
-            yield folder
-        finally:
-            _remove(folder)
-
-
-@contextmanager
-def _own_sibling(path: Path) -> Iterator[str]:
-    """The beginning of names beside ``path`` that are this process's own, and a lock that says that it lives.
-
-    They are ``.NAME.HOST.PID.RANDOM`` and a suffix. The lock is made before what it stands for, and removed after it.
-    """
-    name = os.fsencode(path.name)[:_LONGEST_NAME].decode("utf-8", "ignore")
-    file = None
-    with suppress(OSError):  # without locks, what is left stays
-        while file is None:  # of a name that somebody else looks at just now, another is taken
-            sibling = path.parent / f".{name}.{host_name()}.{os.getpid()}.{uuid.uuid4().hex[:8]}"
-            file = open_lock(Path(f"{sibling}.lock"))
-    try:
-        yield str(sibling)
-    finally:
-        if file is not None:
-            close_lock(file, Path(f"{sibling}.lock"))
-
-
-def remove_leftovers(folder: Path, name: str | None = None) -> None:
-    """Remove what processes of this machine left in a folder that were killed while they wrote; nobody else's.
-
-    Whether a process lives is told by its lock, never by its number. Where it was killed while it put a new folder in
-    the place of an old one, the old one is put back.
-
-    Args:
-        name: of the file or folder they wrote; by default any.
-    """
-    wanted = None if name is None else os.fsencode(name)[:_LONGEST_NAME].decode("utf-8", "ignore")
-    with suppress(OSError):
-        found = [_LOCK_NAME.fullmatch(item.name) for item in os.scandir(folder) if item.name.endswith(".lock")]
-        for match in found:
-            if match is None or match["host"] != host_name() or wanted not in (None, match["name"]):
-                continue
-            lock = folder / match.string
-            with suppress(OSError):
-                file = open_lock(lock, create=False)
-                if file is not None:
-                    _clear_up(folder, match)
-                    close_lock(file, lock)
-
-
-def _clear_up(folder: Path, match: re.Match[str]) -> None:
-    """Remove what stands beside a lock whose holder is gone."""
-    sibling = folder / match.string.removesuffix(".lock")
-    aside, path = Path(f"{sibling}.old"), folder / match["name"]
-    if os.path.lexists(aside) and len(os.fsencode(path.name)) < _LONGEST_NAME:
-        if os.path.lexists(path):
-            _remove(aside)
-        else:
-            aside.rename(path)
-    for suffix in (".part", ".scratch"):
-        _remove(Path(f"{sibling}{suffix}"))
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
-            path.unlink()
-
-
-def _link(file: Path, path: Path) -> bool:
-    """Give a file a second name, which nobody has taken meanwhile; False where that cannot be, as of a folder."""
-    try:
-        os.link(file, path, follow_symlinks=False)
-    except OSError:
-        return False
-    return True
-
-
-def refuse_taken(path: Path, *, overwrite: bool) -> None:
-    """Raise :class:`DataError` where something is at ``path`` already and may not be replaced."""
-    taken = path.exists() and not (path.is_dir() and not any(path.iterdir()))
-    if taken and not overwrite:
-        raise DataError("exists already", where=str(path), hint="choose another place, or pass --force to replace it")
-
-
-def _unwritable(path: Path, error: OSError) -> DataError:
-    hint = "make room there, or choose another place" if error.errno == errno.ENOSPC else ""
-    return DataError(f"cannot be written ({error.strerror or error})", where=str(path), hint=hint)

@@ -9,9 +9,9 @@ from typing import Any
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
-from subgnn.data.formats.text import appearing, temporary_folder
 from subgnn.experiments.suite.jobs import OUTCOME, drop_weights
 from subgnn.parallel.engine import Engine, Failure, Shared
+from subgnn.storage.files import atomic_write, temporary_folder
 from subgnn.training.run_dir import RESULTS, read_json, write_json
 
 Function = Callable[..., Any]
@@ -86,7 +86,7 @@ def _work_away(sent: _Sent) -> _Returned:
 def _write(folder: Path, files: dict[str, bytes]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in sorted(files, key=lambda name: name == OUTCOME):
-        with appearing(folder / name, overwrite=True) as temporary:
+        with atomic_write(folder / name, overwrite=True) as temporary:
             temporary.write_bytes(files[name])
     # Of an earlier try here that was interrupted.
     drop_weights(folder)

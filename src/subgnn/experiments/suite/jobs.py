@@ -28,7 +28,6 @@ from subgnn.config.files import parse_recipe
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
-from subgnn.data.formats.text import appearing
 from subgnn.embeddings import source_vectors
 from subgnn.embeddings.of_run import FILE as EMBEDDINGS
 from subgnn.experiments.constant import constant_pieces
@@ -38,6 +37,7 @@ from subgnn.inference.predictor import Predictor
 from subgnn.parallel.locks import locked_folder
 from subgnn.prepare.cached import prepare_draws_cached
 from subgnn.ragged import Ragged
+from subgnn.storage.files import atomic_write
 from subgnn.training.precision import quiet_lightning
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT, LAST, write_json
@@ -174,7 +174,7 @@ def _keep_answers(folder: Path, dataset: Dataset, results: dict[str, Any], *, ve
     }
     if vectors:
         kept["vectors"] = predictor.embeddings(nodes).astype(np.float32)
-    with appearing(folder / ANSWERS, overwrite=True) as temporary, temporary.open("wb") as file:
+    with atomic_write(folder / ANSWERS, overwrite=True) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **kept)
 
 

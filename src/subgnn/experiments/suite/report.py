@@ -7,13 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from subgnn.data.formats.text import appearing
 from subgnn.errors import DataError
 from subgnn.experiments.suite.answers import calibration_groups, overlap_bins, random_score, reliability
 from subgnn.experiments.suite.markdown import suite_markdown
 from subgnn.experiments.suite.page import suite_page
 from subgnn.experiments.suite.rows import Group, group_runs, read_runs, setting_rows, spread, table_rows
 from subgnn.experiments.suite.spec import Suite, parse_suite
+from subgnn.storage.files import atomic_write
 from subgnn.training.run_dir import read_json, write_json
 
 JSON, MARKDOWN, PAGE = "report.json", "report.md", "report.html"
@@ -43,7 +43,7 @@ def write_suite_report(out: Path) -> dict[str, Any]:
     found = collect(suite, groups, outcomes, failed)
     write_json(found, out / JSON)
     for name, text in ((MARKDOWN, suite_markdown(found)), (PAGE, suite_page(found, groups))):
-        with appearing(out / name, overwrite=True) as temporary:
+        with atomic_write(out / name, overwrite=True) as temporary:
             temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
     return found
 

@@ -1,0 +1,35 @@
+"""Scratch folders; atomic writes and leftovers are tested with the locks they rest on."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from subgnn.errors import DataError
+from subgnn.storage.files import scratch_folder
+
+
+def test_scratch_folder_is_gone_afterwards(tmp_path):
+    (tmp_path / "old").mkdir()
+    for path in (tmp_path / "x", tmp_path / "old" / "x", tmp_path / "a" / "b" / "x"):
+        with scratch_folder(path) as scratch:
+            assert scratch.parent == path.parent
+            (scratch / "inner").mkdir()
+            (scratch / "inner" / "file").write_text("x")
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_scratch_folder_leaves_what_was_made_beside_it(tmp_path):
+    with scratch_folder(tmp_path / "a" / "x"):
+        (tmp_path / "a" / "x").write_text("done")
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["x"]
+
+
+def test_scratch_folder_on_a_full_disk(tmp_path):
+    with (
+        pytest.raises(DataError, match=r"x: cannot be written \(No space left on device\); make room there"),
+        scratch_folder(tmp_path / "x"),
+    ):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert list(tmp_path.iterdir()) == []
