@@ -11,7 +11,7 @@ import torch
 
 from subgnn import DataError, NodeNames, Ragged
 from subgnn.explain import Explainer, explain
-from subgnn.explain.heard import hear
+from subgnn.explain.masking import subgraph_inputs
 from subgnn.inference.predictor import Predictor
 from tests.explain.examples import baseline, explained
 
@@ -187,14 +187,14 @@ def test_channels_become_the_training_mean_or_nothing(ensemble):
 @pytest.mark.parametrize(
     "model", [{}, {"layers": 2, "output": "both", "hidden_norm": "batch"}, {"aggregation": "max", "topology": True}]
 )
-def test_a_silenced_anchor_has_similarity_0(model):
+def test_a_masked_anchor_has_similarity_0(model):
     """Against the whole network on a batch in which the anchor is not reached."""
     _, predictor = explained(**model)
     rows = Ragged.from_rows([ROW])
     found = explain(predictor, [ROW], max_anchors=1000)[0]
     measured = predictor.measured(rows, draws=1)
-    heard = next(hear(*next(measured.voices())))
-    each = list(heard.each_anchor())
+    inputs = next(subgraph_inputs(*next(measured.voices())))
+    each = list(inputs.each_anchor())
     assert len(each) == len(found.by_anchor)
     channels = predictor.checkpoint.recipe.channels
     by_key = {(a.channel, a.layer, a.nodes): a for a in found.by_anchor}
@@ -216,20 +216,20 @@ def test_a_silenced_anchor_has_similarity_0(model):
 
 def test_every_similarity_belongs_to_one_anchor():
     _, predictor = explained(layers=2, output="both")
-    heard = next(hear(*next(predictor.measured(Ragged.from_rows([ROW]), draws=1).voices())))
-    for layer, row in enumerate(heard.gammas):
+    inputs = next(subgraph_inputs(*next(predictor.measured(Ragged.from_rows([ROW]), draws=1).voices())))
+    for layer, row in enumerate(inputs.gammas):
         for channel, gamma in enumerate(row):
             counts = np.zeros(gamma.shape, int)
-            own = heard.batch.channels[layer][channel].own
-            for anchor in (a for a in heard.each_anchor() if (a.layer, a.channel) == (layer, channel)):
+            own = inputs.batch.channels[layer][channel].own
+            for anchor in (a for a in inputs.each_anchor() if (a.layer, a.channel) == (layer, channel)):
                 np.add.at(counts, (anchor.components, anchor.slots), 1)
-                assert torch.equal(anchor.of(gamma), gamma[anchor.components, anchor.slots])
+                assert torch.equal(anchor.select(gamma), gamma[anchor.components, anchor.slots])
                 if own is not None:  # places in a table of all nodes are the nodes
                     assert set(own[anchor.components, anchor.slots].tolist()) == set(anchor.nodes)
             np.testing.assert_array_equal(counts, gamma.numpy() > 0)
 
 
-def test_bounds_are_said():
+def test_limits_are_noted():
     _, predictor = explained()
     found = explain(predictor, [ROW], max_nodes=4, max_anchors=2)[0]
     assert found.by_node == ()
@@ -294,11 +294,11 @@ def test_an_anchor_of_one_of_two_draws_counts_half():
     _, predictor = explained(ensemble=True)
     found = explain(predictor, [ROW], max_anchors=1000)[0]
     measured = predictor.measured(Ragged.from_rows([ROW]), draws=2)
-    heard = next(hear(*list(measured.voices())[1]))
-    anchor = next(a for a in heard.each_anchor() if a.channel == 1)  # a node of position/border
-    gammas = [[gamma.clone()[None] for gamma in layer] for layer in heard.gammas]
+    inputs = next(subgraph_inputs(*list(measured.voices())[1]))
+    anchor = next(a for a in inputs.each_anchor() if a.channel == 1)  # a node of position/border
+    gammas = [[gamma.clone()[None] for gamma in layer] for layer in inputs.gammas]
     gammas[0][1][0, anchor.components, anchor.slots] = 0
     with torch.no_grad():
-        alone = heard.answer() - heard.outputs(heard.initial[None], gammas, heard.stats)
+        alone = inputs.output() - inputs.outputs(inputs.initial[None], gammas, inputs.stats)
     item = next(a for a in found.by_anchor if (a.draw, a.channel, a.nodes) == (1, "position/border", anchor.nodes))
     np.testing.assert_allclose(item.contributions, alone[0].numpy() / 2, **CLOSE)

@@ -33,18 +33,11 @@ def explain_subgraphs(
 
     Example: subgnn explain runs/first --subgraphs new.tsv --out why.json
     """
-    from subgnn.explain.files import write_explanations
+    from subgnn.explain.files import check_suffix, open_explainer, write_explanations
 
-    count = write_explanations(
-        run,
-        subgraphs,
-        out,
-        data=data,
-        attributions=attributions,
-        max_nodes=max_nodes,
-        max_anchors=max_anchors,
-        overwrite=force,
-    )
+    check_suffix(out)
+    explainer = open_explainer(run, data, max_nodes=max_nodes, max_anchors=max_anchors)
+    count = write_explanations(explainer, subgraphs, out, attributions=attributions, overwrite=force)
     if json:
         print_json({"run": str(run), "out": str(out), "num_subgraphs": count})
     else:

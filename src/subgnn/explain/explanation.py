@@ -1,8 +1,8 @@
-"""What carried a prediction: plain values, with names, that turn into JSON.
+"""An explanation as plain values with names, which turn into JSON.
 
-A contribution is a number for each class: the logit with the thing minus the logit without it. Above 0, the thing
-speaks for the class. Of real-valued labels it is the predicted value's, in its own unit. ``probability_changes`` is the
-same of probabilities; there is none for real values, nor for attributions.
+A contribution is a number for each class: the logit with the item minus the logit without it. Above 0, the item raises
+the logit of the class. For real-valued labels it is a difference of predicted values, in their unit.
+``probability_changes`` is the same for probabilities; real values and attributions have none.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import Task
@@ -19,8 +22,13 @@ VALUE = "value"
 _DIGITS = 6
 
 
+def to_values(numbers: NDArray[np.floating[Any]]) -> Values:
+    """An array as plain numbers."""
+    return tuple(float(number) for number in numbers)
+
+
 def names_of(graph: Graph, nodes: Sequence[int]) -> tuple[str, ...]:
-    """Nodes as a file of subgraphs has them: by name, by id where there are no names."""
+    """Nodes as a file of subgraphs lists them: by name, or by id if the graph has no names."""
     return tuple(str(node) if graph.names is None else graph.names.written(node) for node in nodes)
 
 
@@ -37,7 +45,7 @@ class NodeContribution:
 
 @dataclass(frozen=True, slots=True)
 class ComponentContribution:
-    """A connected component of the subgraph; its place and its nodes."""
+    """A connected component of the subgraph: its number and its nodes."""
 
     component: int
     nodes: tuple[int, ...]
@@ -50,9 +58,9 @@ class ComponentContribution:
 class ChannelContribution:
     """A part of the subgraph's vector.
 
-    ``level`` is ``channel`` (position: both sides), ``subchannel`` (position/internal), or ``part`` for what is no
-    channel: z0, topology, size, baseline (the scores that a network corrects), or ``channels`` where a network adds
-    them up.
+    ``level`` is ``channel`` (position: both sides), ``subchannel`` (position/internal), or ``part`` for everything
+    else: z0, topology, size, baseline (the scores that a network corrects), or ``channels`` for a network that adds its
+    channels up.
     """
 
     name: str
@@ -63,11 +71,11 @@ class ChannelContribution:
 
 @dataclass(frozen=True, slots=True)
 class AnchorContribution:
-    """An anchor that a layer of a subchannel hears: a node, or the nodes of a patch.
+    """An anchor of a layer and subchannel: a node, or the nodes of a patch.
 
-    A node that was drawn several times is one anchor. ``draw`` is the draw of anchors it is of, ``similarity`` the
-    greatest to any component, and ``slot`` the first of its places among the subchannel's anchors. Several networks
-    hear the same anchors: contributions, and similarities where they are learned, are the means of theirs.
+    A node that was drawn several times is one anchor. ``draw`` is the number of its draw of anchors, ``similarity`` the
+    greatest similarity to any component, and ``slot`` its first position among the subchannel's anchors. Several
+    networks share their anchors: contributions, and learned similarities, are means over networks.
     """
 
     channel: str
@@ -85,9 +93,9 @@ class AnchorContribution:
 class Attributions:
     """Integrated gradients of similarities, component vectors and statistics.
 
-    ``baseline`` are the logits where nothing is heard. Parts (z0, the subchannels, topology) add up to the logits minus
-    the baseline minus ``residual``, the error of the numerical integral; so do components, beside what
-    ``of_subgraph`` has of the subgraph as a whole.
+    ``baseline`` are the logits of inputs that are all 0. Parts (z0, the subchannels, topology) add up to the logits
+    minus the baseline minus ``residual``, the error of the numerical integral. So do the components together with
+    ``of_subgraph``, the share of the subgraph's own statistics.
     """
 
     steps: int
@@ -101,20 +109,20 @@ class Attributions:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A prediction and what carried it.
+    """A prediction and the contributions to it.
 
     Args:
         nodes, names: of the subgraph.
         label: as ``predict`` writes it.
-        classes: what contributions are about, in order; ``value`` alone for real-valued labels.
+        classes: the order of contributions; ``value`` alone for real-valued labels.
         logits: for real-valued labels the value, in its own unit.
         probabilities: of the classes; none for real-valued labels.
-        by_node, by_component: by leaving them out. Empty where that does not apply; ``notes`` say why.
-        by_channel: by putting ``reference`` in the place of a part of the subgraph's vector.
-        by_anchor: by not hearing an anchor; those that matter most, first.
-        reference: ``training mean``, ``zero``, or nothing where there are no channels.
-        attributions: where they were asked for.
-        notes: what was left out, and why.
+        by_node, by_component: by leaving them out. Empty if that is not possible; ``notes`` say why.
+        by_channel: by replacing a part of the subgraph's vector by ``reference``.
+        by_anchor: by masking an anchor; those that matter most, first.
+        reference: ``training mean``, ``zero``, or empty for a model without channels.
+        attributions: integrated gradients, if requested.
+        notes: what is missing, and why.
     """
 
     nodes: tuple[int, ...]
@@ -134,19 +142,20 @@ class Explanation:
     notes: tuple[str, ...] = field(default=())
 
     def of_class(self, contributions: Sequence[float], name: str | None = None) -> float:
-        """One class's number of a contribution; by default that of the most probable class, or of the value."""
+        """The number of one class; by default that of the most probable class, or of the value."""
         if name is None:
             return float(contributions[self.leading])
         return float(contributions[self.classes.index(name)])
 
     @property
     def leading(self) -> int:
-        """The place of the class with the highest logit."""
+        """The index of the class with the highest logit."""
         return max(range(len(self.logits)), key=self.logits.__getitem__)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; contributions by class name."""
-        found = {
+        had = self.attributions
+        return {
             "nodes": list(self.nodes),
             "names": list(self.names),
             "method": self.method,
@@ -155,37 +164,37 @@ class Explanation:
             "classes": list(self.classes),
             "logits": self._by_class(self.logits),
             "probabilities": self._by_class(self.probabilities),
-            "by_node": [self._item(item) for item in self.by_node],
-            "by_component": [self._item(item) for item in self.by_component],
-            "by_channel": [self._item(item) for item in self.by_channel],
-            "by_anchor": [self._item(item) for item in self.by_anchor],
+            "by_node": self._items(self.by_node),
+            "by_component": self._items(self.by_component),
+            "by_channel": self._items(self.by_channel),
+            "by_anchor": self._items(self.by_anchor),
             "reference": self.reference,
-            "attributions": None,
-            "notes": list(self.notes),
-        }
-        if self.attributions is not None:
-            had = self.attributions
-            found["attributions"] = {
+            "attributions": None
+            if had is None
+            else {
                 "steps": had.steps,
                 "baseline": self._by_class(had.baseline),
                 "residual": self._by_class(had.residual),
-                "by_channel": [self._item(item) for item in had.channels],
-                "by_component": [self._item(item) for item in had.components],
+                "by_channel": self._items(had.channels),
+                "by_component": self._items(had.components),
                 "of_subgraph": self._by_class(had.of_subgraph),
-                "by_anchor": [self._item(item) for item in had.anchors],
-            }
-        return found
+                "by_anchor": self._items(had.anchors),
+            },
+            "notes": list(self.notes),
+        }
 
     def _by_class(self, values: Values) -> dict[str, float]:
         return {name: round(value, _DIGITS) for name, value in zip(self.classes, values, strict=False)}
 
-    def _item(self, item: Any) -> dict[str, Any]:
-        plain: dict[str, Any] = {}
-        for name in item.__slots__:
-            value = getattr(item, name)
-            if name in ("contributions", "probability_changes"):
-                if value:
+    def _items(self, items: Sequence[Any]) -> list[dict[str, Any]]:
+        found = []
+        for item in items:
+            plain: dict[str, Any] = {}
+            for name in item.__slots__:
+                value = getattr(item, name)
+                if name not in ("contributions", "probability_changes"):
+                    plain[name] = list(value) if isinstance(value, tuple) else value
+                elif value:
                     plain[name] = self._by_class(value)
-            else:
-                plain[name] = list(value) if isinstance(value, tuple) else value
-        return plain
+            found.append(plain)
+        return found

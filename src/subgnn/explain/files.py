@@ -1,4 +1,4 @@
-"""Explanations of a file of subgraphs, as JSON or as a table."""
+"""Explain a file of subgraphs, and write JSON or a table."""
 
 from __future__ import annotations
 
@@ -9,20 +9,30 @@ from typing import IO
 
 from subgnn.errors import DataError
 from subgnn.explain.explainer import Explainer
-from subgnn.explain.explanation import VALUE, Explanation, Values
+from subgnn.explain.explanation import (
+    VALUE,
+    AnchorContribution,
+    ChannelContribution,
+    ComponentContribution,
+    Explanation,
+    NodeContribution,
+    Values,
+)
 from subgnn.inference.subgraph_files import chunks, open_whole
 from subgnn.storage.files import atomic_write
 
 FORMAT, VERSION = "subgnn-explanations", 1
 _SUFFIXES = (".json", ".tsv")
-_AT_ONCE = 64
-_NAMED = 8
+_BATCH = 64
+_SHOWN_NAMES = 8
 
 Items = Iterator[tuple[str, Explanation]]
+Contribution = NodeContribution | ComponentContribution | ChannelContribution | AnchorContribution
+Row = tuple[str, str, str, Values]
 
 
 def open_explainer(run: Path, data: Path | None = None, *, max_nodes: int = 500, max_anchors: int = 100) -> Explainer:
-    """A finished run that explains; its training subgraphs, where its dataset has them, are the background."""
+    """Open a finished run to explain its predictions; the background are the training subgraphs of its dataset."""
     whole = open_whole(run, data)
     return Explainer(
         whole.predictor,
@@ -33,29 +43,25 @@ def open_explainer(run: Path, data: Path | None = None, *, max_nodes: int = 500,
     )
 
 
-def write_explanations(
-    run: Path,
-    subgraphs: Path,
-    out: Path,
-    *,
-    data: Path | None = None,
-    attributions: bool = False,
-    max_nodes: int = 500,
-    max_anchors: int = 100,
-    overwrite: bool = False,
-) -> int:
-    """Explain the prediction of every line of a file; JSON, or TSV where the name of ``out`` ends so.
-
-    Returns:
-        How many subgraphs there were.
-    """
+def check_suffix(out: Path) -> None:
+    """Refuse the name of an output file that ends neither in .json nor in .tsv."""
     if out.suffix not in _SUFFIXES:
         hint = f"accepted: {', '.join(_SUFFIXES)}"
         raise DataError(f"unknown kind of file '{out.suffix}'", where=str(out), hint=hint)
-    explainer = open_explainer(run, data, max_nodes=max_nodes, max_anchors=max_anchors)
+
+
+def write_explanations(
+    explainer: Explainer, subgraphs: Path, out: Path, *, attributions: bool = False, overwrite: bool = False
+) -> int:
+    """Explain the prediction of every line of a file; JSON, or TSV if the name of ``out`` ends in .tsv.
+
+    Returns:
+        The number of subgraphs.
+    """
+    check_suffix(out)
 
     def items() -> Items:
-        for texts, rows in chunks(subgraphs, explainer.predictor.graph, size=_AT_ONCE):
+        for texts, rows in chunks(subgraphs, explainer.predictor.graph, size=_BATCH):
             yield from zip(texts, explainer.explain(rows, attributions=attributions), strict=True)
 
     with (
@@ -92,31 +98,30 @@ def _write_table(file: IO[str], explainer: Explainer, items: Items) -> int:
     return count
 
 
-def _rows(found: Explanation) -> Iterator[tuple[str, str, str, Values]]:
+def _rows(found: Explanation) -> Iterator[Row]:
     yield "prediction", "logits", "", found.logits
-    for node in found.by_node:
-        yield "leaving out", "node", node.name, node.contributions
-    for component in found.by_component:
-        yield "leaving out", "component", _named(component.names), component.contributions
-    for channel in found.by_channel:
-        yield f"{found.reference} instead", channel.level, channel.name, channel.contributions
-    for anchor in found.by_anchor:
-        yield "silencing", "anchor", f"{anchor.channel}:{anchor.layer}:{_named(anchor.names)}", anchor.contributions
+    for by, items in (
+        ("leaving out", (*found.by_node, *found.by_component)),
+        (f"{found.reference} instead", found.by_channel),
+        ("silencing", found.by_anchor),
+    ):
+        yield from (_row(by, item) for item in items)
     had = found.attributions
-    if had is None:
-        return
-    by = "integrated gradients"
-    yield by, "baseline", "", had.baseline
-    yield by, "residual", "", had.residual
-    yield by, "subgraph", "", had.of_subgraph
-    for channel in had.channels:
-        yield by, channel.level, channel.name, channel.contributions
-    for component in had.components:
-        yield by, "component", _named(component.names), component.contributions
-    for anchor in had.anchors:
-        yield by, "anchor", f"{anchor.channel}:{anchor.layer}:{_named(anchor.names)}", anchor.contributions
+    if had is not None:
+        by = "integrated gradients"
+        yield by, "baseline", "", had.baseline
+        yield by, "residual", "", had.residual
+        yield by, "subgraph", "", had.of_subgraph
+        yield from (_row(by, item) for item in (*had.channels, *had.components, *had.anchors))
 
 
-def _named(names: tuple[str, ...]) -> str:
-    """Names of nodes in one cell of a table; the first of many."""
-    return "-".join(names[:_NAMED]) + (f"-...({len(names)})" if len(names) > _NAMED else "")
+def _row(by: str, item: Contribution) -> Row:
+    if isinstance(item, NodeContribution):
+        return by, "node", item.name, item.contributions
+    if isinstance(item, ChannelContribution):
+        return by, item.level, item.name, item.contributions
+    names = "-".join(item.names[:_SHOWN_NAMES])
+    names += f"-...({len(item.names)})" if len(item.names) > _SHOWN_NAMES else ""
+    if isinstance(item, ComponentContribution):
+        return by, "component", names, item.contributions
+    return by, "anchor", f"{item.channel}:{item.layer}:{names}", item.contributions

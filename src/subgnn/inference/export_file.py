@@ -22,7 +22,6 @@ from subgnn.data.formats.bundle import pack_dataset, unpack_dataset
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError
-from subgnn.explain.explainer import Explainer
 from subgnn.inference.subgraph_files import open_whole
 from subgnn.models.checkpoint import WRONG, Checkpoint, broken, pack, unpack
 from subgnn.prepare.measure import seen_hash
@@ -75,7 +74,9 @@ def export_run(
     arrays = {f"checkpoint.{name}": array for name, array in packed.items()}
     if predictor.vectors is not None:
         arrays["vectors"] = predictor.vectors
-    reference = Explainer(predictor, background=whole.background(), reference=whole.reference).reference()
+    reference, background = whole.reference, whole.background()
+    if reference is None and background is not None and len(background):
+        reference = predictor.mean_vectors(background)
     if reference is not None:
         arrays["reference"] = reference
     about: dict[str, Any] = {

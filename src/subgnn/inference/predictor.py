@@ -33,6 +33,7 @@ from subgnn.training.metrics import probabilities
 BATCH, STREAMED_BATCH = 4096, 1024
 """Subgraphs in a batch; the second where the table of nodes is large. Neither depends on the memory at hand."""
 _KEPT_NUMBERS = 2**24  # of a table of all nodes that is kept between calls
+_MEAN_OF = 256  # subgraphs, at most
 
 
 def label_text(scores: NDArray[np.float32], checkpoint: Checkpoint) -> str:
@@ -143,6 +144,23 @@ class Predictor:
             returns: (n, width).
         """
         return self._ask(subgraphs, "embed", draws=1, members=1)
+
+    @torch.no_grad()
+    def mean_vectors(self, subgraphs: Ragged) -> NDArray[np.float32] | None:
+        """Mean vector of subgraphs by each network and draw of anchors: the reference of explanations.
+
+        Of more than 256 subgraphs, as many are taken, evenly spaced.
+
+        Shapes:
+            returns: (networks x draws, width), or None for a model without channels.
+        """
+        if self._answers is not None:
+            return None
+        chosen = np.linspace(0, len(subgraphs) - 1, min(len(subgraphs), _MEAN_OF)).astype(np.int64)
+        measured = self.measured(subgraphs.take(np.unique(chosen)), draws=self.draws)
+        means = [model.embed(inputs.whole).mean(dim=0) for model, inputs, _ in measured.voices()]
+        found: NDArray[np.float32] = torch.stack(means).float().cpu().numpy()
+        return found
 
     def networks(self) -> list[SubGNN]:
         """The trained networks, over the nodes they were trained with; none for a baseline."""

@@ -11,7 +11,7 @@ import torch
 from subgnn import Ragged
 from subgnn.errors import MissingExtra
 from subgnn.explain import explain
-from subgnn.explain.heard import hear
+from subgnn.explain.masking import subgraph_inputs
 from tests.explain.examples import explained
 
 ROW = [0, 1, 2, 10, 11, 20]
@@ -69,7 +69,7 @@ def test_an_ensemble_is_explained_as_its_mean():
     assert {item.draw for item in found.by_anchor} == {item.draw for item in found.attributions.anchors} == {0, 1}
 
 
-def test_the_baseline_hears_nothing():
+def test_the_baseline_has_all_inputs_at_0():
     """No similarity, no component vector, statistics at 0; what is left is what biases say."""
     _, predictor = explained(topology=True)
     found = explain(predictor, [ROW], attributions=True)[0]
@@ -90,14 +90,14 @@ def test_the_baseline_hears_nothing():
 def test_they_are_the_integral_of_gradients():
     """Against many plain steps, without Captum."""
     _, predictor = explained()
-    heard = next(hear(*next(predictor.measured(Ragged.from_rows([ROW]), draws=1).voices())))
-    gamma = heard.gammas[0][1]
+    inputs = next(subgraph_inputs(*next(predictor.measured(Ragged.from_rows([ROW]), draws=1).voices())))
+    gamma = inputs.gammas[0][1]
     total = torch.zeros_like(gamma)
     steps = 400
     for step in range(steps):
         t = (step + 0.5) / steps
-        moved = [[(near * t)[None].requires_grad_() for near in layer] for layer in heard.gammas]
-        answer = heard.outputs(t * heard.initial[None], moved, (None, None))
+        moved = [[(near * t)[None].requires_grad_() for near in layer] for layer in inputs.gammas]
+        answer = inputs.outputs(t * inputs.initial[None], moved, (None, None))
         total += torch.autograd.grad(answer[0, 0], moved[0][1])[0][0] * gamma / steps
     found = explain(predictor, [ROW], attributions=True)[0].attributions
     by_name = {item.name: item.contributions[0] for item in found.channels}

@@ -1,0 +1,295 @@
+"""Contributions of channels and anchors: outputs of the network with a part of its inputs masked.
+
+A channel is masked in the subgraph's vector z_S: the columns that hold it, as the head receives them, are replaced by
+those of a reference. An anchor is masked in the similarities: those of all components to it become 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from subgnn.channels.anchors import NodeAnchors, PatchAnchors
+from subgnn.explain.explanation import AnchorContribution, ChannelContribution, Values, names_of
+from subgnn.explain.leave_one_out import differences
+from subgnn.inference.predictor import Predictor
+from subgnn.models.subgnn.inputs import Batch, ChannelBatch, Inputs
+from subgnn.models.subgnn.model import SubGNN
+from subgnn.prepare.measure import Prepared
+from subgnn.ragged import Ragged
+
+_BATCH_NUMBERS = 4_000_000  # similarities of the masked copies that are computed together
+_MAX_NUMBERS = 400_000_000  # similarities of all masked copies of a subgraph; beyond, its anchors are not masked
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Anchor:
+    """An anchor of a layer and channel, and its positions in the similarities (C, n_A).
+
+    Shapes:
+        components, slots: (positions,).
+    """
+
+    layer: int
+    channel: int
+    nodes: tuple[int, ...]
+    components: NDArray[np.int64]
+    slots: NDArray[np.int64]
+
+    def select(self, similarities: Tensor) -> Tensor:
+        """The similarities to this anchor.
+
+        Shapes:
+            similarities: (..., C, n_A). returns: (..., positions).
+        """
+        return similarities[..., torch.from_numpy(self.components), torch.from_numpy(self.slots)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SubgraphInputs:
+    """The inputs of one network for one subgraph and one draw of anchors.
+
+    Shapes:
+        initial: (C, d), z^(0) of the components. gammas: [layer][channel] (C, n_A), their similarities to anchors.
+        anchors: the anchors' vectors, as :meth:`SubGNN.anchor_vectors` returns them.
+    """
+
+    model: SubGNN
+    batch: Batch
+    prepared: Prepared
+    rows: NDArray[np.int64]
+    initial: Tensor
+    gammas: list[list[Tensor]]
+    anchors: list[list[Tensor]]
+
+    @property
+    def stats(self) -> tuple[Tensor | None, Tensor | None]:
+        """Statistics of the components (C, F) and of the subgraph (1, F'), where the network uses them."""
+        return self.batch.component_stats, self.batch.subgraph_stats
+
+    @property
+    def size(self) -> int:
+        """Numbers in the similarities and component vectors."""
+        return sum(gamma.numel() for layer in self.gammas for gamma in layer) + self.initial.numel()
+
+    def vector(self) -> Tensor:
+        """z_S (1, width)."""
+        z = self.model.pass_messages(self.batch, self.initial, gammas=self.gammas, anchors=self.anchors)
+        return self.model.read_out(self.batch, z)
+
+    def output(self) -> Tensor:
+        """Output for the unchanged inputs (1, outputs)."""
+        output: Tensor = self.model.head(self.vector())
+        return output
+
+    def outputs(
+        self, initial: Tensor, gammas: Sequence[Sequence[Tensor]], stats: tuple[Tensor | None, Tensor | None]
+    ) -> Tensor:
+        """Outputs for b changed copies of the inputs.
+
+        Shapes:
+            initial: (b, C, d). gammas: (b, C, n_A) each. stats: of components (b, C, F), of the subgraph (b, F').
+            returns: (b, outputs).
+        """
+        b, scores = len(initial), self.batch.baseline_scores
+        copies = Batch(
+            nodes=self.batch.nodes,
+            node_starts=self.batch.node_starts,
+            sizes=self.batch.sizes.repeat(b),
+            subgraph=torch.arange(b, device=initial.device).repeat_interleave(len(self.rows)),
+            num_subgraphs=b,
+            channels=[
+                [
+                    ChannelBatch(seen.distance, seen.reached, None if seen.own is None else seen.own.repeat(b, 1))
+                    for seen in layer
+                ]
+                for layer in self.batch.channels
+            ],
+            component_stats=None if stats[0] is None else stats[0].flatten(0, 1),
+            subgraph_stats=stats[1],
+            baseline_scores=None if scores is None else scores.expand(b, -1),
+            draw=self.batch.draw,
+        )
+        flat = [[gamma.flatten(0, 1) for gamma in layer] for layer in gammas]
+        z = self.model.pass_messages(copies, initial.flatten(0, 1), gammas=flat, anchors=self.anchors)
+        outputs: Tensor = self.model.head(self.model.read_out(copies, z))
+        return outputs
+
+    def each_anchor(self) -> Iterator[Anchor]:
+        """Anchors with a similarity above 0 to any component, by layer and channel; a node drawn twice is one."""
+        for layer, row in enumerate(self.gammas):
+            for channel, gamma in enumerate(row):
+                yield from self._anchors(layer, channel, gamma.cpu().numpy() > 0)
+
+    def _anchors(self, layer: int, channel: int, similar: NDArray[np.bool_]) -> Iterator[Anchor]:
+        shared, own = self.prepared.frame.shared[layer][channel], self.prepared.inputs[layer][channel].own
+        patches = shared.patches if isinstance(shared, PatchAnchors) else None
+        keys: NDArray[Any]
+        if patches is not None:
+            keys = np.broadcast_to(np.arange(len(patches)), similar.shape)
+        elif isinstance(shared, NodeAnchors):
+            keys = np.broadcast_to(shared.nodes, similar.shape)
+        elif own is not None:
+            keys, similar = own.nodes[self.rows], similar & own.present[self.rows][:, None]
+        components, slots = np.nonzero(similar)
+        found, group = np.unique(keys[similar], return_inverse=True)
+        by_key = Ragged.from_lengths(np.argsort(group, kind="stable"), np.bincount(group, minlength=len(found)))
+        for key, positions in zip(found.tolist(), by_key, strict=True):
+            nodes = (key,) if patches is None else tuple(patches[key].tolist())
+            yield Anchor(layer, channel, nodes, components[positions], slots[positions])
+
+    @torch.no_grad()
+    def outputs_without(self, anchors: list[Anchor]) -> Tensor:
+        """Outputs with each anchor masked in its layer and channel (anchors, outputs)."""
+        step = max(1, _BATCH_NUMBERS // max(1, self.size))
+        return torch.cat([self._masked(anchors[begin : begin + step]) for begin in range(0, len(anchors), step)])
+
+    def _masked(self, anchors: list[Anchor]) -> Tensor:
+        b = len(anchors)
+        gammas = [[gamma.repeat(b, 1, 1) for gamma in layer] for layer in self.gammas]
+        for i, anchor in enumerate(anchors):
+            masked = gammas[anchor.layer][anchor.channel][i]
+            masked[torch.from_numpy(anchor.components), torch.from_numpy(anchor.slots)] = 0.0
+        component, subgraph = self.stats
+        stats = (
+            None if component is None else component.repeat(b, 1, 1),
+            None if subgraph is None else subgraph.repeat(b, 1),
+        )
+        return self.outputs(self.initial.repeat(b, 1, 1), gammas, stats)
+
+
+@torch.no_grad()
+def subgraph_inputs(model: SubGNN, inputs: Inputs, prepared: Prepared) -> Iterator[SubgraphInputs]:
+    """The inputs of every subgraph; the anchors' vectors, and with them the LSTM over walks, are computed once."""
+    nodes = model.node_vectors()
+    anchors = model.anchor_vectors(nodes, inputs.whole.draw)
+    for i in range(len(inputs)):
+        batch = inputs.batch(np.array([i]))
+        yield SubgraphInputs(
+            model=model,
+            batch=batch,
+            prepared=prepared,
+            rows=np.arange(inputs.first[i], inputs.first[i + 1]),
+            initial=model.component_vectors(batch, nodes),
+            gammas=model.similarities(batch, nodes.dtype),
+            anchors=anchors,
+        )
+
+
+class AnchorMasking:
+    """The anchors of one subgraph and their contributions.
+
+    Args:
+        inputs: of each network and, within that, each draw. All networks share the anchors of a draw.
+        leading: the class that anchors are ordered by; None for the class that each matters most to.
+        max_anchors: how many anchors are listed.
+    """
+
+    def __init__(
+        self, predictor: Predictor, inputs: Sequence[SubgraphInputs], *, leading: int | None, max_anchors: int
+    ) -> None:
+        self.predictor, self.inputs, self.draws = predictor, inputs, predictor.draws
+        self.channels = predictor.checkpoint.recipe.channels
+        self.anchors = [list(one.each_anchor()) for one in inputs[: self.draws]]
+        self._leading, self._max_anchors = leading, max_anchors
+
+    @property
+    def too_many(self) -> bool:
+        """Whether masking each anchor in turn is too much work."""
+        pairs = zip(self.inputs, self.anchors, strict=False)
+        return any(len(anchors) * one.size > _MAX_NUMBERS for one, anchors in pairs)
+
+    @property
+    def num_anchors(self) -> int:
+        """Anchors of all draws."""
+        return sum(map(len, self.anchors))
+
+    def contributions(self, outputs: Tensor) -> tuple[AnchorContribution, ...]:
+        """Contributions of anchors: what the mean output loses when all networks have an anchor of one draw masked.
+
+        Shapes:
+            outputs: (networks x draws, outputs), of the unchanged inputs.
+        """
+        mean, found = outputs.mean(dim=0), []
+        for draw, anchors in enumerate(self.anchors):
+            if anchors:
+                without = mean.expand(len(anchors), -1)
+                for one, output in zip(self.inputs[draw :: self.draws], outputs[draw :: self.draws], strict=True):
+                    without = without + (one.outputs_without(anchors) - output) / len(self.inputs)
+                numbers = differences(self.predictor, mean.cpu().numpy(), without.cpu().numpy())
+                found += [self.describe(draw, anchor, n) for anchor, n in zip(anchors, numbers, strict=True)]
+        return self.strongest(found)
+
+    def describe(self, draw: int, anchor: Anchor, numbers: dict[str, Values]) -> AnchorContribution:
+        """An anchor with its numbers; a learned similarity is the mean over networks."""
+        inputs = self.inputs[draw :: self.draws]
+        similar = torch.stack([anchor.select(one.gammas[anchor.layer][anchor.channel]) for one in inputs]).mean(dim=0)
+        return AnchorContribution(
+            channel=self.channels[anchor.channel].name,
+            layer=anchor.layer,
+            draw=draw,
+            slot=int(anchor.slots.min()),
+            nodes=anchor.nodes,
+            names=names_of(self.predictor.graph, anchor.nodes),
+            similarity=float(similar.max()),
+            **numbers,
+        )
+
+    def strongest(self, found: Iterable[AnchorContribution]) -> tuple[AnchorContribution, ...]:
+        """The anchors with the strongest contributions to the leading class, strongest first."""
+        leading = self._leading
+
+        def strength(anchor: AnchorContribution) -> float:
+            numbers = anchor.contributions
+            return max(map(abs, numbers)) if leading is None else abs(numbers[leading])
+
+        return tuple(sorted(found, key=strength, reverse=True)[: self._max_anchors])
+
+
+def channel_groups(parts: Mapping[str, Sequence[slice]]) -> dict[tuple[str, str], list[slice]]:
+    """Columns to mask together, by level and name: each part of z_S, and the two sides of a channel.
+
+    Example:
+        >>> list(channel_groups({"z0": [slice(0, 2)], "position/internal": [slice(2, 3)]}))
+        [('part', 'z0'), ('channel', 'position'), ('subchannel', 'position/internal')]
+    """
+    found = {("part", name): list(columns) for name, columns in parts.items() if "/" not in name}
+    for kind in dict.fromkeys(name.partition("/")[0] for name in parts if "/" in name):
+        sides = {name: list(columns) for name, columns in parts.items() if name.startswith(f"{kind}/")}
+        found["channel", kind] = [some for columns in sides.values() for some in columns]
+        found |= {("subchannel", name): columns for name, columns in sides.items()}
+    return found
+
+
+@torch.no_grad()
+def channel_contributions(
+    predictor: Predictor,
+    inputs: Sequence[SubgraphInputs],
+    *,
+    whole: NDArray[np.float32],
+    reference: NDArray[np.float32] | None,
+) -> tuple[ChannelContribution, ...]:
+    """Contributions of the parts of z_S, each masked in all networks and draws at once.
+
+    Shapes:
+        whole: (outputs,). reference: (networks x draws, width), 0 by default.
+    """
+    groups = channel_groups(inputs[0].model.parts())
+    without = []
+    for i, one in enumerate(inputs):
+        vector = one.vector()[0]
+        mean = torch.zeros_like(vector) if reference is None else torch.from_numpy(reference[i]).to(vector)
+        masked = vector.repeat(len(groups), 1)  # (groups, width)
+        for row, columns in zip(masked, groups.values(), strict=True):
+            for some in columns:
+                row[some] = mean[some]
+        without.append(one.model.head(masked))
+    outputs: NDArray[np.float32] = torch.stack(without).mean(dim=0).float().cpu().numpy()
+    numbers = differences(predictor, whole, outputs)
+    return tuple(ChannelContribution(name, level, **n) for (level, name), n in zip(groups, numbers, strict=True))
