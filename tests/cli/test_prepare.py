@@ -116,7 +116,7 @@ def test_mistakes(folder, monkeypatch):
     monkeypatch.setenv("SUBGNN_CACHE_LIMIT", "much")
     called = call("prepare", folder)
     assert called.code == 2
-    assert called.error.startswith("SUBGNN_CACHE_LIMIT: 'much' is no size")
+    assert called.error.startswith("SUBGNN_CACHE_LIMIT: 'much' is not a size")
 
 
 def test_memory(folder, monkeypatch):
@@ -131,4 +131,4 @@ def test_memory(folder, monkeypatch):
     assert memory.limit() == before
     called = call("prepare", folder, "--memory", "much")
     assert (called.code, called.out) == (2, "")
-    assert called.error.startswith("--memory: 'much' is no size; accepted: a number with KB, MB, GB or TB")
+    assert called.error.startswith("--memory: 'much' is not a size; accepted: a number with KB, MB, GB or TB")

@@ -216,7 +216,7 @@ def test_what_is_there_is_refused_before_anything_is_read(tmp_path):
 
 @pytest.mark.parametrize(
     ("size", "message"),
-    [("lots", "'lots' is no size; accepted: a number with KB"), ("9MB", "'9MB' is too little; 10MB or more")],
+    [("lots", "'lots' is not a size; accepted: a number with KB"), ("9MB", "'9MB' is too little; 10MB or more")],
 )
 def test_memory_that_is_none(tmp_path, size, message):
     folder = write_sample(tmp_path / "x")

@@ -19,7 +19,7 @@ from tests.training.examples import recipe
 @pytest.mark.parametrize("text", ["", "GB", "-1GB", "12XB", "10 apples"])
 def test_what_is_no_size_is_refused(text):
     with (
-        pytest.raises(UserError, match=r"--memory: .*is no size; accepted: a number with KB, MB, GB or TB"),
+        pytest.raises(UserError, match=r"--memory: .*is not a size; accepted: a number with KB, MB, GB or TB"),
         memory.within(text),
     ):
         pass
@@ -79,3 +79,17 @@ def test_a_graph_that_does_not_fit_is_refused_before_the_work(monkeypatch):
         prepare_example(4)
     structure = tuple(channel for channel in ALL_CHANNELS if channel.kind == "structure")
     prepare_example(4, channels=structure)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("8GB", 8 * 10**9), ("1.5 mb", 1_500_000), ("700", 700), ("2T", 2 * 10**12), ("0", 0), ("3k", 3000)],
+)
+def test_sizes(text, size):
+    assert memory.parse_size(text, "here") == size
+
+
+@pytest.mark.parametrize("text", ["", "much", "-1GB", "5 XB", "1e3", "GB"])
+def test_text_that_is_not_a_size(text):
+    with pytest.raises(UserError, match=r"here: '.*' is not a size; accepted: a number with KB, .* as 5GB; or none$"):
+        memory.parse_size(text, "here", hint="or none")

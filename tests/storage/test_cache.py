@@ -214,7 +214,7 @@ def test_limits(monkeypatch, text, limit):
 @pytest.mark.parametrize("text", ["much", "-1GB", "5 XB", "GB"])
 def test_a_limit_that_is_none(monkeypatch, text):
     monkeypatch.setenv("SUBGNN_CACHE_LIMIT", text)
-    with pytest.raises(UserError, match=r"SUBGNN_CACHE_LIMIT: '.*' is no size; accepted: .* as 5GB"):
+    with pytest.raises(UserError, match=r"SUBGNN_CACHE_LIMIT: '.*' is not a size; accepted: .* as 5GB"):
         ask()
 
 

@@ -25,7 +25,7 @@ from subgnn.data.formats.folder import LabelForm
 from subgnn.data.plot import plot_dataset
 from subgnn.data.subgraphs import SubgraphSet, Task, parse_task
 from subgnn.errors import UserError, excerpt
-from subgnn.parallel.sizes import parse_size
+from subgnn.parallel.memory import parse_size
 
 data = typer.Typer(no_args_is_help=True, help="Make, fetch, look at, check, split and convert datasets.")
 data.command("generate")(generate_dataset)

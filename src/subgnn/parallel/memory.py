@@ -1,28 +1,51 @@
-"""How much memory the work may take: a limit that decides how much is done at once, and never what comes out.
+"""The memory limit of this process, and sizes as people write them (``16GB``).
 
-Whoever works in pieces asks :func:`share` how large a piece may be. The limit is that of the whole process; what is
-already in use (the interpreter, libraries, the pages of a memory-mapped graph) counts.
+The limit decides how much is done at once, and never changes a result: code that works in pieces makes them as large
+as :func:`share` allows. It is the limit of the whole process: the interpreter, its libraries and the mapped pages of a
+graph count.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from subgnn.errors import UserError
-from subgnn.parallel.sizes import parse_size
+from subgnn.errors import UserError, excerpt
 
 LEAST = 10**9
-"""Less than this, libraries and the interpreter alone would not fit."""
+"""The smallest limit: the interpreter and its libraries alone need about as much."""
 
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([KMGT]?B?)\s*", re.IGNORECASE)
 _limit: ContextVar[int | None] = ContextVar("subgnn_memory", default=None)
 
 
+def parse_size(text: str, where: str, *, hint: str = "") -> int:
+    """Parse a number of bytes.
+
+    Raises:
+        UserError: for text that is not a size; ``hint`` is added to what is accepted.
+
+    Example:
+        >>> parse_size("1.5 GB", "--memory")
+        1500000000
+    """
+    found = _SIZE.fullmatch(text)
+    unit = found[2].upper() if found else ""
+    scale = _UNITS.get(unit, _UNITS.get(unit + "B"))
+    if found is None or scale is None:
+        accepted = "accepted: a number with KB, MB, GB or TB, as 5GB"
+        what = f"{excerpt(text)} is not a size"
+        raise UserError(what, where=where, hint=f"{accepted}; {hint}" if hint else accepted)
+    return int(float(found[1]) * scale)
+
+
 def machine_memory() -> int:
-    """What this process can have: the machine's memory, or the limit of its control group where that is lower."""
+    """Memory available to this process: the machine's, or the limit of its control group where that is lower."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
@@ -33,29 +56,29 @@ def machine_memory() -> int:
 
 
 def limit() -> int:
-    """The limit in force: the one of :func:`within`, or two thirds of the machine's memory."""
+    """The limit in force, in bytes: that of :func:`within`, or two thirds of the machine's memory."""
     given = _limit.get()
     return machine_memory() * 2 // 3 if given is None else given
 
 
 @contextmanager
 def within(memory: str | int | None) -> Iterator[int]:
-    """Keep what is done in the block within a limit.
+    """Set the limit until the end of the block.
 
     Args:
         memory: bytes, or text as ``16GB``; None leaves the limit as it is.
 
     Raises:
-        UserError: where it is no size, or too small to work in.
+        UserError: for text that is not a size, and for less than :data:`LEAST`.
 
     Example:
         >>> with within("4GB"):
         ...     share(0.25)
         1000000000
     """
-    hint = "accepted: a number with MB, GB or TB, from 1GB, as 16GB"
     size = parse_size(memory, "--memory", hint="from 1GB") if isinstance(memory, str) else memory
     if size is not None and size < LEAST:
+        hint = "accepted: a number with MB, GB or TB, from 1GB, as 16GB"
         raise UserError(f"{size / 1e6:,.0f} MB", where="--memory", hint=hint)
     token = _limit.set(_limit.get() if size is None else size)
     try:
@@ -65,17 +88,17 @@ def within(memory: str | int | None) -> Iterator[int]:
 
 
 def share(part: float) -> int:
-    """A part of the limit, in bytes."""
+    """A fraction of the limit, in bytes."""
     return int(limit() * part)
 
 
 def share_of_each(processes: int) -> int:
-    """What each of several processes may take, in bytes: equal parts of the limit, but enough to work in."""
+    """The limit of each of several processes, in bytes: equal parts of this one's, but at least :data:`LEAST`."""
     return max(LEAST, limit() // processes)
 
 
 def workers(bytes_each: int, most: int) -> int:
-    """How many workers with buffers of this size may work at once: at least one, and as many as fit in half the limit.
+    """The number of workers whose buffers of ``bytes_each`` fit in half the limit: at least one, at most ``most``.
 
     Example:
         >>> with within("4GB"):

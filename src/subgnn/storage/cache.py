@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from subgnn.errors import DataError, DataWarning
-from subgnn.parallel.sizes import parse_size
+from subgnn.parallel.memory import parse_size
 from subgnn.storage.files import remove_leftovers
 
 LIMIT = 20 * 10**9
@@ -37,7 +37,7 @@ def cache_limit() -> int:
     """``SUBGNN_CACHE_LIMIT`` in bytes, where it is set, else 20 GB; 0 keeps nothing.
 
     Raises:
-        UserError: where it is no size.
+        UserError: where it is not a size.
     """
     given = os.environ.get("SUBGNN_CACHE_LIMIT")
     if not given:
