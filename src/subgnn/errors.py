@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 _MAX_EXCERPT = 40
 _MAX_NAME = 100
@@ -34,6 +35,16 @@ class UserError(SubgnnError):
         self.what, self.where, self.hint = what, where, hint
         message = f"{where}: {what}" if where else what
         super().__init__(f"{message}; {hint}" if hint else message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle, which would call a subclass with the message alone."""
+        return _rebuild, (type(self), self.what, self.where, self.hint)
+
+
+def _rebuild(kind: type[UserError], what: str, where: str, hint: str) -> UserError:
+    error = kind.__new__(kind)
+    UserError.__init__(error, what, where=where, hint=hint)
+    return error
 
 
 class DataError(UserError):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from subgnn.cli.engine import EngineKind, cluster
-from subgnn.parallel import ray_engine
+from subgnn.parallel import cluster as ray_cluster
 
 
 @pytest.mark.parametrize("kind", EngineKind)
@@ -20,7 +20,7 @@ def test_stdout_is_for_results(monkeypatch, capsys, kind):
         asked.append((name, options))
         yield "workers"
 
-    monkeypatch.setattr(ray_engine, "open_engine", opening)
+    monkeypatch.setattr(ray_cluster, "open_engine", opening)
     with cluster(kind, "there", processes=3, device="cuda") as workers:
         print("a machine is lost")
     print("result", file=sys.stdout)

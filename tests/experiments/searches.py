@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import Any
 
 from subgnn.experiments import worker
@@ -11,6 +10,7 @@ from subgnn.experiments.search_space import parse_space
 from subgnn.experiments.study import WORKER
 from subgnn.experiments.trial import Judged
 from subgnn.experiments.worker import Work, work
+from subgnn.parallel.engine import Shared
 
 SPACE = parse_space(
     {
@@ -32,9 +32,9 @@ def made_up(dataset: Any, recipe: Any, *, on_step: Any = None, seeds: int = 1, *
     return Judged([score] * seeds, [1 - score] * seeds, [0] * seeds)
 
 
-def work_together(task: Work) -> int:
-    """A worker whose first trial takes until another worker has begun one."""
-    study = task.open()
+def run_together(task: Shared[Work]) -> int:
+    """A trial that takes until two workers have begun one."""
+    study = task.get().open()
 
     def wait_for_both(*given: Any, **options: Any) -> Judged:
         until = time.monotonic() + 600
@@ -44,4 +44,4 @@ def work_together(task: Work) -> int:
         return made_up(*given, **options)
 
     worker.judge_recipe = wait_for_both  # type: ignore[assignment]
-    return work(replace(task, threads=0))
+    return work(task.get())

@@ -19,7 +19,7 @@ from subgnn.experiments.held_out import without_test
 from subgnn.experiments.study import counted, open_storage, storage_url, without_password
 from subgnn.experiments.worker import Work, work
 from tests.experiments.postgres import NoServer, postgres
-from tests.experiments.searches import SPACE, made_up, work_together
+from tests.experiments.searches import SPACE, made_up, run_together
 from tests.training.examples import dataset, recipe
 
 
@@ -57,7 +57,7 @@ def server():
 
 
 def test_two_processes_share_a_study_on_postgresql(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(searches, "work", work_together)
+    monkeypatch.setattr(worker, "_run_trial", run_together)
     # Which trials are pruned would depend on which worker is faster.
     options = {"space": SPACE, "storage": server, "device": "cpu", "pruner": "none"}
     found = searches.tune(dataset(), recipe(1), tmp_path / "out", trials=7, processes=2, **options)
@@ -72,7 +72,6 @@ def test_two_processes_share_a_study_on_postgresql(server, tmp_path, monkeypatch
     with pytest.raises(DataError, match="'cliques/small/few' is a search of something else"):
         replace(task(storage_url(server, tmp_path)), study=found["study"]).open()
     # Another machine, with a folder of its own, goes on with the study.
-    monkeypatch.setattr(searches, "work", work)
     monkeypatch.setattr(worker, "judge_recipe", made_up)
     again = searches.tune(dataset(), recipe(1), tmp_path / "elsewhere", trials=8, **options)
     assert again["trials"]["complete"] == 8

@@ -1,222 +1,120 @@
-"""A cluster of several Ray nodes on this machine: equal results, byte for byte, also where a node is killed."""
+"""Opening Ray: what is refused, in one line and in bounded time; and a Ray of one's own, which keeps to loopback."""
 
 from __future__ import annotations
 
-import os
-import signal
+import socket
+import sys
 import threading
-import time
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
-from subgnn.data.formats.folder import write_folder
-from subgnn.errors import UserError
-from subgnn.experiments.suite.away import AwayEngine
-from subgnn.parallel import ray_engine
-from subgnn.parallel.engine import Failure
-from subgnn.parallel.ray_engine import RayEngine
-from subgnn.prepare.distributed import place_graph, spread_over
-from subgnn.prepare.measure import prepare
+from subgnn.errors import MissingExtra, UserError
+from subgnn.parallel import cluster
+from subgnn.parallel.cluster import RayEngine, check_answers, open_engine
+from subgnn.parallel.engine import LocalEngine
+from subgnn.parallel.memory import share, within
 from tests.cli.command import call
-from tests.experiments.suite import examples as suites
-from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, random_graph, random_subgraphs
-from tests.pages import ROOT
-from tests.prepared_equal import assert_same
-from tests.training.examples import dataset
-
-ray = pytest.importorskip("ray")
-NODE = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "object_store_memory": 100 * 2**20, "include_dashboard": False}
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    from ray.cluster_utils import Cluster
+@contextmanager
+def server(answer: bytes | None):
+    """Somebody who takes a connection and says this, or nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
 
-    with pytest.MonkeyPatch.context() as patch:
-        # What the nodes inherit: where the tests are, so that jobs can be of them.
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
-        started = Cluster(initialize_head=True, head_node_args=NODE)
-        try:
-            started.add_node(**NODE)
-            with RayEngine(started.address) as engine:
-                yield started, engine
-        finally:
-            started.shutdown()
+        def serve():
+            connection, _ = listening.accept()
+            with connection:
+                if answer is not None:
+                    connection.sendall(answer)
+                with suppress(ConnectionError):
+                    while connection.recv(100):
+                        pass
 
-
-@pytest.fixture
-def engine(cluster):
-    return cluster[1]
-
-
-def work(job):
-    """What a job says."""
-    what, value = job
-    if what == "square":
-        return value * value
-    if what == "writeable":
-        return bool(value.get().flags.writeable), int(value.get().sum())
-    if what == "lock":
-        return threading.Lock()
-    if what == "mistake":
-        raise UserError("no", where="here", hint="say yes")
-    with Path(value).open("a") as file:
-        file.write("x")
-    os.kill(os.getpid(), signal.SIGKILL)
-    return None
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+        thread.join()
 
 
-def test_jobs(engine, tmp_path, monkeypatch):
-    monkeypatch.setattr(ray_engine, "RETRIES", 1)
-    shared = engine.share(np.arange(10**6))
-    jobs = [("square", 3), ("mistake", 0), ("die", str(tmp_path / "died")), ("writeable", shared), ("lock", 0)]
-    found = dict(engine.map(work, jobs))
-    assert found[jobs[0]] == 9
-    assert (found[jobs[1]].message, found[jobs[1]].mistake) == ("here: no; say yes", True)
-    assert isinstance(found[jobs[2]], Failure)
-    assert found[jobs[2]].message.startswith("lost on the cluster, 2 times: ")
-    assert (tmp_path / "died").read_text() == "xx"
-    assert found[jobs[3]] == (False, sum(range(10**6)))
-    assert found[jobs[4]].message.startswith("a worker failed: ")
-    assert "pickle" in found[jobs[4]].message
-    assert (engine.slots, len(engine.machines)) == (2, 1)
+@pytest.mark.parametrize("address", ["here", "ray://127.0.0.1:1", "127.0.0.1:", ":6379", "127.0.0.1:x"])
+def test_what_is_no_address(address):
+    with pytest.raises(UserError, match=r"--address: '.*'; accepted: HOST:PORT of the cluster's head, or auto"):
+        check_answers(address)
 
 
-def test_a_process_that_is_connected_stays_so(cluster):
-    started, engine = cluster
-    RayEngine(started.address).close()
-    assert dict(engine.map(abs, [-1])) == {-1: 1}
-    with pytest.raises(UserError, match="connected to another cluster"):
-        RayEngine("127.0.0.1:9")
+def test_nobody_answers(monkeypatch, tmp_path):
+    monkeypatch.setattr(cluster, "_SECONDS_TO_ANSWER", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        free = f"127.0.0.1:{taken.getsockname()[1]}"
+    with pytest.raises(UserError, match=rf"--address: no answer from '{free}' \(.*refused\); is the cluster up"):
+        check_answers(free)
+    with pytest.raises(UserError, match=r"no answer from '127\.0\.0\.1:70000'"):
+        check_answers("127.0.0.1:70000")
+    with server(None) as silent, pytest.raises(UserError, match=r"no answer from .* \(timed out\)"):
+        check_answers(silent)
+    called = call("predict", "RUN", "--subgraphs", "S", "--out", tmp_path / "p", "--engine", "ray", "--address", free)
+    assert called.code == 2
+    assert called.error.startswith(f"--address: no answer from '{free}'")
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("cluster")
-    write_folder(dataset(), folder / "folder")
-    assert call("data", "convert", folder / "folder", "--out", folder / "data.subgnn").code == 0
-    overrides = ("training.epochs=2", "prepare.draws=2", "prepare.ensemble=true")
-    words = [word for setting in overrides for word in ("--set", setting)]
-    assert call("train", folder / "folder", *words, "--out", folder / "run").code == 0
-    (folder / "new.tsv").write_text("".join(f"{i}-{i + 1}-{i + 9}\n" for i in range(14)))
-    return folder
+def test_somebody_else_answers():
+    with server(b"HTTP/1.1 400 Bad Request\r\n") as web, pytest.raises(UserError, match="is not a Ray cluster"):
+        check_answers(web)
+    with server(bytes([0, 0, 6, 4, 0, 0, 0, 0, 0])) as settings:
+        check_answers(settings)
 
 
-@pytest.mark.parametrize("source", ["folder", "data.subgnn"])
-def test_prepare(cluster, run, monkeypatch, tmp_path, source):
-    files = {}
-    for name, where in (("local", ()), ("ray", ("--address", cluster[0].address))):
-        monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / name))
-        called = call("prepare", run / source, "--engine", name, *where, "--json")
-        assert called.code == 0, called.err
-        assert not called.json["found"]
-        files[name] = [Path(file) for file in called.json["files"]]
-    for here, there in zip(files["local"], files["ray"], strict=True):
-        assert here.name == there.name
-        assert here.read_bytes() == there.read_bytes()
+@pytest.mark.parametrize(
+    "verb", ["prepare DIR", "predict RUN --subgraphs S --out O", "embed RUN --subgraphs S --out O"]
+)
+def test_without_ray(monkeypatch, verb):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtra):
+        RayEngine()
+    monkeypatch.setattr("subgnn.cli.prepare.read_dataset", lambda *_, **__: None)
+    called = call(*verb.split(), "--engine", "ray")
+    assert called.code == 2
+    assert called.error == "--engine ray needs the package ray; install it with: pip install 'subgnn[ray]'"
 
 
-@pytest.mark.parametrize("verb", ["predict", "embed"])
-def test_ask(cluster, run, tmp_path, verb):
-    asked = (verb, run / "run", "--subgraphs", run / "new.tsv", "--out")
-    suffix = ".tsv" if verb == "predict" else ".npy"
-    here, there = tmp_path / f"here{suffix}", tmp_path / f"there{suffix}"
-    assert call(*asked, here).code == 0
-    called = call(*asked, there, "--engine", "ray", "--address", cluster[0].address)
-    assert called.code == 0, called.err
-    assert here.read_bytes() == there.read_bytes()
+def test_an_address_is_for_ray():
+    assert isinstance(open_engine("local", processes=2), LocalEngine)
+    for verb in ("predict", "embed"):
+        called = call(verb, "RUN", "--subgraphs", "S", "--out", "O", "--address", "127.0.0.1:9")
+        assert (called.code, called.error) == (
+            2,
+            "--address: '127.0.0.1:9'; an address is of a Ray cluster: add --engine ray",
+        )
+    called = call("benchmark", "run", "quick", "DIR", "--out", "O", "--engine", "ray")
+    assert called.error.startswith("benchmark run: quick takes no --engine")
 
 
-def test_workers_share_a_study(cluster, run, tmp_path):
-    words = ("--recipe", "avg", "--set", "training.epochs=1", "--trials", "2", "--out", tmp_path / "tuned", "--json")
-    called = call("tune", run / "folder", *words, "--engine", "ray", "--address", cluster[0].address)
-    assert called.code == 0, called.err
-    assert called.json["trials"]["complete"] == 2
+def listeners(ports):
+    """The addresses, as the kernel writes them, at which somebody listens on these ports."""
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            address, _, port = line.split()[1].partition(":")
+            if line.split()[3] == "0A" and int(port, 16) in ports:
+                found.add(address)
+    return found
 
 
-@dataclass(frozen=True, slots=True)
-class Stalled:
-    """A shared value that a worker of one node never gets, and the others when that one has asked for it."""
-
-    value: Any
-    folder: str
-    victim: str
-
-    def get(self):
-        if ray.get_runtime_context().get_node_id() == self.victim:
-            Path(self.folder, self.victim).touch()
-            time.sleep(600)
-        wait_for(Path(self.folder, self.victim))
-        return self.value.get()
-
-
-def wait_for(path):
-    deadline = time.monotonic() + 120
-    while not path.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return path.exists()
-
-
-class Stalling:
-    """An engine one of whose nodes is killed when it has taken up a job."""
-
-    def __init__(self, cluster, folder):
-        self.cluster, self.engine = cluster
-        self.folder = folder
-        self.node = self.cluster.add_node(**NODE)
-        self.victim = self.node.node_id
-        self.killer = threading.Thread(target=self._kill)
-        self.killed = False
-
-    def share(self, value):
-        return Stalled(self.engine.share(value), str(self.folder), self.victim)
-
-    @property
-    def slots(self):
-        return self.engine.slots
-
-    def map(self, function, jobs):
-        return self.engine.map(function, jobs)
-
-    def _kill(self):
-        self.killed = wait_for(self.folder / self.victim)
-        self.cluster.remove_node(self.node, allow_graceful=False)
-
-    def __enter__(self):
-        self.killer.start()
-        return self
-
-    def __exit__(self, *_):
-        self.killer.join()
-
-
-def test_a_node_is_killed_while_it_prepares(cluster, tmp_path):
-    graph, subgraphs = random_graph(1, 40, 60), random_subgraphs(1, 40, 30)
-    options = {"channels": ALL_CHANNELS, "layers": 2, "settings": SMALL, "seed": 0}
-    with Stalling(cluster, tmp_path) as engine:
-        found = prepare(graph, subgraphs, **options, measuring=spread_over(engine, place_graph(engine, graph)))
-    assert engine.killed
-    assert_same(found, prepare(graph, subgraphs, **options))
-
-
-def test_a_node_is_killed_while_it_runs_a_suite(cluster, tmp_path):
-    data = suites.folder(tmp_path)
-    here = suites.run(suites.tiny(), data, tmp_path / "here")
-    (tmp_path / "seen").mkdir()
-    with Stalling(cluster, tmp_path / "seen") as engine:
-        there = suites.run(suites.tiny(), data, tmp_path / "there", engine=AwayEngine(engine))
-    assert engine.killed
-    assert suites.timeless(there) == suites.timeless(here)
-    runs = sorted(path.name for path in (tmp_path / "here" / "runs").iterdir())
-    assert sorted(path.name for path in (tmp_path / "there" / "runs").iterdir()) == runs
-    for name in runs:
-        ours, theirs = (tmp_path / where / "runs" / name for where in ("here", "there"))
-        assert sorted(file.name for file in ours.iterdir()) == sorted(file.name for file in theirs.iterdir())
-        with np.load(ours / "answers.npz") as a, np.load(theirs / "answers.npz") as b:
-            assert a.files == b.files
-            assert all(a[key].tobytes() == b[key].tobytes() for key in a.files)
-        assert f'"run": "{theirs}"' in (theirs / "run.json").read_text()
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc")
+def test_a_ray_of_ones_own():
+    ray = pytest.importorskip("ray")
+    with within("2GB"), RayEngine(processes=1) as engine:
+        assert (engine.slots, dict(engine.map(abs, [-1, 2]))) == (1, {-1: 1, 2: 2})
+        assert dict(engine.map(share, [1.0])) == {1.0: 2 * 10**9}
+        ports = {int(ray.get_runtime_context().gcs_address.rpartition(":")[2])}
+        ports |= {ray.nodes()[0][name] for name in ("NodeManagerPort", "ObjectManagerPort", "RuntimeEnvAgentPort")}
+        assert listeners(ports) <= {"0100007F", "0000000000000000FFFF00000100007F"} | {
+            "00000000000000000000000001000000"
+        }
+        assert listeners(ports)
+        with pytest.raises(UserError, match="--engine ray: the cluster has no GPU; start Ray with"):
+            RayEngine(gpus=0.5)
+        assert ray.nodes()[0]["Resources"]["object_store_memory"] == 2e8
+    assert not ray.is_initialized()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from subgnn.errors import UserError
-from subgnn.parallel.engine import ONE_THREAD, Failure, LocalEngine
+from subgnn.parallel.engine import Failure, LocalEngine, threads_environment
 from subgnn.parallel.memory import limit, within
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +26,7 @@ def work(job):
     if what == "pid":
         return os.getpid()
     if what == "environment":
-        return {name: os.environ.get(name) for name in ONE_THREAD}
+        return {name: os.environ.get(name) for name in threads_environment(1)}
     if what == "memory":
         return limit()
     if what == "mistake":
@@ -71,11 +71,11 @@ def test_in_workers_of_which_some_die():
     assert dict(os.environ) == before
     assert set(found) == set(jobs)
     assert (found["square", 3], found["square", 5]) == (9, 25)
-    assert found["die", 0] == Failure("the worker process was killed (SIGKILL); was there too little memory?")
+    assert found["die", 0] == Failure("the worker process was killed (SIGKILL: out of memory, perhaps)")
     assert found["leave", 0] == Failure("the worker process ended by itself (exit code 3)")
     assert found["crash", 0].message.startswith("ZeroDivisionError")
     assert isinstance(found["lambda", 1], Failure)
-    assert found["environment", 0] == ONE_THREAD
+    assert found["environment", 0] == threads_environment(1)
 
 
 def test_an_interruption_ends_the_workers(tmp_path):
@@ -100,7 +100,7 @@ def test_an_interruption_ends_the_workers(tmp_path):
 
 
 def test_workers_end_with_a_parent_that_is_killed(tmp_path):
-    code = f"from tests.test_engine import work\nfrom subgnn.parallel.engine import LocalEngine\n" \
+    code = f"from tests.parallel.test_engine import work\nfrom subgnn.parallel.engine import LocalEngine\n" \
            f"list(LocalEngine(2).map(work, [('sleep', {str(tmp_path)!r})] * 2))"  # fmt: skip
     with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT) as parent:
         pids = wait_for(tmp_path, 2)

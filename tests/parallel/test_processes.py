@@ -1,101 +1,103 @@
-"""Tasks in processes of their own, and how each may end."""
+"""Child processes: messages, ends, signals, and what each may leave behind."""
 
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
-from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
 
-from subgnn.errors import DataWarning, UserError
-from subgnn.parallel.memory import LEAST, limit, within
-from subgnn.parallel.processes import _child, _outcome, run_processes
-from subgnn.storage.files import scratch_folder
+from subgnn.errors import DataError, MissingExtra
+from subgnn.parallel.memory import limit
+from subgnn.parallel.processes import Ended, Process, end_all
+
+ROOT = Path(__file__).parents[2]
 
 
-def double(number: int) -> int:
+def answer(parent, word: str) -> None:
+    """Send a word, the memory limit and each message received, until one is not positive: then leave, or be killed."""
+    print(f"here is {word}")
+    parent.send((word, limit()))
+    while (number := parent.receive()) > 0:
+        parent.send(2 * number)
     if number == 0:
-        raise UserError("nothing", where="here", hint="give more")
-    if number == 13:
-        raise KeyboardInterrupt
-    if number > 9:
-        raise ZeroDivisionError("too much")
-    if number < 0:
-        os._exit(9)
-    return 2 * number
+        os._exit(3)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_processes():
-    looks = []
-    with pytest.warns(DataWarning, match=r"a worker was killed \(exit code 9\)"):
-        assert run_processes(double, [2, -1], while_waiting=lambda: looks.append(1)) == [4, 0]
-    assert looks
+def test_a_child_answers_until_it_ends(tmp_path):
+    log = tmp_path / "log"
+    leaving, killed = (Process(answer, word, memory=2 * 10**9, log=log) for word in ("one", "two"))
+    assert leaving.receive() == ("one", 2 * 10**9)
+    assert killed.receive() == ("two", 2 * 10**9)
+    leaving.send(3)
+    assert leaving.receive() == 6
+    leaving.send(0)
+    killed.send(-1)
+    assert leaving.receive() == Ended(3)
+    assert killed.receive() == Ended(-signal.SIGKILL)
+    assert not leaving.is_alive()
+    leaving.send(1)  # to nobody
+    end_all([leaving, killed])
+    assert str(Ended(3)) == "ended by itself (exit code 3)"
+    assert str(Ended(-9)) == "was killed (SIGKILL: out of memory, perhaps)"
+    assert str(Ended(-15)) == "was killed (SIGTERM)"
 
 
-@pytest.mark.parametrize(
-    ("number", "kind", "message"),
-    [
-        (0, UserError, "^here: nothing; give more$"),
-        (10, RuntimeError, "ZeroDivisionError: too much"),
-        (13, KeyboardInterrupt, ""),
-    ],
-)
-def test_a_process_that_fails(number, kind, message, monkeypatch):
-    """As a process does it, in this one."""
-    monkeypatch.setattr("os.setpgrp", lambda: None)
-    monkeypatch.setattr("subgnn.parallel.processes.end_with_parent", lambda: None)
-    monkeypatch.setattr("warnings.showwarning", lambda *_: None)
-    receiver, sender = Pipe(duplex=False)
-    _child(double, number, sender, LEAST)
-    with pytest.raises(kind, match=message):
-        _outcome(receiver, 0)
+def test_an_idle_child_is_ended(tmp_path):
+    child = Process(answer, "idle", memory=10**9, log=tmp_path / "log")
+    assert child.receive()[0] == "idle"
+    child.end()
+    assert not child.is_alive()
+    assert (tmp_path / "log").read_text() == "here is idle\n"
 
 
-def allowed(_: int) -> int:
-    return limit()
-
-
-def test_each_has_an_equal_share_of_the_memory():
-    with within("6GB"):
-        assert run_processes(allowed, [0, 1]) == [3 * 10**9] * 2
-    with within("1GB"):  # less than this, there is no working
-        assert run_processes(allowed, [0, 1]) == [LEAST] * 2
+@pytest.mark.parametrize("error", [DataError("x", where="f:3", hint="y"), MissingExtra("p", extra="e", feature="f")])
+def test_an_error_survives_the_way_to_the_parent(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.hint) == (type(error), str(error), error.hint)
 
 
 def linger(place: str) -> int:
-    with scratch_folder(Path(place)):
-        print("at work", flush=True)
+    path = Path(place)
+    path.touch()
+    try:
+        print("at work\n", end="", flush=True)
         time.sleep(300)
+    finally:
+        path.unlink()
     return 0
 
 
 PARENT = """
 import sys
 from subgnn.parallel.engine import LocalEngine
-from subgnn.parallel.processes import run_processes
-from tests.test_processes import linger
-if sys.argv[1] == "processes":
-    run_processes(linger, sys.argv[2:])
-else:
-    list(LocalEngine(2).map(linger, sys.argv[2:]))
+from subgnn.parallel.interrupts import raise_on_signals
+from tests.parallel.test_processes import linger
+raise_on_signals()
+list(LocalEngine(2).map(linger, sys.argv[1:]))
 """
 
 
-@pytest.mark.parametrize("kind", ["processes", "engine"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_processes_end_with_their_parent(tmp_path, kind, number):
-    root = str(Path(__file__).parents[2])
-    paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-    command = [sys.executable, "-c", PARENT, kind, str(tmp_path / "a"), str(tmp_path / "b")]
-    parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": paths})
+def test_children_end_with_their_parent(tmp_path, number):
+    """Without a main guard in the parent's script."""
+    script = tmp_path / "script.py"
+    script.write_text(PARENT)
+    places = [tmp_path / "a", tmp_path / "b"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    parent = subprocess.Popen(
+        [sys.executable, script, *places], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
     assert [parent.stdout.readline() for _ in range(2)] == ["at work\n"] * 2
     parent.send_signal(number)
-    # They have inherited its output, which ends when the last of them does.
+    # The children have inherited its output, which ends when the last of them does.
     assert parent.stdout.read() == ""
+    assert parent.stderr.read().count("Traceback") == (number != signal.SIGKILL)  # the parent's own
     parent.communicate()
-    assert list(tmp_path.iterdir()) == []
+    assert not any(place.exists() for place in places)

@@ -43,7 +43,7 @@ def cluster(
         processes: jobs at once, at most.
         device: on ``cuda`` each job takes a part of a GPU.
     """
-    from subgnn.parallel.ray_engine import GPU_SHARE, open_engine
+    from subgnn.parallel.cluster import GPU_SHARE, open_engine
 
     gpus = GPU_SHARE if device == "cuda" else 0.0
     with (

@@ -17,8 +17,6 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,13 +31,11 @@ from subgnn.experiments.search_space import SearchSpace
 from subgnn.experiments.spaces import find_space
 from subgnn.experiments.study import ERROR, Pruner, counted, failing_storage, quiet_optuna, require_optuna, storage_url
 from subgnn.experiments.trial import Splitting
-from subgnn.experiments.tune_away import check_reach, run_trials
 from subgnn.experiments.tune_result import write_result
-from subgnn.experiments.worker import Work, work
+from subgnn.experiments.worker import Work, check_storage, run_trials, work
 from subgnn.models.registry import uses_embeddings
 from subgnn.models.subgnn.build import check_recipe
-from subgnn.parallel.engine import Engine
-from subgnn.parallel.processes import run_processes
+from subgnn.parallel.engine import Engine, LocalEngine
 from subgnn.parallel.progress import OnProgress
 
 if TYPE_CHECKING:
@@ -119,7 +115,7 @@ def tune(
         deadline=None if timeout is None else time.time() + timeout,
     )
     if engine is not None:
-        check_reach(engine, task.storage)
+        check_storage(engine, task.storage)
     claim_folder(out, {"study": task.study, **task.inputs}, holds="holds another search")
     with failing_storage(task.storage), quiet_optuna():
         opened = task.open()
@@ -131,10 +127,13 @@ def tune(
 
         show()
         try:
-            if engine is None:
-                _run(task, processes, show)
-            else:
+            if engine is not None:
                 run_trials(engine, task, show)
+            elif processes == 1:
+                work(task, show)
+            else:
+                with LocalEngine(processes, threads=max(1, (os.cpu_count() or 1) // processes)) as local:
+                    run_trials(local, task, show)
         finally:
             found = write_result(opened, task, out)
     if found["best"] is None:
@@ -174,14 +173,6 @@ def _inputs(seen: Dataset, recipe: Recipe, space: SearchSpace, **options: Any) -
 
 def _hash(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _run(task: Work, processes: int, show: Callable[[], None]) -> None:
-    if processes == 1:
-        work(task, show)
-        return
-    threads = max(1, (os.cpu_count() or 1) // processes)
-    run_processes(work, [replace(task, threads=threads)] * processes, while_waiting=show)
 
 
 def _why_none(study: optuna.Study) -> str:

@@ -1,6 +1,6 @@
-"""A worker of a search: it runs trials of a study until the study has enough of them.
+"""Run the trials of a hyper-parameter search: here, or by the workers of an engine.
 
-Workers know of each other only by the study, so they may be processes of one machine or of many.
+Workers communicate only through the study, so they may be processes of one machine or of many.
 """
 
 from __future__ import annotations
@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import socket
 import time
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.errors import UserError
+from subgnn.errors import DataWarning, UserError
 from subgnn.experiments.draw import draw
 from subgnn.experiments.search_space import Choices, Dimension, SearchSpace
 from subgnn.experiments.study import (
@@ -29,6 +30,7 @@ from subgnn.experiments.study import (
     quiet_optuna,
 )
 from subgnn.experiments.trial import Judged, Splitting, judge_recipe, longest
+from subgnn.parallel.engine import Engine, Failure, Shared
 
 if TYPE_CHECKING:
     import optuna
@@ -38,11 +40,13 @@ _MESSAGE = 300
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Work:
-    """All that a worker needs, as data that can be sent to another process or machine.
+    """The inputs of a worker, as data that can be sent to another process or machine.
 
-    The dataset has no test subgraphs. trials is the total of the study; deadline, in seconds since 1970, is when no
-    further trial is begun; threads is how many a worker may use, 0 for as many as there are; most is how many trials it
-    runs, 0 for as many as it can.
+    Attributes:
+        dataset: without its test subgraphs.
+        trials: the total of the study.
+        deadline: in seconds since 1970; no trial begins after it.
+        most: trials that this worker runs, 0 for no limit.
     """
 
     dataset: Dataset
@@ -60,11 +64,10 @@ class Work:
     device: str = "auto"
     cache: bool = True
     deadline: float | None = None
-    threads: int = 0
     most: int = 0
 
     def open(self) -> optuna.Study:
-        """The study."""
+        """Open the study."""
         return open_study(
             open_storage(self.storage),
             self.study,
@@ -77,28 +80,26 @@ class Work:
 
 
 class TrialFailed(Exception):
-    """A trial that failed by itself; the study goes on."""
+    """A trial that failed because of its settings; the search continues."""
 
 
 class _Surplus(Exception):
-    """A trial begun while others began the last ones."""
+    """A trial beyond the total, begun while other workers began the last ones."""
 
 
 def work(task: Work, after_trial: Callable[[], None] | None = None) -> int:
-    """Run trials until the study has its total or the time is up; returns how many were run here.
+    """Run trials until the study has its total or the time is up; returns the number run here.
 
     Raises:
         DataError: where the study's database fails.
-        KeyboardInterrupt: after Ctrl-C; the trial under way does not count.
+        KeyboardInterrupt: after Ctrl-C; the unfinished trial does not count.
     """
     import optuna
 
-    if task.threads:
-        _use_threads(task.threads)
     ran = 0
     with failing_storage(task.storage), quiet_optuna():
         study = task.open()
-        while not _time_is_up(task) and not 0 < task.most <= ran:
+        while (task.deadline is None or time.time() < task.deadline) and not 0 < task.most <= ran:
             optuna.storages.fail_stale_trials(study)
             if len(counted(study.get_trials(deepcopy=False))) >= task.trials:
                 break
@@ -112,29 +113,54 @@ def work(task: Work, after_trial: Callable[[], None] | None = None) -> int:
     return ran
 
 
-def _time_is_up(task: Work) -> bool:
-    return task.deadline is not None and time.time() >= task.deadline
+def check_storage(engine: Engine, storage: str) -> None:
+    """Refuse a SQLite file for workers of several machines: its locks work on one machine only."""
+    machines = sorted(getattr(engine, "machines", ()))
+    if storage.startswith("sqlite") and len(machines) > 1:
+        few = machines if len(machines) <= 3 else [*machines[:3], "..."]
+        what = f"a SQLite file cannot be shared by {len(machines)} machines ({', '.join(few)})"
+        hint = "give a database that all can reach, as --storage postgresql://USER:PASSWORD@HOST/DATABASE"
+        raise UserError(what, where="--storage", hint=hint)
 
 
-def _use_threads(count: int) -> None:
-    import numba
-    import torch
+def run_trials(engine: Engine, task: Work, after_trial: Callable[[], None]) -> None:
+    """Run the missing trials of the study, one a job.
 
-    torch.set_num_threads(count)
-    numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
+    A trial whose machine is lost is run again by another worker, under a new number.
+
+    Raises:
+        UserError: where a worker raised one, for example for a database it cannot reach.
+    """
+    import optuna
+
+    study = task.open()
+    optuna.storages.fail_stale_trials(study)
+    missing = task.trials - len(counted(study.get_trials(deepcopy=False)))
+    shared = engine.share(replace(task, most=1))
+    for _, result in engine.map(_run_trial, [shared] * max(0, missing)):
+        if isinstance(result, Failure):
+            if result.error is not None:
+                result.throw()
+            text = f"a trial is lost: {result.message}; the others continue. The same command again makes up for it"
+            warnings.warn(text, DataWarning, stacklevel=2)
+        after_trial()
+
+
+def _run_trial(task: Shared[Work]) -> int:
+    return work(task.get())
 
 
 class _Objective:
-    """What Optuna maximises."""
+    """The function that Optuna maximises."""
 
     def __init__(self, task: Work, study: optuna.Study) -> None:
         self._task, self._study = task, study
 
     def __call__(self, trial: optuna.Trial) -> float:
-        """Draw a recipe, train it, and give its score; what else is known of it goes into the trial."""
+        """Draw a recipe, train it and return its score; losses and epochs become attributes of the trial."""
         import optuna
 
-        # Numbers are given out one by one, so exactly so many trials find fewer than the total before them.
+        # Numbers are unique and consecutive, so exactly ``trials`` trials find fewer than the total before them.
         earlier = [t for t in self._study.get_trials(deepcopy=False) if t.number < trial.number]
         if len(counted(earlier)) >= self._task.trials:
             raise _Surplus
@@ -177,7 +203,7 @@ class _Objective:
 
 
 def suggest_value(trial: optuna.Trial, name: str, dimension: Dimension) -> Any:
-    """A value of a dimension, drawn by the study's sampler."""
+    """Draw a value of a dimension with the study's sampler."""
     if isinstance(dimension, Choices):
         return dimension.value(trial.suggest_categorical(name, dimension.labels))
     if dimension.whole:

@@ -1,29 +1,24 @@
-"""Many independent jobs over processes: what each came to, as it ends.
+"""Run many independent jobs over processes, and yield each result as its job ends.
 
-A job is plain data that can be pickled; the function is one that a module has, so that a worker can import it. Jobs are
-independent, so an engine may run them in any order and anywhere. One that raises, or whose worker is killed, is a
-:class:`Failure`; the others go on. What many jobs have in common is given to :meth:`Engine.share` first.
+A job is data that can be pickled; the function is one that a worker can import. Jobs are independent, so an engine may
+run them in any order and anywhere. A job that raises, or whose worker is killed, gives a :class:`Failure`; the others
+continue. A value that many jobs use is given to :meth:`Engine.share` first.
 
-:class:`LocalEngine` has processes of this machine; :class:`~subgnn.parallel.ray_engine.RayEngine` the machines of a
+:class:`LocalEngine` uses processes of this machine; :class:`~subgnn.parallel.cluster.RayEngine` the machines of a
 cluster.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from multiprocessing.connection import wait
 from typing import Any, Generic, Literal, NoReturn, Protocol, TypeVar
 
 from subgnn.errors import UserError
-from subgnn.parallel.memory import share_of_each, within
-from subgnn.parallel.processes import end_with_parent
+from subgnn.parallel.memory import share_of_each
+from subgnn.parallel.processes import Ended, Parent, Process, end_all
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -31,35 +26,44 @@ Value = TypeVar("Value")
 Value_co = TypeVar("Value_co", covariant=True)
 EngineName = Literal["local", "ray"]
 
-ONE_THREAD = {
-    "GOMP_SPINCOUNT": "1000",  # a waiting thread that spins takes a core from its neighbours
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "NUMBA_NUM_THREADS": "1",
-}
-"""The environment of a worker: a core each. It has to be there before a worker loads its libraries."""
-_GRACE_SECONDS = 10.0
+
+def threads_environment(count: int) -> dict[str, str]:
+    """Environment variables that limit a process to some threads; libraries read them when they are loaded."""
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+    # A waiting thread that spins takes a core from its neighbours.
+    return {"GOMP_SPINCOUNT": "1000"} | dict.fromkeys(names, str(count))
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a job has no result: one line, the traceback where there is one, and whether it is the user's mistake."""
+    """Why there is no result.
+
+    Attributes:
+        message: one line.
+        details: the traceback, where there is one.
+        error: the exception, where its message is enough: a :class:`UserError`, or an :class:`OSError` of a file.
+    """
 
     message: str
     details: str = ""
-    mistake: bool = False
+    error: Exception | None = None
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
-        """The failure that an exception is."""
+        """The failure of an exception."""
         message = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
-        details = "".join(traceback.format_exception(error))
-        return cls(" ".join(message.split()), details, isinstance(error, UserError))
+        plain = isinstance(error, UserError) or (isinstance(error, OSError) and error.filename is not None)
+        return cls(" ".join(message.split()), "".join(traceback.format_exception(error)), error if plain else None)
+
+    @property
+    def is_user_error(self) -> bool:
+        """Whether it is the user's mistake."""
+        return isinstance(self.error, UserError)
 
     def throw(self) -> NoReturn:
-        """Raise what the job raised, as near as its message tells."""
-        if self.mistake:
-            raise UserError(self.message)
+        """Raise the exception, or a :class:`RuntimeError` with its message and traceback."""
+        if self.error is not None:
+            raise self.error
         error = RuntimeError(self.message)
         if self.details:
             error.add_note(self.details)
@@ -67,32 +71,32 @@ class Failure:
 
 
 class Shared(Protocol[Value_co]):
-    """What jobs have in common: a part of each of them that costs little to send."""
+    """A value that many jobs use, as a part of each job that is cheap to send."""
 
     def get(self) -> Value_co:
-        """The value itself; for a worker to call."""
+        """The value; called in a worker."""
 
     def __hash__(self) -> int:
-        """Of what is shared, so that a worker can keep what it makes of it."""
+        """A hash of the shared value, so that a worker can cache what it computes from it."""
 
 
 class Engine(Protocol):
-    """What runs jobs."""
+    """Runs jobs."""
 
     @property
     def slots(self) -> int:
-        """How many jobs run at once."""
+        """The number of jobs that run at once."""
 
     def share(self, value: Value) -> Shared[Value]:
-        """Place a value where workers can read it; it stays as long as what is returned."""
+        """Place a value where workers can read it, for as long as the returned object lives."""
 
     def map(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
-        """Each job with its result, or why it has none, in the order in which they end."""
+        """Yield each job with its result or failure, in the order in which they end."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Held(Generic[Value]):
-    """A value that travels with each job."""
+    """A value that is sent with each job."""
 
     value: Value
 
@@ -102,16 +106,16 @@ class Held(Generic[Value]):
 
 
 class LocalEngine:
-    """Processes of this machine, started afresh (spawned), each with one job at a time.
+    """Processes of this machine, each with one job at a time.
 
-    With one process the jobs run in this one, which costs no start. A worker that is killed fails its job alone, and
+    With one process, jobs run in this process, without any start. A worker that is killed fails its job only, and
     another takes its place. Workers stay for the next ``map``, with what they have loaded; they end with ``close``, at
-    the end of a ``with`` block, and when this process ends, however it ends. Each has an equal share of the
-    memory limit (:mod:`subgnn.parallel.memory`) that was in force when it was started.
+    the end of a ``with`` block, and when this process ends, for whatever reason. Each has an equal share of the memory
+    limit (:mod:`subgnn.parallel.memory`) that was in force when it was started.
 
     Args:
-        processes: how many at once.
-        environment: variables of the workers; by default those of one thread.
+        processes: jobs at once.
+        threads: threads of each worker.
 
     Example:
         >>> with LocalEngine() as engine:
@@ -119,14 +123,14 @@ class LocalEngine:
         {-1: 1, -2: 2}
     """
 
-    def __init__(self, processes: int = 1, *, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, processes: int = 1, *, threads: int = 1) -> None:
         self.processes = processes
-        self.environment = dict(ONE_THREAD if environment is None else environment)
-        self._workers: list[_Worker] = []
+        self._environment: Mapping[str, str] = threads_environment(threads)
+        self._idle: list[Process] = []
 
     @property
     def slots(self) -> int:
-        """How many jobs run at once."""
+        """The number of jobs that run at once."""
         return max(1, self.processes)
 
     def share(self, value: Value) -> Held[Value]:
@@ -134,38 +138,44 @@ class LocalEngine:
         return Held(value)
 
     def map(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
-        """Each job with its result, or why it has none, in the order in which they end."""
+        """Yield each job with its result or failure, in the order in which they end."""
         if self.processes <= 1 or not jobs:
             return ((job, attempt(function, job)) for job in jobs)
-        return self._spread(function, jobs)
+        return self._map(function, jobs)
 
-    def _spread(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
-        waiting, workers = list(reversed(jobs)), self._workers
+    def _map(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
+        waiting = list(reversed(jobs))
+        busy: dict[Any, tuple[Process, Job]] = {}  # by the pipe to the worker
         try:
-            while waiting or any(worker.busy for worker in workers):
-                workers[:] = [worker for worker in workers if worker.busy or worker.process.is_alive()]
-                idle = [worker for worker in workers if not worker.busy]
-                while waiting and (idle or len(workers) < self.processes):
-                    if not idle:
-                        idle.append(_Worker(self.environment, share_of_each(self.processes)))
-                        workers.append(idle[-1])
-                    idle.pop().give(function, waiting.pop())
-                # A worker's end is noticed as the end of its pipe.
-                ready = wait([worker.pipe for worker in workers if worker.busy])
-                for worker in [worker for worker in workers if worker.pipe in ready]:
-                    pair = worker.take()
-                    if worker.gone:
-                        workers.remove(worker)
-                    yield pair
-        finally:  # where nobody wants the rest, or it was interrupted
-            for worker in [worker for worker in workers if worker.busy]:
-                workers.remove(worker)
-                worker.end()
+            while waiting or busy:
+                while waiting and len(busy) < self.processes:
+                    worker, job = self._worker(), waiting.pop()
+                    busy[worker.pipe] = worker, job
+                    worker.send((function, job))
+                for pipe in wait(list(busy)):
+                    worker, job = busy.pop(pipe)
+                    result = worker.receive()
+                    if isinstance(result, Ended):
+                        worker.end()
+                        result = Failure(f"the worker process {result}")
+                    else:
+                        self._idle.append(worker)
+                    yield job, result
+        finally:  # after an interrupt, or when the caller needs no more results
+            end_all(worker for worker, _ in busy.values())
+
+    def _worker(self) -> Process:
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.is_alive():
+                return worker
+            worker.end()
+        return Process(_work, memory=share_of_each(self.processes), environment=self._environment)
 
     def close(self) -> None:
         """End the workers."""
-        while self._workers:
-            self._workers.pop().end()
+        while self._idle:
+            self._idle.pop().end()
 
     def __enter__(self) -> LocalEngine:
         return self
@@ -174,84 +184,22 @@ class LocalEngine:
         self.close()
 
 
-class _Worker:
-    """A process, the pipe to it, and the job it has."""
-
-    def __init__(self, environment: Mapping[str, str], memory: int) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        self.process: BaseProcess = context.Process(target=_work, args=(theirs, memory), daemon=True)
-        with set_variables(environment):
-            self.process.start()
-        theirs.close()  # so that the pipe ends with the worker
-        self.job: Any = None
-        self.busy = self.gone = False
-
-    def give(self, function: Callable[[Any], Any], job: Any) -> None:
-        """Hand it a job."""
-        self.job, self.busy = job, True
-        with suppress(OSError):  # it may have died just now; that is noticed when its result is waited for
-            self.pipe.send((function, job))
-
-    def take(self) -> tuple[Any, Any]:
-        """The job it had, and what came of it."""
-        self.busy = False
-        try:
-            return self.job, self.pipe.recv()
-        except (EOFError, OSError):
-            self.gone = True
-            self.process.join()
-            return self.job, Failure(f"the worker process {_death(self.process.exitcode)}")
-
-    def end(self) -> None:
-        """Let it end; after a while, make it."""
-        self.pipe.close()
-        if self.busy:
-            self.process.terminate()
-        self.process.join(_GRACE_SECONDS)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
-
-
 def attempt(function: Callable[[Job], Result], job: Job) -> Result | Failure:
-    """The result of a job, or why it has none."""
+    """Run a job; an exception becomes a failure."""
     try:
         return function(job)
     except Exception as error:
         return Failure.of(error)
 
 
-def _work(pipe: Connection, memory: int) -> None:
-    """What a worker does: one job after the other, within its memory, until there is nobody to give them."""
-    end_with_parent()
-    # EOFError: the pipe was closed. A break from the terminal reaches parent and workers; the parent tells of it.
-    with suppress(EOFError, OSError, KeyboardInterrupt), within(memory):
-        while True:
-            result = attempt(*pipe.recv())
-            try:
-                pipe.send(result)
-            except (TypeError, ValueError, AttributeError) as error:  # what cannot be pickled
-                pipe.send(Failure.of(error))
-
-
-def _death(code: int | None) -> str:
-    if code is None or code >= 0:
-        return f"ended by itself (exit code {code})"
-    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-    return f"was killed ({name})" + ("; was there too little memory?" if name == "SIGKILL" else "")
-
-
-@contextmanager
-def set_variables(values: Mapping[str, str]) -> Iterator[None]:
-    """Variables for processes that are started meanwhile."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+def _work(parent: Parent) -> None:
+    """Run jobs in a worker until there are no more."""
+    while True:
+        try:
+            result = attempt(*parent.receive())
+        except (ImportError, AttributeError) as error:  # a function that cannot be imported
+            result = Failure.of(error)
+        try:
+            parent.send(result)
+        except (TypeError, ValueError, AttributeError) as error:  # a result that cannot be pickled
+            parent.send(Failure.of(error))

@@ -1,119 +1,165 @@
-"""A function run in several local processes at once, with a Ctrl-C that reaches each of them once."""
+"""Local Python processes: start them, exchange messages with them, and end them together.
+
+A child runs one importable function with a :class:`Parent` to talk to. It is started with a fresh interpreter, so a
+script needs no main guard, and as its own session, so Ctrl-C in a terminal reaches the parent only, which ends its
+children. A child whose parent is gone, for whatever reason, ends too.
+"""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
-import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from multiprocessing import connection, get_context
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from typing import IO, Any, cast
 
-from subgnn.errors import DataWarning, UserError
 from subgnn.parallel.interrupts import raise_on_signals
-from subgnn.parallel.memory import share_of_each, within
+from subgnn.parallel.memory import within
 
-Task = TypeVar("Task")
-_SECONDS_BETWEEN_LOOKS = 1.0
-_GRACE_SECONDS = 5.0
+_GRACE_SECONDS = 10.0  # for a child to end in an orderly way
+_START = "from subgnn.parallel.processes import run_child; run_child({})"
 
 
-def run_processes(
-    function: Callable[[Task], int], tasks: Sequence[Task], *, while_waiting: Callable[[], None] | None = None
-) -> list[int]:
-    """Run a module's function on each task, every one in a fresh process, and return what they return.
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A process that has ended, instead of a message from it."""
 
-    Each process has an equal share of the memory limit.
+    code: int
+
+    def __str__(self) -> str:
+        """How it ended, to follow its name."""
+        if self.code >= 0:
+            return f"ended by itself (exit code {self.code})"
+        name = signal.Signals(-self.code).name if -self.code in set(signal.Signals) else f"signal {-self.code}"
+        return f"was killed ({name}{': out of memory, perhaps' if name == 'SIGKILL' else ''})"
+
+
+class Process:
+    """A child process.
 
     Args:
-        function: importable by name; its tasks and results must be picklable.
-        while_waiting: called about every second.
-
-    Raises:
-        UserError: where one of them did.
-        RuntimeError: where one of them failed in another way; its traceback is the message.
-        KeyboardInterrupt: after Ctrl-C, once all have ended.
+        function: importable; called in the child with its :class:`Parent` and the arguments, which are pickled.
+        memory: the memory limit of the child, in bytes.
+        environment: variables for the child, in addition to those of this process.
+        log: a file for everything the child prints; by default it prints where this process does.
+        descriptors: open files of this process that the child is to hold open, too.
     """
-    context, memory = get_context("spawn"), share_of_each(max(1, len(tasks)))
-    started = []
-    for task in tasks:
-        receiver, sender = context.Pipe(duplex=False)
-        process = context.Process(target=_child, args=(function, task, sender, memory))
-        process.start()
-        sender.close()
-        started.append((process, receiver))
-    processes = [process for process, _ in started]
-    try:
-        while alive := [process.sentinel for process in processes if process.is_alive()]:
-            connection.wait(alive, timeout=_SECONDS_BETWEEN_LOOKS)
-            if while_waiting is not None:
-                while_waiting()
-    except KeyboardInterrupt:
-        for process in processes:
-            if process.is_alive() and process.pid is not None:
-                os.kill(process.pid, signal.SIGINT)
-        for process in processes:
-            process.join()
-        raise
-    return [_outcome(receiver, process.exitcode) for process, receiver in started]
+
+    def __init__(
+        self,
+        function: Callable[..., None],
+        *arguments: Any,
+        memory: int,
+        environment: Mapping[str, str] | None = None,
+        log: Path | None = None,
+        descriptors: Sequence[int] = (),
+    ) -> None:
+        self.pipe, theirs = Pipe()
+        output = None if log is None else log.open("wb")
+        paths = {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
+        self._process = subprocess.Popen(
+            # -P: its import path is that of this process.
+            [sys.executable, "-P", "-c", _START.format(theirs.fileno())],
+            stdin=subprocess.PIPE,  # its end tells the child that this process is gone
+            stdout=output,
+            stderr=output,
+            env={**os.environ, **paths, **(environment or {})},
+            pass_fds=(theirs.fileno(), *descriptors),
+            start_new_session=True,
+        )
+        theirs.close()  # so that the pipe ends with the child
+        if output is not None:
+            output.close()
+        self.send((function, arguments, memory))
+
+    def is_alive(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def send(self, message: Any) -> None:
+        """Send a message; an end of the child meanwhile is found when a message is received."""
+        with suppress(OSError):
+            self.pipe.send(message)
+
+    def receive(self) -> Any:
+        """Wait for a message from the child, or for its end."""
+        try:
+            return self.pipe.recv()
+        except (EOFError, OSError):
+            return Ended(self._process.wait())
+
+    def interrupt(self) -> None:
+        """Ask the child to end, as Ctrl-C would."""
+        self._process.terminate()
+
+    def end(self, *, grace: float = _GRACE_SECONDS) -> None:
+        """Wait for the child to end, and kill it after ``grace`` seconds."""
+        self.pipe.close()
+        try:
+            self._process.wait(grace)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        cast(IO[bytes], self._process.stdin).close()
 
 
-def _child(function: Callable[[Any], int], task: Any, sender: connection.Connection, memory: int) -> None:
-    """Run the function, and send how it ended."""
-    # In a group of its own, so that Ctrl-C in a terminal reaches the parent alone, which passes it on.
-    os.setpgrp()
-    end_with_parent()
+def end_all(processes: Iterable[Process], *, grace: float = _GRACE_SECONDS) -> None:
+    """Interrupt processes, and kill those that have not ended ``grace`` seconds later."""
+    ending = list(processes)
+    deadline = time.monotonic() + grace
+    for process in ending:
+        process.interrupt()
+    for process in ending:
+        process.end(grace=max(0.0, deadline - time.monotonic()))
+
+
+class Parent:
+    """The process that started this one, as its function sees it.
+
+    ``when_gone`` is called, in a thread, when the parent has ended: by default the function is interrupted, and ended
+    if that takes long.
+    """
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+        self.when_gone: Callable[[], None] = _end_this_process
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while os.read(0, 1024):
+            pass
+        self.when_gone()
+
+    def send(self, message: Any) -> None:
+        """Send a message."""
+        self._pipe.send(message)
+
+    def receive(self) -> Any:
+        """Wait for a message; raises EOFError when the parent wants no more."""
+        return self._pipe.recv()
+
+
+def run_child(descriptor: int) -> None:
+    """Run the function that the parent sends first: the main function of a child."""
     warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
-    try:
-        with within(memory):
-            done = function(task)
-        how: tuple[str, Any] = "done", done
-    except KeyboardInterrupt:
-        how = "interrupted", None
-    except UserError as error:
-        how = "refused", (error.what, error.where, error.hint)
-    except Exception:
-        how = "failed", traceback.format_exc()
-    with suppress(BrokenPipeError):  # the parent is gone
-        sender.send(how)
-
-
-def end_with_parent() -> None:
-    """Let this process end in an orderly way on signals, and when the process that started it is gone.
-
-    For the start of a process of :mod:`multiprocessing`. Work that does not end by itself is given up after a while.
-    """
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     raise_on_signals()
-    parent = multiprocessing.parent_process()
-
-    def watch() -> None:
-        if parent is not None:
-            parent.join()
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(_GRACE_SECONDS)
-            os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+    parent = Parent(Connection(descriptor))
+    with suppress(EOFError, OSError, KeyboardInterrupt):  # the parent is gone, or reports the interrupt
+        function, arguments, memory = parent.receive()
+        with within(memory):
+            function(parent, *arguments)
+    parent.when_gone = lambda: os._exit(1)  # while the interpreter shuts down, an exception would be printed
 
 
-def _outcome(receiver: connection.Connection, code: int | None) -> int:
-    try:
-        how, what = receiver.recv()
-    except EOFError:
-        words = f"a worker was killed (exit code {code}), and the trial it had begun is lost; the others went on"
-        warnings.warn(f"{words}. The same command again makes up for it", DataWarning, stacklevel=3)
-        return 0
-    if how == "refused":
-        raise UserError(what[0], where=what[1], hint=what[2])
-    if how == "interrupted":
-        raise KeyboardInterrupt
-    if how == "failed":
-        raise RuntimeError(what)
-    return int(what)
+def _end_this_process() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_GRACE_SECONDS / 2)
+    os._exit(1)

@@ -7,7 +7,7 @@ import pytest
 from subgnn.errors import DataWarning, UserError
 from subgnn.experiments import worker
 from subgnn.experiments.tune import tune
-from subgnn.experiments.tune_away import check_reach
+from subgnn.experiments.worker import check_storage
 from subgnn.parallel.engine import Failure, LocalEngine
 from tests.experiments.searches import SPACE, made_up
 from tests.training.examples import dataset, recipe
@@ -50,12 +50,12 @@ def test_a_lost_trial_is_told_and_a_mistake_ends_the_search(tmp_path):
             yield jobs[0], Failure("lost")
             yield from super().map(function, jobs[1:])
 
-    with pytest.warns(DataWarning, match="a trial is lost: lost; the others went on"):
+    with pytest.warns(DataWarning, match="a trial is lost: lost; the others continue"):
         assert search(tmp_path / "out", Losing(), trials=2)["trials"]["complete"] == 1
 
     class Failing(LocalEngine):
         def map(self, function, jobs):
-            yield jobs[0], Failure("no database", mistake=True)
+            yield jobs[0], Failure("no database", error=UserError("no database"))
 
     with pytest.raises(UserError, match="no database"):
         search(tmp_path / "out", Failing(), trials=3)
@@ -63,9 +63,9 @@ def test_a_lost_trial_is_told_and_a_mistake_ends_the_search(tmp_path):
 
 def test_sqlite_is_for_one_machine(tmp_path):
     engine = LocalEngine()
-    check_reach(engine, "sqlite:///study.db")
+    check_storage(engine, "sqlite:///study.db")
     engine.machines = {"a", "b"}
-    check_reach(engine, "postgresql+psycopg://me@host/db")
+    check_storage(engine, "postgresql+psycopg://me@host/db")
     with pytest.raises(UserError, match=r"--storage: a SQLite file cannot be shared by 2 machines \(a, b\); give a"):
         search(tmp_path / "out", engine, trials=1)
     assert not (tmp_path / "out").exists()

@@ -1,0 +1,290 @@
+"""Run jobs on the machines of a Ray cluster, or on a Ray started for them on this machine.
+
+Ray runs a job again, on another machine, when its machine or process is lost. A value placed by ``share`` is stored
+once on each machine, in shared memory, where arrays are read without a copy.
+
+Anyone who reaches the ports of a Ray cluster can run code on it, so a cluster belongs on a private network. The Ray
+that :class:`RayEngine` starts listens on 127.0.0.1 only, requires a secret token, and has neither a dashboard nor usage
+reports.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from secrets import token_hex
+from typing import Any, Generic
+
+from subgnn.errors import MissingExtra, UserError
+from subgnn.parallel.engine import EngineName, Failure, Job, LocalEngine, Result, Value, attempt
+from subgnn.parallel.memory import LEAST, machine_memory, share, share_of_each, within
+
+RETRIES = 3
+"""How often a job is run again when its machine or process is lost; one more loss is a failure."""
+GPU_SHARE = 0.25
+"""The part of a GPU that a job takes when it trains on one: four jobs share a GPU."""
+_JOBS_PER_SLOT = 2  # so that a worker need not wait for its next job
+_LEAST_STORE = 200_000_000
+_SECONDS_TO_ANSWER = 10
+_LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # A cluster that does not answer is reported after half a minute instead of a quarter of an hour.
+    "RAY_NUM_REDIS_GET_RETRIES": "1",
+}
+_HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+
+
+def open_engine(
+    name: EngineName, *, address: str | None = None, processes: int | None = None, gpus: float = 0.0
+) -> LocalEngine | RayEngine:
+    """Open an engine by name, for a ``with`` block.
+
+    Args:
+        address: of a Ray cluster; without it, one is started on this machine and stopped again.
+        processes: jobs at once; by default one for ``local``, and the number of cores for ``ray``.
+        gpus: the part of a GPU that each job takes; for ``ray``.
+
+    Raises:
+        UserError: for an address with ``local``, a cluster that does not answer, or one without the processors needed.
+        MissingExtra: where Ray is not installed.
+
+    Example:
+        >>> with open_engine("local") as engine:
+        ...     dict(engine.map(abs, [-1, -2]))
+        {-1: 1, -2: 2}
+    """
+    if name == "ray":
+        return RayEngine(address, processes=processes, gpus=gpus)
+    if address is not None:
+        raise UserError(f"'{address}'", where="--address", hint="an address is of a Ray cluster: add --engine ray")
+    return LocalEngine(processes or 1)
+
+
+class RayEngine:
+    """Workers of a Ray cluster, each with one job at a time and one core.
+
+    A job's exception becomes a :class:`~subgnn.parallel.engine.Failure`. A job whose machine or process is lost runs
+    again, up to :data:`RETRIES` times. A process that is connected to Ray already uses that connection, and keeps it.
+
+    Args:
+        address: ``HOST:PORT`` of the cluster's head, or ``auto``; this machine must be part of the cluster. Without an
+            address a Ray is started here, and stopped by ``close`` or at the end of a ``with`` block.
+        processes: the most jobs at once; by default the number of cores.
+        gpus: the part of a GPU that each job takes.
+    """
+
+    def __init__(self, address: str | None = None, *, processes: int | None = None, gpus: float = 0.0) -> None:
+        self._ray = _import_ray(loopback=address is None)
+        self._processes, self._gpus = processes, gpus
+        # Per job; the memory of a cluster's machine is known only there.
+        self._memory = share_of_each(processes or os.cpu_count() or 1) if address is None else None
+        self._owned = not self._ray.is_initialized()
+        if self._owned and address is None:
+            self._start()
+        elif self._owned:
+            self._connect(address)
+        elif address not in (None, "auto", self._ray.get_runtime_context().gcs_address):
+            hint = "leave that one first: ray.shutdown()"
+            raise UserError("this process is connected to another cluster", where="--address", hint=hint)
+        # A job that needs more than any machine has would wait forever.
+        resources = self._ray.cluster_resources()
+        for name, needed in (("CPU", 1.0), ("GPU", gpus)):
+            if resources.get(name, 0.0) < needed:
+                self.close()
+                hint = "start Ray with --num-cpus or --num-gpus, or choose another --device"
+                raise UserError(f"the cluster has no {name}", where="--engine ray", hint=hint)
+
+    def _start(self) -> None:
+        with _set_variables(_private_token()):
+            self._ray.init(
+                address="local",
+                num_cpus=self._processes or os.cpu_count(),
+                include_dashboard=False,
+                object_store_memory=max(_LEAST_STORE, share(0.1)),
+                _node_ip_address="127.0.0.1",
+                logging_level=logging.CRITICAL,
+                log_to_driver=False,
+            )
+        # Ray reads the address to listen on when it is first imported, which may have been before.
+        addresses = {node["NodeManagerAddress"] for node in self._ray.nodes()}
+        if addresses != {"127.0.0.1"}:
+            self.close()
+            hint = f"set {_LOOPBACK}=0 before Ray is imported, or start a cluster yourself and give its address"
+            raise UserError(f"Ray would listen on {', '.join(sorted(addresses))}", where="--engine ray", hint=hint)
+
+    def _connect(self, address: str | None) -> None:
+        check_answers(str(address))
+        try:
+            self._ray.init(address=address, logging_level=logging.CRITICAL, log_to_driver=False)
+        except (RuntimeError, ValueError, OSError, self._ray.exceptions.RayError) as error:
+            words = " ".join(str(error).split())[:200]
+            hint = (
+                "this machine must be part of the cluster, with the same versions of Python and Ray, "
+                "and RAY_AUTH_MODE=token set where the cluster requires a token"
+            )
+            raise UserError(f"no connection to '{address}' ({words})", where="--address", hint=hint) from None
+
+    @property
+    def slots(self) -> int:
+        """The number of jobs that the cluster can run at once now."""
+        resources = self._ray.cluster_resources()
+        slots = int(resources.get("CPU", 1.0))
+        if self._gpus:
+            slots = min(slots, int(resources.get("GPU", 0.0) / self._gpus))
+        return max(1, slots if self._processes is None else min(slots, self._processes))
+
+    @property
+    def machines(self) -> set[str]:
+        """The names of the machines that are connected now."""
+        return {node["NodeManagerHostname"] for node in self._ray.nodes() if node["Alive"]}
+
+    def share(self, value: Value) -> Placed[Value]:
+        """Place a value in the cluster's memory, from which each machine takes one copy.
+
+        Raises:
+            UserError: where it does not fit.
+        """
+        errors = self._ray.exceptions
+        try:
+            return Placed(self._ray.put(value))
+        except (errors.ObjectStoreFullError, errors.OutOfDiskError):
+            hint = "start Ray with a larger --object-store-memory; the graph of a bundle needs no room there"
+            raise UserError("Ray's object store is full", where="--engine ray", hint=hint) from None
+
+    def map(self, function: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[tuple[Job, Result | Failure]]:
+        """Yield each job with its result or failure, in the order in which they end."""
+        ray = self._ray
+        remote = ray.remote(_run).options(
+            num_cpus=1, num_gpus=self._gpus, max_retries=RETRIES, scheduling_strategy="SPREAD", name=function.__name__
+        )
+        waiting = list(reversed(jobs))
+        running: dict[Any, Job] = {}
+        try:
+            while waiting or running:
+                most = self._processes or _JOBS_PER_SLOT * self.slots
+                while waiting and len(running) < most:
+                    job = waiting.pop()
+                    running[remote.remote(function, job, self._memory)] = job
+                (reference,), _ = ray.wait(list(running), num_returns=1)
+                yield running.pop(reference), self._result(reference)
+        finally:  # after an interrupt, or when the caller needs no more results
+            for reference in running:
+                with suppress(Exception):
+                    ray.cancel(reference, force=True)
+
+    def _result(self, reference: Any) -> Any:
+        errors = self._ray.exceptions
+        try:
+            return self._ray.get(reference)
+        except errors.RayTaskError as error:  # for example, something a worker cannot import or send
+            return Failure(f"a worker failed: {' '.join(str(error.cause).split())}", str(error))
+        except errors.RayError as error:
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            return Failure(f"lost on the cluster, {RETRIES + 1} times: {' '.join(lines[0].split())}", str(error))
+
+    def close(self) -> None:
+        """Leave the cluster; stop the Ray that was started here."""
+        if self._owned:
+            self._ray.shutdown()
+
+    def __enter__(self) -> RayEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Placed(Generic[Value]):
+    """A value in the memory of a cluster."""
+
+    reference: Any
+
+    def get(self) -> Value:
+        """The value; its arrays are read in place and cannot be written."""
+        import ray
+
+        value: Value = ray.get(self.reference)
+        return value
+
+
+def _run(function: Callable[[Any], Any], job: Any, memory: int | None) -> Any:
+    """Run one job in a worker, with one thread and its share of the machine's memory."""
+    import numba
+
+    numba.set_num_threads(1)
+    available = machine_memory() * 2 // 3 // (os.cpu_count() or 1) if memory is None else memory
+    with within(max(LEAST, available)):
+        return attempt(function, job)
+
+
+def _import_ray(*, loopback: bool) -> Any:
+    """Import Ray without usage reports; with ``loopback``, a Ray started from here listens on 127.0.0.1 only.
+
+    Raises:
+        MissingExtra: where it is not installed.
+    """
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    if loopback:
+        # Ray's switch for systems on which it is limited to one machine; without it, Ray replaces 127.0.0.1.
+        os.environ.setdefault(_LOOPBACK, "0")
+    try:
+        import ray
+    except ImportError:
+        raise MissingExtra("ray", extra="ray", feature="--engine ray") from None
+    return ray
+
+
+@lru_cache(maxsize=1)
+def _private_token() -> dict[str, str]:
+    """A secret that keeps other users of this machine out of a Ray started here, unless the environment has one.
+
+    Ray would make one itself, but leave it in the user's home. Versions without tokens ignore it.
+    """
+    if os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH"):
+        return {}
+    return {"RAY_AUTH_TOKEN": token_hex(32)}
+
+
+def check_answers(address: str) -> None:
+    """Raise :class:`UserError` within seconds unless a server that may be Ray answers; Ray itself takes minutes.
+
+    Ray speaks HTTP/2, in which both sides begin with their settings: a frame whose fourth byte is 4.
+    """
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    where = "--address"
+    if not host or not port.isdecimal() or "/" in host:
+        raise UserError(f"'{address}'", where=where, hint="accepted: HOST:PORT of the cluster's head, or auto")
+    hint = "is the cluster up (ray status), and its port that of ray start --head --port?"
+    try:
+        with socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER) as connection:
+            connection.sendall(_HTTP2_PREFACE)
+            answer = connection.recv(9)
+    except (OSError, OverflowError) as error:
+        raise UserError(f"no answer from '{address}' ({error})", where=where, hint=hint) from None
+    if len(answer) < 4 or answer[3] != 4:
+        raise UserError(f"the server at '{address}' is not a Ray cluster", where=where, hint=hint)
+
+
+@contextmanager
+def _set_variables(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables until the end of the block."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
