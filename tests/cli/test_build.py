@@ -98,7 +98,7 @@ def test_em_user(tmp_path: Path) -> None:
     [
         (["ppi-pb"], "name: unknown dataset 'ppi-pb'; accepted: ppi-bp, hpo-metab, hpo-neuro, em-user; did you mean"),
         (["hpo-neuro"], "hpo-neuro: no --orphapacket is given: Orphanet's rare diseases as ORPHApacket JSON; it is"),
-        (["em-user", "--go", "x"], "em-user: --go is no source of it"),
+        (["em-user", "--go", "x"], "em-user: --go is not a source of it"),
         (["em-user", "--records", "none"], "none: no such file"),
         (["em-user", "--records", "none", "--set", "kep=1"], "em-user: no option 'kep'; accepted: .*'keep'"),
         (["em-user", "--records", "none", "--set", "keep"], "--set: 'keep' is no setting; KEY=VALUE is accepted"),

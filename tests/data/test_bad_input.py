@@ -102,12 +102,12 @@ BAD = {
     "no gzip": (
         {"edge_list.txt": None, "edge_list.txt.gz": EDGES},
         "edge_list.txt.gz",
-        "this is no gzip file, or a damaged one; fetch it again, or drop the .gz",
+        "this is not a gzip file, or it is damaged; fetch it again, or remove .gz from its name",
     ),
     "damaged gzip": (
         {"edge_list.txt": None, "edge_list.txt.gz": gzip.compress(EDGES.encode())[:-8] + b"12345678"},
         "edge_list.txt.gz",
-        "this is no gzip file, or a damaged one",
+        "this is not a gzip file, or it is damaged",
     ),
     "no such node": (
         first("0-7\ta\ttrain"),
@@ -335,4 +335,4 @@ def test_every_truncation_of_a_gzip_file(tmp_path):
         assert called.code == 2
         where, what = called.error.split(": ", 1)
         assert where == str(folder / "edge_list.txt.gz")
-        assert what.startswith("the gzip file ends too early" if length > 1 else "this is no gzip file"), length
+        assert what.startswith("the gzip file ends too early" if length > 1 else "this is not a gzip file"), length

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from subgnn.data.real.builders import BUILDERS, SOURCES, Request, build, rare_disease_settings
-from subgnn.data.real.hpo_diseases import METAB
-from subgnn.data.real.options import read_labels, read_options
+from subgnn.data.real import BUILDERS, build
+from subgnn.data.real.builder import Request, read_labels, read_options
+from subgnn.data.real.hpo import PhenotypeGraphSettings
+from subgnn.data.real.orphanet import METAB
 from subgnn.data.real.patients import PatientSettings
-from subgnn.data.real.phenotype_graph import PhenotypeGraphSettings
-from subgnn.data.real.rare_diseases import RareDiseaseSettings
+from subgnn.data.real.rare_diseases import RareDiseaseSettings, rare_disease_settings
+from subgnn.data.real.sources import SOURCES
 from subgnn.errors import DataError
 
 KINDS = {"graph": PhenotypeGraphSettings, "set": RareDiseaseSettings}
@@ -43,7 +44,7 @@ def test_bad_options_are_refused(option: str, text: str, message: str) -> None:
 
 @pytest.mark.parametrize("pair", ["A", "=1", "A=", "A-B=1", "A= ,"])
 def test_bad_labels_are_refused(pair: str) -> None:
-    with pytest.raises(DataError, match="is no label; NAME=ROOT"):
+    with pytest.raises(DataError, match="is not a label; NAME=ROOT"):
         read_labels([pair], "")
     with pytest.raises(DataError, match="each name once"):
         read_labels(["A=1", "A=2"], "")
@@ -58,7 +59,7 @@ def test_options_of_the_rare_diseases() -> None:
     assert found.patients == PatientSettings(per_disease=7, noise=0)
     assert found.diseases.min_phenotypes == 5
     assert found.diseases.labels == {"A": ("1",), "B": ("2",)}
-    with pytest.raises(DataError, match=r"option 'noise' is one of simulated patients; say how many .* --patients"):
+    with pytest.raises(DataError, match=r"option 'noise' is one of simulated patients; state the number .* --patients"):
         rare_disease_settings("hpo-metab", Request({}, {"noise": "1"}))
 
 
@@ -72,7 +73,7 @@ def test_a_missing_source_says_where_it_is_published() -> None:
 def test_unknown_names_and_foreign_sources_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"unknown dataset 'ppibp'; accepted: ppi-bp, .*did you mean 'ppi-bp'"):
         build("ppibp", Request({}))
-    with pytest.raises(DataError, match="em-user: --go is no source of it; accepted: --records"):
+    with pytest.raises(DataError, match="em-user: --go is not a source of it; accepted: --records"):
         build("em-user", Request({"records": tmp_path, "go": tmp_path}))
     with pytest.raises(DataError, match="em-user: labels are given"):
         build("em-user", Request({"records": tmp_path}, labels=["A=1"]))

@@ -11,22 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from subgnn.data.check import check
-from subgnn.data.real.group_split import labelled_group_split
-from subgnn.data.real.hpo import Disease, HpoRelease
-from subgnn.data.real.hpo_diseases import (
+from subgnn.data.real.hpo import Disease, HpoRelease, PhenotypeGraphSettings, build_phenotype_graph
+from subgnn.data.real.obo import Ontology, Term
+from subgnn.data.real.orphanet import (
     METAB,
     NEURO,
     DiseaseSettings,
+    Disorder,
     LabelledDisease,
+    Orphanet,
     disorder_codes,
     disorder_groups,
     label_diseases,
 )
-from subgnn.data.real.obo import Ontology, Term
-from subgnn.data.real.orphapacket import Disorder, Orphanet
 from subgnn.data.real.patients import PatientSettings
-from subgnn.data.real.phenotype_graph import PhenotypeGraphSettings, build_phenotype_graph
-from subgnn.data.real.rare_diseases import RareDiseaseSettings, build_rare_diseases
+from subgnn.data.real.rare_diseases import RareDiseaseSettings, build_rare_diseases, labelled_group_split
 from subgnn.errors import DataError
 from tests.data.real_samples import write_hpo
 

@@ -13,10 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from subgnn.data.check import check
-from subgnn.data.real import workouts
-from subgnn.data.real.co_occurrence import JoinSettings, join_workouts
-from subgnn.data.real.em_user import EmUserSettings, build_em_user
-from subgnn.data.real.workouts import Workout, read_workouts
+from subgnn.data.real import em_user
+from subgnn.data.real.em_user import EmUserSettings, JoinSettings, Workout, build_em_user, join_workouts, read_workouts
 from subgnn.errors import DataError
 from tests.data.real_samples import fitness_records, workout, write_records
 
@@ -81,14 +79,14 @@ def test_wrong_fields_say_the_record(tmp_path: Path, style: str, wrong: dict[str
 def test_what_is_no_record_is_refused_and_never_run(tmp_path: Path, line: str) -> None:
     path = tmp_path / "r"
     path.write_text(line + "\n")
-    with pytest.raises(DataError, match=r"r: record 1: .*no record.*one JSON object or Python dict a line"):
+    with pytest.raises(DataError, match=r"r: record 1: .*not a record.*one JSON object or Python dict a line"):
         list(read_workouts(path))
 
 
 def test_long_literals_are_not_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workouts, "_MAX_LITERAL", 100)
+    monkeypatch.setattr(em_user, "_MAX_LITERAL", 100)
     path = write_records(tmp_path / "r", [{**workout(7, 1), "note": "a user's"}], style="dict")
-    with pytest.raises(DataError, match="no JSON, and too long for a Python literal"):
+    with pytest.raises(DataError, match="not JSON, and too long for a Python literal"):
         list(read_workouts(path))
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from subgnn.data.real.hpo import HpoRelease, read_hpo
-from subgnn.data.real.phenotype_graph import PhenotypeGraph, PhenotypeGraphSettings, build_phenotype_graph
+from subgnn.data.real.hpo import HpoRelease, PhenotypeGraph, PhenotypeGraphSettings, build_phenotype_graph, read_hpo
 from subgnn.errors import DataError, MissingExtra
 from tests.data.real_samples import hpoa, obo, phenotype_to_genes
 from tests.data.samples import write_files

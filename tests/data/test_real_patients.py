@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from subgnn.data.graph import Graph
-from subgnn.data.real.hpo_diseases import LabelledDisease
+from subgnn.data.real.hpo import PhenotypeGraph
+from subgnn.data.real.orphanet import LabelledDisease
 from subgnn.data.real.patients import Patient, PatientSettings, similar_diseases, simulate_patients
-from subgnn.data.real.phenotype_graph import PhenotypeGraph
 from subgnn.errors import DataError
 
 # Node 0 is the root; 1..9 are under it, 10..99 under one of those: node n under n // 10.

@@ -8,7 +8,7 @@ import pytest
 
 from subgnn import DataError
 from subgnn.data.formats import text as text_module
-from subgnn.data.formats.text import read_bytes, read_chunks, stream_lines
+from subgnn.data.formats.text import read_bytes, read_chunks, read_lines
 from tests.cli.command import call
 from tests.data.samples import EDGES, write_sample
 
@@ -61,7 +61,7 @@ def test_what_cannot_be_read(tmp_path):
 READERS = {
     "whole": read_bytes,
     "pieces": lambda path: [data.tobytes() for data, _ in read_chunks(path, 2**20)],
-    "lines": lambda path: list(stream_lines(path)),
+    "lines": lambda path: list(read_lines(path)),
 }
 
 

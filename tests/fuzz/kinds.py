@@ -21,12 +21,11 @@ import torch
 from subgnn import DataWarning, Ragged, read_dataset, write_bundle, write_folder
 from subgnn.config.files import read_recipe
 from subgnn.data.archives import unpack_dataset
-from subgnn.data.real.gene_annotations import read_annotations
+from subgnn.data.real.em_user import read_workouts
+from subgnn.data.real.genes import read_annotations, read_gene_symbols, read_interactome
 from subgnn.data.real.hpo import read_hpo
-from subgnn.data.real.interactome import read_gene_symbols, read_interactome
 from subgnn.data.real.obo import read_obo
-from subgnn.data.real.orphapacket import read_orphapackets
-from subgnn.data.real.workouts import read_workouts
+from subgnn.data.real.orphanet import read_orphapackets
 from subgnn.embeddings.stored import read_vectors, write_vectors
 from subgnn.errors import UserError
 from subgnn.experiments.search_space import read_space

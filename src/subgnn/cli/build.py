@@ -12,8 +12,8 @@ import typer
 
 from subgnn.cli.output import JsonFlag, print_json, print_line, print_table
 from subgnn.cli.settings import read_pairs
-from subgnn.data.real.builders import BUILDERS, Request, build
-from subgnn.data.real.built import Built, Note, silent
+from subgnn.data.real import BUILDERS, build
+from subgnn.data.real.builder import BuiltDataset, OnStep, Request, ignore_step
 from subgnn.errors import DataError
 
 
@@ -87,19 +87,19 @@ def build_dataset(
     options = {key: str(value) for key, value in flags.items() if value is not None} | read_pairs(settings or [])
     if not force and (out.is_file() or (out.is_dir() and any(out.iterdir()))):
         raise DataError("exists already", where=str(out), hint="choose another place, or pass --force to replace it")
-    with _steps(name) as note:
+    with _steps(name) as on_step:
         given = {key: path for key, path in sources.items() if path is not None}
-        built = build(name, Request(given, options, labels or (), seed, note))
-        note("writing")
+        built = build(name, Request(given, options, labels or (), seed, on_step))
+        on_step("writing")
         built.write(out, compress=gzip, overwrite=force)
     _print(built, out, as_json=json)
 
 
 @contextmanager
-def _steps(name: str) -> Iterator[Note]:
-    """What is being done, on stderr where that is a terminal."""
+def _steps(name: str) -> Iterator[OnStep]:
+    """Show the current step on stderr where that is a terminal."""
     if not sys.stderr.isatty():
-        yield silent
+        yield ignore_step
         return
     from rich.console import Console
 
@@ -107,7 +107,7 @@ def _steps(name: str) -> Iterator[Note]:
         yield lambda step: status.update(f"building {name}: {step}")
 
 
-def _print(built: Built, out: Path, *, as_json: bool) -> None:
+def _print(built: BuiltDataset, out: Path, *, as_json: bool) -> None:
     card = built.dataset.card
     counts = card["counts"]
     if as_json:

@@ -16,7 +16,7 @@ from subgnn.data.formats.graph_files import READERS, GraphOptions, read_graph_fi
 from subgnn.data.formats.staged_edges import Staging
 from subgnn.data.formats.subgraph_text import read_subgraphs
 from subgnn.data.formats.tables import SUFFIXES, is_table, read_edge_table, read_membership_table
-from subgnn.data.formats.text import stream_lines
+from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
 from subgnn.data.problems import Problems
 from subgnn.data.splits import split_subgraphs
@@ -162,7 +162,7 @@ def _is_membership_table(path: Path) -> bool:
     """CSV and Parquet are tables; a TSV is one where its first line names the columns."""
     if not is_table(path) or ".tsv" not in path.suffixes:
         return is_table(path)
-    first = next(stream_lines(path), (0, ""))[1]
+    first = next(read_lines(path), (0, ""))[1]
     return {"subgraph", "node"} <= set(first.split("\t"))
 
 

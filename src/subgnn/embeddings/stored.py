@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.formats.text import stream_lines
+from subgnn.data.formats.text import read_lines
 from subgnn.data.formats.vectors import read_npy
 from subgnn.data.graph import Graph
 from subgnn.data.strings import find_node, is_id
@@ -142,7 +142,7 @@ def _read_npy(path: Path) -> NDArray[np.float32]:
 def _read_text(path: Path, graph: Graph) -> NDArray[np.float32]:
     vectors: NDArray[np.float32] | None = None
     seen = np.zeros(graph.num_nodes, np.bool_)
-    for number, line in stream_lines(path):
+    for number, line in read_lines(path):
         fields = line.split()
         if number == 1 and len(fields) == 2 and all(map(is_id, fields)):
             continue

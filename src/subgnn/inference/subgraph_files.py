@@ -14,7 +14,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.folder import is_own_subgraphs, own_node_field
 from subgnn.data.formats.subgraph_text import NodeField
-from subgnn.data.formats.text import stream_lines
+from subgnn.data.formats.text import read_lines
 from subgnn.data.formats.vectors import write_npy, write_parquet
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
@@ -93,7 +93,7 @@ def chunks(path: Path, graph: Graph, *, size: int) -> Iterator[tuple[list[str], 
     field = own_node_field(path, graph) if is_own_subgraphs(path) else NodeField(graph.num_nodes, graph.names)
     texts: list[str] = []
     rows: list[NDArray[np.int64]] = []
-    for number, line in stream_lines(path):
+    for number, line in read_lines(path):
         text = line.split("\t")[0].strip()
         try:
             nodes, _ = field.parse(text)

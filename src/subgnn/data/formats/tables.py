@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.formats.text import open_gzip, too_much_unpacked, unpacked_limit
+from subgnn.data.formats.text import open_unpacked, too_much_unpacked, unpacked_limit
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, find_node, is_id
 from subgnn.data.subgraphs import SPLITS, Label, SubgraphSet, Task, split_labels
@@ -73,7 +73,7 @@ def _table_source(path: Path) -> Any:
     """What pyarrow reads a table from; it would unpack a compressed file without end."""
     import pyarrow as pa
 
-    return open_gzip(path) if path.suffix == ".gz" else pa.OSFile(str(path))
+    return open_unpacked(path) if path.suffix == ".gz" else pa.OSFile(str(path))
 
 
 def _check_parquet(metadata: Any, path: Path) -> None:
@@ -85,8 +85,7 @@ def _check_parquet(metadata: Any, path: Path) -> None:
 
 
 def _header(path: Path, delimiter: str) -> list[str]:
-    raw = open_gzip(path) if path.suffix == ".gz" else path.open("rb")
-    with io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="") as file:
+    with io.TextIOWrapper(open_unpacked(path), encoding="utf-8-sig", errors="replace", newline="") as file:
         return next(plain_csv.reader(file, delimiter=delimiter), [])
 
 

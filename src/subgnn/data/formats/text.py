@@ -1,4 +1,8 @@
-"""Text files, plain or gzipped, with bounds on what they unpack to."""
+"""Read text files, plain or gzipped, whole, in chunks or by lines.
+
+A file is unpacked where its name ends in .gz or its first bytes are those of gzip, and refused where it unpacks to far
+more than text does.
+"""
 
 from __future__ import annotations
 
@@ -15,30 +19,33 @@ from numpy.typing import NDArray
 
 from subgnn.errors import DataError, excerpt
 
-MOST_TIMES = 100
+MAX_RATIO = 100
+MAX_LINE = 2**30
 _FREE = 64 * 2**20
 _BLOCK = 2**20
+_GZIP = b"\x1f\x8b"
 
 
 def unpacked_limit(size: int) -> int:
-    """How many bytes a compressed file of this size may unpack to.
+    """The number of bytes that a compressed file of this size may unpack to.
 
-    Text of graphs unpacks to three to twenty times its size; what unpacks to a thousand times was made to fill memory.
+    Text of graphs unpacks to three to twenty times its size; a file that unpacks to a thousand times was made to fill
+    memory.
     """
-    return _FREE + MOST_TIMES * size
+    return _FREE + MAX_RATIO * size
 
 
 def too_much_unpacked(limit: int, where: str) -> DataError:
-    """The error for a compressed file that unpacks to more than it may."""
-    what = f"it unpacks to more than {limit:,} bytes, {_FREE >> 20} MiB and {MOST_TIMES} times its size"
+    """The error for a compressed file that unpacks to more than the limit."""
+    what = f"it unpacks to more than {limit:,} bytes, {_FREE >> 20} MiB and {MAX_RATIO} times its size"
     return DataError(what, where=where, hint="unpack it by hand if you trust it")
 
 
-class _Bounded(io.RawIOBase):
-    """An unpacking file that ends in an error where it has unpacked more than it may."""
+class _Unpacked(io.RawIOBase):
+    """A gzip file that raises :class:`DataError` once it has unpacked to more than the limit."""
 
-    def __init__(self, file: IO[bytes], path: Path) -> None:
-        self._file, self._path = file, path
+    def __init__(self, raw: IO[bytes], path: Path) -> None:
+        self._raw, self._file, self._path = raw, gzip.GzipFile(fileobj=raw), path
         self._limit = unpacked_limit(path.stat().st_size)
         self._unpacked = 0
 
@@ -46,7 +53,7 @@ class _Bounded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        got = int(self._file.readinto(buffer))  # type: ignore[attr-defined]
+        got = int(self._file.readinto(buffer))
         self._unpacked += got
         if self._unpacked > self._limit:
             raise too_much_unpacked(self._limit, str(self._path))
@@ -54,74 +61,70 @@ class _Bounded(io.RawIOBase):
 
     def close(self) -> None:
         self._file.close()
+        self._raw.close()
         super().close()
 
 
-def open_gzip(path: Path, raw: IO[bytes] | None = None) -> IO[bytes]:
-    """A gzip file, unpacked as it is read; one that unpacks to more than :func:`unpacked_limit` is an error.
+def open_unpacked(path: Path, raw: IO[bytes] | None = None) -> IO[bytes]:
+    """Open a file for reading, unpacked up to :func:`unpacked_limit` where it is gzipped.
 
     Args:
-        raw: the file, where it is open already.
+        raw: the file itself, opened, where the caller needs its position.
     """
-    file = gzip.GzipFile(path, "rb") if raw is None else gzip.GzipFile(fileobj=raw)
-    return cast("IO[bytes]", io.BufferedReader(_Bounded(cast("IO[bytes]", file), path), _BLOCK))
+    raw = path.open("rb") if raw is None else raw
+    begin = raw.read(2)
+    raw.seek(0)
+    if begin != _GZIP and path.suffix != ".gz":
+        return raw
+    if not begin:
+        raw.close()
+        raise EOFError
+    return cast("IO[bytes]", io.BufferedReader(_Unpacked(raw, path), _BLOCK))
+
+
+@contextmanager
+def _read_errors(path: Path) -> Iterator[None]:
+    """Turn what can go wrong while a file is read into a :class:`DataError`."""
+    where = str(path)
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError("no such file", where=where, hint="check the path") from None
+    except IsADirectoryError:
+        raise DataError("this is a folder, not a file", where=where) from None
+    except EOFError:
+        hint = "was the download complete? fetch it again"
+        raise DataError("the gzip file ends too early", where=where, hint=hint) from None
+    except (gzip.BadGzipFile, zlib.error):
+        hint = "fetch it again, or remove .gz from its name"
+        raise DataError("this is not a gzip file, or it is damaged", where=where, hint=hint) from None
+    except OSError as error:
+        raise DataError(f"cannot be read ({error.strerror})", where=where) from None
 
 
 def find_file(folder: Path, *names: str) -> Path | None:
     """The first of ``names`` that is in the folder, as it is or with .gz."""
-    for name in names:
-        for candidate in (folder / name, folder / (name + ".gz")):
-            if candidate.is_file():
-                return candidate
-    return None
+    candidates = (folder / (name + suffix) for name in names for suffix in ("", ".gz"))
+    return next((path for path in candidates if path.is_file()), None)
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file, unpacked where its name ends in .gz."""
-    with _reading(path):
-        if path.suffix != ".gz":
-            return path.read_bytes()
-        if path.stat().st_size == 0:
-            raise EOFError
-        with open_gzip(path) as file:
-            return b"".join(iter(lambda: file.read(_BLOCK), b""))
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """What can go wrong with a file, in words."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise DataError("no such file", where=str(path), hint="check the path") from None
-    except IsADirectoryError:
-        raise DataError("this is a folder, not a file", where=str(path)) from None
-    except EOFError:
-        raise DataError(
-            "the gzip file ends too early", where=str(path), hint="was the download complete? fetch it again"
-        ) from None
-    except (gzip.BadGzipFile, zlib.error):
-        raise DataError(
-            "this is no gzip file, or a damaged one", where=str(path), hint="fetch it again, or drop the .gz"
-        ) from None
-    except OSError as error:
-        raise DataError(f"cannot be read ({error.strerror})", where=str(path)) from None
+    """The unpacked content of a file."""
+    with _read_errors(path), open_unpacked(path) as file:
+        return b"".join(iter(lambda: file.read(_BLOCK), b""))
 
 
 def read_chunks(path: Path, size: int) -> Iterator[tuple[NDArray[np.uint8], int]]:
-    """The content of a file, unpacked where its name ends in .gz, in pieces that end where lines do.
+    """The unpacked content of a file in chunks that end where lines do.
 
     Args:
-        size: bytes of a piece; one with a longer line is longer.
+        size: bytes of a chunk; one with a longer line is longer.
 
     Yields:
-        A piece, which lasts until the next is asked for, and how many bytes of the file have been read.
+        A chunk, valid until the next one is read, and how many bytes of the file on disk have been read.
     """
-    with _reading(path), path.open("rb") as raw:
-        packed = path.suffix == ".gz"
-        if packed and path.stat().st_size == 0:
-            raise EOFError
-        file = open_gzip(path, raw) if packed else raw
+    with _read_errors(path), path.open("rb") as raw:
+        file = open_unpacked(path, raw)
         buffer, kept = bytearray(size), 0
         while True:
             got = file.readinto(memoryview(buffer)[kept:])  # type: ignore[attr-defined]
@@ -136,31 +139,26 @@ def read_chunks(path: Path, size: int) -> Iterator[tuple[NDArray[np.uint8], int]
             buffer[:kept] = rest
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Numbered lines, from 1, without their ends; blank ones are passed over."""
-    data = read_bytes(path)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        what = f"this is not UTF-8 text ({excerpt(data[error.start : error.start + 4])})"
-        raise DataError(what, where=f"{path}:{line}", hint="save the file as UTF-8") from None
-    return ((number, line.rstrip("\r")) for number, line in enumerate(text.split("\n"), 1) if line.strip())
+def read_lines(path: Path, *, max_line: int = MAX_LINE) -> Iterator[tuple[int, str]]:
+    """Lines that are not blank, without their ends, with their numbers from 1; one line is in memory at a time.
 
+    Args:
+        max_line: bytes that a line may have.
 
-def stream_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """As :func:`read_lines`, but a line at a time, for files of any length; plain or gzipped."""
-    try:
-        raw = open_gzip(path) if path.suffix == ".gz" else path.open("rb")
-        with io.TextIOWrapper(raw, encoding="utf-8-sig", newline="\n") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield number, line.rstrip("\r\n")
-    except FileNotFoundError:
-        raise DataError("no such file", where=str(path), hint="check the path") from None
-    except UnicodeDecodeError:
-        raise DataError("this is not UTF-8 text", where=str(path), hint="save the file as UTF-8") from None
-    except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise DataError("this is no gzip file, or a damaged one", where=str(path), hint="fetch it again") from None
-    except IsADirectoryError:
-        raise DataError("this is a folder, not a file", where=str(path)) from None
+    Raises:
+        DataError: for a file that cannot be read, a line that is too long, or one that is not UTF-8.
+    """
+    with _read_errors(path), open_unpacked(path) as file:
+        number = 0
+        while raw := file.readline(max_line + 1):
+            number += 1
+            if len(raw) > max_line:
+                what = f"a line of more than {max_line:,} bytes"
+                raise DataError(what, where=f"{path}:{number}", hint="is this the right file?")
+            try:
+                line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                what = f"this is not UTF-8 text ({excerpt(raw[error.start : error.start + 4])})"
+                raise DataError(what, where=f"{path}:{number}", hint="save the file as UTF-8") from None
+            if line.strip():
+                yield number, line.rstrip("\r\n")

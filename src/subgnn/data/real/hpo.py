@@ -1,19 +1,33 @@
-"""A release of the Human Phenotype Ontology: terms, the phenotypes of each disease, and its causal genes."""
+"""The Human Phenotype Ontology: a release of it, and the graph of its phenotypes.
+
+A release has terms, the phenotypes of each disease and its causal genes. The graph is the base graph of HPO-METAB and
+HPO-NEURO: phenotypes, joined by shared causal genes or by the ontology.
+
+*Differs from the paper:* two phenotypes need two shared genes by default. With one, the graph has nearly the paper's
+number of edges, but every disease of a single gene is a clique.
+"""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, triu
+
 from subgnn.data.formats.text import find_file
+from subgnn.data.graph import Graph
+from subgnn.data.real.builder import at_least
 from subgnn.data.real.obo import Ontology, read_obo
-from subgnn.data.real.streaming import numbered_lines
-from subgnn.errors import DataError, MissingExtra, choices
+from subgnn.data.real.sources import read_columns
+from subgnn.data.strings import NodeNames, Strings
+from subgnn.errors import DataError, MissingExtra
 
 TERMS, PHENOTYPES, GENES = "hp.obo", "phenotype.hpoa", "phenotype_to_genes.txt"
 EXCLUDED = "HP:0040285"
+_NEW_COLUMNS = "; releases since 2023 have it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +41,7 @@ class Disease:
 
 @dataclass(frozen=True, slots=True)
 class HpoRelease:
-    """What was read of a release.
+    """A release of the Human Phenotype Ontology.
 
     ``genes`` are the causal genes of a disease; ``dropped`` counts annotations left out, by reason.
     """
@@ -81,7 +95,8 @@ def _read_diseases(path: Path, ontology: Ontology) -> tuple[dict[str, Disease], 
     phenotypes: dict[str, set[str]] = {}
     dropped = {"other aspect": 0, "negated": 0, "not a live term": 0}
     wanted = ("database_id", "disease_name", "qualifier", "hpo_id", "frequency", "aspect")
-    for _, (disease, name, qualifier, given, frequency, aspect) in _columns(path, wanted):
+    for row in read_columns(path, wanted, hint=_NEW_COLUMNS):
+        disease, name, qualifier, given, frequency, aspect = (row[title] for title in wanted)
         # The last row of a disease carries its newest name.
         names[disease] = name
         term = merged.get(given, given)
@@ -100,17 +115,15 @@ def _read_diseases(path: Path, ontology: Ontology) -> tuple[dict[str, Disease], 
 
 
 def _read_genes(path: Path) -> dict[str, frozenset[str]]:
-    pairs: set[tuple[str, str]] = {
-        (disease, gene) for _, (gene, disease) in _columns(path, ("ncbi_gene_id", "disease_id")) if gene.isdigit()
-    }
     genes: dict[str, set[str]] = {}
-    for disease, gene in pairs:
-        genes.setdefault(disease, set()).add(gene)
+    for row in read_columns(path, ("ncbi_gene_id", "disease_id"), hint=_NEW_COLUMNS):
+        if row["ncbi_gene_id"].isdigit():
+            genes.setdefault(row["disease_id"], set()).add(row["ncbi_gene_id"])
     return {disease: frozenset(found) for disease, found in genes.items()}
 
 
 def is_never(frequency: str) -> bool:
-    """Whether a frequency says that nobody had it.
+    """Whether a frequency states that no patient had the phenotype.
 
     Example:
         >>> [is_never(f) for f in ("0/7", "0%", "HP:0040285", "1/7", "HP:0040281", "")]
@@ -125,23 +138,80 @@ def is_never(frequency: str) -> bool:
         return False
 
 
-def _columns(path: Path, wanted: tuple[str, ...]) -> Iterator[tuple[int, list[str]]]:
-    """The wanted columns of a table whose header is its first line that is no comment."""
-    places: list[int] = []
-    width = 0
-    for number, line in numbered_lines(path):
-        if line.startswith("#"):
-            continue
-        fields = line.split("\t")
-        if not places:
-            for name in wanted:
-                if name not in fields:
-                    hint = choices(name, fields) + "; releases since 2023 have it"
-                    raise DataError(f"no column '{name}'", where=f"{path}:{number}", hint=hint)
-            places, width = [fields.index(name) for name in wanted], len(fields)
-            continue
-        if len(fields) < width:
-            raise DataError(f"{len(fields)} columns", where=f"{path}:{number}", hint=f"the header has {width}")
-        yield number, [fields[place] for place in places]
-    if not places:
-        raise DataError("an empty file", where=str(path), hint=f"a table with {', '.join(wanted)} is accepted")
+@dataclass(frozen=True, slots=True)
+class PhenotypeGraphSettings:
+    """Nodes and edge rule of the graph of phenotypes.
+
+    Args:
+        root: live terms under it, by is_a, and itself are the nodes; an annotation with the root itself is ignored.
+        min_shared_genes: causal genes that two phenotypes have in common.
+        ontology_edges: join parents and children as well.
+    """
+
+    root: str = "HP:0000118"
+    min_shared_genes: int = 2
+    ontology_edges: bool = True
+
+    def __post_init__(self) -> None:
+        at_least(1, min_shared_genes=self.min_shared_genes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PhenotypeGraph:
+    """The graph, the node of each phenotype (the root has none), and the parents of each node."""
+
+    graph: Graph
+    nodes: dict[str, int]
+    parents: list[tuple[int, ...]]
+
+    def places(self, phenotypes: frozenset[str]) -> frozenset[int]:
+        """The nodes of those phenotypes that are in the graph."""
+        return frozenset(self.nodes[p] for p in phenotypes if p in self.nodes)
+
+
+def build_phenotype_graph(release: HpoRelease, settings: PhenotypeGraphSettings) -> PhenotypeGraph:
+    """Join phenotypes that share causal genes, and parents with children.
+
+    A gene belongs to a phenotype where a disease that it causes is annotated with that phenotype directly.
+    """
+    ontology, root = release.ontology, settings.root
+    if root not in ontology.terms:
+        raise DataError(f"no term {root}", where="root", hint="HP:0000118 is the root of all phenotypes")
+    above = ontology.ancestors(("is_a",))
+    terms = sorted(term for term, found in above.items() if root in found)
+    nodes = {term: node for node, term in enumerate(terms)}
+    parents = [tuple(nodes[p] for p in ontology.parents(term, ("is_a",)) if p in nodes) for term in terms]
+    del nodes[root]
+    edges = [_shared_genes(release, nodes, settings.min_shared_genes, len(terms))]
+    if settings.ontology_edges:
+        edges.append(_ontology_edges(parents))
+    tails, heads = np.divmod(np.unique(np.concatenate(edges)), len(terms))
+    names = NodeNames(
+        {"hpo_id": Strings.of(terms), "name": Strings.of(ontology.terms[t].name for t in terms)}, primary="name"
+    )
+    return PhenotypeGraph(Graph.from_edges(tails, heads, num_nodes=len(terms), names=names), nodes, parents)
+
+
+def _shared_genes(release: HpoRelease, nodes: dict[str, int], least: int, size: int) -> NDArray[np.int64]:
+    """Pairs of nodes with enough genes in common, as smaller * N + larger."""
+    pairs = {
+        (nodes[phenotype], gene)
+        for disease in release.diseases.values()
+        for gene in release.genes.get(disease.id, ())
+        for phenotype in disease.phenotypes
+        if phenotype in nodes
+    }
+    if not pairs:
+        return np.empty(0, np.int64)
+    genes = {gene: i for i, gene in enumerate(sorted({gene for _, gene in pairs}))}
+    places = np.array([(node, genes[gene]) for node, gene in pairs], np.int32)
+    has = csr_array((np.ones(len(places), np.int32), (places[:, 0], places[:, 1])), shape=(size, len(genes)))
+    shared = triu(has @ has.T, k=1, format="coo")
+    enough = shared.data >= least
+    keys: NDArray[np.int64] = shared.row[enough].astype(np.int64) * size + shared.col[enough]
+    return keys
+
+
+def _ontology_edges(parents: list[tuple[int, ...]]) -> NDArray[np.int64]:
+    size = len(parents)
+    return np.array([min(n, p) * size + max(n, p) for n, above in enumerate(parents) for p in above], np.int64)

@@ -7,10 +7,10 @@ and its ``is_a`` and ``part_of`` parents.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from subgnn.data.real.streaming import numbered_lines
+from subgnn.data.real.sources import source_lines
 from subgnn.errors import DataError, excerpt
 
 
@@ -45,7 +45,7 @@ class Ontology:
         return {other: term.id for term in self.terms.values() if not term.obsolete for other in term.alt_ids}
 
     def parents(self, term_id: str, relations: Iterable[str] = ("is_a", "part_of")) -> tuple[str, ...]:
-        """Live parents by the given relations; one that is in another file is passed over."""
+        """Live parents by the given relations; one that is in another file is skipped."""
         term = self.terms[term_id]
         given = tuple(p for relation in relations for p in (term.is_a if relation == "is_a" else term.part_of))
         return tuple(dict.fromkeys(p for p in given if p in self.terms and not self.terms[p].obsolete))
@@ -81,38 +81,6 @@ class Ontology:
                 on_path.add(ahead)
 
 
-@dataclass(slots=True)
-class _Stanza:
-    """The term being read."""
-
-    line: int
-    id: str = ""
-    name: str = ""
-    namespace: str = ""
-    is_a: list[str] = field(default_factory=list)
-    part_of: list[str] = field(default_factory=list)
-    alt_ids: list[str] = field(default_factory=list)
-    obsolete: bool = False
-
-    def take(self, tag: str, value: str) -> None:
-        if tag in ("id", "name", "namespace"):
-            setattr(self, tag, value)
-        elif tag == "is_a":
-            self.is_a.append(value.split()[0] if value else "")
-        elif tag == "alt_id":
-            self.alt_ids.append(value)
-        elif tag == "is_obsolete":
-            self.obsolete = value == "true"
-        elif tag == "relationship":
-            relation, _, target = value.partition(" ")
-            if relation == "part_of":
-                self.part_of.append(target.split()[0] if target else "")
-
-    def term(self) -> Term:
-        parents = tuple(self.is_a), tuple(self.part_of)
-        return Term(self.id, self.name, self.namespace, *parents, tuple(self.alt_ids), self.obsolete)
-
-
 def read_obo(path: Path) -> Ontology:
     """Read an ontology from an OBO file, plain or gzipped.
 
@@ -120,33 +88,50 @@ def read_obo(path: Path) -> Ontology:
         DataError: for a file without terms, a term without an id, or two terms of one id.
     """
     terms: dict[str, Term] = {}
-    version = ""
-    stanza: _Stanza | None = None
-    in_header = True
+    header: dict[str, list[str]] = {}
+    values: dict[str, list[str]] | None = header
+    started = 0
 
     def finish() -> None:
-        if stanza is None:
+        if values is None or values is header:
             return
-        if not stanza.id:
-            raise DataError("a term without an id", where=f"{path}:{stanza.line}", hint="each [Term] has a line 'id: '")
-        if stanza.id in terms:
-            raise DataError(f"term {excerpt(stanza.id)} again", where=f"{path}:{stanza.line}", hint="each id once")
-        terms[stanza.id] = stanza.term()
+        term = _term(values)
+        if not term.id:
+            raise DataError("a term without an id", where=f"{path}:{started}", hint="each [Term] has a line 'id: '")
+        if term.id in terms:
+            raise DataError(f"term {excerpt(term.id)} again", where=f"{path}:{started}", hint="each id once")
+        terms[term.id] = term
 
-    for number, line in numbered_lines(path):
+    for number, line in source_lines(path):
         if line.startswith("["):
             finish()
-            in_header = False
-            stanza = _Stanza(number) if line.strip() == "[Term]" else None
+            values, started = {} if line.strip() == "[Term]" else None, number
             continue
         tag, _, rest = line.partition(":")
-        # What follows " ! " is a comment for people: the parent's name.
-        value = rest.strip() if tag in ("name", "def") else rest.split(" ! ")[0].strip()
-        if in_header and tag == "data-version":
-            version = value
-        elif stanza is not None:
-            stanza.take(tag, value)
+        if values is not None:
+            # A comment follows " ! ": the parent's name.
+            value = rest if tag == "name" else rest.split(" ! ")[0]
+            values.setdefault(tag, []).append(value.strip())
     finish()
     if not terms:
         raise DataError("no [Term] in it", where=str(path), hint="an ontology in OBO is accepted, such as go-basic.obo")
-    return Ontology(terms, version)
+    return Ontology(terms, header.get("data-version", [""])[-1])
+
+
+def _term(values: dict[str, list[str]]) -> Term:
+    """A term from the values of each tag; of a tag that stands once, the last value counts."""
+    last = {tag: found[-1] for tag, found in values.items()}
+    related = [value.partition(" ") for value in values.get("relationship", ())]
+    return Term(
+        id=last.get("id", ""),
+        name=last.get("name", ""),
+        namespace=last.get("namespace", ""),
+        is_a=tuple(_first_word(value) for value in values.get("is_a", ())),
+        part_of=tuple(_first_word(target) for relation, _, target in related if relation == "part_of"),
+        alt_ids=tuple(values.get("alt_id", ())),
+        obsolete=last.get("is_obsolete") == "true",
+    )
+
+
+def _first_word(text: str) -> str:
+    return text.split()[0] if text.strip() else ""

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from subgnn.data.real.hpo_diseases import LabelledDisease
-from subgnn.data.real.phenotype_graph import PhenotypeGraph
-from subgnn.data.real.settings import at_least, within
+from subgnn.data.real.builder import at_least, within
+from subgnn.data.real.hpo import PhenotypeGraph
+from subgnn.data.real.orphanet import LabelledDisease
 from subgnn.rng import stream
 
 

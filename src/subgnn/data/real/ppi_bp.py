@@ -1,7 +1,7 @@
-"""PPI-BP: genes of a biological process in the human interactome; its broad function (paper, appendix B).
+"""PPI-BP: genes of a biological process in the human interactome, labelled by its broad function (paper, appendix B).
 
 *Differs from the paper:* gene sets are the direct annotations of each GO term rather than MSigDB's collection, and an
-upper size keeps out terms that say little.
+upper size excludes terms that are too general.
 """
 
 from __future__ import annotations
@@ -13,12 +13,23 @@ from pathlib import Path
 
 import numpy as np
 
-from subgnn.data.real.built import Built, Note, assemble, silent
-from subgnn.data.real.gene_annotations import Annotations, read_annotations
-from subgnn.data.real.interactome import Interactome, read_gene_symbols, read_interactome
+from subgnn.data.real.builder import (
+    Builder,
+    BuiltDataset,
+    OnStep,
+    Provenance,
+    Request,
+    at_least,
+    check_fractions,
+    ignore_step,
+    make_dataset,
+    read_labels,
+    read_options,
+    within,
+)
+from subgnn.data.real.genes import Annotations, Interactome, read_annotations, read_gene_symbols, read_interactome
 from subgnn.data.real.obo import Ontology, read_obo
-from subgnn.data.real.settings import at_least, check_fractions, within
-from subgnn.data.real.sources import ANNOTATIONS, GENE_SYMBOLS, GO, INTERACTOME, SourceFile
+from subgnn.data.real.sources import SourceFile
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
 from subgnn.rng import stream
@@ -35,7 +46,7 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class PpiBpSettings:
-    """What makes a gene set a subgraph.
+    """Which gene sets are subgraphs.
 
     Args:
         labels: the GO terms that each label stands for; a term under exactly one label, by is_a and part_of, has it.
@@ -66,41 +77,46 @@ class _GeneSet:
     nodes: frozenset[int]
 
 
-def build_ppi_bp(
-    interactome: Path,
-    go: Path,
-    annotations: Path,
-    *,
-    gene_symbols: Path | None = None,
-    settings: PpiBpSettings | None = None,
-    seed: int = 0,
-    note: Note = silent,
-) -> Built:
-    """Build PPI-BP.
+@dataclass(frozen=True, slots=True)
+class PpiBpFiles:
+    """The files that PPI-BP is built from.
 
     Args:
         interactome: CSV of pairs of NCBI Gene ids, with a header line.
         go: the Gene Ontology in OBO.
         annotations: in the columns of gene2go or of GAF 2.
         gene_symbols: ids and symbols of all human genes; other ids are then dropped, and nodes get their symbols.
+    """
+
+    interactome: Path
+    go: Path
+    annotations: Path
+    gene_symbols: Path | None = None
+
+
+def build_ppi_bp(
+    files: PpiBpFiles, *, settings: PpiBpSettings | None = None, seed: int = 0, on_step: OnStep = ignore_step
+) -> BuiltDataset:
+    """Build PPI-BP.
 
     Raises:
-        DataError: for a file that is not what it should be, or where nothing is left of it.
+        DataError: for a file of another kind, or where no gene set is left.
     """
     settings = settings or PpiBpSettings()
-    note("reading the interactome")
-    symbols = None if gene_symbols is None else read_gene_symbols(gene_symbols)
-    network = read_interactome(interactome, symbols=symbols)
-    note("reading the Gene Ontology")
-    ontology = read_obo(go)
-    note("reading annotations")
-    annotated = read_annotations(annotations, excluded_evidence=settings.excluded_evidence)
-    note("choosing gene sets")
-    candidates, dropped = _candidates(annotated, ontology, _places(network, annotated, symbols, annotations), settings)
+    on_step("reading the interactome")
+    symbols = None if files.gene_symbols is None else read_gene_symbols(files.gene_symbols)
+    network = read_interactome(files.interactome, symbols=symbols)
+    on_step("reading the Gene Ontology")
+    ontology = read_obo(files.go)
+    on_step("reading annotations")
+    annotated = read_annotations(files.annotations, excluded_evidence=settings.excluded_evidence)
+    on_step("choosing gene sets")
+    places = _places(network, annotated, symbols, files.annotations)
+    candidates, dropped = _candidates(annotated, ontology, places, settings)
     kept = _drop_overlapping(candidates, settings.max_overlap)
     dropped["overlap with a larger set"] = len(candidates) - len(kept)
     if not kept:
-        raise DataError("no gene set is left", where=str(annotations), hint=f"dropped: {dropped}")
+        raise DataError("no gene set is left", where=str(files.annotations), hint=f"dropped: {dropped}")
     splits = class_splits([s.label for s in kept], settings.fractions, stream(seed, "build/ppi-bp/split"))
     subgraphs = SubgraphSet.from_lists(
         [sorted(s.nodes) for s in kept],
@@ -109,25 +125,21 @@ def build_ppi_bp(
         splits=splits,
         names=[s.term for s in kept],
     )
-    files = [SourceFile(INTERACTOME, (interactome,)), SourceFile(GO, (go,), ontology.version)]
-    files += [SourceFile(ANNOTATIONS, (annotations,))]
-    files += [] if gene_symbols is None else [SourceFile(GENE_SYMBOLS, (gene_symbols,))]
-    return assemble(
-        "ppi-bp",
-        network.graph,
-        subgraphs,
-        titles=[ontology.terms[s.term].name for s in kept],
-        note="Nodes are human genes, edges physical interactions, a subgraph the genes directly annotated with one "
-        "GO biological process, its label the one broad function above it. Not the paper's own file: releases differ.",
-        sources=files,
-        settings=settings,
-        seed=seed,
-        dropped={**network.dropped, **{f"annotations ({k})": v for k, v in annotated.dropped.items()}, **dropped},
+    note = (
+        "Nodes are human genes, edges physical interactions, a subgraph the genes directly annotated with one "
+        "GO biological process, its label the one broad function above it. Not the paper's own file: releases differ."
     )
+    given = {key: getattr(files, key) for key in ("interactome", "go", "annotations", "gene_symbols")}
+    versions = {"go": ontology.version}
+    sources = [SourceFile(key, (path,), versions.get(key, "")) for key, path in given.items() if path is not None]
+    dropped = {**network.dropped, **{f"annotations ({k})": v for k, v in annotated.dropped.items()}, **dropped}
+    provenance = Provenance(note, sources, settings, seed, dropped)
+    dataset = make_dataset("ppi-bp", network.graph, subgraphs, provenance)
+    return BuiltDataset(dataset, [ontology.terms[s.term].name for s in kept])
 
 
 def _places(network: Interactome, annotated: Annotations, symbols: dict[str, str] | None, path: Path) -> dict[str, int]:
-    """The node of each gene, under the name that the annotations use."""
+    """The node of each gene, by the name that the annotations use."""
     if annotated.key == "ncbi_gene_id":
         return {gene: node for node, gene in enumerate(network.genes)}
     if symbols is None:
@@ -173,7 +185,7 @@ def _candidates(
 
 
 def _drop_overlapping(candidates: Sequence[_GeneSet], max_overlap: float) -> list[_GeneSet]:
-    """The largest first, and of equal size the smaller id; a set too near a kept one goes. In the order of ids."""
+    """Drop each set that overlaps too much with a larger one, or with one of its size and a smaller id."""
     kept: list[_GeneSet] = []
     holders: dict[int, list[int]] = {}
     for candidate in sorted(candidates, key=lambda s: (-len(s.nodes), s.term)):
@@ -204,3 +216,14 @@ def class_splits(labels: Sequence[str], fractions: tuple[float, float, float], r
         for i in rows[val : val + test]:
             splits[i] = SPLITS[2]
     return splits
+
+
+def _build(request: Request) -> BuiltDataset:
+    values = read_options({"ppi_bp": PpiBpSettings}, request.options, "ppi-bp")["ppi_bp"]
+    if request.labels:
+        values["labels"] = read_labels(request.labels, "")
+    settings = PpiBpSettings(**values)
+    return build_ppi_bp(PpiBpFiles(**request.sources), settings=settings, seed=request.seed, on_step=request.on_step)
+
+
+PPI_BP = Builder("ppi-bp", ("interactome", "go", "annotations"), ("gene_symbols",), _build)

