@@ -31,7 +31,7 @@ from subgnn.explain import Explainer
 from subgnn.inference.predictor import Predictor
 from subgnn.kernels import induced_components
 from subgnn.serve.drawing import draw_heard
-from subgnn.serve.node_index import NodeIndex
+from subgnn.serve.nodes import NodeIndex
 from subgnn.serve.picture import picture
 from subgnn.training.run import CHECKPOINT, train
 

@@ -23,7 +23,7 @@ from subgnn.data.strings import NodeNames
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import ServedRun, open_runs
-from subgnn.serve.security import Door
+from subgnn.serve.security import AccessRules
 from subgnn.training.run import train
 from tests.training.examples import dataset, recipe
 
@@ -61,11 +61,11 @@ def served(task: str = "multi-class", limits: Limits | None = None, method: str 
     return run
 
 
-def client(task: str = "multi-class", *, limits: Limits | None = None, door: Door | None = None) -> TestClient:
+def client(task: str = "multi-class", *, limits: Limits | None = None, access: AccessRules | None = None) -> TestClient:
     """Asks an application in this process; errors of the server become answers, as they do for users."""
     run = served(task, limits)
     return TestClient(
-        create_app({"small": run}, limits=run.limits, door=door), base_url=HOST, raise_server_exceptions=False
+        create_app({"small": run}, limits=run.limits, access=access), base_url=HOST, raise_server_exceptions=False
     )
 
 
@@ -101,11 +101,11 @@ class Running:
 _SLOW = """
 import os, sys, time
 from subgnn.serve import runs
-from subgnn.serve.budget import check
+from subgnn.serve.limits import check_deadline
 explain = runs.ServedRun.explain
 def slowly(self, subgraphs, *, attributions=False):
     while not os.path.exists(os.environ["GATE"]):
-        check()
+        check_deadline()
         time.sleep(0.01)
     return explain(self, subgraphs, attributions=attributions)
 runs.ServedRun.explain = slowly

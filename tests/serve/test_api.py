@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from subgnn.explain import Explainer
 from subgnn.inference import export_run
 from subgnn.ragged import Ragged
-from subgnn.serve import bodies
+from subgnn.serve import routes
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
@@ -44,7 +44,7 @@ def test_health_cards_and_metrics(asking):
     assert {"recipe", "dataset", "seed", "trained_with", "served_by", "graph_hash"} <= set(card)
     metrics = asking.get("/metrics")
     assert metrics.headers["content-type"].startswith("text/plain")
-    assert 'subgnn_requests_total{route="/health",method="GET",status="200"} 1' in metrics.text
+    assert 'subgnn_requests_total{method="GET",route="/health",status="200"} 1.0' in metrics.text
     assert "process_resident_memory_bytes" in metrics.text
 
 
@@ -175,15 +175,15 @@ def test_a_hundred_thousand_unknown_keys_have_a_short_answer(asking):
 
 def test_large_bodies_are_parsed_outside_the_event_loop(asking, monkeypatch):
     threads = []
-    real = bodies.parse
+    real = routes.parse_body
 
     def parse(model, body):
         threads.append(threading.current_thread().name)
         return real(model, body)
 
-    monkeypatch.setattr(bodies, "parse", parse)
+    monkeypatch.setattr(routes, "parse_body", parse)
     large = {"subgraphs": [["GENE0"] * 200] * 20}
-    assert len(json.dumps(large)) > bodies.SMALL
+    assert len(json.dumps(large)) > routes.SMALL_BODY
     for question in ("predict", "embed"):
         assert post(asking, question, large).status_code == 200
     assert threads == ["subgnn-parse_0"] * 2

@@ -1,4 +1,4 @@
-"""Connections above the limit: those at work are kept, the others make room."""
+"""Connections above the limit: those being processed are kept, idle ones are closed."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 
 from subgnn import Graph
 from subgnn.serve.drawing import draw
-from subgnn.serve.node_index import NodeIndex
+from subgnn.serve.nodes import NodeIndex
 from tests.serve.examples import served
 
 RANDOM = nx.gnp_random_graph(60, 0.08, seed=3)

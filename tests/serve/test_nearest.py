@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from subgnn.ragged import Ragged
-from subgnn.serve import nearest
-from subgnn.serve.nearest import TrainingSet
+from subgnn.serve import runs
+from subgnn.serve.runs import TrainingSet
 from tests.serve.examples import served
 
 
@@ -17,7 +17,7 @@ def cosines(a, b):
 
 @pytest.mark.parametrize("portion", [3, 64])
 def test_nearest_are_the_largest_cosines(portion, monkeypatch):
-    monkeypatch.setattr(nearest, "_AT_ONCE", portion)
+    monkeypatch.setattr(runs, "_TRAINING_PART", portion)
     run = served()
     training = TrainingSet(run.predictor, run.subgraphs)
     assert not training.ready
@@ -30,8 +30,8 @@ def test_nearest_are_the_largest_cosines(portion, monkeypatch):
         run.predictor.embeddings(Ragged.from_rows([nodes]))[0],
     )
     order = np.argsort(-every, kind="stable")[:4]
-    assert [near.place for near in found] == rows[order].tolist()
-    np.testing.assert_allclose([near.similarity for near in found], every[order], rtol=1e-4)
+    assert [place for place, _ in found] == rows[order].tolist()
+    np.testing.assert_allclose([cosine for _, cosine in found], every[order], rtol=1e-4)
 
 
 def test_a_subgraph_of_training_is_nearest_to_itself():
@@ -50,7 +50,7 @@ def test_more_than_there_are_and_none_at_all():
 
 
 def test_work_that_was_given_up_goes_on_where_it_ended(monkeypatch):
-    monkeypatch.setattr(nearest, "_AT_ONCE", 8)
+    monkeypatch.setattr(runs, "_TRAINING_PART", 8)
     run = served()
     training = TrainingSet(run.predictor, run.subgraphs)
     assert not training.advance()

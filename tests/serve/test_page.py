@@ -15,7 +15,7 @@ import uvicorn
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
-from subgnn.serve.server import bound
+from subgnn.serve.server import bind_socket
 from tests.serve.examples import NAMES, run_folder
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -36,7 +36,7 @@ WAIT = 60_000
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """A server in a thread of this process, which is there sooner than one of its own."""
-    listening = bound("127.0.0.1", 0)
+    listening = bind_socket("127.0.0.1", 0)
     runs = open_runs([f"small={run_folder()}", f"value={run_folder('regression')}"], limits=Limits())
     server = uvicorn.Server(uvicorn.Config(create_app(runs), log_config=None))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})

@@ -14,7 +14,7 @@ import subgnn.serve
 from subgnn import DataError, Graph, NodeNames
 from subgnn.serve import picture as module
 from subgnn.serve.drawing import Drawing, draw, draw_heard
-from subgnn.serve.node_index import NodeIndex
+from subgnn.serve.nodes import NodeIndex
 from subgnn.serve.picture import picture
 from tests.serve.examples import served
 
@@ -117,7 +117,7 @@ def test_colours_are_those_of_the_page():
     assert all(getattr(module, name) in page for name in marked)
 
 
-@pytest.mark.parametrize("name", ["__init__", "node_index", "drawing", "picture"])
+@pytest.mark.parametrize("name", ["__init__", "nodes", "drawing", "picture"])
 def test_no_server_is_needed(name, monkeypatch):
     for package in ("fastapi", "starlette", "uvicorn"):
         monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
 from subgnn.serve.app import create_app
-from subgnn.serve.security import Door
+from subgnn.serve.security import AccessRules
 from tests.serve.examples import served
 
 schemathesis = pytest.importorskip("schemathesis")
@@ -37,7 +37,7 @@ OPERATIONS = [
 
 @cache
 def described():
-    app = create_app({"small": served()}, door=Door(names=frozenset({"testserver"})))
+    app = create_app({"small": served()}, access=AccessRules(names=frozenset({"testserver"})))
     return schemathesis.openapi.from_asgi("/openapi.json", app)
 
 

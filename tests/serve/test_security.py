@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from subgnn.errors import UserError
-from subgnn.serve.refusals import Refusal
-from subgnn.serve.security import Door, is_loopback, read_token
+from subgnn.serve.responses import Refusal
+from subgnn.serve.security import AccessRules, is_loopback, read_token
 
 TOKEN = "a-token-of-some-length"
 
 
-def status(door: Door, path: str = "/api/runs", method: str = "GET", **headers: str) -> int:
+def status(rules: AccessRules, path: str = "/api/runs", method: str = "GET", **headers: str) -> int:
     try:
-        door.check(method, path, {name.replace("_", "-"): value for name, value in headers.items()})
+        rules.check(method, path, {name.replace("_", "-"): value for name, value in headers.items()})
     except Refusal as refusal:
         return refusal.status
     return 200
@@ -22,8 +22,8 @@ def status(door: Door, path: str = "/api/runs", method: str = "GET", **headers: 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "::", "example.org", ""])
 def test_elsewhere_than_loopback_a_token_is_needed(host):
     with pytest.raises(UserError, match=r"--host: .*reached from other machines.*--token-file FILE or SUBGNN_TOKEN"):
-        Door(host)
-    assert Door(host, TOKEN).token == TOKEN
+        AccessRules(host)
+    assert AccessRules(host, TOKEN).token == TOKEN
 
 
 @pytest.mark.parametrize(
@@ -43,33 +43,33 @@ def test_loopback(host, expected):
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8000", "localhost:1", "LOCALHOST", "[::1]:8000", "[::1]"])
 def test_this_machine_may_be_named(host):
-    assert status(Door(), host=host) == 200
+    assert status(AccessRules(), host=host) == 200
 
 
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "localhost.", "[::2]:1", "x@127.0.0.1"]
 )
 def test_another_host_on_loopback_is_refused(host):
-    assert status(Door(), host=host) == 400
+    assert status(AccessRules(), host=host) == 400
 
 
 def test_further_names_may_be_allowed():
-    door = Door("127.0.0.1", names=frozenset({"genes.example"}))
-    assert status(door, host="genes.example:443") == 200
-    assert status(door, host="localhost") == 200
-    outside = Door("0.0.0.0", TOKEN, frozenset({"genes.example"}))
+    rules = AccessRules("127.0.0.1", names=frozenset({"genes.example"}))
+    assert status(rules, host="genes.example:443") == 200
+    assert status(rules, host="localhost") == 200
+    outside = AccessRules("0.0.0.0", TOKEN, frozenset({"genes.example"}))
     assert status(outside, host="other.example", authorization=f"Bearer {TOKEN}") == 400
     assert status(outside, host="genes.example", authorization=f"Bearer {TOKEN}") == 200
 
 
 def test_pages_of_other_origins_are_refused():
-    assert status(Door(), host="localhost:8000", origin="http://localhost:8000") == 200
-    assert status(Door(), host="localhost:8000", origin="http://localhost:9000") == 403
-    assert status(Door(), host="localhost:8000", origin="http://evil.example") == 403
-    assert status(Door(), host="localhost:8000", origin="null") == 403
-    assert status(Door(), host="localhost:8000", origin="http://[") == 403
-    assert status(Door(), method="POST", host="localhost", sec_fetch_site="cross-site") == 403
-    assert status(Door(), method="POST", host="localhost", sec_fetch_site="same-origin") == 200
+    assert status(AccessRules(), host="localhost:8000", origin="http://localhost:8000") == 200
+    assert status(AccessRules(), host="localhost:8000", origin="http://localhost:9000") == 403
+    assert status(AccessRules(), host="localhost:8000", origin="http://evil.example") == 403
+    assert status(AccessRules(), host="localhost:8000", origin="null") == 403
+    assert status(AccessRules(), host="localhost:8000", origin="http://[") == 403
+    assert status(AccessRules(), method="POST", host="localhost", sec_fetch_site="cross-site") == 403
+    assert status(AccessRules(), method="POST", host="localhost", sec_fetch_site="same-origin") == 200
 
 
 @pytest.mark.parametrize(
@@ -78,16 +78,16 @@ def test_pages_of_other_origins_are_refused():
 )
 @pytest.mark.parametrize("path", ["/api/runs", "/metrics", "/api/../api/runs", "//api/runs", "/anything"])
 def test_a_wrong_token_is_refused_wherever_there_is_data(given, path):
-    assert status(Door("0.0.0.0", TOKEN), path, host="x", authorization=given) == 401
+    assert status(AccessRules("0.0.0.0", TOKEN), path, host="x", authorization=given) == 401
 
 
 def test_the_right_token_is_let_in_and_the_page_is_open():
-    door = Door("0.0.0.0", TOKEN)
-    assert status(door, host="x", authorization=f"Bearer {TOKEN}") == 200
-    assert status(door, host="x", authorization=f"bearer {TOKEN}") == 200
+    rules = AccessRules("0.0.0.0", TOKEN)
+    assert status(rules, host="x", authorization=f"Bearer {TOKEN}") == 200
+    assert status(rules, host="x", authorization=f"bearer {TOKEN}") == 200
     for path in ("/", "/static/main.js", "/health", "/openapi.json"):
-        assert status(door, path, host="x") == 200
-    assert status(Door("127.0.0.1", TOKEN), host="localhost") == 401
+        assert status(rules, path, host="x") == 200
+    assert status(AccessRules("127.0.0.1", TOKEN), host="localhost") == 401
 
 
 def test_tokens_are_read_from_a_file_or_the_environment(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from contextlib import closing
 
 import pytest
 
-from subgnn.serve.server import bound
+from subgnn.serve.server import bind_socket
 from tests.serve.examples import SOME, Running, start
 
 PREDICT = "/api/runs/small/predict"
@@ -49,7 +49,7 @@ def received(connection: socket.socket) -> bytes:
 
 def await_slow(server: Running, count: int) -> None:
     """Until so many requests are in the slow lane."""
-    while f'subgnn_inside{{lane="slow"}} {count}\n'.encode() not in server.ask("GET", "/metrics")[2]:
+    while f'subgnn_inside{{lane="slow"}} {count}.0\n'.encode() not in server.ask("GET", "/metrics")[2]:
         time.sleep(0.01)
 
 
@@ -69,7 +69,7 @@ def test_it_answers_and_logs_lines_of_json_without_names(server):
 
 
 def test_small_answers_are_sent_at_once():
-    with closing(bound("127.0.0.1", 0)) as listening:
+    with closing(bind_socket("127.0.0.1", 0)) as listening:
         assert listening.proto == socket.IPPROTO_TCP  # by which asyncio knows that it may turn Nagle's algorithm off
 
 
@@ -172,7 +172,7 @@ def test_clients_that_leave_do_no_harm(server):
 
 def test_metrics_count_what_was_answered(server):
     text = server.ask("GET", "/metrics")[2].decode()
-    assert 'subgnn_requests_total{route="/api/runs/{run}/predict",method="POST",status="200"}' in text
+    assert 'subgnn_requests_total{method="POST",route="/api/runs/{run}/predict",status="200"}' in text
     assert 'status="500"' not in text
 
 

@@ -1,8 +1,7 @@
-"""Runs that answer over HTTP, and a page that asks them.
+"""Serve trained runs over HTTP, with a page to explore them.
 
-Read in this order: server (a process that listens), app (the application), guard (what every request passes: security,
-limits, logs, metrics), routes (the questions), runs (the answers). A request's work is done in one of two lanes
-(lanes), within its budget of time (budget). The page is in static.
+Start with server (the process that listens) and app (the application): a request passes the middleware (access, limits,
+logs, metrics) to one of the routes, which does its work in one of the lanes of workers, with one of the runs.
 """
 
 from __future__ import annotations
@@ -31,37 +30,38 @@ def serve(
 
     Args:
         runs: folders of finished runs, or files that ``subgnn export`` wrote; each as RUN or NAME=RUN.
-        host, port: where to listen; port 0 takes any that is free.
+        host, port: the address to listen on; port 0 takes any that is free.
         token_file: holds the token that requests must carry; by default that of SUBGNN_TOKEN, if it is set.
         names: further host names that requests may name.
-        data: the dataset of all runs; by default where each run read it.
-        limits: those of :class:`~subgnn.serve.limits.Limits` that are to be others.
-        on_ready: called with the address and the runs when requests are answered.
+        data: the dataset of all runs; by default each run's own.
+        limits: values of :class:`~subgnn.serve.limits.Limits` that differ from its defaults.
+        on_ready: called with the address and the runs when the server accepts requests.
 
     Raises:
-        UserError: for runs, addresses or tokens that will not do.
+        UserError: for invalid runs, addresses or tokens.
     """
     try:
         import fastapi  # noqa: F401
+        import prometheus_client  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise MissingExtra(error.name or "fastapi", extra="serve", feature="subgnn serve") from None
     from subgnn.serve.app import create_app
     from subgnn.serve.limits import Limits
     from subgnn.serve.runs import open_runs
-    from subgnn.serve.security import Door, read_token
-    from subgnn.serve.server import bound, listen
+    from subgnn.serve.security import AccessRules, read_token
+    from subgnn.serve.server import bind_socket, run_server
 
-    bounds = Limits(**(limits or {}))  # type: ignore[arg-type]
-    door = Door(host, read_token(token_file), frozenset(name.lower() for name in names))
-    listening = bound(host, port)
+    accepted = Limits(**(limits or {}))  # type: ignore[arg-type]
+    access = AccessRules(host, read_token(token_file), frozenset(name.lower() for name in names))
+    listening = bind_socket(host, port)
     try:
-        opened = open_runs(runs, limits=bounds, data=data)
+        opened = open_runs(runs, limits=accepted, data=data)
         for run in opened.values():
             run.warm_up()
-        app = create_app(opened, door=door, limits=bounds)
+        app = create_app(opened, access=access, limits=accepted)
         address = f"[{host}]" if ":" in host else host
         found = {"url": f"http://{address}:{listening.getsockname()[1]}/", "runs": list(opened)}
-        listen(app, listening, limits=bounds, on_ready=lambda: on_ready(found) if on_ready else None)
+        run_server(app, listening, limits=accepted, on_ready=lambda: on_ready(found) if on_ready else None)
     finally:
         listening.close()

@@ -18,7 +18,7 @@ from subgnn.inference.predictor import Predictor
 from subgnn.kernels import induced_components
 from subgnn.prepare.measure import Prepared
 from subgnn.ragged import Ragged
-from subgnn.serve.node_index import NodeIndex
+from subgnn.serve.nodes import NodeIndex
 
 _MOST_INSIDE = 500
 _MOST_EDGES = 4_000

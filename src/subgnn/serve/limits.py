@@ -1,8 +1,11 @@
-"""How much one request may ask for, and how many may wait."""
+"""Limits of requests: sizes, counts, and the time that their work may take."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+import time
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 
 from subgnn.errors import UserError
@@ -10,21 +13,21 @@ from subgnn.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a request may be, by the server's owner.
+    """What the server accepts.
 
     Args:
         body_bytes: of a request's body; more is 413.
         subgraphs: of one request; more is 422.
         nodes: of all subgraphs of one request together; more is 422.
-        explained: subgraphs of one request that are explained.
-        left_out: of subgraphs with more nodes than this, nodes are not left out one by one.
-        quick_nodes: requests of no more nodes than this, and not for explanations, go by the quick lane.
-        seconds: from the whole request to its answer; later is 503.
-        body_seconds: for a request to arrive whole; later is 408.
+        explained: subgraphs of one request for explanations.
+        left_out: subgraphs with more nodes have no contributions of nodes in explanations.
+        quick_nodes: requests with no more nodes than this, other than explanations, use the quick lane.
+        seconds: from a complete request to its answer; later is 503.
+        body_seconds: for a request to arrive completely; later is 408.
         waiting: requests that wait in each lane; more is 503.
         connections: open at the same time; more is 503.
-        drawn: nodes of a drawing beside the subgraph's own.
-        found: nodes that a search answers with.
+        drawn: nodes of a drawing in addition to those of the subgraph.
+        found: nodes in the answer to a search.
     """
 
     body_bytes: int = 1_000_000
@@ -46,6 +49,47 @@ class Limits:
                 raise UserError(f"a limit of {getattr(self, name)}", where=name, hint="accepted: above 0")
 
     def to_json(self) -> dict[str, Any]:
-        """What a caller should know."""
+        """The limits that a client needs to know."""
         shown = ("body_bytes", "subgraphs", "nodes", "explained", "left_out", "seconds", "drawn", "found")
         return {name: getattr(self, name) for name in shown}
+
+
+class DeadlinePassed(Exception):
+    """Work was stopped because its deadline has passed or its client has left."""
+
+
+@dataclass(slots=True)
+class Deadline:
+    """Time until which a request's work may go on.
+
+    A thread cannot be stopped from outside, so work calls :func:`check_deadline` between steps: a request that ran out
+    of time, or whose client has left, does not occupy a worker until it is done.
+    """
+
+    until: float  # of time.monotonic()
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    @classmethod
+    def after(cls, seconds: float) -> Deadline:
+        """A deadline that many seconds from now."""
+        return cls(time.monotonic() + seconds)
+
+    @property
+    def remaining(self) -> float:
+        """Seconds, at least 0."""
+        return max(0.0, self.until - time.monotonic())
+
+    def check(self) -> None:
+        """Raise :class:`DeadlinePassed` if nobody waits for the answer any more."""
+        if self.cancelled.is_set() or not self.remaining:
+            raise DeadlinePassed
+
+
+CURRENT: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
+
+
+def check_deadline() -> None:
+    """Raise :class:`DeadlinePassed` if the current work has a deadline and it has passed."""
+    deadline = CURRENT.get()
+    if deadline is not None:
+        deadline.check()

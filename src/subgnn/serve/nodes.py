@@ -1,23 +1,164 @@
-"""Nodes as requests have them: by name, by row number where there are no names."""
+"""Find nodes by name, by a part of a name or by row number, and read the nodes of requests.
+
+If nodes have names, digits are a name like any other; a row number is written ``#12``.
+
+All names of a column are one string of bytes, a line each, in lower case; a search is a search in that string. It takes
+a few milliseconds among a million nodes, and needs little more memory than the names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.data.graph import Graph
+from subgnn.data.strings import NodeNames, Strings, find_node, is_number
 from subgnn.errors import excerpt
 from subgnn.ragged import Ragged
 from subgnn.serve.limits import Limits
-from subgnn.serve.node_index import NodeIndex
-from subgnn.serve.refusals import Refusal
+from subgnn.serve.responses import Refusal
 
-_LISTED = 20
+_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
+_MAX_HITS = 1000  # of each kind that are ranked
+_MAX_LISTED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A node, its name as shown, and the name that matched the search."""
+
+    node: int
+    name: str
+    matched: str
+    degree: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Column:
+    """Names in lower case; line i, of node i, begins at ``starts[i]``. ``order`` sorts their hashes."""
+
+    text: bytes
+    starts: NDArray[np.int64]
+    hashes: NDArray[np.int64]
+    order: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, names: Strings) -> _Column:
+        lines = [_folded(text) for text in names]
+        starts = np.zeros(len(lines), np.int64)
+        if lines:
+            np.cumsum([len(line) + 1 for line in lines[:-1]], out=starts[1:])
+        hashes = np.fromiter(map(hash, lines), np.int64, len(lines))
+        return cls(b"\n" + b"\n".join(lines) + b"\n", starts + 1, hashes, np.argsort(hashes, kind="stable"))
+
+    def named(self, name: bytes) -> list[int]:
+        """At most two nodes of exactly that name, found by its hash."""
+        value = hash(name)
+        begin, end = (int(np.searchsorted(self.hashes, value, side=side, sorter=self.order)) for side in _SIDES)
+        line = b"\n" + name + b"\n"
+        nodes = (int(node) for node in self.order[begin:end])
+        same = (node for node in nodes if self.text.startswith(line, int(self.starts[node]) - 1))
+        return list(islice(same, 2))
+
+    def hits(self, query: bytes) -> Iterator[int]:
+        """Nodes whose line contains the query, in rising order; newlines in the query match the ends of a line."""
+        at, last = self.text.find(query), -1
+        while at >= 0:
+            node = int(np.searchsorted(self.starts, at + query.startswith(b"\n"), side="right")) - 1
+            if node != last:
+                yield node
+                last = node
+            at = self.text.find(query, at + 1)
+
+
+class NodeIndex:
+    """Names and row numbers of a graph's nodes.
+
+    Example:
+        >>> from subgnn import Graph
+        >>> names = NodeNames.of(["TP53", "TP53BP1", "BRCA1", "p53-like"])
+        >>> index = NodeIndex(Graph.from_edges([0, 1], [1, 2], num_nodes=4, names=names))
+        >>> [found.name for found in index.search("p53", limit=3)]
+        ['p53-like', 'TP53', 'TP53BP1']
+        >>> index.find("tp53")
+        0
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._columns = {} if graph.names is None else {n: _Column.of(c) for n, c in graph.names.columns.items()}
+
+    def search(self, query: str, *, limit: int) -> list[Found]:
+        """Nodes that match a query: the exact name or row first, then names that begin with it, then that contain it.
+
+        Among equals, short names come first, then nodes with many neighbours.
+        """
+        wanted = _folded(query.strip())
+        if not wanted:
+            return []
+        ranked: dict[int, tuple[tuple[int, int, int, int], str]] = {}
+        exact = find_node(query.strip(), self._graph.num_nodes, self._graph.names)
+        if exact is not None and exact >= 0:
+            ranked[exact] = ((-1, 0, 0, 0), query.strip())
+        for rank, pattern in enumerate((b"\n" + wanted + b"\n", b"\n" + wanted, wanted)):
+            if len(ranked) >= limit:
+                break
+            for name, column in self._columns.items():
+                for place, node in enumerate(column.hits(pattern)):
+                    if place >= _MAX_HITS:
+                        break
+                    matched = self._names.columns[name][node]
+                    key = (rank, len(matched), -self._degree(node), node)
+                    if node not in ranked or key < ranked[node][0]:
+                        ranked[node] = key, matched
+        best = sorted(ranked.items(), key=lambda item: item[1][0])[:limit]
+        return [Found(node, self.name(node), matched, self._degree(node)) for node, (_, matched) in best]
+
+    def find(self, given: int | str) -> int | None:
+        """The node of a name, or of a row number (``#12``, or ``12`` if the graph has no names).
+
+        If there are names, a number is a name, too. The case of a name is ignored if only one node matches.
+
+        Returns:
+            The node; None for none, -1 for several.
+        """
+        text = str(given)
+        node = find_node(text, self._graph.num_nodes, self._graph.names)
+        if node is not None or self._graph.names is None or is_number(text):
+            return node
+        nodes = {node for column in self._columns.values() for node in column.named(_folded(text))}
+        return None if not nodes else nodes.pop() if len(nodes) == 1 else -1
+
+    def name(self, node: int) -> str:
+        """The text that identifies a node in a request: its name, or its row number."""
+        return str(node) if self._graph.names is None else self._graph.names.written(node)
+
+    @property
+    def row_prefix(self) -> str:
+        """The text before a row number in a request."""
+        return "#" if self._graph.names is None else self._graph.names.row_prefix
+
+    @property
+    def _names(self) -> NodeNames:
+        if self._graph.names is None:
+            raise ValueError("the graph has no names")
+        return self._graph.names
+
+    def _degree(self, node: int) -> int:
+        return int(self._graph.offsets[node + 1] - self._graph.offsets[node])
+
+
+def _folded(text: str) -> bytes:
+    return text.casefold().replace("\n", " ").encode("utf-8", "replace")
 
 
 def resolve(index: NodeIndex, given: Sequence[int | str]) -> tuple[dict[int, str], list[str], list[str]]:
-    """Nodes with what they were called; names of no node; names of several."""
+    """Nodes with the text they were given by; names that match no node; names that match several."""
     found: dict[int, str] = {}
     unknown: list[str] = []
     several: list[str] = []
@@ -33,37 +174,36 @@ def resolve(index: NodeIndex, given: Sequence[int | str]) -> tuple[dict[int, str
 
 
 def subgraphs_of(index: NodeIndex, given: Sequence[Sequence[int | str]]) -> Ragged:
-    """Sorted node sets; a repeated node counts once.
+    """Sorted node sets of a request; a repeated node counts once.
 
     Raises:
-        Refusal: 422, where a node is not known; it names up to twenty of them.
+        Refusal: 422, if nodes are unknown; it lists up to twenty of them.
     """
     rows: list[NDArray[np.int32]] = []
     for place, nodes in enumerate(given):
         found, unknown, several = resolve(index, nodes)
         if unknown or several:
-            raise _refusal(place, unknown, several)
+            raise _unknown_nodes(place, unknown, several)
         rows.append(np.array(sorted(found), np.int32))
     return Ragged.from_rows(rows)
 
 
-def _refusal(place: int, unknown: list[str], several: list[str]) -> Refusal:
+def _unknown_nodes(place: int, unknown: list[str], several: list[str]) -> Refusal:
     bad = unknown + several
     shown = ", ".join(excerpt(name) for name in bad[:3]) + (", ..." if len(bad) > 3 else "")
     what = f"{len(bad)} {'node is' if len(bad) == 1 else 'nodes are'} not known"
+    hint = "give names, or row numbers from 0 if the graph has no names; #12 is always row 12; /nodes finds names"
     if not unknown:
         what = f"{len(bad)} {'name means' if len(bad) == 1 else 'names mean'} several nodes"
-    hint = "names, where the graph has them; else row numbers, from 0. #12 is row 12 anywhere; /nodes finds names"
-    if not unknown:
-        hint = "give the row number of the one that is meant, as #12; /nodes finds it"
-    return Refusal(422, f"subgraph {place}: {what}: {shown}", hint=hint, nodes=bad[:_LISTED])
+        hint = "give the row number of one of them, as #12; /nodes finds it"
+    return Refusal(422, f"subgraph {place}: {what}: {shown}", hint=hint, nodes=bad[:_MAX_LISTED])
 
 
 def check_size(given: Sequence[Sequence[object]], limits: Limits, *, explained: bool = False) -> int:
-    """How many nodes a request has.
+    """The number of nodes of a request.
 
     Raises:
-        Refusal: 422, where it has more subgraphs or nodes than it may.
+        Refusal: 422, if it has too many subgraphs or nodes.
     """
     most = limits.explained if explained else limits.subgraphs
     if len(given) > most:

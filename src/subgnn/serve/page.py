@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 
 from fastapi import APIRouter, Request, Response
 
-from subgnn.serve.refusals import Refusal
+from subgnn.serve.responses import Refusal
 from subgnn.serve.security import STATIC
 
 _TYPES = {

@@ -1,130 +1,211 @@
-"""The questions a server answers."""
+"""Routes of the HTTP interface."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Annotated, Any
+import json
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, get_type_hints
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ValidationError
 
 from subgnn.errors import UserError, choices
-from subgnn.ragged import Ragged
 from subgnn.serve import schemas
-from subgnn.serve.answers import encode
-from subgnn.serve.bodies import BodyRoute
-from subgnn.serve.budget import Budget
-from subgnn.serve.lanes import Lane, Lanes
-from subgnn.serve.limits import Limits
-from subgnn.serve.logs import log
-from subgnn.serve.metrics import Metrics, resident_bytes
+from subgnn.serve.limits import Deadline, Limits
+from subgnn.serve.monitoring import Metrics, log
 from subgnn.serve.nodes import check_size, resolve, subgraphs_of
-from subgnn.serve.refusals import Refusal
+from subgnn.serve.responses import JSON, Refusal, encode
 from subgnn.serve.runs import ServedRun
-from subgnn.serve.together import Together
+from subgnn.serve.workers import Lane, Lanes, PredictionBatcher
 from subgnn.versions import __version__
 
-Statuses = dict[int | str, dict[str, Any]]
-_PROBLEMS: Statuses = {
-    400: {"model": schemas.Problem, "description": "The request is not valid JSON, or names another host."},
-    401: {"model": schemas.Problem, "description": "The token is missing or wrong."},
-    403: {"model": schemas.Problem, "description": "The request comes from another origin."},
-    404: {"model": schemas.Problem, "description": "There is no such run."},
-    408: {"model": schemas.Problem, "description": "The body took too long to arrive."},
-    413: {"model": schemas.Problem, "description": "The body is too large."},
-    422: {"model": schemas.Problem, "description": "A node is not known, or there is too much or too little of it."},
-    500: {"model": schemas.Problem, "description": "The server made a mistake, which is in its log."},
-    503: {"model": schemas.Problem, "description": "The server is busy, or the work took too long."},
+SMALL_BODY = 16_384
+"""Bytes of a body that is parsed within a millisecond, which is less than handing it over to a thread costs."""
+_MAX_MISTAKES = 3
+_HINT = "see /openapi.json"
+_WARM_UP_SECONDS = 600.0  # that one step may take
+
+_ERRORS = {
+    400: "The request is not valid JSON, or names another host.",
+    401: "The token is missing or wrong.",
+    403: "The request comes from another origin.",
+    404: "There is no such run.",
+    408: "The body took too long to arrive.",
+    413: "The body is too large.",
+    422: "A node is unknown, or there are too many or too few subgraphs or nodes.",
+    500: "A bug of the server; its log has more.",
+    503: "The server is busy, or the work took too long.",
+}
+_RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"model": schemas.Problem, "description": text} for status, text in _ERRORS.items()
 }
 
-JSON = "application/json"
-_WHILE = 600.0  # seconds that one step of getting ready may take
+
+class _ParsedRequest(Request):
+    """A request whose body has been read and checked."""
+
+    raw: bytes
+    parsed: BaseModel
+
+    async def body(self) -> bytes:
+        return self.raw
+
+    async def json(self) -> Any:
+        """The checked body, which the framework takes as it is."""
+        return self.parsed
+
+
+class BodyRoute(APIRoute):
+    """A route whose endpoint takes its body as the argument ``body``.
+
+    The framework parses bodies in the event loop, where no other request is served in the meantime; here bodies that
+    are not small are parsed and checked in a thread.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Parse the body, then continue as the framework does."""
+        handle = super().get_route_handler()
+        model = get_type_hints(self.endpoint).get("body")
+        if model is None:
+            return handle
+
+        async def parse_first(request: Request) -> Response:
+            raw = await request.body()
+            if not raw or not _is_json(request.headers.get("content-type", "")):
+                return await handle(request)
+            if len(raw) <= SMALL_BODY:
+                parsed = parse_body(model, raw)
+            else:
+                # A deadline of its own: that of the request is cancelled when the work in its lane is done.
+                deadline = Deadline(request.scope["deadline"].until)
+                parsed = await state_of(request).lanes.parse.run(lambda: parse_body(model, raw), deadline)
+            again = _ParsedRequest(request.scope, request.receive)
+            again.raw, again.parsed = raw, parsed
+            return await handle(again)
+
+        return parse_first
+
+
+def _is_json(content_type: str) -> bool:
+    kind, _, subtype = content_type.partition(";")[0].strip().lower().partition("/")
+    return kind == "application" and (subtype == "json" or subtype.endswith("+json"))
+
+
+def parse_body(model: type[BaseModel], body: bytes) -> BaseModel:
+    """Parse and check a body.
+
+    Raises:
+        Refusal: 400 for invalid JSON, 422 for a body that does not match the model; with the first mistakes alone.
+    """
+    try:
+        return model.model_validate(json.loads(body))
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        raise invalid([{**item, "loc": ("body", *item["loc"])} for item in found[:_MAX_MISTAKES]]) from None
+    except (ValueError, RecursionError):
+        raise not_json() from None
+
+
+def not_json() -> Refusal:
+    """400: the body cannot be parsed."""
+    return Refusal(400, "the body is not valid JSON", hint=_HINT)
+
+
+def invalid(found: Any) -> Refusal:
+    """422: the first mistakes with their locations, without the values that were sent."""
+    texts = [f"{'.'.join(str(part)[:40] for part in item['loc'])}: {item['msg']}" for item in found[:_MAX_MISTAKES]]
+    return Refusal(422, "; ".join(texts)[:500], hint=_HINT)
+
 
 health = APIRouter(tags=["server"])
-router = APIRouter(prefix="/api/runs", tags=["runs"], responses=_PROBLEMS, route_class=BodyRoute)
+router = APIRouter(prefix="/api/runs", tags=["runs"], responses=_RESPONSES, route_class=BodyRoute)
 
 
-class Served:
-    """All that routes need: the runs, the limits, the lanes and the metrics."""
+class AppState:
+    """What routes share: the runs, the limits, the lanes and the metrics."""
 
     def __init__(self, runs: dict[str, ServedRun], *, limits: Limits, metrics: Metrics) -> None:
         self.runs, self.limits, self.metrics = runs, limits, metrics
         self.lanes = Lanes(limits, metrics)
-        self.together = {name: Together(run, limits) for name, run in runs.items()}
+        self.batchers = {name: PredictionBatcher(run, limits) for name, run in runs.items()}
 
-    async def get_ready(self) -> None:
-        """Compute what explanations and comparisons will need, a little at a time, between requests."""
+    async def warm_up(self) -> None:
+        """Compute what explanations and comparisons need, in small steps between requests."""
+
+        async def step(work: Callable[[], Any]) -> Any:
+            return await self.lanes.slow.run(work, Deadline.after(_WARM_UP_SECONDS))
+
         for run in self.runs.values():
             try:
-                await self.lanes.slow.run(run.explainer.reference, Budget.of(_WHILE))
-                while len(run.training) and not await self.lanes.slow.run(run.training.advance, Budget.of(_WHILE)):
+                await step(run.explainer.reference)
+                while len(run.training) and not await step(run.training.advance):
                     pass
             except (Refusal, UserError) as error:
                 log("not ready", run=run.name, reason=str(error))
 
 
-def served(request: Request) -> Served:
-    """What the application was made with."""
-    found: Served = request.app.state.served
-    return found
+def state_of(request: Request) -> AppState:
+    """The state of the application."""
+    state: AppState = request.app.state.serving
+    return state
 
 
-def the_run(request: Request, run: Annotated[str, Path(description="The name of a run.", max_length=100)]) -> ServedRun:
+def find_run(
+    request: Request, run: Annotated[str, Path(description="The name of a run.", max_length=100)]
+) -> ServedRun:
     """The run of that name, or 404."""
-    runs = served(request).runs
+    runs = state_of(request).runs
     if run not in runs:
         raise Refusal(404, "there is no such run", hint=choices(run, runs))
     return runs[run]
 
 
-Run = Annotated[ServedRun, Depends(the_run)]
+Run = Annotated[ServedRun, Depends(find_run)]
 
 
 async def answer(
     request: Request, run: ServedRun, work: Callable[[], Any], *, lane: Lane, subgraphs: int = 1
 ) -> Response:
-    """Do the work in a lane; the answer is encoded there, too."""
-    body = await lane.run(lambda: encode(work()), request.scope["budget"])
-    return answered(request, run, body, subgraphs=subgraphs)
+    """Do the work, and encode its result, in a lane."""
+    body = await lane.run(lambda: encode(work()), request.scope["deadline"])
+    return count_answer(request, run, body, subgraphs=subgraphs)
 
 
-def answered(request: Request, run: ServedRun, body: bytes, *, subgraphs: int) -> Response:
-    """An answer that is there, and counted."""
-    here = served(request)
+def count_answer(request: Request, run: ServedRun, body: bytes, *, subgraphs: int) -> Response:
+    """An answer, counted in the metrics."""
     question = request.scope["route"].path.rpartition("/")[2]
-    here.metrics.count("subgnn_subgraphs_total", subgraphs, run=run.name, question=question)
+    state_of(request).metrics.subgraphs.labels(run=run.name, question=question).inc(subgraphs)
     return Response(body, media_type=JSON)
 
 
 def lane_for(request: Request, nodes: int, *, slow: bool = False) -> Lane:
-    """The lane of a question about so many nodes."""
-    here = served(request)
-    return here.lanes.slow if slow or nodes > here.limits.quick_nodes else here.lanes.quick
+    """The lane of a request with that many nodes."""
+    state = state_of(request)
+    return state.lanes.slow if slow or nodes > state.limits.quick_nodes else state.lanes.quick
 
 
 @health.get("/health", response_model=schemas.Health)
 async def is_healthy(request: Request) -> Any:
-    """Say that the server is there."""
-    return {"status": "ok", "version": __version__, "runs": len(served(request).runs)}
+    """Report that the server is running."""
+    return {"status": "ok", "version": __version__, "runs": len(state_of(request).runs)}
 
 
 @health.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def metrics(request: Request) -> Response:
-    """Numbers for Prometheus."""
-    here = served(request).metrics
-    here.gauge("process_resident_memory_bytes", resident_bytes())
-    return Response(here.text(), media_type="text/plain; version=0.0.4")
+    """Metrics for Prometheus."""
+    return Response(state_of(request).metrics.text(), media_type="text/plain; version=0.0.4")
 
 
 @router.get("", response_model=schemas.Cards)
 async def runs(request: Request) -> Any:
-    """List the runs, each with its card."""
-    return Response(encode({"runs": [run.card() for run in served(request).runs.values()]}), media_type=JSON)
+    """List the runs with facts about each."""
+    return Response(encode({"runs": [run.card() for run in state_of(request).runs.values()]}), media_type=JSON)
 
 
 @router.get("/{run}", response_model=schemas.Card)
 async def card(run: Run) -> Any:
-    """Give the card of a run: recipe, dataset, metrics, labels, versions, limits."""
+    """Describe a run: recipe, dataset, metrics, classes, versions, limits."""
     return Response(encode(run.card()), media_type=JSON)
 
 
@@ -134,88 +215,86 @@ async def search(
     run: Run,
     q: Annotated[
         str,
-        Query(min_length=1, max_length=200, description="A part of a name, or a row number, as #12.", examples=["TP5"]),
+        Query(min_length=1, max_length=200, description="A part of a name, or a row number as #12.", examples=["TP5"]),
     ],
     limit: Annotated[int, Query(ge=1, le=1000)] = 10,
 ) -> Any:
-    """Search nodes by name: the very name first, then beginnings, then parts."""
-    most = min(limit, served(request).limits.found)
+    """Search nodes by name: exact matches first, then names that begin with the text, then that contain it."""
+    most = min(limit, state_of(request).limits.found)
 
     def work() -> Any:
         found = run.index.search(q, limit=most)
         return {"nodes": [{"id": f.node, "name": f.name, "matched": f.matched, "degree": f.degree} for f in found]}
 
-    return await answer(request, run, work, lane=served(request).lanes.search, subgraphs=0)
+    return await answer(request, run, work, lane=state_of(request).lanes.search, subgraphs=0)
 
 
 @router.post("/{run}/resolve", response_model=schemas.ResolvedNodes)
-async def resolve_nodes(request: Request, run: Run, asked: schemas.NodesToResolve) -> Any:
-    """Turn a list of names and row numbers, as people paste it, into nodes; what is not understood is listed."""
-    check_size([asked.nodes], served(request).limits)
+async def resolve_nodes(request: Request, run: Run, body: schemas.NodesToResolve) -> Any:
+    """Turn a list of names and row numbers into nodes, and list those that match no node or several."""
+    check_size([body.nodes], state_of(request).limits)
 
     def work() -> Any:
-        found, unknown, several = resolve(run.index, asked.nodes)
+        found, unknown, several = resolve(run.index, body.nodes)
         nodes = [{"given": given, "id": node, "name": run.index.name(node)} for node, given in found.items()]
         return {"nodes": nodes, "unknown": unknown, "several": several}
 
-    return await answer(request, run, work, lane=served(request).lanes.search, subgraphs=0)
-
-
-def _of_subgraphs(run: ServedRun, question: Callable[[Ragged], Any], rows: Sequence[Sequence[int | str]]) -> Any:
-    return question(subgraphs_of(run.index, rows))
+    return await answer(request, run, work, lane=state_of(request).lanes.search, subgraphs=0)
 
 
 @router.post("/{run}/predict", response_model=schemas.Predictions)
-async def predict(request: Request, run: Run, asked: schemas.Subgraphs) -> Any:
-    """Predict the labels of subgraphs, seen before or not."""
-    rows = asked.subgraphs
-    here = served(request)
-    size = check_size(rows, here.limits)
+async def predict(request: Request, run: Run, body: schemas.Subgraphs) -> Any:
+    """Predict the labels of subgraphs, including ones that are not in the dataset."""
+    rows, state = body.subgraphs, state_of(request)
+    size = check_size(rows, state.limits)
     lane = lane_for(request, size)
-    if lane is here.lanes.quick:
-        budget = request.scope["budget"]
-        body = await here.together[run.name].predict(rows, nodes=size, lane=lane, budget=budget)
-        return answered(request, run, body, subgraphs=len(rows))
-    work = partial(_of_subgraphs, run, run.predict, rows)
-    return await answer(request, run, work, lane=lane, subgraphs=len(rows))
+    if lane is state.lanes.quick:
+        deadline = request.scope["deadline"]
+        content = await state.batchers[run.name].predict(rows, nodes=size, lane=lane, deadline=deadline)
+        return count_answer(request, run, content, subgraphs=len(rows))
+    return await answer(
+        request, run, lambda: run.predict(subgraphs_of(run.index, rows)), lane=lane, subgraphs=len(rows)
+    )
 
 
 @router.post("/{run}/embed", response_model=schemas.Vectors)
-async def embed(request: Request, run: Run, asked: schemas.Subgraphs) -> Any:
-    """Give the vector of each subgraph, as the head receives it."""
-    rows = asked.subgraphs
-    lane = lane_for(request, check_size(rows, served(request).limits))
-    work = partial(_of_subgraphs, run, run.embed, rows)
-    return await answer(request, run, work, lane=lane, subgraphs=len(rows))
+async def embed(request: Request, run: Run, body: schemas.Subgraphs) -> Any:
+    """Compute the vector of each subgraph, as the head receives it."""
+    rows = body.subgraphs
+    lane = lane_for(request, check_size(rows, state_of(request).limits))
+    return await answer(request, run, lambda: run.embed(subgraphs_of(run.index, rows)), lane=lane, subgraphs=len(rows))
 
 
 @router.post("/{run}/explain", response_model=schemas.Explanations)
-async def explain(request: Request, run: Run, asked: schemas.SubgraphsToExplain) -> Any:
-    """Say which nodes, components, channels and anchors carried each prediction."""
-    rows = asked.subgraphs
-    size = check_size(rows, served(request).limits, explained=True)
-    work = partial(_of_subgraphs, run, partial(run.explain, attributions=asked.attributions), rows)
+async def explain(request: Request, run: Run, body: schemas.SubgraphsToExplain) -> Any:
+    """Explain each prediction: contributions of nodes, components, channels and anchors."""
+    rows = body.subgraphs
+    size = check_size(rows, state_of(request).limits, explained=True)
+
+    def work() -> Any:
+        return run.explain(subgraphs_of(run.index, rows), attributions=body.attributions)
+
     return await answer(request, run, work, lane=lane_for(request, size, slow=True), subgraphs=len(rows))
 
 
 @router.post("/{run}/draw", response_model=schemas.Drawing)
-async def draw(request: Request, run: Run, asked: schemas.SubgraphToDraw) -> Any:
-    """Give a subgraph and what lies around it, few enough nodes to be drawn."""
-    limits = served(request).limits
-    size = check_size([asked.nodes], limits)
+async def draw(request: Request, run: Run, body: schemas.SubgraphToDraw) -> Any:
+    """Select nodes and edges in and around a subgraph, few enough to be drawn."""
+    limits = state_of(request).limits
+    size = check_size([body.nodes], limits)
 
     def work() -> Any:
-        return run.draw(subgraphs_of(run.index, [asked.nodes])[0], most=min(asked.most, limits.drawn))
+        return run.draw(subgraphs_of(run.index, [body.nodes])[0], most=min(body.most, limits.drawn))
 
     return await answer(request, run, work, lane=lane_for(request, size))
 
 
 @router.post("/{run}/nearest", response_model=schemas.NearSubgraphs)
-async def nearest(request: Request, run: Run, asked: schemas.SubgraphToCompare) -> Any:
+async def nearest(request: Request, run: Run, body: schemas.SubgraphToCompare) -> Any:
     """Find the training subgraphs whose vectors are nearest."""
-    size = check_size([asked.nodes], served(request).limits)
+    size = check_size([body.nodes], state_of(request).limits)
 
     def work() -> Any:
-        return run.nearest(subgraphs_of(run.index, [asked.nodes])[0], asked.count)
+        return run.nearest(subgraphs_of(run.index, [body.nodes])[0], body.count)
 
     return await answer(request, run, work, lane=lane_for(request, size, slow=not run.training.ready))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,30 +14,144 @@ from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
+from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
 from subgnn.explain import Explainer
 from subgnn.inference.predictor import Predictor, label_text
 from subgnn.inference.subgraph_files import OpenedRun, open_whole
+from subgnn.models.checkpoint import Checkpoint
+from subgnn.models.subgnn.inference_cache import Measured
 from subgnn.ragged import Ragged
 from subgnn.serve.drawing import draw_heard
-from subgnn.serve.limits import Limits
-from subgnn.serve.nearest import TrainingSet
-from subgnn.serve.node_index import NodeIndex
-from subgnn.serve.paced import PacedPredictor
+from subgnn.serve.limits import Limits, check_deadline
+from subgnn.serve.nodes import NodeIndex
 from subgnn.training.run_dir import CHECKPOINT, read_results, source_of
 from subgnn.versions import __version__
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
 _SHOWN_NODES = 100
-_LOOKED_AT = 1000
-_ANCHORS = 50
+_SAMPLED_NAMES = 1000
+_MAX_ANCHORS = 50
+_PART_NODES = 2_000  # of the subgraphs that are predicted between two looks at the deadline
+_MIN_NODES = 10  # that a subgraph counts as
+_CACHED_NUMBERS = 2**28  # a gigabyte: a server gets requests about all of the graph
+_TRAINING_PART = 64
+
+
+def split_parts(subgraphs: Ragged, most: int = _PART_NODES) -> Iterator[Ragged]:
+    """Consecutive subgraphs, at least one at a time and a bounded number of nodes.
+
+    Example:
+        >>> rows = Ragged.from_rows([[1] * 6, [2] * 20, [3], [4]])
+        >>> [len(part) for part in split_parts(rows, most=30)]
+        [2, 2]
+    """
+    ends = np.cumsum(np.maximum(subgraphs.lengths, _MIN_NODES))
+    begin = 0
+    while begin < len(subgraphs):
+        done = ends[begin - 1] if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, done + most, side="right")))
+        yield subgraphs.take(np.arange(begin, end))
+        begin = end
+
+
+class InterruptiblePredictor(Predictor):
+    """A predictor that checks the deadline of its work, and computes large requests part by part."""
+
+    def __init__(
+        self, checkpoint: Checkpoint | Path, graph: Graph, *, vectors: NDArray[np.float32] | None = None
+    ) -> None:
+        super().__init__(checkpoint, graph, vectors=vectors, keep_numbers=_CACHED_NUMBERS)
+
+    def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
+        """Logits; values for regression."""
+        return self._in_parts(super().outputs, subgraphs, np.empty((0, self.checkpoint.num_outputs), np.float32))
+
+    def embeddings(self, subgraphs: Ragged) -> NDArray[np.float32]:
+        """z_S of one subgraph or more."""
+        return self._in_parts(super().embeddings, subgraphs)
+
+    def measured(self, subgraphs: Ragged, *, draws: int) -> Measured:
+        """Subgraphs measured against the first draws of anchors."""
+        check_deadline()
+        return super().measured(subgraphs, draws=draws)
+
+    def _in_parts(
+        self,
+        compute: Callable[[Ragged], NDArray[np.float32]],
+        subgraphs: Ragged,
+        *first: NDArray[np.float32],
+    ) -> NDArray[np.float32]:
+        parts = list(first)
+        for part in split_parts(subgraphs):
+            check_deadline()
+            parts.append(compute(part))
+        return np.concatenate(parts)
+
+
+def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Vectors scaled to length 1; those of length 0 stay as they are."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
+
+class TrainingSet:
+    """The training subgraphs of a run, compared by the cosine of their vectors z_S.
+
+    Vectors are computed when first needed, part by part; parts stay when a request runs out of time, so that the next
+    one continues from there.
+    """
+
+    def __init__(self, predictor: Predictor, subgraphs: SubgraphSet | None) -> None:
+        self._predictor, self._lock = predictor, threading.Lock()
+        self.places, self.nodes = np.empty(0, np.int64), Ragged.from_rows([])
+        if subgraphs is not None and subgraphs.splits is not None:
+            self.places = subgraphs.indices("train")
+            self.nodes = subgraphs.nodes.take(self.places)
+        self._parts: list[NDArray[np.float32]] = []
+        self._vectors: NDArray[np.float32] | None = None
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @property
+    def ready(self) -> bool:
+        """Whether all vectors have been computed."""
+        return self._vectors is not None
+
+    def vectors(self) -> NDArray[np.float32]:
+        """All vectors, of length 1 (training subgraphs, width)."""
+        while self._vectors is None:
+            self.advance()
+        return self._vectors
+
+    def advance(self) -> bool:
+        """Compute the vectors of the next part; returns whether all are done."""
+        with self._lock:
+            if self._vectors is None:
+                done = sum(map(len, self._parts))
+                part = np.arange(done, min(done + _TRAINING_PART, len(self)))
+                self._parts.append(unit(self._predictor.embeddings(self.nodes.take(part))))
+                if done + len(part) == len(self):
+                    self._vectors, self._parts = np.concatenate(self._parts), []
+            return self._vectors is not None
+
+    def nearest(self, subgraph: NDArray[np.int32], count: int) -> list[tuple[int, float]]:
+        """The nearest training subgraphs, nearest first: index in the dataset and cosine; ties by index."""
+        if not len(self):
+            return []
+        cosines = self.vectors() @ unit(self._predictor.embeddings(Ragged.from_rows([subgraph])))[0]
+        count = min(count, len(cosines))
+        some = np.argpartition(-cosines, count - 1)[:count]
+        order = some[np.lexsort((some, -cosines[some]))]
+        return [(int(self.places[i]), float(cosines[i])) for i in order]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ServedRun:
-    """A run, asked about subgraphs; answers are plain values."""
+    """A run and its answers to requests, as plain values."""
 
     name: str
     predictor: Predictor
@@ -48,17 +163,17 @@ class ServedRun:
     limits: Limits
 
     def warm_up(self) -> None:
-        """Answer once, so that kernels are compiled and tables built before the first request."""
+        """Predict and draw once, so that kernels are compiled and tables built before the first request."""
         try:
             some = self.training.nodes.take([0]) if len(self.training) else Ragged.from_rows([[0]])
             self.predictor.outputs(some)
             self.draw(some[0], most=1)
         except UserError:
-            pass  # a method that knows its own subgraphs alone says so when it is asked
+            pass  # a model that cannot predict new subgraphs refuses requests with a message
         self.index.find("a name")
 
     def card(self) -> dict[str, Any]:
-        """What the run is, how good it is, and what may be asked."""
+        """Facts about the run: data, scores, versions and limits of requests."""
         graph, checkpoint = self.predictor.graph, self.predictor.checkpoint
         about = ("dataset", "recipe", "method", "seed", "task", "selected_epoch", "epochs", "val", "test", "published")
         return {
@@ -104,37 +219,32 @@ class ServedRun:
         return {"run": self.name, "width": vectors.shape[1], "vectors": [[float(x) for x in row] for row in vectors]}
 
     def explain(self, subgraphs: Ragged, *, attributions: bool = False) -> dict[str, Any]:
-        """What carried each prediction."""
+        """Explanations of predictions."""
         found = self.explainer.explain(subgraphs, attributions=attributions)
         return {"run": self.name, "explanations": [explanation.to_json() for explanation in found]}
 
     def draw(self, subgraph: NDArray[np.int32], *, most: int) -> dict[str, Any]:
-        """The subgraph with its surroundings."""
+        """The subgraph and nodes around it, to be drawn."""
         return draw_heard(self.predictor, self.index, subgraph, most=most).to_json()
 
     def nearest(self, subgraph: NDArray[np.int32], count: int) -> dict[str, Any]:
-        """Training subgraphs, nearest first."""
-        near = self.training.nearest(subgraph, count)
-        return {"run": self.name, "nearest": [self._described(item.place) | _cosine(item.similarity) for item in near]}
-
-    def _described(self, place: int) -> dict[str, Any]:
-        """A training subgraph: its name, labels and nodes."""
-        if self.subgraphs is None:
-            raise ValueError("the run has no training subgraphs")
-        nodes = self.subgraphs.nodes[place]
-        shown = nodes[:_SHOWN_NODES].tolist()
-        return {
-            "place": place,
-            "name": self.subgraphs.names[place] if self.subgraphs.names is not None else f"subgraph {place}",
-            "labels": _labels(self.subgraphs, place),
-            "num_nodes": len(nodes),
-            "nodes": shown,
-            "names": [self.index.name(node) for node in shown],
-        }
-
-
-def _cosine(similarity: float) -> dict[str, float]:
-    return {"similarity": round(similarity, 6)}
+        """Training subgraphs with names, labels and nodes, nearest first."""
+        found = []
+        for place, cosine in self.training.nearest(subgraph, count) if self.subgraphs is not None else ():
+            nodes = self.subgraphs.nodes[place]
+            shown = nodes[:_SHOWN_NODES].tolist()
+            found.append(
+                {
+                    "place": place,
+                    "name": self.subgraphs.names[place] if self.subgraphs.names is not None else f"subgraph {place}",
+                    "labels": _labels(self.subgraphs, place),
+                    "num_nodes": len(nodes),
+                    "nodes": shown,
+                    "names": [self.index.name(node) for node in shown],
+                    "similarity": round(cosine, 6),
+                }
+            )
+        return {"run": self.name, "nearest": found}
 
 
 def _labels(subgraphs: SubgraphSet, place: int) -> list[str]:
@@ -153,30 +263,31 @@ def open_runs(given: Sequence[str], *, limits: Limits, data: Path | None = None)
 
     Args:
         given: folders of runs, or files that ``subgnn export`` wrote.
-        data: the dataset of all of them; by default where each run read it.
+        data: the dataset of all of them; by default each run's own.
     """
     datasets: dict[Path, tuple[Dataset, NodeIndex]] = {}
     found: dict[str, ServedRun] = {}
     for name, run in _named(given):
         if run.is_file():
             whole = open_whole(run, data)
-            asked = whole.predictor
-            graph = replace(asked.graph, names=readable(asked.graph.names))
-            paced = PacedPredictor(asked.checkpoint, graph, vectors=asked.vectors)
-            found[name] = _served(name, replace(whole, predictor=paced), index=NodeIndex(graph), limits=limits)
-            continue
-        results = read_results(run)
-        source = source_of(results, data)
-        if source not in datasets:
-            datasets[source] = _read(source)
-        dataset, index = datasets[source]
-        whole = OpenedRun(PacedPredictor(run / CHECKPOINT, dataset.graph), results, dataset.subgraphs)
+            opened = whole.predictor
+            graph = replace(opened.graph, names=readable(opened.graph.names))
+            index = NodeIndex(graph)
+            predictor = InterruptiblePredictor(opened.checkpoint, graph, vectors=opened.vectors)
+            whole = replace(whole, predictor=predictor)
+        else:
+            results = read_results(run)
+            source = source_of(results, data)
+            if source not in datasets:
+                datasets[source] = _read(source)
+            dataset, index = datasets[source]
+            whole = OpenedRun(InterruptiblePredictor(run / CHECKPOINT, dataset.graph), results, dataset.subgraphs)
         found[name] = _served(name, whole, index=index, limits=limits)
     return found
 
 
 def _read(source: Path) -> tuple[Dataset, NodeIndex]:
-    """A dataset, its graph as predictors want it, and its names."""
+    """A dataset with its graph as predictors need it, and the index of its nodes."""
     dataset = read_dataset(source)
     graph = dataset.graph.undirected()
     graph = replace(graph, names=readable(graph.names))
@@ -184,7 +295,7 @@ def _read(source: Path) -> tuple[Dataset, NodeIndex]:
 
 
 def readable(names: NodeNames | None) -> NodeNames | None:
-    """The same names; shown is the first column that is not of numbers alone, where there is one.
+    """The same names; shown is the first column that does not consist of numbers.
 
     Example:
         >>> from subgnn.data.strings import Strings
@@ -195,7 +306,7 @@ def readable(names: NodeNames | None) -> NodeNames | None:
     if names is None:
         return None
     for name in (names.primary_column, *names.columns):
-        some = names.columns[name].take(np.arange(min(len(names), _LOOKED_AT)))
+        some = names.columns[name].take(np.arange(min(len(names), _SAMPLED_NAMES)))
         if any(text and not text.isdigit() for text in some):
             return NodeNames(names.columns, names.primary_column, shown=name)
     return names
@@ -215,14 +326,14 @@ def _served(name: str, whole: OpenedRun, *, index: NodeIndex, limits: Limits) ->
             background=training.nodes if len(training) else None,
             reference=whole.reference,
             max_nodes=limits.left_out,
-            max_anchors=_ANCHORS,
+            max_anchors=_MAX_ANCHORS,
         ),
         limits=limits,
     )
 
 
 def _named(given: Iterable[str]) -> list[tuple[str, Path]]:
-    """Runs with the names they are served by, all different."""
+    """Runs with the distinct names they are served by."""
     found: dict[str, Path] = {}
     for text in given:
         name, equals, path = text.rpartition("=")

@@ -1,4 +1,4 @@
-"""What requests and answers look like; the source of /openapi.json."""
+"""Bodies of requests and answers, of which /openapi.json is made."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ Node = (
     Annotated[int, Field(strict=True, ge=0, le=2**53 - 1)]
     | Annotated[str, Field(strict=True, min_length=1, max_length=200)]
 )
-# A list that is wrong is wrong at its first mistake: nobody reads a hundred thousand.
+# Checking stops at the first mistake of a list: nobody reads a hundred thousand.
 Nodes = Annotated[list[Node], Field(min_length=1), FailFast()]
 
 _EXAMPLE: list[list[int | str]] = [["TP53", "BAX", "CASP9"], ["#0", "#1", "#2"]]
-_ROW, _NAME = "Its row number.", "What a request has for it: its name, or its row number, as #12."
-_AS = "by name, digits or not, or by row number, as #12; where the graph has no names, numbers are rows"
+_ROW, _NAME = "Its row number.", "Its name, or its row number as #12: the text for requests."
+_NAMES = "The same nodes by name, or by row number as #12: the text for requests."
+_AS = "by name (also of digits), or by row number as #12; if the graph has no names, numbers are rows"
 
 
 class Strict(BaseModel):
-    """Unknown keys are refused: the first of them, as nobody reads a hundred thousand."""
+    """A body whose unknown keys are refused; the error names the first of them."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -39,7 +40,7 @@ class Strict(BaseModel):
 
 
 class Subgraphs(Strict):
-    """Subgraphs to ask about."""
+    """Subgraphs to predict or embed."""
 
     subgraphs: Annotated[
         list[Nodes],
@@ -51,11 +52,13 @@ class Subgraphs(Strict):
 class SubgraphsToExplain(Subgraphs):
     """Subgraphs whose predictions are to be explained."""
 
-    attributions: bool = Field(False, description="Integrated gradients, too: they add up. They need Captum.")
+    attributions: bool = Field(
+        False, description="Compute integrated gradients as well, which add up to the logits. Needs Captum."
+    )
 
 
 class OneSubgraph(Strict):
-    """One subgraph to look at."""
+    """One subgraph."""
 
     nodes: Nodes = Field(description=f"Its nodes, {_AS}.", examples=[_EXAMPLE[0]])
 
@@ -63,31 +66,31 @@ class OneSubgraph(Strict):
 class SubgraphToDraw(OneSubgraph):
     """One subgraph to draw."""
 
-    most: int = Field(60, ge=0, le=1000, description="How many nodes beside its own, at most.")
+    most: int = Field(60, ge=0, le=1000, description="Most nodes to draw in addition to those of the subgraph.")
 
 
 class SubgraphToCompare(OneSubgraph):
-    """One subgraph to compare with those of training."""
+    """One subgraph to compare with the training subgraphs."""
 
-    count: int = Field(5, ge=1, le=50, description="How many are wanted.")
+    count: int = Field(5, ge=1, le=50, description="Number of training subgraphs to return.")
 
 
 class NodesToResolve(Strict):
-    """Names and row numbers as people type them."""
+    """Names and row numbers, as typed or pasted."""
 
     nodes: Annotated[list[Node], Field(examples=[["TP53", "bax", "nobody"]]), FailFast()]
 
 
 class Problem(BaseModel):
-    """Why there is no answer."""
+    """An error."""
 
     error: str = Field(examples=["subgraph 0: 1 node is not known: 'NOBODY'"])
     hint: str = Field("", description="What is accepted, or what to do.")
-    nodes: list[str] = Field([], description="Nodes that are not known, as they were given.")
+    nodes: list[str] = Field([], description="Unknown nodes, as they were given.")
 
 
 class Health(BaseModel):
-    """The server is there."""
+    """The state of the server."""
 
     status: str = Field(examples=["ok"])
     version: str
@@ -95,22 +98,22 @@ class Health(BaseModel):
 
 
 class FoundNode(BaseModel):
-    """A node that a search found."""
+    """A search result."""
 
     id: int = Field(description=_ROW)
     name: str = Field(description=_NAME)
-    matched: str = Field(description="The name by which it was found.")
+    matched: str = Field(description="The name that matched.")
     degree: int
 
 
 class FoundNodes(BaseModel):
-    """Nodes, the likeliest first."""
+    """Search results, best first."""
 
     nodes: list[FoundNode]
 
 
 class ResolvedNode(BaseModel):
-    """A node as it was given and as it is."""
+    """A node and the text it was given by."""
 
     given: str
     id: int = Field(description=_ROW)
@@ -118,27 +121,25 @@ class ResolvedNode(BaseModel):
 
 
 class ResolvedNodes(BaseModel):
-    """Names that were understood, and those that were not."""
+    """Nodes of a list, and names that match no node or several."""
 
     nodes: list[ResolvedNode]
     unknown: list[str]
-    several: list[str] = Field(description="Names that more than one node has.")
+    several: list[str] = Field(description="Names that match more than one node.")
 
 
 class Prediction(BaseModel):
-    """What the run says of one subgraph."""
+    """The prediction for one subgraph."""
 
     nodes: list[int] = Field(description="Row numbers.")
-    names: list[str] = Field(description="The same nodes, as a request has them.")
-    label: str = Field(
-        description="A class; several joined by '-', or by ';' where a class contains that; or the value."
-    )
-    probabilities: dict[str, float | None] = Field(description="By class; empty for real values.")
-    value: float | None = Field(None, description="Of real-valued labels.")
+    names: list[str] = Field(description=_NAMES)
+    label: str = Field(description="A class; several joined by '-', or by ';' if a class contains '-'; or the value.")
+    probabilities: dict[str, float | None] = Field(description="By class; empty for real-valued labels.")
+    value: float | None = Field(None, description="The predicted value, for real-valued labels.")
 
 
 class Predictions(BaseModel):
-    """In the order of the request."""
+    """Predictions in the order of the request."""
 
     run: str
     task: str
@@ -154,7 +155,7 @@ class Vectors(BaseModel):
 
 
 class Explanations(BaseModel):
-    """What carried each prediction, as ``subgnn explain`` writes it."""
+    """Explanations of predictions, as ``subgnn explain`` writes them."""
 
     run: str
     explanations: list[dict[str, Any]]
@@ -166,10 +167,10 @@ class DrawnNode(BaseModel):
     id: int = Field(description=_ROW)
     name: str = Field(description=_NAME)
     kind: str = Field(description="inside, border (one hop away) or anchor (farther away).")
-    component: int | None = Field(description="Of the subgraph's own nodes.")
-    links: int = Field(description="Edges into the subgraph, of border nodes.")
+    component: int | None = Field(description="Component of the subgraph; null for nodes outside.")
+    links: int = Field(description="Edges between a border node and the subgraph.")
     degree: int
-    channels: list[str] = Field(description="Channels that hear this node as an anchor.")
+    channels: list[str] = Field(description="Channels that have this node as an anchor.")
 
 
 class DrawnEdge(BaseModel):
@@ -188,18 +189,18 @@ class Drawing(BaseModel):
     num_components: int
     num_border: int
     num_inside_edges: int
-    left_out: dict[str, int] = Field(description="How many nodes there was no room for.")
+    left_out: dict[str, int] = Field(description="Numbers of nodes that were left out for lack of space.")
 
 
 class NearSubgraph(BaseModel):
-    """A training subgraph; its first hundred nodes."""
+    """A training subgraph, with its first hundred nodes."""
 
     place: int
     name: str
     labels: list[str]
     num_nodes: int
     nodes: list[int] = Field(description="Row numbers.")
-    names: list[str] = Field(description="The same nodes, as a request has them.")
+    names: list[str] = Field(description=_NAMES)
     similarity: float | None = Field(description="The cosine of the two vectors.")
 
 
@@ -211,7 +212,7 @@ class NearSubgraphs(BaseModel):
 
 
 class Card(BaseModel):
-    """What a run is."""
+    """Facts about a run."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -224,7 +225,7 @@ class Card(BaseModel):
     num_nodes: int
     num_edges: int
     named: bool
-    row_prefix: str = Field(description="What a request has before a row number: '#', unless a name looks like that.")
+    row_prefix: str = Field(description="The text before a row number: '#', unless names look like that.")
     limits: dict[str, float]
 
 

@@ -1,8 +1,7 @@
-"""Who may ask: tokens, hosts, origins, and what a browser may do with the page.
+"""Access to the server: tokens, hosts, origins, and the security headers of answers.
 
-- On a loopback address, whoever is on the machine may ask. A page of another site, open in a browser there, may not:
-  requests must name this machine as their host (else a name that suddenly leads here would do: DNS rebinding), and
-  must not come from another origin.
+- On a loopback address everybody on the machine has access. A page of another site, open in a browser there, has not:
+  requests must name this machine as their host (which stops DNS rebinding), and must not come from another origin.
 - On any other address a bearer token is needed, and the server does not start without one.
 """
 
@@ -16,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from subgnn.errors import UserError
-from subgnn.serve.refusals import Refusal
+from subgnn.serve.responses import Refusal
 
 TOKEN_VARIABLE = "SUBGNN_TOKEN"
-_SHORTEST_TOKEN = 16
+_MIN_TOKEN = 16
 _LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _OPEN_PATHS = frozenset({"/", "/health", "/openapi.json"})
 STATIC = "/static/"
@@ -37,7 +36,7 @@ HEADERS = {
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine alone."""
+    """Whether an address can be reached only from this machine."""
     if host == "localhost":
         return True
     try:
@@ -47,28 +46,30 @@ def is_loopback(host: str) -> bool:
 
 
 def read_token(file: Path | None) -> str | None:
-    """The token of a file, else of SUBGNN_TOKEN; None where there is neither."""
+    """The token in a file, or else in SUBGNN_TOKEN; None without either."""
     given = file.read_text(encoding="utf-8").strip() if file is not None else os.environ.get(TOKEN_VARIABLE, "").strip()
     where = str(file) if file is not None else TOKEN_VARIABLE
     if not given and file is None:
         return None
-    if len(given) < _SHORTEST_TOKEN or not given.isascii() or not given.isprintable() or " " in given:
-        hint = f"accepted: at least {_SHORTEST_TOKEN} printable ASCII characters, as from: openssl rand -hex 32"
+    if len(given) < _MIN_TOKEN or not given.isascii() or not given.isprintable() or " " in given:
+        hint = f"accepted: at least {_MIN_TOKEN} printable ASCII characters, as from: openssl rand -hex 32"
         raise UserError(f"a token of {len(given)} characters", where=where, hint=hint)
     return given
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
-    """The rules for one address.
+class AccessRules:
+    """Who may send requests to an address.
+
+    Starlette's TrustedHostMiddleware is not used: it answers with plain text, and checks neither origins nor tokens.
 
     Args:
-        host: the address that is listened on.
-        token: that requests must carry; None for none, on loopback alone.
+        host: the address that the server listens on.
+        token: that requests must carry; only on loopback may it be None.
         names: further host names that requests may name.
 
     Raises:
-        UserError: where an address other machines reach has no token.
+        UserError: for an address that other machines reach, without a token.
     """
 
     host: str = "127.0.0.1"
@@ -84,7 +85,7 @@ class Door:
             )
 
     def check(self, method: str, path: str, headers: Mapping[str, str]) -> None:
-        """Raise :class:`Refusal` (400, 401 or 403) unless the request may come in."""
+        """Raise :class:`Refusal` (400, 401 or 403) for a request without access."""
         host = headers.get("host", "")
         self._check_host(host)
         origin = headers.get("origin")
@@ -92,7 +93,8 @@ class Door:
             raise Refusal(403, "the request comes from a page of another origin", hint="open the server's own page")
         if headers.get("sec-fetch-site") in ("cross-site", "same-site") and method != "GET":
             raise Refusal(403, "the request comes from another site", hint="open the server's own page")
-        if self.token is not None and not _is_open(path):
+        # Open without a token: the state of the server, and the page, which holds no data.
+        if self.token is not None and path not in _OPEN_PATHS and not path.startswith(STATIC):
             scheme, _, given = headers.get("authorization", "").partition(" ")
             right = hmac.compare_digest(given.strip().encode(), self.token.encode())
             if scheme.lower() != "bearer" or not right:
@@ -100,15 +102,8 @@ class Door:
 
     def _check_host(self, host: str) -> None:
         name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
-        known = self.names | (_LOOPBACK_HOSTS | {_bracketed(self.host)} if is_loopback(self.host) else frozenset())
+        known = self.names
+        if is_loopback(self.host):
+            known |= _LOOPBACK_HOSTS | {f"[{self.host}]" if ":" in self.host else self.host}
         if known and name.lower() not in known:
             raise Refusal(400, "the request names another host", hint=f"accepted: {', '.join(sorted(known))}")
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
-def _is_open(path: str) -> bool:
-    """What may be had without a token: whether the server is there, and the page, which holds no data."""
-    return path in _OPEN_PATHS or path.startswith(STATIC)

@@ -1,4 +1,4 @@
-"""From runs to a process that listens, and ends when it is told to."""
+"""The process that listens: sockets, connections and signals."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from subgnn.errors import UserError
-from subgnn.serve.guard import Guard
 from subgnn.serve.limits import Limits
-from subgnn.serve.logs import log, log_to_stderr
+from subgnn.serve.middleware import RequestMiddleware
+from subgnn.serve.monitoring import log, log_to_stderr
 
 _BACKLOG = 256
 _OTHER_FILES = _BACKLOG + 128
-"""Files beside the connections: connections that are accepted at once before room is made, runs, logs, libraries."""
-_BUSY_BODY = b'{"error":"all connections are at work","hint":"try again later","nodes":[]}'
+"""Open files other than connections within the limit: those accepted before one is closed, runs, logs, libraries."""
+_BUSY_BODY = b'{"error":"all connections are in use","hint":"try again later","nodes":[]}'
 _BUSY = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n"
     b"content-length: %d\r\n\r\n%s" % (len(_BUSY_BODY), _BUSY_BODY)
@@ -30,80 +30,80 @@ _BUSY = (
 
 
 def protocol(limits: Limits) -> type[H11Protocol]:
-    """HTTP/1.1 with clients that neither dawdle over a request nor over reading its answer, nor crowd others out.
+    """HTTP/1.1 with limits of open connections, of the time to send a request and of the time to read its answer.
 
-    Above ``limits.connections``, a connection on which the server is not at work is closed for a new one: that which
-    has been so for longest, be it silent, slow to send its request, or slow to read its answer.
+    Above ``limits.connections``, a new connection replaces the one that has been idle longest: silent, slow to send its
+    request, or slow to read its answer. Connections whose request is being processed stay.
     """
-    waiting: dict[Impatient, None] = {}  # open connections, in the order in which their clients had their last turn
+    connections: dict[LimitedProtocol, None] = {}  # in the order in which their clients last had an answer
 
-    def make_room() -> bool:
-        """Close a connection for another one; False where all are at work."""
-        for connection in waiting:
-            if not connection.at_work:
+    def close_idle() -> bool:
+        """Close an idle connection; False if there is none."""
+        for connection in connections:
+            if not connection.is_processing:
                 connection.transport.abort()
-                del waiting[connection]
+                del connections[connection]
                 return True
         return False
 
-    class Impatient(H11Protocol):
-        """Closes connections on which nothing gets done."""
+    class LimitedProtocol(H11Protocol):
+        """Closes connections that are idle or slow."""
 
-        _head: asyncio.TimerHandle | None = None
-        _reading: asyncio.TimerHandle | None = None
+        _head_timer: asyncio.TimerHandle | None = None
+        _write_timer: asyncio.TimerHandle | None = None
 
         @property
-        def at_work(self) -> bool:
-            """Whether a request has arrived whole, and its answer is being made."""
+        def is_processing(self) -> bool:
+            """Whether a request has arrived completely, and its answer is being computed."""
             busy = self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
-            return busy and self._reading is None
+            return busy and self._write_timer is None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            if len(waiting) >= limits.connections and not make_room():
+            if len(connections) >= limits.connections and not close_idle():
                 transport.write(_BUSY)
                 transport.close()
                 return
-            waiting[self] = None
-            self._await_head()
+            connections[self] = None
+            self._start_head_timer()
 
         def data_received(self, data: bytes) -> None:
-            if self not in waiting:  # refused; what it sends is not read
+            if self not in connections:  # refused; its data are not read
                 return
-            if self._head is None and (self.cycle is None or self.cycle.response_complete):
-                self._await_head()
+            if self._head_timer is None and (self.cycle is None or self.cycle.response_complete):
+                self._start_head_timer()
             super().data_received(data)
             if self.cycle is not None and not self.cycle.response_complete:
-                self._head = _stopped(self._head)
+                self._head_timer = _stopped(self._head_timer)
 
         def on_response_complete(self) -> None:
-            self._head = _stopped(self._head)
-            if self in waiting:
-                del waiting[self]
-                waiting[self] = None
+            self._head_timer = _stopped(self._head_timer)
+            if self in connections:
+                del connections[self]
+                connections[self] = None
             super().on_response_complete()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            waiting.pop(self, None)
-            self._head, self._reading = _stopped(self._head), _stopped(self._reading)
+            connections.pop(self, None)
+            self._head_timer, self._write_timer = _stopped(self._head_timer), _stopped(self._write_timer)
             super().connection_lost(exc)
 
         def pause_writing(self) -> None:
-            self._reading = self.loop.call_later(limits.seconds, self.transport.abort)
+            self._write_timer = self.loop.call_later(limits.seconds, self.transport.abort)
             super().pause_writing()
 
         def resume_writing(self) -> None:
-            self._reading = _stopped(self._reading)
+            self._write_timer = _stopped(self._write_timer)
             super().resume_writing()
 
-        def _await_head(self) -> None:
-            self._head = self.loop.call_later(limits.body_seconds, self.transport.abort)
+        def _start_head_timer(self) -> None:
+            self._head_timer = self.loop.call_later(limits.body_seconds, self.transport.abort)
 
-    return Impatient
+    return LimitedProtocol
 
 
 def within_open_files(limits: Limits) -> Limits:
-    """Allow this process as many open files as its connections need, or limit the connections to what it may have."""
+    """Raise the limit of open files to what the connections need, or lower the limit of connections."""
     wanted = limits.connections + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -124,7 +124,7 @@ def _stopped(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
 
 
 class _Server(uvicorn.Server):
-    """Ends with code 0 when it is asked to end and has finished what it had accepted."""
+    """Finishes accepted requests after a signal, and leaves the exit code at 0."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -145,8 +145,8 @@ class _Server(uvicorn.Server):
             self._on_ready()
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """A socket at that address, on which nobody listens yet; port 0 takes any that is free."""
+def bind_socket(host: str, port: int) -> socket.socket:
+    """A socket bound to an address, not listening yet; port 0 takes any that is free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With the protocol named, asyncio sends answers at once; without it, small ones wait 40 ms for an acknowledgement.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -160,8 +160,10 @@ def bound(host: str, port: int) -> socket.socket:
     return listening
 
 
-def listen(app: Guard, listening: socket.socket, *, limits: Limits, on_ready: Callable[[], None]) -> None:
-    """Serve until SIGTERM or Ctrl-C; requests that were accepted are finished first."""
+def run_server(
+    app: RequestMiddleware, listening: socket.socket, *, limits: Limits, on_ready: Callable[[], None]
+) -> None:
+    """Serve until SIGTERM or Ctrl-C; accepted requests are finished first."""
     log_to_stderr()
     limits = within_open_files(limits)
     options: dict[str, Any] = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from subgnn import Graph
 from subgnn.data.strings import NodeNames, Strings
-from subgnn.serve.node_index import NodeIndex
+from subgnn.serve.nodes import NodeIndex
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=6)
 NAMES = st.lists(

@@ -9,34 +9,32 @@ import threading
 import pytest
 
 from subgnn.errors import DataError
-from subgnn.serve.budget import Budget
-from subgnn.serve.lanes import Lane
-from subgnn.serve.limits import Limits
-from subgnn.serve.metrics import Metrics
+from subgnn.serve.limits import Deadline, Limits
+from subgnn.serve.monitoring import Metrics
 from subgnn.serve.nodes import subgraphs_of
-from subgnn.serve.refusals import Refusal
-from subgnn.serve.together import Together
+from subgnn.serve.responses import Refusal
+from subgnn.serve.workers import Lane, PredictionBatcher
 from tests.serve.examples import served
 
 ROWS = [[[f"#{i % 24}", f"#{5 * i % 24}", "HLA-A"], [f"#{i % 7}"]] for i in range(20)]
 
 
-def ask_together(monkeypatch, requests, *, limits=None, budgets=None, run=None):
+def ask_together(monkeypatch, requests, *, limits=None, deadlines=None, run=None):
     """Answers, or errors, of requests that all wait while the only thread is held; and the sizes of the batches."""
     limits = limits or Limits()
     run, lane, sizes = run or served(), Lane("test", workers=1, limits=limits, metrics=Metrics()), []
-    together = Together(run, limits)
+    batcher = PredictionBatcher(run, limits)
     predict = type(run).predict
     monkeypatch.setattr(type(run), "predict", lambda self, rows: sizes.append(len(rows)) or predict(self, rows))
 
     async def go():
         gate = threading.Event()
-        held = asyncio.create_task(lane.run(gate.wait, Budget.of(60)))
+        held = asyncio.create_task(lane.run(gate.wait, Deadline.after(60)))
         await asyncio.sleep(0)
         tasks = []
         for i, rows in enumerate(requests):
-            budget = budgets[i] if budgets else Budget.of(60)
-            coming = together.predict(rows, nodes=sum(map(len, rows)), lane=lane, budget=budget)
+            deadline = deadlines[i] if deadlines else Deadline.after(60)
+            coming = batcher.predict(rows, nodes=sum(map(len, rows)), lane=lane, deadline=deadline)
             tasks.append(asyncio.create_task(coming))
         await asyncio.sleep(0.05)
         gate.set()
@@ -76,8 +74,8 @@ def test_a_mistake_of_one_is_its_own(monkeypatch):
 
 
 def test_a_request_that_is_given_up_takes_nobody_with_it(monkeypatch):
-    budgets = [Budget.of(60), Budget.of(0.01), Budget.of(60)]
-    answers, sizes = ask_together(monkeypatch, ROWS[:3], budgets=budgets)
+    deadlines = [Deadline.after(60), Deadline.after(0.01), Deadline.after(60)]
+    answers, sizes = ask_together(monkeypatch, ROWS[:3], deadlines=deadlines)
     assert sizes == [4]
     assert isinstance(answers[0], bytes)
     assert isinstance(answers[2], bytes)

@@ -10,12 +10,11 @@ import numba
 import pytest
 
 from subgnn.ragged import Ragged
-from subgnn.serve.budget import CURRENT, Budget, Spent, check
-from subgnn.serve.lanes import Lane, Lanes
-from subgnn.serve.limits import Limits
-from subgnn.serve.metrics import Metrics
-from subgnn.serve.paced import portions
-from subgnn.serve.refusals import Refusal
+from subgnn.serve.limits import CURRENT, Deadline, DeadlinePassed, Limits, check_deadline
+from subgnn.serve.monitoring import Metrics
+from subgnn.serve.responses import Refusal
+from subgnn.serve.runs import split_parts
+from subgnn.serve.workers import Lane, Lanes
 from tests.serve.examples import served
 
 LONG = 60.0
@@ -27,9 +26,9 @@ def lane(workers: int = 1, waiting: int = 2) -> Lane:
 
 def test_answers_come_back_and_so_do_errors():
     async def go():
-        assert await lane().run(lambda: 7, Budget.of(LONG)) == 7
+        assert await lane().run(lambda: 7, Deadline.after(LONG)) == 7
         with pytest.raises(ZeroDivisionError):
-            await lane().run(lambda: 1 // 0, Budget.of(LONG))
+            await lane().run(lambda: 1 // 0, Deadline.after(LONG))
 
     asyncio.run(go())
 
@@ -37,17 +36,17 @@ def test_answers_come_back_and_so_do_errors():
 def test_more_than_may_wait_is_refused_and_room_comes_back():
     async def go():
         gate, one = threading.Event(), lane(workers=1, waiting=2)
-        inside = [asyncio.create_task(one.run(gate.wait, Budget.of(LONG))) for _ in range(3)]
+        inside = [asyncio.create_task(one.run(gate.wait, Deadline.after(LONG))) for _ in range(3)]
         await asyncio.sleep(0)
         try:
             with pytest.raises(Refusal, match="waiting") as refused:
-                await one.run(lambda: 1, Budget.of(1))
+                await one.run(lambda: 1, Deadline.after(1))
         finally:
             gate.set()
         assert refused.value.status == 503
         assert "retry-after" in refused.value.headers
         assert all(await asyncio.gather(*inside))
-        assert await one.run(lambda: 1, Budget.of(LONG)) == 1
+        assert await one.run(lambda: 1, Deadline.after(LONG)) == 1
 
     asyncio.run(go())
 
@@ -55,8 +54,8 @@ def test_more_than_may_wait_is_refused_and_room_comes_back():
 def test_a_quick_lane_goes_on_while_a_slow_one_is_full():
     async def go():
         gate, slow, quick = threading.Event(), lane(), lane()
-        held = asyncio.create_task(slow.run(gate.wait, Budget.of(LONG)))
-        assert await quick.run(lambda: "quick", Budget.of(LONG)) == "quick"
+        held = asyncio.create_task(slow.run(gate.wait, Deadline.after(LONG)))
+        assert await quick.run(lambda: "quick", Deadline.after(LONG)) == "quick"
         assert not held.done()
         gate.set()
         await held
@@ -70,58 +69,58 @@ def test_work_out_of_time_is_503_and_ends_at_its_next_step():
     def work():
         try:
             while True:
-                check()
-        except Spent:
+                check_deadline()
+        except DeadlinePassed:
             ended.set()
             raise
 
     async def go():
         one = lane()
         with pytest.raises(Refusal, match="within") as refused:
-            await one.run(work, Budget.of(0.05))
+            await one.run(work, Deadline.after(0.05))
         assert refused.value.status == 503
-        assert await one.run(lambda: "free", Budget.of(LONG)) == "free"
+        assert await one.run(lambda: "free", Deadline.after(LONG)) == "free"
 
     asyncio.run(go())
     assert ended.wait(10)
 
 
 def test_work_whose_client_left_ends():
-    begun, budget = threading.Event(), Budget.of(LONG)
+    begun, deadline = threading.Event(), Deadline.after(LONG)
 
     def work():
         begun.set()
         while True:
-            check()
+            check_deadline()
 
     async def go():
-        task = asyncio.create_task(lane().run(work, budget))
+        task = asyncio.create_task(lane().run(work, deadline))
         await asyncio.to_thread(begun.wait, 10)
-        budget.given_up.set()
+        deadline.cancelled.set()
         with pytest.raises(Refusal):
             await task
 
     asyncio.run(go())
 
 
-def test_a_predictor_looks_at_its_budget():
+def test_a_predictor_looks_at_its_deadline():
     predictor, rows = served().predictor, Ragged.from_rows([[0, 1], [2]])
     baseline = served(method="bag").predictor
-    token = CURRENT.set(Budget.of(0))
+    token = CURRENT.set(Deadline.after(0))
     try:
         for method in (baseline.outputs, baseline.embeddings):
-            with pytest.raises(Spent):
+            with pytest.raises(DeadlinePassed):
                 method(rows)
         for method in (predictor.outputs, predictor.embeddings, lambda some: predictor.measured(some, draws=1)):
-            with pytest.raises(Spent):
+            with pytest.raises(DeadlinePassed):
                 method(rows)
     finally:
         CURRENT.reset(token)
 
 
-def test_portions_are_all_of_it_in_order():
+def test_parts_are_all_of_it_in_order():
     rows = Ragged.from_rows([list(range(n)) for n in (1, 30, 5, 80, 2, 2, 2)])
-    some = list(portions(rows, most=40))
+    some = list(split_parts(rows, most=40))
     assert [row.tolist() for part in some for row in part] == [row.tolist() for row in rows]
     assert [len(part) for part in some] == [2, 1, 1, 3]
 
@@ -142,7 +141,7 @@ def test_where_kernels_must_take_turns_work_does(monkeypatch):
             inside -= 1
 
     async def go():
-        await asyncio.gather(*(lane.run(work, Budget.of(LONG)) for lane in (lanes.quick, lanes.slow) * 5))
+        await asyncio.gather(*(lane.run(work, Deadline.after(LONG)) for lane in (lanes.quick, lanes.slow) * 5))
 
     asyncio.run(go())
     lanes.close()

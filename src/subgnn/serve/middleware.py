@@ -1,0 +1,164 @@
+"""Processing of every request: access, a bounded body, a deadline, security headers, logs and metrics.
+
+The body is read here, completely and within limits, before any route sees it, so a slow or endless one occupies no
+worker. This is plain ASGI around the whole application: middleware that is added to Starlette runs inside its handler
+of failures, whose answers would lack the headers, and Starlette's limit of bodies has no time limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from subgnn.serve.limits import Deadline, Limits
+from subgnn.serve.monitoring import Metrics, log
+from subgnn.serve.responses import JSON, Refusal, failed
+from subgnn.serve.security import HEADERS, AccessRules
+
+_CLOSING = (408, 413)
+_DISCARD_BYTES, _DISCARD_SECONDS = 20_000_000, 1.0
+_CLIENT_LEFT = 499  # a status for logs and metrics; nobody receives it
+
+
+class RequestMiddleware:
+    """The outermost layer of the application."""
+
+    def __init__(self, app: ASGIApp, *, access: AccessRules, limits: Limits, metrics: Metrics) -> None:
+        self.app, self.access, self.limits, self.metrics = app, access, limits, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Process one request."""
+        if scope["type"] == "http":
+            await self._process(scope, receive, _Reply(send))
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            await self.app(scope, receive, send)
+
+    async def _process(self, scope: Scope, receive: Receive, reply: _Reply) -> None:
+        scope["id"] = reply.id
+        failure: BaseException | None = None
+        try:
+            headers = Headers(scope=scope)
+            self.access.check(scope["method"], scope["path"], headers)
+            body = await self._read_body(headers, Request(scope, receive).stream())
+            scope["deadline"] = Deadline.after(self.limits.seconds)
+            await self._forward(scope, body, receive, reply)
+        except Refusal as refusal:
+            await reply.refuse(refusal, scope, receive)
+        except ClientDisconnect:
+            reply.status = _CLIENT_LEFT
+        except Exception as error:
+            failure = error
+            if not reply.status:
+                await reply.refuse(failed(reply.id), scope, receive)
+        finally:
+            self._record(scope, reply, failure)
+
+    async def _forward(self, scope: Scope, body: bytes, receive: Receive, reply: _Reply) -> None:
+        """Pass on a complete request; if its client leaves, its work is cancelled."""
+        gone = asyncio.Event()
+
+        async def watch() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            scope["deadline"].cancelled.set()
+            gone.set()
+
+        messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def replay() -> Message:
+            for message in messages:
+                return message
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        watcher = asyncio.create_task(watch())
+        try:
+            await self.app(scope, replay, reply)
+        finally:
+            watcher.cancel()
+
+    async def _read_body(self, headers: Headers, stream: AsyncIterator[bytes]) -> bytes:
+        most = self.limits.body_bytes
+        too_large = Refusal(413, f"a body of more than {most:,} bytes", hint="send fewer subgraphs at a time")
+        length = headers.get("content-length", "")
+        if length.isascii() and length.isdigit() and int(length[:18]) > most:
+            if "expect" not in headers:
+                await _discard(stream)
+            raise too_large
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self.limits.body_seconds):
+                async for part in stream:
+                    body += part
+                    if len(body) > most:
+                        await _discard(stream)
+                        raise too_large
+                return bytes(body)
+        except TimeoutError:
+            what = f"the body did not arrive within {self.limits.body_seconds:g} seconds"
+            raise Refusal(408, what, hint="send it at once") from None
+
+    def _record(self, scope: Scope, reply: _Reply, failure: BaseException | None) -> None:
+        route = getattr(scope.get("route"), "path", "other")
+        method = scope["method"] if scope["method"] in ("GET", "POST", "HEAD") else "other"
+        self.metrics.requests.labels(route=route, method=method, status=str(reply.status)).inc()
+        self.metrics.request_seconds.labels(route=route).observe(reply.seconds)
+        fields = {
+            "id": reply.id,
+            "method": scope["method"],
+            "path": scope["path"][:200],
+            "status": reply.status,
+            "ms": round(reply.seconds * 1000, 2),
+            "client": (scope.get("client") or ["", 0])[0],
+        }
+        log("request", logging.ERROR if failure else logging.INFO, error=failure, **fields)
+
+
+async def _discard(stream: AsyncIterator[bytes]) -> None:
+    """Read some of a body that is too large: clients read the answer only when they have sent all, or could not."""
+    taken = 0
+    with suppress(TimeoutError, ClientDisconnect):
+        async with asyncio.timeout(_DISCARD_SECONDS):
+            async for part in stream:
+                taken += len(part)
+                if taken >= _DISCARD_BYTES:
+                    return
+
+
+class _Reply:
+    """Sends an answer with the headers that all answers have, and keeps its status."""
+
+    def __init__(self, send: Send) -> None:
+        self._send, self._begin = send, time.perf_counter()
+        self.status, self.id = 0, secrets.token_hex(8)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the request began."""
+        return time.perf_counter() - self._begin
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            timing = f"total;dur={self.seconds * 1000:.2f}"
+            added = {"cache-control": "no-store", "x-request-id": self.id, "server-timing": timing}
+            for name, value in (HEADERS | added).items():
+                headers.setdefault(name, value)
+        await self._send(message)
+
+    async def refuse(self, refusal: Refusal, scope: Scope, receive: Receive) -> None:
+        """Answer with an error; the connection is closed if the rest of the body is not read."""
+        headers = refusal.headers | ({"connection": "close"} if refusal.status in _CLOSING else {})
+        await Response(refusal.body(), refusal.status, headers=headers, media_type=JSON)(scope, receive, self)

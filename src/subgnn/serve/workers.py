@@ -1,0 +1,253 @@
+"""Threads that do the work of requests: a few in each of four lanes, so that quick requests never wait for slow ones.
+
+Kernels and matrix products release the interpreter's lock, so lanes run in parallel. Each thread computes with one
+thread: many requests keep a server busy, not one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+import torch
+
+from subgnn.kernels import induced_components
+from subgnn.ragged import Ragged
+from subgnn.serve.limits import CURRENT, Deadline, DeadlinePassed, Limits
+from subgnn.serve.monitoring import Metrics
+from subgnn.serve.nodes import subgraphs_of
+from subgnn.serve.responses import Refusal, encode
+from subgnn.serve.runs import ServedRun
+
+T = TypeVar("T")
+SWITCH_SECONDS = 0.001
+"""Time after which a thread that computes in Python yields to another one; Python's 5 ms would delay requests."""
+_MAX_BATCH = 64  # subgraphs that are predicted together
+
+
+def out_of_time(seconds: float) -> Refusal:
+    """503: the work took longer than a request may."""
+    hint = "ask about fewer or smaller subgraphs at a time"
+    return Refusal(503, f"no answer within {seconds:g} seconds", hint=hint, retry=5)
+
+
+class Lane:
+    """A few threads with a bounded queue.
+
+    Args:
+        name: label of the lane in metrics.
+        lock: held while work is done, if only one thread of several lanes may compute at a time.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        workers: int,
+        limits: Limits,
+        metrics: Metrics,
+        lock: AbstractContextManager[Any] | None = None,
+    ) -> None:
+        self.name, self.workers, self._limits = name, workers, limits
+        self._waited, self._refused = metrics.waited_seconds.labels(lane=name), metrics.refused.labels(lane=name)
+        self._num_inside = metrics.inside.labels(lane=name)
+        self._lock = nullcontext() if lock is None else lock
+        self._pool: ThreadPoolExecutor | None = None
+        self._inside = 0
+
+    async def run(self, work: Callable[[], T], deadline: Deadline) -> T:
+        """Do the work in one of the threads, before the deadline.
+
+        Raises:
+            Refusal: 503, if the queue is full or the deadline passes.
+        """
+        if self._inside >= self.workers + self._limits.waiting:
+            self._refused.inc()
+            raise Refusal(503, "too many requests are waiting", hint="try again later", retry=1)
+        self._count(1)
+        context = contextvars.copy_context()
+        context.run(CURRENT.set, deadline)
+        begin = time.monotonic()
+
+        def job() -> T:
+            with self._lock:
+                deadline.check()
+                self._waited.observe(time.monotonic() - begin)
+                return work()
+
+        loop = asyncio.get_running_loop()
+
+        def done(_: object) -> None:
+            with suppress(RuntimeError):  # the event loop has ended before the work
+                loop.call_soon_threadsafe(self._count, -1)
+
+        future = self._open().submit(context.run, job)
+        future.add_done_callback(done)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), deadline.remaining)
+        except (TimeoutError, DeadlinePassed):
+            raise out_of_time(self._limits.seconds) from None
+        finally:
+            deadline.cancelled.set()
+
+    def _count(self, change: int) -> None:
+        self._inside += change
+        self._num_inside.set(self._inside)
+
+    def _open(self) -> ThreadPoolExecutor:
+        """The threads; an application that is started again has new ones."""
+        if self._pool is None:
+            name = f"subgnn-{self.name}"
+            self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix=name, initializer=_use_one_thread)
+        return self._pool
+
+    def close(self) -> None:
+        """End the threads; waiting work is dropped."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool = None
+
+
+def _use_one_thread() -> None:
+    torch.set_num_threads(1)
+    numba.set_num_threads(1)
+
+
+class Lanes:
+    """The lanes for parsing large bodies, for searches, for quick requests and for slow ones."""
+
+    def __init__(self, limits: Limits, metrics: Metrics) -> None:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        sys.setswitchinterval(SWITCH_SECONDS)
+        lock = None if _kernels_are_threadsafe() else threading.Lock()
+
+        def lane(name: str, workers: int, lock: threading.Lock | None = None) -> Lane:
+            return Lane(name, workers=workers, limits=limits, metrics=metrics, lock=lock)
+
+        # Parsing holds the interpreter's lock, so two bodies at once would keep the event loop waiting for both.
+        self.parse, self.search = lane("parse", 1), lane("search", 1)
+        self.quick, self.slow = (
+            lane("quick", max(2, min(8, cores)), lock),
+            lane("slow", max(1, min(4, cores // 2)), lock),
+        )
+
+    def close(self) -> None:
+        """Close all lanes."""
+        for lane in (self.parse, self.search, self.quick, self.slow):
+            lane.close()
+
+
+def _kernels_are_threadsafe() -> bool:
+    """Whether several threads may call kernels at once.
+
+    Not with the thread pool that Numba falls back to without OpenMP and TBB: it would end the process.
+    """
+    induced_components(np.zeros(2, np.int64), np.empty(0, np.int32), Ragged.from_rows([[0]]))
+    return bool(numba.threading_layer() != "workqueue")
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A request that waits: its subgraphs, how many nodes they have, and its answer."""
+
+    rows: Sequence[Sequence[int | str]]
+    nodes: int
+    answer: Future[bytes] = field(default_factory=Future)
+
+
+class PredictionBatcher:
+    """Computes the small predictions of a run that are requested at the same time together.
+
+    Most of the cost of a prediction does not depend on the number of subgraphs: 16 of them take twice the time of one.
+    So a free thread takes all small requests that wait, and answers each. A request that is alone is answered at once.
+    """
+
+    def __init__(self, run: ServedRun, limits: Limits) -> None:
+        self._run, self._limits = run, limits
+        self._queue: deque[_Waiting] = deque()
+        self._lock = threading.Lock()
+
+    async def predict(
+        self, rows: Sequence[Sequence[int | str]], *, nodes: int, lane: Lane, deadline: Deadline
+    ) -> bytes:
+        """The answer to one request.
+
+        Raises:
+            Refusal: as :meth:`Lane.run`, or for unknown nodes.
+        """
+        waiting = _Waiting(rows, nodes)
+        self._queue.append(waiting)
+        try:
+            # Each request submits one job, and a job answers the requests that wait longest: none is left over.
+            await lane.run(self._answer_some, deadline)
+            return await asyncio.wait_for(asyncio.wrap_future(waiting.answer), deadline.remaining)
+        except (TimeoutError, DeadlinePassed):
+            raise out_of_time(self._limits.seconds) from None
+        finally:
+            waiting.answer.cancel()
+
+    def _answer_some(self) -> None:
+        batch = self._take_batch()
+        # The request that submitted this job may be cancelled; the others are not.
+        token = CURRENT.set(Deadline.after(self._limits.seconds))
+        try:
+            self._answer_each(batch)
+        finally:
+            CURRENT.reset(token)
+
+    def _answer_each(self, batch: list[_Waiting]) -> None:
+        """Answer requests together; if that fails, each alone, so that one of them does not spoil the others."""
+        try:
+            self._answer(batch)
+        except Exception as error:
+            left = [waiting for waiting in batch if not waiting.answer.done()]
+            if len(batch) == 1:
+                left[0].answer.set_exception(error)
+                return
+            for waiting in left:
+                self._answer_each([waiting])
+
+    def _take_batch(self) -> list[_Waiting]:
+        """The requests that wait longest, together no larger than a quick request; cancelled ones are dropped."""
+        batch: list[_Waiting] = []
+        nodes = subgraphs = 0
+        with self._lock:
+            while self._queue:
+                first = self._queue[0]
+                full = nodes + first.nodes > self._limits.quick_nodes or subgraphs + len(first.rows) > _MAX_BATCH
+                if batch and full:
+                    break
+                self._queue.popleft()
+                if first.answer.set_running_or_notify_cancel():
+                    batch.append(first)
+                    nodes, subgraphs = nodes + first.nodes, subgraphs + len(first.rows)
+        return batch
+
+    def _answer(self, batch: list[_Waiting]) -> None:
+        known: list[tuple[_Waiting, Ragged]] = []
+        for waiting in batch:
+            try:
+                known.append((waiting, subgraphs_of(self._run.index, waiting.rows)))
+            except Refusal as refusal:
+                waiting.answer.set_exception(refusal)
+        if not known:
+            return
+        values = np.concatenate([rows.values for _, rows in known])
+        lengths = np.concatenate([rows.lengths for _, rows in known])
+        found = self._run.predict(Ragged.from_lengths(values, lengths))
+        predictions = iter(found["predictions"])
+        for waiting, rows in known:
+            mine = [next(predictions) for _ in range(len(rows))]
+            waiting.answer.set_result(encode(found | {"predictions": mine}))
