@@ -113,7 +113,7 @@ nodes = np.array(sorted(set(found.values())), np.int32)
 predictor = Predictor(run / CHECKPOINT, graph)
 chances = predictor.probabilities(subgnn.Ragged.from_rows([nodes]))[0]
 for place in np.argsort(-chances):
-    print(f"{chances[place]:6.1%}  {predictor.checkpoint.classes[place]}")
+    print(f"{chances[place]:6.1%}  {predictor.checkpoint.spec.classes[place]}")
 
 # %% [markdown]
 # ## Why

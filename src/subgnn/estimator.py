@@ -97,7 +97,7 @@ class SubgraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, subgraphs: Subgraphs) -> NDArray[Any]:
         """Class names (n,); for multi-label, 0 and 1 for each class (n, classes)."""
         scores = self.predict_proba(subgraphs)
-        if self.predictor_.checkpoint.task == "multi-label":
+        if self.predictor_.checkpoint.spec.task == "multi-label":
             return (scores > 0.5).astype(np.uint8)
         names: NDArray[Any] = self.classes_[scores.argmax(axis=1)]
         return names

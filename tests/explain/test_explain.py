@@ -24,7 +24,7 @@ ROW = [0, 1, 2, 10, 11, 20]
 def values(predictor: Predictor, rows) -> np.ndarray:
     """Logits, or values in their own unit."""
     nodes = Ragged.from_rows([sorted(row) for row in rows])
-    return (predictor.probabilities if predictor.checkpoint.task == "regression" else predictor.outputs)(nodes)
+    return (predictor.probabilities if predictor.checkpoint.spec.task == "regression" else predictor.outputs)(nodes)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -136,13 +136,14 @@ def test_relabelled_nodes_have_the_same_contributions():
             else PatchAnchors(rename(a.patches, True), rename(a.walks, False))
             for a in layer
         ]
-        for layer in had.shared
+        for layer in had.spec.shared
     ]
-    order = np.argsort(new[had.table_nodes])
+    order = np.argsort(new[had.spec.table_nodes])
     weights = had.weights | {"table": had.weights["table"][torch.from_numpy(order)]}
-    table = new[had.table_nodes][order]
+    table = new[had.spec.table_nodes][order]
     assert len(table) == n
-    checkpoint = replace(had, graph_hash=moved.content_hash, shared=shared, weights=weights, table_nodes=table)
+    spec = replace(had.spec, graph_hash=moved.content_hash, shared=shared, table_nodes=table)
+    checkpoint = replace(had, spec=spec, weights=weights)
     before = explain(predictor, [ROW])[0]
     after = explain(Predictor(checkpoint, moved), [new[ROW].tolist()])[0]
     of_node = {item.node: item.contributions for item in after.by_node}
@@ -159,7 +160,7 @@ def test_relabelled_nodes_have_the_same_contributions():
 def test_channels_become_the_training_mean_or_nothing(ensemble):
     data, predictor = explained(ensemble=ensemble)
     train = data.subgraphs.nodes.take(data.subgraphs.indices("train"))
-    draws = 1 + len(predictor.checkpoint.redrawn)
+    draws = 1 + len(predictor.checkpoint.spec.redrawn)
     assert draws == 1 + ensemble
     rows = Ragged.from_rows([ROW])
     measured, means = predictor.measured(rows, draws=draws), []
@@ -196,7 +197,7 @@ def test_a_masked_anchor_has_similarity_0(model):
     inputs = next(subgraph_inputs(*next(measured.voices())))
     each = list(inputs.each_anchor())
     assert len(each) == len(found.by_anchor)
-    channels = predictor.checkpoint.recipe.channels
+    channels = predictor.checkpoint.spec.channels
     by_key = {(a.channel, a.layer, a.nodes): a for a in found.by_anchor}
     assert len(by_key) == len(each)
     for anchor in each:

@@ -51,8 +51,8 @@ def same(run: Path, out: Path, data: Path | None = None) -> None:
     before, after = open_run(run), open_run(out, data)
     np.testing.assert_array_equal(before.outputs(ROWS), after.outputs(ROWS))
     np.testing.assert_array_equal(before.embeddings(ROWS), after.embeddings(ROWS))
-    assert before.checkpoint.recipe == after.checkpoint.recipe
-    assert before.checkpoint.classes == after.checkpoint.classes
+    assert before.checkpoint.spec.recipe() == after.checkpoint.spec.recipe()
+    assert before.checkpoint.spec.classes == after.checkpoint.spec.classes
 
 
 def test_it_answers_as_the_run_does(run, file):
@@ -93,7 +93,7 @@ def correcting(tmp_path_factory) -> Path:
 
 def test_a_baseline_that_is_corrected_travels_with_its_network(correcting):
     same(correcting.parent / "run", correcting)
-    assert open_run(correcting).checkpoint.baseline.recipe.method == "bag"
+    assert open_run(correcting).checkpoint.baseline.spec.method == "bag"
     before, after = (open_explainer(path).explain(ROWS) for path in (correcting.parent / "run", correcting))
     assert [one.to_json() for one in before] == [one.to_json() for one in after]
     assert "baseline" in [part.name for part in after[0].by_channel]

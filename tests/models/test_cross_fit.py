@@ -170,8 +170,8 @@ def test_choices_are_made_as_the_baseline_makes_them(tmp_path, method):
     alone = Recipe(method=method, baseline=BaselineSettings(**open_choices))
     alone = replace(alone, training=replace(alone.training, epochs=1))
     results = train(data, alone, tmp_path / "run", report=False)
-    assert checkpoint.recipe.name == results["candidate"]
-    assert checkpoint.recipe.method == method
+    assert checkpoint.spec.title == results["candidate"]
+    assert checkpoint.spec.method == method
 
 
 def test_a_class_that_the_other_folds_lack_has_a_score():

@@ -107,7 +107,7 @@ CHANGES = [
     ("network", "lacks a part", partial(put, ("shared", 0), 1, [torch.zeros(3, dtype=torch.int32)])),
     ("network", "unknown part", partial(put, ("shared", 0), 0, [torch.zeros(3, dtype=torch.int32)])),
     ("network", "layers is 2", lambda c: c["shared"].append(c["shared"][0])),
-    ("draws", "draws is 1", lambda c: c["redrawn"].clear()),
+    ("draws", "number of draws is 1", lambda c: c["redrawn"].clear()),
     ("network", "'head.layers.0.weight' is missing", lambda c: c["weights"].pop("head.layers.0.weight")),
     ("network", "'extra' is unknown", partial(put, ("weights",), "extra", torch.zeros(1))),
     ("network", "'table' is float32", partial(weight, "table", lambda w: w[:1])),
@@ -138,7 +138,7 @@ CHANGES = [
     ("network", "lacks a part", partial(put, (), "weights", [])),
     ("members", "holds 1 networks, and its recipe says 2", lambda c: drop_member(c)),
     ("correcting", "not of nodes of the graph", partial(put, ("baseline", "weights", "columns"), -1, 24)),
-    ("correcting", "lacks a part.*baseline", partial(put, (), "baseline", None)),
+    ("correcting", "baseline that it corrects is missing", partial(put, (), "baseline", None)),
     ("avg", "nodes of its table", partial(put, ("weights", "nodes"), -1, 24)),
     ("avg", "not a row for each node", partial(weight, "table", lambda w: w[:1])),
     ("gc", "nodes of its table", partial(put, ("weights", "nodes"), 0, -1)),
@@ -172,7 +172,7 @@ def test_what_was_written_is_read(run, runs, tmp_path):
     path = changed(runs(run), tmp_path / "same.pt", lambda content: None)
     if run != "s2v-n":
         np.testing.assert_array_equal(answer(path), answer(runs(run)))
-    assert load_checkpoint(path).classes == ("clique0", "clique1", "clique2")
+    assert load_checkpoint(path).spec.classes == ("clique0", "clique1", "clique2")
 
 
 @pytest.mark.parametrize("run", ["network", "bag"])

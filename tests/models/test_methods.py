@@ -154,7 +154,7 @@ def test_frozen_and_trainable_are_both_tried_and_the_better_is_kept(trained, nam
     kept, scores = results["embeddings"], {k: (v["micro_f1"], -v["loss"]) for k, v in results["candidates"].items()}
     assert scores[kept] == max(scores.values())
     assert results["val"] == results["candidates"][kept]
-    assert load_checkpoint(folder / CHECKPOINT).recipe.embeddings.trainable == (kept == "trainable")
+    assert load_checkpoint(folder / CHECKPOINT).spec.embeddings.trainable == (kept == "trainable")
     lines = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
     assert [line["candidate"] for line in lines] == ["frozen"] * 3 + ["trainable"] * 3
 

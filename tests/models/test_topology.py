@@ -99,7 +99,7 @@ def test_one_classifier_can_be_asked_for(tmp_path, way):
     data = dataset()
     results = train(data, recipe("topology", f"baseline.classifier={way}"), tmp_path / "run")
     assert list(results["candidates"]) == [way]
-    assert load_checkpoint(tmp_path / "run" / CHECKPOINT).recipe.baseline.classifier == way
+    assert load_checkpoint(tmp_path / "run" / CHECKPOINT).spec.baseline.classifier == way
 
 
 @pytest.mark.parametrize("task", ["multi-class", "multi-label", "regression"])

@@ -197,12 +197,12 @@ def test_a_run_answers_as_in_training(run):
     data, path = run
     predictor = open_run(path)
     checkpoint = predictor.checkpoint
-    assert checkpoint.recipe.prepare.border_anchors == "heaviest"
-    options = {"channels": checkpoint.recipe.channels, "layers": 2, "settings": checkpoint.recipe.prepare, "seed": 0}
+    assert checkpoint.spec.prepare.border_anchors == "heaviest"
+    options = {"channels": checkpoint.spec.channels, "layers": 2, "settings": checkpoint.spec.prepare, "seed": 0}
     prepared = prepare(data.graph, data.subgraphs.nodes, **options)
-    assert set(prepared.touched()) <= set(checkpoint.table_nodes)
-    model = built(checkpoint, data.graph, checkpoint.table_nodes)
-    trained = outputs_of(model, Inputs(prepared, checkpoint.table_nodes), np.arange(len(data.subgraphs)), 7)
+    assert set(prepared.touched()) <= set(checkpoint.spec.table_nodes)
+    model = built(checkpoint, data.graph, checkpoint.spec.table_nodes)
+    trained = outputs_of(model, Inputs(prepared, checkpoint.spec.table_nodes), np.arange(len(data.subgraphs)), 7)
     np.testing.assert_allclose(predictor.outputs(data.subgraphs.nodes), trained, atol=1e-5)
     whole = predictor.outputs(SETS)
     assert np.isfinite(whole).all()

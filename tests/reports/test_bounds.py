@@ -46,7 +46,7 @@ def test_many_classes_are_gathered(tmp_path, task):
     classes = tuple(f"class_{i}" for i in range(count))
     many = replace(
         found,
-        checkpoint=replace(found.checkpoint, classes=classes),
+        checkpoint=replace(found.checkpoint, spec=replace(found.checkpoint.spec, classes=classes)),
         outputs=torch.from_numpy(rng.normal(size=(n, count))),
         targets=torch.from_numpy(targets),
     )

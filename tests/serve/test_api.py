@@ -61,7 +61,7 @@ def test_predict_is_the_predictor(task):
         given = [each["value"]] if task == "regression" else list(each["probabilities"].values())
         np.testing.assert_allclose(given, row, atol=1e-6)
         if task in ("multi-class", "binary"):
-            assert each["label"] == served(task).predictor.checkpoint.classes[int(row.argmax())]
+            assert each["label"] == served(task).predictor.checkpoint.spec.classes[int(row.argmax())]
 
 
 def test_embed_and_explain_are_the_librarys(asking):

@@ -121,8 +121,8 @@ def test_saved_and_loaded_answers_are_equal(trained, tmp_path):
     first = load_checkpoint(run / CHECKPOINT)
     save_checkpoint(first, tmp_path / "again.pt")
     second = load_checkpoint(tmp_path / "again.pt")
-    assert second.baseline.recipe == first.baseline.recipe
-    assert second.baseline.recipe.method == "bag-1hop"
+    assert second.baseline.spec.recipe() == first.baseline.spec.recipe()
+    assert second.baseline.spec.method == "bag-1hop"
     a, b = (Predictor(c, data.graph).outputs(data.subgraphs.nodes) for c in (first, second))
     np.testing.assert_array_equal(a, b)
 

@@ -69,7 +69,7 @@ def without_test(data: Dataset) -> Dataset:
 def by_node(checkpoint) -> tuple[np.ndarray, dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     """The nodes of the table, its rows for each network, and all weights that are no rows of nodes."""
     weights = dict(checkpoint.weights)
-    nodes = weights.pop("nodes").numpy() if "nodes" in weights else checkpoint.table_nodes
+    nodes = weights.pop("nodes").numpy() if "nodes" in weights else checkpoint.spec.table_nodes
     tables = {name: weights.pop(name) for name in list(weights) if name.rpartition(".")[2] == "table"}
     return nodes, tables, weights
 
@@ -108,7 +108,7 @@ def check(recipe, tmp_path, monkeypatch) -> None:
     outputs = train_noting_outputs(data, recipe, tmp_path / "with", monkeypatch)
     train(without_test(data), recipe, tmp_path / "without", report=False, cache=False, device="cpu")
     whole, fewer = (load_checkpoint(tmp_path / name / CHECKPOINT) for name in ("with", "without"))
-    assert whole.recipe == fewer.recipe
+    assert whole.spec.recipe() == fewer.spec.recipe()
     assert_same_run(whole, fewer)
     predicted = [Predictor(checkpoint, data.graph).outputs(data.subgraphs.nodes) for checkpoint in (whole, fewer)]
     np.testing.assert_allclose(predicted[0], predicted[1], atol=1e-4)

@@ -19,7 +19,7 @@ from subgnn.inference.distributed import Spread
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.program import make_program
 from subgnn.inference.subgraph_files import open_run
-from subgnn.models.checkpoint import joined_weights, member_seed
+from subgnn.models.spec import join_weights, member_seed
 from subgnn.models.subgnn import streaming
 from subgnn.models.subgnn.build import check_recipe
 from subgnn.parallel.engine import LocalEngine
@@ -56,9 +56,9 @@ def predictor(done) -> Predictor:
 def alone(predictor: Predictor, member: int) -> Predictor:
     """A predictor of one of the networks, with the anchors of the run."""
     whole = predictor.checkpoint
-    one = replace(whole.recipe, training=replace(whole.recipe.training, members=1))
+    one = replace(whole.spec, members=1)
     weights = whole.member(member).weights
-    return Predictor(replace(whole, recipe=one, weights=weights), predictor.graph)
+    return Predictor(replace(whole, spec=one, weights=weights), predictor.graph)
 
 
 def test_the_answer_is_the_mean_of_all_outputs(predictor):
@@ -90,7 +90,7 @@ def test_scores_are_those_of_the_mean(done, predictor):
 
 def test_weights_are_kept_apart_and_found_again(predictor):
     whole = predictor.checkpoint
-    again = joined_weights([whole.member(i).weights for i in range(3)])
+    again = join_weights([whole.member(i).weights for i in range(3)])
     assert again.keys() == whole.weights.keys()
     assert len({tuple(sorted(whole.member(i).weights)) for i in range(3)}) == 1
     assert member_seed(5, 0) == 5

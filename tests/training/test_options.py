@@ -103,8 +103,10 @@ def test_features_alone_tell_the_cliques_apart(tmp_path):
     assert "table" not in checkpoint.weights
     assert checkpoint.weights["feature_map.weight"].shape == (8, 3)
     whole = data.graph.features
-    np.testing.assert_allclose(checkpoint.standards["feature"].mean, whole.mean(axis=0))
-    np.testing.assert_allclose(checkpoint.standards["feature"].deviation, [whole[:, 0].std(), 1, whole[:, 2].std()])
+    np.testing.assert_allclose(checkpoint.spec.standards["feature"].mean, whole.mean(axis=0))
+    np.testing.assert_allclose(
+        checkpoint.spec.standards["feature"].deviation, [whole[:, 0].std(), 1, whole[:, 2].std()]
+    )
 
 
 @pytest.mark.parametrize("how", ["beside", "instead"])
@@ -117,11 +119,11 @@ def test_a_node_first_met_in_prediction_has_its_features(tmp_path, how):
     train(replace(data, subgraphs=subgraphs), chosen, tmp_path / "run", seed=1)
     predictor = Predictor(tmp_path / "run" / CHECKPOINT, data.graph)
     checkpoint = predictor.checkpoint
-    assert 6 not in checkpoint.table_nodes
-    table = np.union1d(checkpoint.table_nodes, [6]).astype(np.int32)
+    assert 6 not in checkpoint.spec.table_nodes
+    table = np.union1d(checkpoint.spec.table_nodes, [6]).astype(np.int32)
     model = build_model(checkpoint, data.graph, table)
     place = int(np.searchsorted(table, 6))
-    standard = checkpoint.standards["feature"]
+    standard = checkpoint.spec.standards["feature"]
     mapped = torch.from_numpy((data.graph.features[6] - standard.mean) / standard.deviation).float()
     expected = checkpoint.weights["feature_map.weight"] @ mapped
     expected = expected + (model.table[place] if how == "beside" else checkpoint.weights["feature_map.bias"])
@@ -154,8 +156,8 @@ def test_the_first_epoch_is_the_same_with_any_number_of_draws(tmp_path):
     _, one, checkpoint = set_up(changed(5))
     _, three, redrawn = set_up(changed(5, prepare={"draws": 3}))
     assert not one.redrawn
-    assert len(three.redrawn) == len(redrawn.redrawn) == 2
-    assert set(checkpoint.table_nodes) <= set(redrawn.table_nodes)
+    assert len(three.redrawn) == len(redrawn.spec.redrawn) == 2
+    assert set(checkpoint.spec.table_nodes) <= set(redrawn.spec.table_nodes)
     for a, b in zip(one.inputs.whole.channels[0], three.inputs.whole.channels[0], strict=True):
         assert torch.equal(a.distance, b.distance)
     drawn = [inputs.whole.channels[0][1].distance for inputs in (three.inputs, *three.redrawn)]
@@ -167,9 +169,9 @@ def test_an_ensemble_predicts_the_mean_over_its_draws(tmp_path, task):
     data, chosen = dataset(task), changed(2, prepare={"draws": 3, "ensemble": True})
     train(data, chosen, tmp_path / "run", seed=3)
     checkpoint = load_checkpoint(tmp_path / "run" / CHECKPOINT)
-    assert len(checkpoint.redrawn) == 3 - 1
+    assert len(checkpoint.spec.redrawn) == 3 - 1
     _, examples, _ = set_up(chosen, data)
-    model = build_model(checkpoint, data.graph, checkpoint.table_nodes)
+    model = build_model(checkpoint, data.graph, checkpoint.spec.table_nodes)
     rows = np.arange(len(data.subgraphs))
     each = [outputs_of(model, inputs, rows, 7).numpy() for inputs in (examples.inputs, *examples.redrawn)]
     assert np.abs(each[0] - each[1]).max() > 1e-4
@@ -183,7 +185,7 @@ def test_an_ensemble_predicts_the_mean_over_its_draws(tmp_path, task):
 def test_without_an_ensemble_a_checkpoint_has_the_first_draw_alone(tmp_path):
     train(dataset(), changed(4, prepare={"draws": 3}), tmp_path / "run", seed=3)
     checkpoint = load_checkpoint(tmp_path / "run" / CHECKPOINT)
-    assert checkpoint.redrawn == []
+    assert checkpoint.spec.redrawn == []
     assert not any(name.startswith("anchors.") for name in checkpoint.weights)
 
 
@@ -193,10 +195,10 @@ def test_only_components_of_the_training_split_have_an_offset(tmp_path):
     _, examples, checkpoint = set_up(changed(4, trainable_components=True))
     whole = examples.inputs.whole
     nodes = [part.tolist() for part in torch.tensor_split(whole.nodes, whole.node_starts[1:])]
-    table = checkpoint.table_nodes
+    table = checkpoint.spec.table_nodes
     sets = [frozenset(table[part].tolist()) for part in nodes]
     trained = {s for s, owner in zip(sets, whole.subgraph.tolist(), strict=True) if owner in set(examples.train)}
-    assert len(checkpoint.component_keys) == len(trained)
+    assert len(checkpoint.spec.component_keys) == len(trained)
     rows = dict(zip(sets, whole.known.tolist(), strict=True))
     assert {s for s, row in rows.items() if row} == trained
     assert len({rows[s] for s in trained}) == len(trained)

@@ -8,21 +8,35 @@ ones that the cache does not have are kept in the run's folder, too.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import EmbeddingSettings, PretrainSettings
 from subgnn.data.graph import Graph
 from subgnn.embeddings import PRETRAINED, scaled
 from subgnn.embeddings.stored import read_vectors, vectors_hash, write_vectors
 from subgnn.errors import DataError
 
+
+class StartsFromVectors(Protocol):
+    """Settings of node embeddings: of a recipe, or of a model."""
+
+    @property
+    def embeddings(self) -> EmbeddingSettings:
+        """Where they come from."""
+
+    @property
+    def pretrain(self) -> PretrainSettings:
+        """How they are pretrained."""
+
+
 FILE = "embeddings.safetensors"
 LARGEST_COPY = 256 * 2**20
 
 
-def keep_vectors(table: NDArray[np.float32] | None, recipe: Recipe, graph: Graph, run: Path) -> str:
+def keep_vectors(table: NDArray[np.float32] | None, recipe: StartsFromVectors, graph: Graph, run: Path) -> str:
     """Copy the table into a run's folder unless it is large, and elsewhere.
 
     Returns:
@@ -36,7 +50,7 @@ def keep_vectors(table: NDArray[np.float32] | None, recipe: Recipe, graph: Graph
     return vectors_hash(table)
 
 
-def kept_vectors(run: Path, recipe: Recipe, graph: Graph, expected: str) -> NDArray[np.float32] | None:
+def kept_vectors(run: Path, recipe: StartsFromVectors, graph: Graph, expected: str) -> NDArray[np.float32] | None:
     """The table a run started from.
 
     Args:
@@ -59,7 +73,7 @@ def kept_vectors(run: Path, recipe: Recipe, graph: Graph, expected: str) -> NDAr
     return table
 
 
-def _from_source(recipe: Recipe, graph: Graph, run: Path) -> NDArray[np.float32]:
+def _from_source(recipe: StartsFromVectors, graph: Graph, run: Path) -> NDArray[np.float32]:
     file = _source_file(recipe, graph)
     if recipe.embeddings.source not in PRETRAINED:
         return read_vectors(file, graph)
@@ -69,7 +83,7 @@ def _from_source(recipe: Recipe, graph: Graph, run: Path) -> NDArray[np.float32]
     return scaled(read_vectors(file, graph), recipe.embeddings.scale)
 
 
-def _source_file(recipe: Recipe, graph: Graph) -> Path:
+def _source_file(recipe: StartsFromVectors, graph: Graph) -> Path:
     """The file that embeddings come from; of pretrained ones that of the cache."""
     from subgnn.embeddings.cached import cache_file
 

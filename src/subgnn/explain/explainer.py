@@ -51,7 +51,7 @@ class Explainer:
         self.predictor, self.max_nodes, self.max_anchors = predictor, max_nodes, max_anchors
         self._background = background if background is not None and len(background) else None
         self._reference = None if reference is None else np.array(reference, np.float32)
-        method = predictor.checkpoint.recipe.method
+        method = predictor.checkpoint.spec.method
         self._has_channels = method == "subgnn"
         self._predicts_new_subgraphs = self._has_channels or METHODS[method].inputs is not known_subgraphs.inputs
 
@@ -115,19 +115,19 @@ class Explainer:
         predictor, checkpoint = self.predictor, self.predictor.checkpoint
         whole: NDArray[np.float32] = outputs.mean(dim=0).float().cpu().numpy()
         scores = predictor.scores(whole[None])[0]
-        real = checkpoint.task == "regression"
+        real = checkpoint.spec.task == "regression"
         nodes = sorted(int(node) for part in components for node in part)
         masking = None
         if inputs:
-            leading = int(whole.argmax()) if checkpoint.task in ("multi-class", "binary") else None
+            leading = int(whole.argmax()) if checkpoint.spec.task in ("multi-class", "binary") else None
             masking = AnchorMasking(predictor, inputs, leading=leading, max_anchors=self.max_anchors)
         found = Explanation(
             nodes=tuple(nodes),
             names=names_of(predictor.graph, nodes),
-            method=checkpoint.recipe.method,
-            task=checkpoint.task,
+            method=checkpoint.spec.method,
+            task=checkpoint.spec.task,
             label=label_text(scores, checkpoint),
-            classes=(VALUE,) if real else checkpoint.classes,
+            classes=(VALUE,) if real else checkpoint.spec.classes,
             logits=to_values(scores if real else whole),
             probabilities=() if real else to_values(scores),
             notes=tuple(self._notes(len(nodes), len(components), masking, attributions)),
@@ -147,7 +147,7 @@ class Explainer:
         self, num_nodes: int, num_components: int, masking: AnchorMasking | None, attributions: bool
     ) -> Iterator[str]:
         """State what is missing from an explanation, and why."""
-        method = self.predictor.checkpoint.recipe.method
+        method = self.predictor.checkpoint.spec.method
         if not self._predicts_new_subgraphs:
             yield f"{method} cannot predict new subgraphs, so no node or component can be left out"
         else:

@@ -87,7 +87,7 @@ def _write_json(file: IO[str], items: Items) -> int:
 def _write_table(file: IO[str], explainer: Explainer, items: Items) -> int:
     """A row for each node, component, channel and anchor: its contribution to every class."""
     checkpoint = explainer.predictor.checkpoint
-    classes = (VALUE,) if checkpoint.task == "regression" else checkpoint.classes
+    classes = (VALUE,) if checkpoint.spec.task == "regression" else checkpoint.spec.classes
     file.write("\t".join(["subgraph", "label", "by", "kind", "item", *classes]) + "\n")
     count = 0
     for text, explanation in items:

@@ -80,13 +80,13 @@ def attribute(masking: AnchorMasking, components: Sequence[NDArray[np.int32]]) -
         MissingExtra: without Captum.
     """
     predictor = masking.predictor
-    each = [_integrate(one, predictor.checkpoint.num_outputs) for one in masking.inputs]
+    each = [_integrate(one, predictor.checkpoint.spec.num_outputs) for one in masking.inputs]
     scale = target_scale(predictor) / len(each)
 
     def total(numbers: Iterable[Tensor]) -> Values:
         return to_values(sum(number.double().cpu() for number in numbers).numpy() * scale)  # type: ignore[union-attr]
 
-    target = predictor.checkpoint.standards.get("target")
+    target = predictor.checkpoint.spec.standards.get("target")
     origin = 0.0 if target is None else float(target.mean[0])
     by_anchor = []
     for draw, anchors in enumerate(masking.anchors):
@@ -118,7 +118,7 @@ def _by_channel(masking: AnchorMasking, each: list[_Integrated], total: Total) -
         yield ChannelContribution(kind, "channel", total(one.of_channel(i) for one in each for i in sides))
         for i in sides:
             yield ChannelContribution(masking.channels[i].name, "subchannel", total(one.of_channel(i) for one in each))
-    if masking.predictor.checkpoint.recipe.model.topology:
+    if masking.predictor.checkpoint.spec.model.topology:
         numbers = total(one.component_stats.sum(dim=1) + one.subgraph_stats for one in each)
         yield ChannelContribution("topology", "part", numbers)
 

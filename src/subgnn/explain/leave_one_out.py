@@ -32,7 +32,7 @@ def components_of(graph: Graph, subgraphs: Ragged) -> list[list[Nodes]]:
 
 def target_scale(predictor: Predictor) -> float:
     """Factor that turns differences of outputs into the labels' unit: the deviation of real-valued targets, else 1."""
-    target = predictor.checkpoint.standards.get("target")
+    target = predictor.checkpoint.spec.standards.get("target")
     return 1.0 if target is None else float(target.deviation[0])
 
 
@@ -43,7 +43,7 @@ def differences(predictor: Predictor, whole: Outputs, without: Outputs) -> list[
         whole: (outputs,). without: (items, outputs).
     """
     logits = (whole - without) * target_scale(predictor)
-    if predictor.checkpoint.task == "regression":
+    if predictor.checkpoint.spec.task == "regression":
         return [{"contributions": to_values(row)} for row in logits]
     changes = predictor.scores(whole[None]) - predictor.scores(without)
     return [
@@ -95,7 +95,7 @@ def _outputs(predictor: Predictor, rows: list[Nodes]) -> Outputs:
     place = [first.setdefault(row.tobytes(), len(first)) for row in rows]
     distinct = [np.frombuffer(key, np.int32) for key in first]
     parts = [predictor.outputs(Ragged.from_rows(some)) for some in _batches(distinct)]
-    joined = np.concatenate([np.empty((0, predictor.checkpoint.num_outputs), np.float32), *parts])
+    joined = np.concatenate([np.empty((0, predictor.checkpoint.spec.num_outputs), np.float32), *parts])
     return joined[place] if place else joined
 
 

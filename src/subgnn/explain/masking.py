@@ -195,7 +195,7 @@ class AnchorMasking:
         self, predictor: Predictor, inputs: Sequence[SubgraphInputs], *, leading: int | None, max_anchors: int
     ) -> None:
         self.predictor, self.inputs, self.draws = predictor, inputs, predictor.draws
-        self.channels = predictor.checkpoint.recipe.channels
+        self.channels = predictor.checkpoint.spec.channels
         self.anchors = [list(one.each_anchor()) for one in inputs[: self.draws]]
         self._leading, self._max_anchors = leading, max_anchors
 

@@ -23,7 +23,8 @@ from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError
 from subgnn.inference.subgraph_files import open_whole
-from subgnn.models.checkpoint import WRONG, Checkpoint, broken, pack, unpack
+from subgnn.models.checkpoint import WRONG, broken, pack, unpack
+from subgnn.models.spec import Checkpoint
 from subgnn.prepare.measure import seen_hash
 from subgnn.storage.files import atomic_write
 from subgnn.storage.safetensors import Arrays, Format, read_arrays, storable, write_arrays
@@ -87,7 +88,7 @@ def export_run(
     }
     if with_graph:
         graph = predictor.graph
-        if predictor.checkpoint.recipe.prepare.directed and graph.oriented is not None:
+        if predictor.checkpoint.spec.prepare.directed and graph.oriented is not None:
             graph = graph.oriented  # the undirected graph follows from it, but not the other way round
         alone = SubgraphSet.from_lists([], num_nodes=graph.num_nodes)
         of_graph, about["graph"] = pack_dataset(Dataset(str(whole.results.get("dataset", "")), graph, alone))
@@ -95,7 +96,7 @@ def export_run(
     _write(out, arrays, about, overwrite=overwrite)
     return {
         "bytes": out.stat().st_size,
-        "graph_hash": predictor.checkpoint.graph_hash,
+        "graph_hash": predictor.checkpoint.spec.graph_hash,
         "with_graph": with_graph,
     }
 
@@ -155,7 +156,7 @@ def read_export(path: Path) -> Exported:
         raise broken(_NOUN, error, where=where, again=_EXPORT.again) from None
     own = _under(arrays, "checkpoint.")
     checkpoint = unpack(own, packed, where=where, noun=_NOUN, again=_EXPORT.again)
-    if graph is not None and seen_hash(graph, checkpoint.recipe.prepare) != checkpoint.graph_hash:
+    if graph is not None and seen_hash(graph, checkpoint.spec.prepare) != checkpoint.spec.graph_hash:
         raise DataError("its graph is not the one the run was trained on", where=where, hint=_EXPORT.again)
     return Exported(checkpoint, results, graph, arrays.get("vectors"), arrays.get("reference"))
 

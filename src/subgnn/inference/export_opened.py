@@ -41,7 +41,7 @@ def open_export(path: Path, data: Path | None = None) -> OpenedRun:
 
 def _check_vectors(exported: Exported, num_nodes: int, path: Path) -> None:
     """The node embeddings must be those the run was trained with."""
-    expected = exported.checkpoint.vectors_hash
+    expected = exported.checkpoint.spec.vectors_hash
     given = exported.vectors
     if given is None:
         if expected:

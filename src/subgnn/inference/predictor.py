@@ -15,10 +15,11 @@ from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import label_separator
 from subgnn.embeddings.of_run import kept_vectors
 from subgnn.inference.distributed import Spread
-from subgnn.models.checkpoint import Checkpoint, load_checkpoint
+from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.integrity import check_checkpoint
 from subgnn.models.registry import Answers, uses_embeddings
 from subgnn.models.scores import BaselineScores
+from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import Inputs, SubGNN
 from subgnn.models.subgnn.build import build_inputs, build_model, measure_draws, touched_nodes
 from subgnn.models.subgnn.inference_cache import Kept, Measured
@@ -42,10 +43,10 @@ def label_text(scores: NDArray[np.float32], checkpoint: Checkpoint) -> str:
     Shapes:
         scores: (classes,) or (1,).
     """
-    classes = checkpoint.classes
-    if checkpoint.task == "regression":
+    classes = checkpoint.spec.classes
+    if checkpoint.spec.task == "regression":
         return f"{scores[0]:.6g}"
-    if checkpoint.task == "multi-label":
+    if checkpoint.spec.task == "multi-label":
         return label_separator(classes).join(c for c, p in zip(classes, scores, strict=True) if p > 0.5)
     return classes[int(np.argmax(scores))]
 
@@ -93,9 +94,9 @@ class Predictor:
         self.graph, self.device = graph, torch.device(device)
         self._keep_numbers, self._spread = keep_numbers, spread
         self.vectors = vectors
-        if vectors is None and uses_embeddings(self.checkpoint.recipe):
-            self.vectors = kept_vectors(run, self.checkpoint.recipe, graph, self.checkpoint.vectors_hash)
-        baseline = self.checkpoint.recipe.method != "subgnn"
+        if vectors is None and uses_embeddings(self.checkpoint.spec):
+            self.vectors = kept_vectors(run, self.checkpoint.spec, graph, self.checkpoint.spec.vectors_hash)
+        baseline = self.checkpoint.spec.method != "subgnn"
         self._answers = Answers(self.checkpoint, graph, self.device, self.vectors) if baseline else None
         corrected = self.checkpoint.baseline
         self._corrected = None if corrected is None else BaselineScores(corrected, graph)
@@ -104,12 +105,12 @@ class Predictor:
     @property
     def draws(self) -> int:
         """How many draws of anchors an answer is the mean over."""
-        return 1 + len(self.checkpoint.redrawn)
+        return 1 + len(self.checkpoint.spec.redrawn)
 
     @property
     def members(self) -> int:
         """How many networks an answer is the mean over."""
-        return self.checkpoint.members
+        return self.checkpoint.spec.members
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """Logits; values for regression: the mean over networks, and over draws of anchors with prepare.ensemble.
@@ -133,8 +134,8 @@ class Predictor:
         Shapes:
             outputs: (n, outputs). returns: (n, classes) or (n, 1).
         """
-        scores = probabilities(torch.from_numpy(outputs), self.checkpoint.task).numpy()
-        target = self.checkpoint.standards.get("target")
+        scores = probabilities(torch.from_numpy(outputs), self.checkpoint.spec.task).numpy()
+        target = self.checkpoint.spec.standards.get("target")
         return scores if target is None else (scores * target.deviation + target.mean).astype(np.float32)
 
     def embeddings(self, subgraphs: Ragged) -> NDArray[np.float32]:
@@ -164,7 +165,7 @@ class Predictor:
 
     def networks(self) -> list[SubGNN]:
         """The trained networks, over the nodes they were trained with; none for a baseline."""
-        return [] if self._answers is not None else self._models(self.checkpoint.table_nodes)
+        return [] if self._answers is not None else self._models(self.checkpoint.spec.table_nodes)
 
     def _models(self, table: NDArray[np.int32]) -> list[SubGNN]:
         members = map(self.checkpoint.member, range(self.members))
@@ -179,8 +180,8 @@ class Predictor:
         measuring = None if spread is None else spread.measure
         prepared = measure_draws(self.checkpoint, self.graph, subgraphs, draws=draws, measuring=measuring)
         touched = touched_nodes(prepared)
-        table = np.union1d(self.checkpoint.table_nodes, touched)
-        streamed = is_carried(self.checkpoint) or is_large(len(table), self.checkpoint.recipe.embeddings)
+        table = np.union1d(self.checkpoint.spec.table_nodes, touched)
+        streamed = is_carried(self.checkpoint) or is_large(len(table), self.checkpoint.spec.embeddings)
         size = STREAMED_BATCH if streamed else BATCH
         if spread is None and not streamed:
             measured = self._as_inputs(subgraphs, prepared, touched)
@@ -219,10 +220,10 @@ class Predictor:
         """Networks over the touched nodes; they are kept, and built again only for nodes they have not met."""
         kept = self._kept
         if not kept or not kept[0].knows(touched, self.graph.num_nodes):
-            settings = self.checkpoint.recipe.embeddings
-            table = np.union1d(kept[0].table if kept else self.checkpoint.table_nodes, touched)
+            settings = self.checkpoint.spec.embeddings
+            table = np.union1d(kept[0].table if kept else self.checkpoint.spec.table_nodes, touched)
             if is_large(len(table), settings):
-                table = np.union1d(self.checkpoint.table_nodes, touched)
+                table = np.union1d(self.checkpoint.spec.table_nodes, touched)
             features = self.graph.features
             width = max(settings.dim, 0 if features is None else features.shape[1])
             if self.graph.num_nodes * width * self.members <= self._keep_numbers:

@@ -167,7 +167,7 @@ def export_program(run: Path, out: Path, *, data: Path | None = None, overwrite:
 
 
 def _check(predictor: Predictor) -> None:
-    recipe = predictor.checkpoint.recipe
+    recipe = predictor.checkpoint.spec
     why = None
     if recipe.method != "subgnn":
         why = f"{recipe.method} is no network of channels"

@@ -21,6 +21,7 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError
 from subgnn.inference.distributed import Spread
 from subgnn.inference.predictor import BATCH, Predictor, label_text
+from subgnn.models.spec import ModelSpec
 from subgnn.parallel.engine import Engine
 from subgnn.parallel.memory import share
 from subgnn.ragged import Ragged
@@ -75,7 +76,7 @@ def open_whole(run: Path, data: Path | None = None, *, engine: Engine | None = N
     return OpenedRun(Predictor(run / CHECKPOINT, graph, spread=spread), results, dataset.subgraphs)
 
 
-def chunk_size(recipe: Recipe) -> int:
+def chunk_size(recipe: Recipe | ModelSpec) -> int:
     """How many subgraphs are measured at once: as many as fit in a fifth of the memory, if each had four components.
 
     Shared anchors are searched from once a chunk, across the whole graph, so chunks are large; a multiple of the sizes
@@ -119,7 +120,7 @@ def write_predictions(
 ) -> int:
     """Write a TSV with a header line and a row per input line: subgraph, label or labels, a probability per class."""
     predictor = open_run(run, data, engine=engine)
-    task, classes = predictor.checkpoint.task, predictor.checkpoint.classes
+    task, classes = predictor.checkpoint.spec.task, predictor.checkpoint.spec.classes
     columns = ["value"] if task == "regression" else list(classes)
     count = 0
     with (
@@ -127,7 +128,7 @@ def write_predictions(
         temporary.open("w", encoding="utf-8", newline="\n") as file,
     ):
         file.write("\t".join(["subgraph", "label", *columns]) + "\n")
-        for texts, rows in chunks(subgraphs, predictor.graph, size=chunk_size(predictor.checkpoint.recipe)):
+        for texts, rows in chunks(subgraphs, predictor.graph, size=chunk_size(predictor.checkpoint.spec)):
             for text, scores in zip(texts, predictor.probabilities(rows), strict=True):
                 label = label_text(scores, predictor.checkpoint)
                 file.write("\t".join([text, label, *(f"{p:.6g}" for p in scores)]) + "\n")
@@ -148,7 +149,7 @@ def write_embeddings(
     if out.suffix not in (".npy", ".parquet"):
         raise DataError(f"unknown kind of file '{out.suffix}'", where=str(out), hint="accepted: .npy, .parquet")
     predictor = open_run(run, data, engine=engine)
-    parts = chunks(subgraphs, predictor.graph, size=chunk_size(predictor.checkpoint.recipe))
+    parts = chunks(subgraphs, predictor.graph, size=chunk_size(predictor.checkpoint.spec))
     answered = ((texts, predictor.embeddings(rows)) for texts, rows in parts)
     with atomic_write(out, overwrite=overwrite) as temporary:
         write = write_npy if out.suffix == ".npy" else write_parquet

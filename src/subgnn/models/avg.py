@@ -7,8 +7,8 @@ from torch.nn import functional
 
 from subgnn.data.graph import Graph
 from subgnn.models import node_table
-from subgnn.models.checkpoint import Checkpoint
 from subgnn.models.sources import NodeBatch, NodeSets
+from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import Head
 from subgnn.ragged import Ragged
 
@@ -41,7 +41,7 @@ def inputs(checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> NodeSets:
 
 def module(checkpoint: Checkpoint) -> Average:
     """The network over the checkpoint's table."""
-    recipe, weights = checkpoint.recipe, checkpoint.weights
+    recipe, weights = checkpoint.spec, checkpoint.weights
     width = weights["table"].shape[1]
-    head = Head(width, checkpoint.num_outputs, hidden=recipe.model.head, dropout=recipe.model.dropout)
+    head = Head(width, checkpoint.spec.num_outputs, hidden=recipe.model.head, dropout=recipe.model.dropout)
     return Average(weights["nodes"], weights["table"], head, trainable=recipe.embeddings.trainable)

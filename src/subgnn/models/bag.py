@@ -25,9 +25,9 @@ from torch.nn import functional
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.models.checkpoint import Checkpoint
 from subgnn.models.linear import fit_linear
 from subgnn.models.node_table import in_order
+from subgnn.models.spec import Checkpoint
 from subgnn.ragged import Ragged
 from subgnn.training.evaluation import Examples
 from subgnn.training.loop import State
@@ -199,7 +199,7 @@ def begin(
 def inputs(checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Bags:
     """The features of each subgraph; a column without a weight is left out once rows are scaled."""
     columns: NDArray[np.int64] = checkpoint.weights["columns"].numpy()
-    values, unit = features(graph, nodes, one_hop=checkpoint.recipe.method == "bag-1hop")
+    values, unit = features(graph, nodes, one_hop=checkpoint.spec.method == "bag-1hop")
     # 32-bit places: the only ones all solvers take.
     place = np.full(values.shape[1], -1, np.int32)
     place[columns] = np.arange(len(columns), dtype=np.int32)
@@ -212,17 +212,17 @@ def inputs(checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Bags:
 def problems(checkpoint: Checkpoint, num_nodes: int) -> Iterator[str]:
     """What is wrong with the columns, as they were read from a file."""
     columns = checkpoint.weights["columns"].numpy()
-    width = 2 * num_nodes if checkpoint.recipe.method == "bag-1hop" else num_nodes
+    width = 2 * num_nodes if checkpoint.spec.method == "bag-1hop" else num_nodes
     if columns.dtype != np.int64 or columns.ndim != 1 or not in_order(columns, width):
         yield "the columns of its bag are not in order, or not of nodes of the graph"
 
 
 def module(checkpoint: Checkpoint) -> LinearBag:
     """The linear model; its weights are 0 until it is solved or loaded."""
-    settings = checkpoint.recipe.baseline
+    settings = checkpoint.spec.baseline
     return LinearBag(
         checkpoint.weights["columns"],
-        checkpoint.num_outputs,
+        checkpoint.spec.num_outputs,
         unit=settings.normalize == "rows",
         inverse_penalty=settings.inverse_penalty,
     )

@@ -1,4 +1,4 @@
-"""What a run keeps: settings, class names, anchors, the graph's hash and the weights; no pickled code.
+"""Files of checkpoints; nothing in them is pickled code.
 
 A checkpoint has two forms on disk, the file of a run's folder (:func:`save_checkpoint`) and the named arrays of an
 exported run (:func:`pack`). Both are read by one function, :func:`unpack`, which believes neither; whether the result
@@ -8,8 +8,7 @@ fits its settings and its graph is checked by :mod:`subgnn.models.integrity`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,13 +22,12 @@ from subgnn.config.files import parse_recipe
 from subgnn.config.settings import ChannelSettings, Recipe
 from subgnn.data.subgraphs import TASKS, Task
 from subgnn.errors import DataError, UserError
+from subgnn.models.spec import Checkpoint, ModelSpec, settings_of
 from subgnn.ragged import Ragged
-from subgnn.rng import stream_key
 from subgnn.storage.tensor_file import CHECKSUM, Damaged, load, save
 
 _FORMAT, _VERSION = "subgnn-run", 4
 _READ_VERSIONS = (2, 3, 4)  # 2 knows of no baseline to correct, 3 has no checksum
-_MEMBER = "member"  # with a number and a dot, before the names of weights of all networks but the first
 _PROGRESS_FORMAT, _PROGRESS_VERSION = "subgnn-progress", 3
 _READ_PROGRESS = (3,)  # 1 has one group of parameters, 2 no checksum
 _BASELINE = "baseline."
@@ -42,74 +40,6 @@ WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError
 """What reading raises where a part is missing or of a wrong kind."""
 
 Arrays = dict[str, NDArray[Any]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Checkpoint:
-    """A trained network and all that is needed to ask it about new subgraphs.
-
-    ``standards`` holds what was standardised with: component, subgraph, target and feature, where there are any.
-    ``redrawn`` holds the shared anchors of further draws where predictions are means over draws. ``component_keys``
-    are the sorted keys of the components that have a learned offset. ``vectors_hash`` is that of the table of node
-    embeddings the run started from; empty for random ones. ``baseline`` is the checkpoint of the baseline that the
-    network corrects, where it does. Of several networks, ``weights`` has those of all (:func:`joined_weights`).
-    """
-
-    recipe: Recipe
-    seed: int
-    task: Task
-    classes: tuple[str, ...]
-    graph_hash: str
-    table_nodes: NDArray[np.int32]
-    shared: list[list[SharedAnchors | None]]
-    weights: dict[str, torch.Tensor]
-    standards: dict[str, Standard]
-    redrawn: list[list[list[SharedAnchors | None]]] = field(default_factory=list)
-    component_keys: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
-    vectors_hash: str = ""
-    baseline: Checkpoint | None = None
-
-    @property
-    def members(self) -> int:
-        """How many networks the answer is the mean of."""
-        return self.recipe.training.members if self.recipe.method == "subgnn" else 1
-
-    @property
-    def held(self) -> int:
-        """Of how many networks the weights are."""
-        return 1 + len({name.partition(".")[0] for name in self.weights if name.startswith(_MEMBER)})
-
-    def member(self, i: int) -> Checkpoint:
-        """The checkpoint of one of several networks alone; the first is known by the run's own seed.
-
-        It is for building the network: anchors of subgraphs follow the seed of the run.
-
-        Raises:
-            KeyError: where it has not the weights that the first has.
-        """
-        own = f"{_MEMBER}{i}."
-        weights = first = {name: value for name, value in self.weights.items() if not name.startswith(_MEMBER)}
-        if i:
-            weights = {n.removeprefix(own): value for n, value in self.weights.items() if n.startswith(own)}
-        if weights.keys() != first.keys():
-            raise KeyError(f"weights of network {i}")
-        return replace(self, seed=member_seed(self.seed, i), weights=weights)
-
-    @property
-    def num_outputs(self) -> int:
-        """Classes, or 1 for regression."""
-        return 1 if self.task == "regression" else len(self.classes)
-
-
-def member_seed(seed: int, i: int) -> int:
-    """The seed of one of several networks; the first has that of the run."""
-    return stream_key(seed, f"member/{i}") if i else seed
-
-
-def joined_weights(members: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-    """The weights of several networks under one roof: the first as they are, the others with their number in front."""
-    numbered = ((f"{_MEMBER}{i}." if i else "", weights) for i, weights in enumerate(members))
-    return {prefix + name: value for prefix, weights in numbered for name, value in weights.items()}
 
 
 def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
@@ -144,23 +74,24 @@ def broken(noun: str, error: Exception, *, where: str, again: str) -> DataError:
 
 def _nested(checkpoint: Checkpoint) -> dict[str, Any]:
     """A checkpoint as the file of a run's folder has it."""
+    spec = checkpoint.spec
     return {
-        "recipe": json.dumps(asdict(checkpoint.recipe)),
-        "seed": checkpoint.seed,
-        "task": checkpoint.task,
-        "classes": list(checkpoint.classes),
-        "graph_hash": checkpoint.graph_hash,
-        "table_nodes": torch.from_numpy(np.array(checkpoint.table_nodes)),
-        "shared": _pack_draw(checkpoint.shared),
-        "redrawn": [_pack_draw(draw) for draw in checkpoint.redrawn],
+        "recipe": json.dumps(spec.recipe()),
+        "seed": spec.seed,
+        "task": spec.task,
+        "classes": list(spec.classes),
+        "graph_hash": spec.graph_hash,
+        "table_nodes": torch.from_numpy(np.array(spec.table_nodes)),
+        "shared": _pack_draw(spec.shared),
+        "redrawn": [_pack_draw(draw) for draw in spec.redrawn],
         # As int64, which every part of torch knows.
-        "component_keys": torch.from_numpy(checkpoint.component_keys.view(np.int64)),
+        "component_keys": torch.from_numpy(spec.component_keys.view(np.int64)),
         "weights": checkpoint.weights,
         "standards": {
             name: [torch.from_numpy(np.array(s.mean)), torch.from_numpy(np.array(s.deviation))]
-            for name, s in checkpoint.standards.items()
+            for name, s in spec.standards.items()
         },
-        "vectors_hash": checkpoint.vectors_hash,
+        "vectors_hash": spec.vectors_hash,
         "baseline": None if checkpoint.baseline is None else _nested(checkpoint.baseline),
     }
 
@@ -202,16 +133,17 @@ def _flat(nested: Mapping[str, Any]) -> tuple[Arrays, dict[str, Any]]:
 
 
 def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
-    """Arrays by name, and what is no array, as JSON takes it."""
+    """Arrays by name, and everything else as values that JSON can hold."""
+    spec = checkpoint.spec
     arrays: Arrays = {
-        "table_nodes": checkpoint.table_nodes,
+        "table_nodes": spec.table_nodes,
         # As int64, which the layout knows.
-        "component_keys": checkpoint.component_keys.view(np.int64),
+        "component_keys": spec.component_keys.view(np.int64),
     }
     arrays |= {f"weights.{name}": value.numpy() for name, value in checkpoint.weights.items()}
-    for name, standard in checkpoint.standards.items():
+    for name, standard in spec.standards.items():
         arrays[f"standards.{name}.mean"], arrays[f"standards.{name}.deviation"] = standard.mean, standard.deviation
-    draws = [checkpoint.shared, *checkpoint.redrawn]
+    draws = [spec.shared, *spec.redrawn]
     for d, draw in enumerate(draws):
         for layer, row in enumerate(draw):
             for channel, anchors in enumerate(row):
@@ -219,14 +151,14 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
                 parts = _parts(anchors)
                 arrays |= {f"anchors.{d}.{layer}.{channel}.{n}": part for n, part in zip(names, parts, strict=False)}
     content = {
-        "recipe": asdict(checkpoint.recipe),
-        "seed": checkpoint.seed,
-        "task": checkpoint.task,
-        "classes": list(checkpoint.classes),
-        "graph_hash": checkpoint.graph_hash,
-        "vectors_hash": checkpoint.vectors_hash,
+        "recipe": spec.recipe(),
+        "seed": spec.seed,
+        "task": spec.task,
+        "classes": list(spec.classes),
+        "graph_hash": spec.graph_hash,
+        "vectors_hash": spec.vectors_hash,
         "draws": len(draws),
-        "layers": len(checkpoint.shared),
+        "layers": len(spec.shared),
         "baseline": None,
     }
     if checkpoint.baseline is not None:
@@ -286,8 +218,7 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str) -> Checkpoin
     unknown = sorted([*arrays, *(name for name in content if name not in _PLAIN)])
     if unknown:
         raise ValueError(f"unknown part {unknown[0]!r}")
-    return Checkpoint(
-        recipe=recipe,
+    spec = ModelSpec(
         seed=_of_type(content, "seed", int),
         task=cast(Task, task),
         classes=tuple(classes),
@@ -296,34 +227,34 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str) -> Checkpoin
         shared=shared[0],
         redrawn=shared[1:],
         component_keys=component_keys,
-        weights=weights,
         standards=standards,
         vectors_hash=_of_type(content, "vectors_hash", str),
-        baseline=baseline,
+        members=recipe.training.members,
+        **settings_of(recipe),
     )
+    return Checkpoint(spec, weights, baseline)
 
 
 def _check_sizes(recipe: Recipe, layers: int, draws: int) -> None:
-    """Refuse numbers of layers and draws that the recipe does not have, before lists of them are made."""
-    network = recipe.method == "subgnn"
-    if layers != 0 and not (network and layers == recipe.model.layers):
+    """Refuse numbers of layers and draws beyond those of the recipe, before lists of them are made.
+
+    Which of the two a model has is its own to check (:mod:`subgnn.models.integrity`).
+    """
+    if layers not in (0, recipe.model.layers):
         raise ValueError(f"layers is {layers}")
-    if draws != (recipe.prepare.draws if network and recipe.prepare.ensemble else 1):
+    if draws not in (1, recipe.prepare.draws):
         raise ValueError(f"draws is {draws}")
 
 
 def _unpack_baseline(arrays: Arrays, content: Mapping[str, Any], recipe: Recipe, where: str) -> Checkpoint | None:
-    """The baseline that a network corrects, where it does; a baseline has none itself."""
-    expected = recipe.model.baseline if recipe.method == "subgnn" else "none"
+    """The baseline that a network corrects, if any."""
     packed = content["baseline"]
-    if (packed is None) != (expected == "none"):
-        raise ValueError("baseline")
     if packed is None:
         return None
-    if packed["recipe"]["method"] != expected or packed["task"] != content["task"]:
+    if packed["recipe"]["method"] != recipe.model.baseline or packed["task"] != content["task"]:
         raise ValueError("baseline")
-    own = {name.removeprefix(_BASELINE): arrays.pop(name) for name in list(arrays) if name.startswith(_BASELINE)}
-    return _unpack(own, packed, where)
+    part = {name.removeprefix(_BASELINE): arrays.pop(name) for name in list(arrays) if name.startswith(_BASELINE)}
+    return _unpack(part, packed, where)
 
 
 def _unpack_anchors(arrays: Arrays, prefix: str, channel: ChannelSettings) -> SharedAnchors | None:

@@ -25,9 +25,9 @@ from subgnn.data.splits import split_units, whole_groups
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
 from subgnn.kernels import node_set_keys
-from subgnn.models.checkpoint import Checkpoint
 from subgnn.models.registry import set_up
 from subgnn.models.scores import scores_of
+from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.models.subgnn.build import label_unit, target_tensor
 from subgnn.rng import stream_key
 from subgnn.training.candidates import Candidate, Solvable, best_of, judge_solved
@@ -60,13 +60,13 @@ def fit_baseline(
     outputs = outputs_of(kept.model, examples.inputs, np.arange(len(subgraphs)), _BATCH).numpy()
     checkpoint = replace(
         kept.checkpoint,
-        recipe=replace(kept.checkpoint.recipe, name=kept.name),
+        spec=replace(kept.checkpoint.spec, title=kept.name),
         weights=fitted[chosen].best_state,
     )
     train = subgraphs.indices("train")
     # Validation is asked about groups of its own only where the split keeps groups whole; so are the folds.
     dealt = replace(subgraphs, groups=whole_groups(subgraphs)).take(train)
-    outputs[train] = _cross_fitted(graph, dealt, checkpoint, seed)
+    outputs[train] = _cross_fitted(graph, dealt, checkpoint.spec, kept.recipe, seed)
     return checkpoint, scores_of(outputs, subgraphs.task)
 
 
@@ -104,7 +104,9 @@ def draw_folds(subgraphs: SubgraphSet, seed: int) -> NDArray[np.int64]:
     return fold[unit]
 
 
-def _cross_fitted(graph: Graph, train: SubgraphSet, chosen: Checkpoint, seed: int) -> NDArray[np.float32]:
+def _cross_fitted(
+    graph: Graph, train: SubgraphSet, chosen: ModelSpec, recipe: Recipe, seed: int
+) -> NDArray[np.float32]:
     """What the chosen baseline answers for each training subgraph when fitted without its fold.
 
     Shapes:
@@ -115,10 +117,10 @@ def _cross_fitted(graph: Graph, train: SubgraphSet, chosen: Checkpoint, seed: in
     for fold in np.unique(folds):
         out = np.flatnonzero(folds == fold)
         splits = np.where(folds == fold, SPLITS.index("test"), SPLITS.index("train")).astype(np.int8)
-        (candidate, *_), examples = _unfitted(graph, replace(train, splits=splits), chosen.recipe, seed)
+        (candidate, *_), examples = _unfitted(graph, replace(train, splits=splits), recipe, seed)
         cast(Solvable, candidate.model).solve(examples)
         outputs = outputs_of(candidate.model, examples.inputs, out, _BATCH).numpy()
-        found[out] = _in_units_of(chosen.standards, outputs, candidate.checkpoint.standards)
+        found[out] = _in_units_of(chosen.standards, outputs, candidate.checkpoint.spec.standards)
     return found
 
 
@@ -134,11 +136,11 @@ def _unfitted(graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, seed: int) -
     candidates, inputs = set_up(graph, subgraphs, recipe, seed=seed, device=torch.device("cpu"))
     examples = Examples(
         inputs=inputs,
-        targets=target_tensor(subgraphs, candidates[0].checkpoint.standards),
+        targets=target_tensor(subgraphs, candidates[0].checkpoint.spec.standards),
         task=subgraphs.task,
         train=subgraphs.indices("train"),
         val=subgraphs.indices("val"),
         num_classes=subgraphs.num_classes,
-        unit=label_unit(candidates[0].checkpoint.standards),
+        unit=label_unit(candidates[0].checkpoint.spec.standards),
     )
     return [candidate for candidate in candidates if isinstance(candidate.model, Solvable)], examples

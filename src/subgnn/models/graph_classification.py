@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from subgnn.data.graph import Graph
 from subgnn.errors import MissingExtra
 from subgnn.models import node_table
-from subgnn.models.checkpoint import Checkpoint
 from subgnn.models.induced_graphs import induced_graphs
 from subgnn.models.sources import NodeBatch, NodeSets
+from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import Head
 from subgnn.ragged import Ragged
 
@@ -61,9 +61,9 @@ def inputs(checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> NodeSets:
 
 def module(checkpoint: Checkpoint) -> GraphClassifier:
     """The network over the checkpoint's table; model.layers says how deep."""
-    recipe, weights = checkpoint.recipe, checkpoint.weights
+    recipe, weights = checkpoint.spec, checkpoint.weights
     width = weights["table"].shape[1]
-    head = Head(width, checkpoint.num_outputs, hidden=recipe.model.head, dropout=recipe.model.dropout)
+    head = Head(width, checkpoint.spec.num_outputs, hidden=recipe.model.head, dropout=recipe.model.dropout)
     return GraphClassifier(
         weights["nodes"],
         weights["table"],

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
-from subgnn.models.checkpoint import Checkpoint
 from subgnn.models.sources import Rows
+from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import Head
 from subgnn.ragged import Ragged
 from subgnn.training.loop import State
@@ -78,7 +78,7 @@ def inputs(checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
     place = {row.tobytes(): i for i, row in enumerate(known)}
     found = [place.get(np.asarray(row, np.int32).tobytes(), -1) for row in nodes]
     if -1 in found:
-        method, row = checkpoint.recipe.method, nodes[found.index(-1)]
+        method, row = checkpoint.spec.method, nodes[found.index(-1)]
         shown = "-".join(map(str, row[:6])) + ("-..." if len(row) > 6 else "")
         what = f"{method} cannot predict new subgraphs, and {shown} is none of the {len(known)} it was trained with"
         hint = "put it into the dataset and train again, or take avg, gc, topology, bag or a SubGNN recipe"
@@ -102,7 +102,7 @@ def problems(checkpoint: Checkpoint, num_nodes: int) -> Iterator[str]:
 
 def module(checkpoint: Checkpoint) -> KnownSubgraphs:
     """The network over the checkpoint's vectors."""
-    recipe, weights = checkpoint.recipe, checkpoint.weights
+    recipe, weights = checkpoint.spec, checkpoint.weights
     width = weights["table"].shape[1]
-    head = Head(width, checkpoint.num_outputs, hidden=recipe.model.head, dropout=recipe.model.dropout)
+    head = Head(width, checkpoint.spec.num_outputs, hidden=recipe.model.head, dropout=recipe.model.dropout)
     return KnownSubgraphs(weights, head, trainable=recipe.embeddings.trainable)

@@ -14,7 +14,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings import node_vectors
-from subgnn.models.checkpoint import Checkpoint
+from subgnn.models.spec import Checkpoint
 from subgnn.ragged import Ragged
 from subgnn.training.loop import State
 
@@ -39,7 +39,7 @@ def problems(checkpoint: Checkpoint, num_nodes: int) -> Iterator[str]:
     nodes, table = checkpoint.weights["nodes"].numpy(), checkpoint.weights["table"]
     if nodes.dtype != np.int32 or nodes.ndim != 1 or not in_order(nodes, num_nodes):
         yield "the nodes of its table are not in order, or not in the graph"
-    if tuple(table.shape) != (len(nodes), checkpoint.recipe.embeddings.dim) or table.dtype != torch.float32:
+    if tuple(table.shape) != (len(nodes), checkpoint.spec.embeddings.dim) or table.dtype != torch.float32:
         yield f"its table is {tuple(table.shape)}, not a row for each node"
 
 
@@ -54,8 +54,8 @@ def cover(checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: NDArray[
     wanted = np.union1d(known, nodes.values).astype(np.int32)
     if len(wanted) == len(known):
         return checkpoint
-    settings = checkpoint.recipe.embeddings
-    table = node_vectors(settings, wanted, num_nodes=graph.num_nodes, seed=checkpoint.seed, table=vectors)
+    settings = checkpoint.spec.embeddings
+    table = node_vectors(settings, wanted, num_nodes=graph.num_nodes, seed=checkpoint.spec.seed, table=vectors)
     table[np.searchsorted(wanted, known)] = checkpoint.weights["table"].numpy()
     added = {"nodes": torch.from_numpy(wanted), "table": torch.from_numpy(table)}
     return replace(checkpoint, weights=checkpoint.weights | added)

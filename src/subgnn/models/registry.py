@@ -37,7 +37,6 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from subgnn.channels.topology import Standard
 from subgnn.config.files import tuned_recipes
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
@@ -53,8 +52,7 @@ from subgnn.models import (
     sub2vec,
     topology,
 )
-from subgnn.models.checkpoint import Checkpoint
-from subgnn.prepare.measure import seen_hash
+from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 from subgnn.training.candidates import Candidate
@@ -153,7 +151,7 @@ METHODS: dict[str, Method] = {
 }
 
 
-def uses_embeddings(recipe: Recipe) -> bool:
+def uses_embeddings(recipe: Recipe | ModelSpec) -> bool:
     """Whether a recipe's method starts from node embeddings."""
     if recipe.method == "subgnn":
         return recipe.embeddings.features != "instead"
@@ -180,26 +178,14 @@ def set_up(
     if method.needs_edges and not graph.num_edges:
         can = ", ".join(name for name, other in METHODS.items() if not other.needs_edges)
         raise DataError(f"{recipe.method} needs edges, and the graph has none", where="train", hint=f"without: {can}")
-    standards = {}
-    if subgraphs.task == "regression":
-        standards["target"] = Standard.of(subgraphs.targets[subgraphs.indices("train")][:, None])
-    checkpoint = Checkpoint(
-        recipe=recipe,
-        seed=seed,
-        task=subgraphs.task,
-        classes=subgraphs.classes,
-        graph_hash=seen_hash(graph, recipe.prepare),
-        table_nodes=np.empty(0, np.int32),
-        shared=[],
-        weights=method.begin(graph, subgraphs, recipe, seed=seed, device=device, vectors=vectors),
-        standards=standards,
-    )
+    spec = ModelSpec.of(recipe, graph, subgraphs, seed=seed)
+    checkpoint = Checkpoint(spec, method.begin(graph, subgraphs, recipe, seed=seed, device=device, vectors=vectors))
     candidates = []
     for name, resolved in method.candidates(recipe).items():
-        own = replace(checkpoint, recipe=resolved)
+        own = replace(checkpoint, spec=spec.with_settings(resolved))
         with torch.random.fork_rng():
             torch.manual_seed(stream_key(seed, "initialisation"))
-            candidates.append(Candidate(name, method.module(own), own))
+            candidates.append(Candidate(name, method.module(own), own, resolved))
     return candidates, method.inputs(checkpoint, graph, subgraphs.nodes)
 
 
@@ -208,7 +194,7 @@ class Answers:
 
     def __init__(self, checkpoint: Checkpoint, graph: Graph, device: torch.device, vectors: Vectors = None) -> None:
         self.checkpoint, self.graph, self.device, self.vectors = checkpoint, graph, device, vectors
-        self.method = METHODS[checkpoint.recipe.method]
+        self.method = METHODS[checkpoint.spec.method]
         self._built = self._build(checkpoint)
 
     def _build(self, checkpoint: Checkpoint) -> nn.Module:

@@ -20,8 +20,8 @@ from scipy import special
 
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import Task
-from subgnn.models.checkpoint import Checkpoint
 from subgnn.models.registry import Answers
+from subgnn.models.spec import Checkpoint
 from subgnn.ragged import Ragged
 
 _SHARED_OUT = 0.02
@@ -58,7 +58,7 @@ class BaselineScores:
     """
 
     def __init__(self, checkpoint: Checkpoint, graph: Graph) -> None:
-        self._task = checkpoint.task
+        self._task = checkpoint.spec.task
         self._answers = Answers(checkpoint, graph, torch.device("cpu"))
 
     def of(self, subgraphs: Ragged) -> NDArray[np.float32]:

@@ -24,8 +24,8 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet, Task
 from subgnn.models import trees
-from subgnn.models.checkpoint import Checkpoint
 from subgnn.models.sources import Rows
+from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import Head
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
@@ -149,11 +149,11 @@ class StatisticsTrees(nn.Module):
 
 def problems(checkpoint: Checkpoint, num_nodes: int) -> Iterator[str]:
     """What is wrong with the training table, as it was read from a file."""
-    weights, task, outputs = checkpoint.weights, checkpoint.task, checkpoint.num_outputs
+    weights, task, outputs = checkpoint.weights, checkpoint.spec.task, checkpoint.spec.num_outputs
     mean, deviation = weights["standardise.mean"], weights["standardise.deviation"]
     if (mean.shape, deviation.shape) != ((SUBGRAPH_STATISTICS,),) * 2 or not bool((deviation > 0).all()):
         yield "the means and deviations of its statistics are of another shape, or not above 0"
-    if checkpoint.recipe.baseline.classifier == "head":
+    if checkpoint.spec.baseline.classifier == "head":
         return
     features, targets = weights["features"], weights["targets"]
     shape = (len(features), outputs) if task == "multi-label" else (len(features),)
@@ -169,11 +169,11 @@ def problems(checkpoint: Checkpoint, num_nodes: int) -> Iterator[str]:
 
 def module(checkpoint: Checkpoint) -> nn.Module:
     """The head or the trees, as the recipe says."""
-    recipe, weights = checkpoint.recipe, checkpoint.weights
-    how, outputs = recipe.baseline.classifier, checkpoint.num_outputs
+    recipe, weights = checkpoint.spec, checkpoint.weights
+    how, outputs = recipe.baseline.classifier, checkpoint.spec.num_outputs
     if how == "head":
         width = len(weights["standardise.mean"])
         return StatisticsHead(weights, Head(width, outputs, hidden=recipe.model.head, dropout=recipe.model.dropout))
     return StatisticsTrees(
-        weights, task=checkpoint.task, outputs=outputs, boosting=how == "boosting", seed=checkpoint.seed
+        weights, task=checkpoint.spec.task, outputs=outputs, boosting=how == "boosting", seed=checkpoint.spec.seed
     )

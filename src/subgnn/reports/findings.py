@@ -12,17 +12,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError, excerpt
 from subgnn.inference.predictor import Predictor
-from subgnn.models.checkpoint import Checkpoint
+from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
 from subgnn.models.subgnn.build import label_unit
 from subgnn.reports.contribution import Contribution, contributions
 from subgnn.storage.parsing import parse_json
 from subgnn.training.metrics import metrics, predictions, probabilities
-from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS, read_results
+from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS, read_results, read_run_recipe
 
 _NEEDED = ("dataset", "recipe", "seed", "task", "selected_epoch", "epochs", "val", "test", "seconds")
 
@@ -44,6 +45,7 @@ class Findings:
     results: dict[str, Any]
     records: list[dict[str, Any]]
     dataset: Dataset
+    recipe: Recipe
     checkpoint: Checkpoint
     network: SubGNN | None
     split: str
@@ -57,17 +59,17 @@ class Findings:
     @property
     def task(self) -> Task:
         """What is predicted."""
-        return self.checkpoint.task
+        return self.checkpoint.spec.task
 
     @property
     def networks(self) -> int:
         """How many networks answer; 1 for a baseline."""
-        return self.checkpoint.members
+        return self.checkpoint.spec.members
 
     @property
     def classes(self) -> tuple[str, ...]:
         """Names of the classes; none for regression."""
-        return self.checkpoint.classes
+        return self.checkpoint.spec.classes
 
     def contributions(self) -> list[Contribution]:
         """What each part of the subgraphs' vectors contributes; nothing for a baseline, which has no parts."""
@@ -92,12 +94,12 @@ class Findings:
 
     def in_unit(self, values: Tensor) -> NDArray[np.float64]:
         """Real values (n,) in their own unit."""
-        target = self.checkpoint.standards["target"]
+        target = self.checkpoint.spec.standards["target"]
         return np.asarray(values.numpy() * target.deviation[0] + target.mean[0])
 
     def scored_again(self) -> dict[str, float]:
         """Metrics of the split, from the answers at hand."""
-        return metrics(self.outputs, self.targets, self.task, unit=label_unit(self.checkpoint.standards))
+        return metrics(self.outputs, self.targets, self.task, unit=label_unit(self.checkpoint.spec.standards))
 
     def constant(self) -> dict[str, float]:
         """Metrics on the same split of a guess that looks at nothing.
@@ -112,7 +114,7 @@ class Findings:
             guess[:, self.train_targets.sum(dim=0).argmax()] = 1.0
         else:
             guess[:, torch.bincount(self.train_targets.long()).argmax()] = 1.0
-        return metrics(guess, self.targets, self.task, unit=label_unit(self.checkpoint.standards))
+        return metrics(guess, self.targets, self.task, unit=label_unit(self.checkpoint.spec.standards))
 
 
 @torch.no_grad()
@@ -133,7 +135,10 @@ def find(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | None = N
         raise DataError("there are no epochs of what was kept", where=str(run / METRICS), hint="train again")
     predictor = Predictor(run / CHECKPOINT, dataset.graph.undirected())
     checkpoint, subgraphs = predictor.checkpoint, dataset.subgraphs
-    if (subgraphs.task, subgraphs.classes) != (checkpoint.task, checkpoint.classes) or subgraphs.targets is None:
+    if (subgraphs.task, subgraphs.classes) != (
+        checkpoint.spec.task,
+        checkpoint.spec.classes,
+    ) or subgraphs.targets is None:
         raise DataError("the dataset has other labels than the run", where=dataset.name, hint="give the run's dataset")
     split = "test" if len(subgraphs.indices("test")) else "val"
     rows, train = subgraphs.indices(split), subgraphs.indices("train")
@@ -148,8 +153,8 @@ def find(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | None = N
     else:
         mine, means = torch.from_numpy(vectors[rows]), torch.from_numpy(vectors[train]).mean(dim=0)
     targets = np.array(subgraphs.targets)
-    if "target" in checkpoint.standards:
-        targets = checkpoint.standards["target"](targets[:, None])[:, 0]
+    if "target" in checkpoint.spec.standards:
+        targets = checkpoint.spec.standards["target"](targets[:, None])[:, 0]
     if predictor.members * predictor.draws > 1:
         outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
     elif network is not None:
@@ -158,6 +163,7 @@ def find(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | None = N
         results=results,
         records=records,
         dataset=dataset,
+        recipe=read_run_recipe(run),
         checkpoint=checkpoint,
         network=network,
         split=split,

@@ -76,7 +76,7 @@ def _metrics(found: Findings) -> Markup:
 
 def overview(found: Findings) -> Markup:
     """What was run, and its scores."""
-    results, recipe, dataset = found.results, found.checkpoint.recipe, found.dataset
+    results, recipe, dataset = found.results, found.recipe, found.dataset
     graph, subgraphs = dataset.graph, dataset.subgraphs
     seconds, sizes = results["seconds"], {s: len(subgraphs.indices(s)) for s in SPLIT_WORDS}
     pairs = [
@@ -114,7 +114,7 @@ def _selected(results: dict[str, Any]) -> str:
 
 def _model_facts(found: Findings) -> list[tuple[str, str]]:
     """Of the network, or of the baseline and what was chosen on validation."""
-    recipe, network = found.checkpoint.recipe, found.network
+    recipe, network = found.recipe, found.network
     if network is None:
         kept = found.results.get("candidate")
         return [("Method", recipe.method), *([("Kept on validation", str(kept))] if kept else [])]
@@ -134,7 +134,7 @@ def _model_facts(found: Findings) -> list[tuple[str, str]]:
 def _corrected(found: Findings) -> list[tuple[str, str]]:
     """The baseline that the network corrects, and what was chosen for it on validation."""
     baseline = found.checkpoint.baseline
-    return [] if baseline is None else [("Corrects", f"{baseline.recipe.method} ({baseline.recipe.name})")]
+    return [] if baseline is None else [("Corrects", f"{baseline.spec.method} ({baseline.spec.title})")]
 
 
 def _changed(found: Findings) -> list[Markup]:

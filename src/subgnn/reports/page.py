@@ -83,7 +83,7 @@ def run_report(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | No
 
 
 def _reproduce(found: Findings) -> Markup:
-    recipe = found.checkpoint.recipe
+    recipe = found.recipe
     line, needs_file = command(recipe, found.results)
     seen = found.results.get("versions")
     used = ", ".join(f"{name} {version}" for name, version in (seen or versions()).items())
@@ -92,7 +92,7 @@ def _reproduce(found: Findings) -> Markup:
         words.append(paragraph(f"Save the settings below as {recipe.name}.toml first."))
     pairs = [
         ("Versions" if seen else "Versions this page was written with", used),
-        ("Graph, SHA-256 of its content", found.checkpoint.graph_hash),
+        ("Graph, SHA-256 of its content", found.checkpoint.spec.graph_hash),
         ("Subgraphs, SHA-256 of nodes, labels and splits", found.dataset.subgraphs.content_hash),
     ]
     settings = tag("details", tag("summary", "All settings"), tag("pre", tag("code", recipe_toml(recipe))))

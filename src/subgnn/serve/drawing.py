@@ -71,7 +71,7 @@ def anchor_channels(prepared: Prepared | None, subgraph: NDArray[np.int32], most
 def draw_heard(predictor: Predictor, index: NodeIndex, subgraph: NDArray[np.int32], *, most: int) -> Drawing:
     """Draw one subgraph with the anchors that a run hears, where its method has any; see :func:`draw`."""
     prepared: Prepared | None = None
-    if predictor.checkpoint.recipe.method == "subgnn":
+    if predictor.checkpoint.spec.method == "subgnn":
         prepared = predictor.measured(Ragged.from_rows([subgraph]), draws=1).prepared[0]
     return draw(predictor.graph, index, subgraph, most=most, prepared=prepared)
 

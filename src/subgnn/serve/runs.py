@@ -67,7 +67,7 @@ class InterruptiblePredictor(Predictor):
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """Logits; values for regression."""
-        return self._in_parts(super().outputs, subgraphs, np.empty((0, self.checkpoint.num_outputs), np.float32))
+        return self._in_parts(super().outputs, subgraphs, np.empty((0, self.checkpoint.spec.num_outputs), np.float32))
 
     def embeddings(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """z_S of one subgraph or more."""
@@ -179,10 +179,10 @@ class ServedRun:
         return {
             "name": self.name,
             **{key: self.results.get(key) for key in about},
-            "members": checkpoint.members,
-            "classes": list(checkpoint.classes),
-            "channels": [channel.name for channel in checkpoint.recipe.channels],
-            "note": checkpoint.recipe.note.strip(),
+            "members": checkpoint.spec.members,
+            "classes": list(checkpoint.spec.classes),
+            "channels": [channel.name for channel in checkpoint.spec.channels],
+            "note": checkpoint.spec.note.strip(),
             "num_nodes": graph.num_nodes,
             "num_edges": graph.num_edges,
             "named": graph.names is not None,
@@ -198,7 +198,7 @@ class ServedRun:
     def predict(self, subgraphs: Ragged) -> dict[str, Any]:
         """Labels and probabilities, or values."""
         checkpoint = self.predictor.checkpoint
-        real = checkpoint.task == "regression"
+        real = checkpoint.spec.task == "regression"
         found = []
         for nodes, scores in zip(subgraphs, self.predictor.probabilities(subgraphs), strict=True):
             numbers = [round(float(p), 6) for p in scores]
@@ -207,11 +207,11 @@ class ServedRun:
                     "nodes": nodes.tolist(),
                     "names": [self.index.name(node) for node in nodes.tolist()],
                     "label": label_text(scores, checkpoint),
-                    "probabilities": {} if real else dict(zip(checkpoint.classes, numbers, strict=True)),
+                    "probabilities": {} if real else dict(zip(checkpoint.spec.classes, numbers, strict=True)),
                     "value": numbers[0] if real else None,
                 }
             )
-        return {"run": self.name, "task": checkpoint.task, "predictions": found}
+        return {"run": self.name, "task": checkpoint.spec.task, "predictions": found}
 
     def embed(self, subgraphs: Ragged) -> dict[str, Any]:
         """z_S of each subgraph."""

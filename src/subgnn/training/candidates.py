@@ -15,9 +15,9 @@ from typing import Any, Protocol, runtime_checkable
 from lightning.fabric import Fabric
 from torch import nn
 
-from subgnn.config.settings import TrainingSettings
+from subgnn.config.settings import Recipe, TrainingSettings
 from subgnn.errors import UserError
-from subgnn.models.checkpoint import Checkpoint
+from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn.streamed import StreamedInputs
 from subgnn.training.evaluation import Examples, evaluate
 from subgnn.training.global_batch import follow_global_batch
@@ -37,6 +37,7 @@ class Candidate:
     name: str
     model: nn.Module
     checkpoint: Checkpoint
+    recipe: Recipe
     seed: int | None = None
 
 

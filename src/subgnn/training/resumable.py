@@ -68,7 +68,7 @@ def fit_all(
                 fit_candidate(
                     candidate,
                     examples,
-                    candidate.checkpoint.recipe.training,
+                    candidate.recipe.training,
                     seed=seed if candidate.seed is None else candidate.seed,
                     fabric=fabric,
                     resume=before,

@@ -23,8 +23,9 @@ from subgnn.embeddings import check_source, source_vectors
 from subgnn.embeddings.of_run import keep_vectors
 from subgnn.errors import DataError, DataWarning
 from subgnn.inference.subgraph_files import open_whole
-from subgnn.models.checkpoint import Checkpoint, save_checkpoint
+from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.registry import uses_embeddings
+from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn.build import check_recipe, check_sight, label_unit, target_tensor, unused_data
 from subgnn.parallel.locks import locked_folder
 from subgnn.parallel.progress import OnProgress
@@ -189,8 +190,9 @@ def _finished(dataset: Dataset, out: Path, *, first: bool, report: bool) -> dict
 
 def _kept(settled: Settled, recipe: Recipe, vectors_hash: str) -> Checkpoint:
     """What predictions need: further draws of anchors only where they are means over them."""
-    redrawn = settled.checkpoint.redrawn if recipe.prepare.ensemble else []
-    return replace(settled.checkpoint, weights=settled.weights, redrawn=redrawn, vectors_hash=vectors_hash)
+    redrawn = settled.checkpoint.spec.redrawn if recipe.prepare.ensemble else []
+    spec = replace(settled.checkpoint.spec, redrawn=redrawn, vectors_hash=vectors_hash)
+    return replace(settled.checkpoint, spec=spec, weights=settled.weights)
 
 
 def _outcome(dataset: Dataset, recipe: Recipe, settled: Settled, examples: Examples) -> dict[str, Any]:
@@ -210,7 +212,7 @@ def _outcome(dataset: Dataset, recipe: Recipe, settled: Settled, examples: Examp
     if dataset.subgraphs.task == "regression":
         found["error_unit"] = LABEL_UNIT
     if baseline is not None:
-        found["baseline"] = {"method": baseline.recipe.method, "candidate": baseline.recipe.name}
+        found["baseline"] = {"method": baseline.spec.method, "candidate": baseline.spec.title}
     return found
 
 
@@ -246,12 +248,12 @@ def evaluate_split(out: Path, split: str, data: Path | None = None) -> dict[str,
     results, predictor, subgraphs = whole.results, whole.predictor, whole.subgraphs
     if subgraphs is None:
         raise DataError("the file holds no subgraphs to score", where=str(out), hint="give the dataset with --data")
-    if subgraphs.classes != predictor.checkpoint.classes:
+    if subgraphs.classes != predictor.checkpoint.spec.classes:
         raise DataError(
             "the dataset has other labels than the run", where=str(data or out), hint="give the run's dataset"
         )
     rows = subgraphs.indices(split)
-    standards = predictor.checkpoint.standards
+    standards = predictor.checkpoint.spec.standards
     targets = target_tensor(subgraphs, standards)[torch.from_numpy(rows)]
     outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
     return {"run": str(out), **results, split: metrics(outputs, targets, subgraphs.task, unit=label_unit(standards))}

@@ -20,6 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from subgnn.config.files import parse_recipe
 from subgnn.config.settings import Recipe
 from subgnn.errors import DataError
 from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
@@ -117,6 +118,14 @@ def goes_on(out: Path, recipe: Recipe, seed: int, resume: bool) -> bool:
         hint = "give the same recipe, settings and seed, or another --out"
         raise DataError("the run there has other settings", where=str(out), hint=hint)
     return True
+
+
+def read_run_recipe(out: Path) -> Recipe:
+    """The recipe that a run was trained with."""
+    content = read_json(out / RECIPE, "train again")
+    if not isinstance(content, dict):
+        raise DataError("a table is needed", where=str(out / RECIPE), hint="train again")
+    return parse_recipe({name: value for name, value in content.items() if name != "seed"}, str(out / RECIPE))
 
 
 def _is_foreign(out: Path) -> bool:

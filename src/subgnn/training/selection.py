@@ -15,8 +15,8 @@ import torch
 from torch import nn
 
 from subgnn.config.settings import TrainingSettings
-from subgnn.models.checkpoint import Checkpoint, joined_weights
 from subgnn.models.ensemble import Committee
+from subgnn.models.spec import Checkpoint, join_weights
 from subgnn.models.subgnn.build import kept_weights
 from subgnn.training.candidates import Candidate, best_of, comparison
 from subgnn.training.evaluation import Examples, evaluate
@@ -41,7 +41,7 @@ def settle(
     candidates: Sequence[Candidate], fitted: Sequence[Progress], examples: Examples, settings: TrainingSettings
 ) -> Settled:
     """The best candidate on validation; or, where they are several networks of one run, all of them."""
-    if candidates[0].checkpoint.members > 1:
+    if candidates[0].checkpoint.spec.members > 1:
         return _join(candidates, fitted, examples, settings)
     chosen = best_of(fitted)
     progress, model = fitted[chosen], candidates[chosen].model
@@ -71,5 +71,5 @@ def _join(
     told = [
         {"selected_epoch": one.best_epoch, "epochs": one.epoch, "lr": one.lr, "val": one.best_metrics} for one in fitted
     ]
-    kept = joined_weights([kept_weights(progress.best_state) for progress in fitted])
+    kept = join_weights([kept_weights(progress.best_state) for progress in fitted])
     return Settled(together, model, candidates[0].checkpoint, kept, {"members": told})

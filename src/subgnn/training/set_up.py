@@ -14,9 +14,9 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
-from subgnn.models.checkpoint import Checkpoint, member_seed
 from subgnn.models.cross_fit import fit_baseline
 from subgnn.models.registry import set_up as set_up_baseline
+from subgnn.models.spec import Checkpoint, ModelSpec, member_seed
 from subgnn.models.subgnn import Inputs, SubGNN
 from subgnn.models.subgnn.build import (
     build_inputs,
@@ -38,7 +38,6 @@ from subgnn.models.subgnn.streaming import (
 )
 from subgnn.parallel.progress import OnProgress
 from subgnn.prepare.cached import prepare_draws_cached
-from subgnn.prepare.measure import seen_hash
 from subgnn.rng import stream_key
 from subgnn.training.candidates import Candidate
 from subgnn.training.evaluation import Examples, Source
@@ -72,21 +71,21 @@ def set_up(
             graph, subgraphs, recipe, seed, device, vectors=vectors, cache=cache, on_prepare=on_prepare
         )
         candidates = [
-            Candidate(f"member {i}" if len(models) > 1 else "", model, checkpoint, seed=member_seed(seed, i))
+            Candidate(f"member {i}" if len(models) > 1 else "", model, checkpoint, recipe, seed=member_seed(seed, i))
             for i, model in enumerate(models)
         ]
     else:
         candidates, first = set_up_baseline(graph, subgraphs, recipe, seed=seed, device=device, vectors=vectors)
     examples = Examples(
         inputs=first.to(device),
-        targets=target_tensor(subgraphs, candidates[0].checkpoint.standards).to(device),
+        targets=target_tensor(subgraphs, candidates[0].checkpoint.spec.standards).to(device),
         task=subgraphs.task,
         train=subgraphs.indices("train"),
         val=subgraphs.indices("val"),
         redrawn=[inputs.to(device) for inputs in redrawn],
         ensemble=recipe.prepare.ensemble,
         num_classes=subgraphs.num_classes,
-        unit=label_unit(candidates[0].checkpoint.standards),
+        unit=label_unit(candidates[0].checkpoint.spec.standards),
     )
     return candidates, examples
 
@@ -109,20 +108,18 @@ def set_up_subgnn(
     kept = prepare_draws_cached(recipe, graph, subgraphs.nodes, seed=seed, cache=cache, on_progress=on_prepare)
     draws = [found.prepared for found in kept]
     table = touched_nodes(draws)
-    checkpoint = Checkpoint(
-        recipe=recipe,
+    spec = ModelSpec.of(
+        recipe,
+        graph,
+        subgraphs,
         seed=seed,
-        task=subgraphs.task,
-        classes=subgraphs.classes,
-        graph_hash=seen_hash(graph, recipe.prepare),
         table_nodes=table,
         shared=draws[0].frame.shared,
-        weights={},
         standards=build_standards(graph, subgraphs, recipe, draws[0]),
         redrawn=[prepared.frame.shared for prepared in draws[1:]],
         component_keys=component_keys(subgraphs, recipe, draws[0]),
-        baseline=baseline,
     )
+    checkpoint = Checkpoint(spec, {}, baseline)
     large = is_large(len(table), recipe.embeddings)
     learned = recipe.embeddings.trainable and recipe.embeddings.features != "instead"
     if large and learned and not is_large(len(touched_nodes(draws, subgraphs.indices("train"))), recipe.embeddings):
@@ -130,17 +127,17 @@ def set_up_subgnn(
         check_room(len(table), recipe.embeddings)
         large = False
     learned = large and learned
-    if large and checkpoint.members > 1:
-        what = f"training.members is {checkpoint.members}, and the table has {len(table):,} nodes"
+    if large and checkpoint.spec.members > 1:
+        what = f"training.members is {checkpoint.spec.members}, and the table has {len(table):,} nodes"
         hint = "several networks are for tables that every batch can look at: set training.members=1"
         raise UserError(what, where="train", hint=hint)
     if large and not learned:
         # What is frozen can be had again for any node: a checkpoint need not have it.
-        checkpoint = replace(checkpoint, table_nodes=anchor_nodes(checkpoint))
+        checkpoint = replace(checkpoint, spec=replace(spec, table_nodes=anchor_nodes(checkpoint)))
     models = []
     with torch.random.fork_rng():
-        for member in map(checkpoint.member, range(checkpoint.members)):
-            torch.manual_seed(stream_key(member.seed, "initialisation"))
+        for member in map(checkpoint.member, range(checkpoint.spec.members)):
+            torch.manual_seed(stream_key(member.spec.seed, "initialisation"))
             if large:
                 model = build_streamed_model(member, graph, table=table if learned else None, vectors=vectors)
             else:

@@ -58,7 +58,7 @@ def test_learned_rows_first_move_as_in_the_whole_table(tmp_path, monkeypatch):
     chosen = replace(chosen, training=replace(chosen.training, batch_size=64))
     whole = run(tmp_path, monkeypatch, "whole", chosen=chosen, large=False)
     streamed = run(tmp_path, monkeypatch, "streamed", chosen=chosen, large=True)
-    assert streamed.table_nodes.tolist() == whole.table_nodes.tolist()
+    assert streamed.spec.table_nodes.tolist() == whole.spec.table_nodes.tolist()
     close(whole, streamed)
 
 
@@ -68,7 +68,7 @@ def test_learned_rows_are_learned(tmp_path, monkeypatch):
     graph, subgraphs = dataset().graph, dataset().subgraphs
     found = Predictor(streamed, graph).probabilities(subgraphs.nodes).argmax(axis=1)
     assert (found == subgraphs.targets)[subgraphs.indices("train")].mean() > 0.9
-    drawn = NodeLookup(chosen.embeddings, num_nodes=graph.num_nodes, seed=0)(streamed.table_nodes)
+    drawn = NodeLookup(chosen.embeddings, num_nodes=graph.num_nodes, seed=0)(streamed.spec.table_nodes)
     assert not np.array_equal(streamed.weights["table"].numpy(), drawn)
 
 

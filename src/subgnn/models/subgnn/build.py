@@ -18,9 +18,9 @@ from subgnn.embeddings import PRETRAINED, node_vectors
 from subgnn.embeddings.features import feature_rows, feature_standard, require_features
 from subgnn.errors import DataError, UserError
 from subgnn.kernels import node_set_keys
-from subgnn.models.checkpoint import Checkpoint
 from subgnn.models.registry import uses_embeddings
 from subgnn.models.scores import BaselineScores
+from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import Inputs, SubGNN
 from subgnn.models.subgnn.aggregate import layer_width, layers_width
 from subgnn.prepare.measure import Frame, Measuring, Prepared, measure
@@ -92,14 +92,12 @@ def check_sight(recipe: Recipe) -> None:
 
 
 def build_standards(graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, prepared: Prepared) -> dict[str, Standard]:
-    """Means and deviations: of the training split for statistics and real-valued targets, of all nodes for features."""
+    """Means and deviations: of the training split for statistics, of all nodes for features."""
     train = subgraphs.indices("train")
     found = {}
     if recipe.model.topology:
         found["component"] = Standard.of(node_set_statistics(graph, _components_of(prepared, train)))
         found["subgraph"] = Standard.of(node_set_statistics(graph, subgraphs.nodes.take(train)))
-    if subgraphs.task == "regression" and subgraphs.targets is not None:
-        found["target"] = Standard.of(subgraphs.targets[train][:, None])
     if recipe.embeddings.features != "none":
         found["feature"] = feature_standard(graph)
     return found
@@ -146,10 +144,11 @@ def measure_draws(
     checkpoint: Checkpoint, graph: Graph, subgraphs: Ragged, *, draws: int, measuring: Measuring | None = None
 ) -> list[Prepared]:
     """Subgraphs measured against the anchors of a checkpoint's first draws."""
-    recipe = checkpoint.recipe
-    shared: list[list[list[SharedAnchors | None]]] = [checkpoint.shared, *checkpoint.redrawn]
+    recipe = checkpoint.spec
+    shared: list[list[list[SharedAnchors | None]]] = [checkpoint.spec.shared, *checkpoint.spec.redrawn]
     frames = [
-        Frame(recipe.channels, recipe.prepare, shared[draw], draw_seed(checkpoint.seed, draw)) for draw in range(draws)
+        Frame(recipe.channels, recipe.prepare, shared[draw], draw_seed(checkpoint.spec.seed, draw))
+        for draw in range(draws)
     ]
     return [(measuring or measure)(graph, subgraphs, frame) for frame in frames]
 
@@ -169,25 +168,25 @@ def build_model(
     Args:
         vectors: embeddings of all nodes (N, d), unless they are random.
     """
-    recipe, standards, weights = checkpoint.recipe, checkpoint.standards, checkpoint.weights
+    recipe, standards, weights = checkpoint.spec, checkpoint.spec.standards, checkpoint.weights
     rows = None
     if recipe.embeddings.features != "instead":
-        seed = checkpoint.seed
+        seed = checkpoint.spec.seed
         rows = node_vectors(recipe.embeddings, table, num_nodes=graph.num_nodes, seed=seed, table=vectors)
         if "table" in weights:  # where frozen vectors are many, a checkpoint has none
-            rows[np.searchsorted(table, checkpoint.table_nodes)] = weights["table"].numpy()
+            rows[np.searchsorted(table, checkpoint.spec.table_nodes)] = weights["table"].numpy()
     model = SubGNN(
         None if rows is None else torch.from_numpy(rows),
         table,
         channels=recipe.channels,
-        shared=checkpoint.shared,
+        shared=checkpoint.spec.shared,
         settings=recipe.model,
-        num_outputs=1 if checkpoint.task == "regression" else len(checkpoint.classes),
+        num_outputs=1 if checkpoint.spec.task == "regression" else len(checkpoint.spec.classes),
         trainable=recipe.embeddings.trainable,
         features=torch.from_numpy(standards["feature"](feature_rows(graph, table))) if "feature" in standards else None,
         dim=recipe.embeddings.dim,
-        redrawn=checkpoint.redrawn,
-        num_known=len(checkpoint.component_keys),
+        redrawn=checkpoint.spec.redrawn,
+        num_known=len(checkpoint.spec.component_keys),
         num_component_stats=len(standards["component"].mean) if "component" in standards else 0,
         num_subgraph_stats=len(standards["subgraph"].mean) if "subgraph" in standards else 0,
     )
@@ -244,7 +243,7 @@ def beside_channels(
         scores: those of the baseline; by default its checkpoint is asked.
     """
     found = {}
-    standards = checkpoint.standards
+    standards = checkpoint.spec.standards
     if "component" in standards:
         found["component_stats"] = standards["component"](node_set_statistics(graph, prepared.components.nodes))
         found["subgraph_stats"] = standards["subgraph"](node_set_statistics(graph, subgraphs))
@@ -256,7 +255,7 @@ def beside_channels(
 
 def known_components(checkpoint: Checkpoint, components: Ragged) -> NDArray[np.int64] | None:
     """For each component the row of its learned offset; 0, the row of no offset, for those not met in training."""
-    known = checkpoint.component_keys
+    known = checkpoint.spec.component_keys
     if not len(known):
         return None
     keys = _keys(components)

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
-from subgnn.models.checkpoint import Checkpoint
+from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import Inputs, SubGNN
 from subgnn.models.subgnn.build import build_inputs, build_model
 from subgnn.models.subgnn.streamed import StreamedInputs
@@ -54,11 +54,11 @@ class Network:
     def _lookup(self, graph: Graph) -> NodeLookup:
         learned = None
         if "table" in self.checkpoint.weights:
-            learned = self.checkpoint.table_nodes, self.checkpoint.weights["table"].numpy()
+            learned = self.checkpoint.spec.table_nodes, self.checkpoint.weights["table"].numpy()
         return NodeLookup(
-            self.checkpoint.recipe.embeddings,
+            self.checkpoint.spec.embeddings,
             num_nodes=graph.num_nodes,
-            seed=self.checkpoint.seed,
+            seed=self.checkpoint.spec.seed,
             vectors=self.vectors,
             learned=learned,
         )

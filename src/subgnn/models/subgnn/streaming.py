@@ -23,7 +23,7 @@ from subgnn.data.graph import Graph
 from subgnn.embeddings import node_vectors
 from subgnn.embeddings.features import feature_rows
 from subgnn.errors import UserError
-from subgnn.models.checkpoint import Checkpoint
+from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
 from subgnn.models.subgnn.build import beside_channels, known_components
 from subgnn.models.subgnn.streamed import StreamedInputs
@@ -50,13 +50,13 @@ def is_carried(checkpoint: Checkpoint) -> bool:
 
 
 def _embedded(checkpoint: Checkpoint) -> bool:
-    return checkpoint.recipe.embeddings.features != "instead"
+    return checkpoint.spec.embeddings.features != "instead"
 
 
 def anchor_nodes(checkpoint: Checkpoint) -> NDArray[np.int32]:
     """The nodes of shared anchors and of walks over them, of all draws, sorted."""
     found = [np.empty(0, np.int32)]
-    for draw in (checkpoint.shared, *checkpoint.redrawn):
+    for draw in (checkpoint.spec.shared, *checkpoint.spec.redrawn):
         for anchors in (anchors for layer in draw for anchors in layer):
             if isinstance(anchors, NodeAnchors):
                 found.append(anchors.nodes)
@@ -120,17 +120,17 @@ def build_streamed_model(
         table: the nodes whose embeddings are learned; None where batches bring embeddings along.
         vectors: embeddings of all nodes (N, d), unless they are random.
     """
-    recipe, standards, weights = checkpoint.recipe, checkpoint.standards, checkpoint.weights
+    recipe, standards, weights = checkpoint.spec, checkpoint.spec.standards, checkpoint.weights
     model = SubGNN(
         None if table is None else torch.empty(0, recipe.embeddings.dim),
         anchor_nodes(checkpoint),
         channels=recipe.channels,
-        shared=checkpoint.shared,
+        shared=checkpoint.spec.shared,
         settings=recipe.model,
-        num_outputs=checkpoint.num_outputs,
+        num_outputs=checkpoint.spec.num_outputs,
         dim=recipe.embeddings.dim,
-        redrawn=checkpoint.redrawn,
-        num_known=len(checkpoint.component_keys),
+        redrawn=checkpoint.spec.redrawn,
+        num_known=len(checkpoint.spec.component_keys),
         num_component_stats=len(standards["component"].mean) if "component" in standards else 0,
         num_subgraph_stats=len(standards["subgraph"].mean) if "subgraph" in standards else 0,
         carried=_embedded(checkpoint),
@@ -138,7 +138,7 @@ def build_streamed_model(
     )
     if table is not None and graph is not None:
         check_room(len(table), recipe.embeddings)
-        rows = node_vectors(recipe.embeddings, table, num_nodes=graph.num_nodes, seed=checkpoint.seed, table=vectors)
+        rows = node_vectors(recipe.embeddings, table, num_nodes=graph.num_nodes, seed=recipe.seed, table=vectors)
         model.table = torch.nn.Parameter(torch.from_numpy(rows))
     if weights:
         own = {name: value for name, value in model.state_dict().items() if name.startswith("anchors.")}
@@ -178,7 +178,7 @@ def build_streams(
         lookup: gives embeddings, where the network has no table.
         scores: of the baseline that the network corrects; by default its checkpoint is asked.
     """
-    standards = checkpoint.standards
+    standards = checkpoint.spec.standards
 
     def features(nodes: NDArray[np.int32]) -> NDArray[np.float32]:
         return standards["feature"](feature_rows(graph, nodes))

@@ -1,0 +1,162 @@
+"""Specifications of models, and checkpoints: a specification with the weights that were fitted to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from subgnn.channels.anchors import SharedAnchors
+from subgnn.channels.topology import Standard
+from subgnn.config.settings import (
+    BaselineSettings,
+    ChannelSettings,
+    EmbeddingSettings,
+    ModelSettings,
+    PrepareSettings,
+    PretrainSettings,
+    Recipe,
+)
+from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import SubgraphSet, Task
+from subgnn.prepare.measure import seen_hash
+from subgnn.rng import stream_key
+
+Weights = dict[str, torch.Tensor]
+MEMBER = "member"  # with a number and a dot, before the names of weights of all members of an ensemble but the first
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelSpec:
+    """Everything needed to build a model again, except its weights; nothing about how it was trained.
+
+    Settings have the names and types they have in a recipe; ``title`` and ``note`` are the recipe's name and note, or
+    the name of the candidate that was selected. ``members`` is the number of networks in an ensemble.
+
+    The arrays are those the model was built from: ``standards`` are means and deviations used to standardise, of
+    components, subgraphs, targets and features, where there are any; ``table_nodes`` are the nodes of a table of
+    vectors, sorted; ``shared`` are shared anchors by layer and channel, ``redrawn`` those of further draws where
+    outputs are means over draws; ``component_keys`` are the sorted keys of components with a learned offset.
+    ``graph_hash`` identifies the graph, and ``vectors_hash`` the table of node embeddings the model started from, empty
+    for random ones.
+    """
+
+    method: str
+    seed: int
+    task: Task
+    classes: tuple[str, ...]
+    graph_hash: str
+    title: str = "unnamed"
+    note: str = ""
+    channels: tuple[ChannelSettings, ...] = ()
+    prepare: PrepareSettings = field(default_factory=PrepareSettings)
+    embeddings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    pretrain: PretrainSettings = field(default_factory=PretrainSettings)
+    model: ModelSettings = field(default_factory=ModelSettings)
+    baseline: BaselineSettings = field(default_factory=BaselineSettings)
+    members: int = 1
+    vectors_hash: str = ""
+    standards: dict[str, Standard] = field(default_factory=dict)
+    table_nodes: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    shared: list[list[SharedAnchors | None]] = field(default_factory=list)
+    redrawn: list[list[list[SharedAnchors | None]]] = field(default_factory=list)
+    component_keys: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+
+    @classmethod
+    def of(cls, recipe: Recipe, graph: Graph, subgraphs: SubgraphSet, *, seed: int, **arrays: Any) -> ModelSpec:
+        """The specification of a recipe's model for a dataset.
+
+        Real-valued targets are standardised by the training split.
+
+        Args:
+            graph: undirected.
+            arrays: fields of the specification, ``standards`` and the like.
+        """
+        standards: dict[str, Standard] = dict(arrays.pop("standards", {}))
+        if subgraphs.task == "regression" and subgraphs.targets is not None:
+            standards["target"] = Standard.of(subgraphs.targets[subgraphs.indices("train")][:, None])
+        return cls(
+            seed=seed,
+            task=subgraphs.task,
+            classes=subgraphs.classes,
+            graph_hash=seen_hash(graph, recipe.prepare),
+            members=recipe.training.members,
+            standards=standards,
+            **settings_of(recipe),
+            **arrays,
+        )
+
+    def with_settings(self, recipe: Recipe) -> ModelSpec:
+        """The same model with the settings of another recipe."""
+        return replace(self, **settings_of(recipe))
+
+    @property
+    def num_outputs(self) -> int:
+        """Classes, or 1 for regression."""
+        return 1 if self.task == "regression" else len(self.classes)
+
+    def recipe(self) -> dict[str, Any]:
+        """The settings as a recipe has them; of training, the number of members alone."""
+        found: dict[str, Any] = {"name": self.title, "training": {"members": self.members}}
+        for name in ("note", "method"):
+            found[name] = getattr(self, name)
+        found["channels"] = [asdict(channel) for channel in self.channels]
+        return found | {name: asdict(getattr(self, name)) for name in _SECTIONS}
+
+
+_SECTIONS = ("prepare", "embeddings", "pretrain", "model", "baseline")
+
+
+def settings_of(recipe: Recipe) -> dict[str, Any]:
+    """Those settings of a recipe that are part of a specification, by field."""
+    same = {name: getattr(recipe, name) for name in ("note", "method", "channels", *_SECTIONS)}
+    return {"title": recipe.name} | same
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Checkpoint:
+    """A specification and weights.
+
+    ``weights`` hold all that a model learned, those of every member of an ensemble (:func:`join_weights`).
+    ``baseline`` is the checkpoint of the baseline that a network corrects, where it does.
+    """
+
+    spec: ModelSpec
+    weights: Weights
+    baseline: Checkpoint | None = None
+
+    @property
+    def held_members(self) -> int:
+        """The number of networks whose weights are here."""
+        return 1 + len({name.partition(".")[0] for name in self.weights if name.startswith(MEMBER)})
+
+    def member(self, i: int) -> Checkpoint:
+        """The checkpoint of one member of an ensemble; the first has the seed of the run.
+
+        It serves to build the network; anchors of subgraphs follow the seed of the run.
+
+        Raises:
+            KeyError: if it lacks weights that the first member has.
+        """
+        prefix = f"{MEMBER}{i}."
+        weights = first = {name: value for name, value in self.weights.items() if not name.startswith(MEMBER)}
+        if i:
+            weights = {n.removeprefix(prefix): value for n, value in self.weights.items() if n.startswith(prefix)}
+        if weights.keys() != first.keys():
+            raise KeyError(f"weights of network {i}")
+        return replace(self, spec=replace(self.spec, seed=member_seed(self.spec.seed, i)), weights=weights)
+
+
+def member_seed(seed: int, i: int) -> int:
+    """The seed of a member of an ensemble; the first has that of the run."""
+    return stream_key(seed, f"member/{i}") if i else seed
+
+
+def join_weights(members: Sequence[Weights]) -> Weights:
+    """The weights of an ensemble: the first member's under their names, the others' with the member's number before."""
+    numbered = ((f"{MEMBER}{i}." if i else "", weights) for i, weights in enumerate(members))
+    return {prefix + name: value for prefix, weights in numbered for name, value in weights.items()}
