@@ -31,10 +31,12 @@ from subgnn.errors import UserError
 from subgnn.experiments.search_space import read_space
 from subgnn.experiments.suite.spec import find_suite
 from subgnn.inference import export_run
-from subgnn.inference.subgraph_files import open_run, write_predictions
+from subgnn.inference.open import open_run
+from subgnn.inference.subgraph_files import write_predictions
 from subgnn.models.checkpoint import load_progress
-from subgnn.prepare.file import encode, read_prepared, write_prepared
+from subgnn.prepare.file import encode, read_prepared
 from subgnn.reports.page import write_report
+from subgnn.storage.arrays import write_parts
 from subgnn.storage.tensor_file import load, save
 from subgnn.training.run import train
 from subgnn.training.run_dir import read_json
@@ -162,12 +164,12 @@ def copy_of(name: str) -> Callable[[Path], Path]:
 
 def answer(path: Path) -> bytes:
     """What a run answers."""
-    return open_run(path.parent, trained() / "data").outputs(ROWS).tobytes()
+    return open_run(path.parent, trained() / "data").predictor.outputs(ROWS).tobytes()
 
 
 def answer_of_export(path: Path) -> bytes:
     """What an exported run answers."""
-    predictor = open_run(path, None if path.name == "whole.safetensors" else trained() / "data")
+    predictor = open_run(path, None if path.name == "whole.safetensors" else trained() / "data").predictor
     return predictor.outputs(ROWS).tobytes()
 
 
@@ -204,7 +206,7 @@ def prepared() -> Any:
 
 def make_prepared(folder: Path) -> Path:
     """Prepared subgraphs as the cache has them."""
-    write_prepared(folder / "x.prepared", encode(prepared(), "key"))
+    write_parts(folder / "x.prepared", encode(prepared(), "key"))
     return folder / "x.prepared"
 
 
@@ -383,8 +385,8 @@ KINDS: dict[str, Kind] = {
     "metrics.jsonl": Kind(of_run("metrics.jsonl"), report),
     "export with graph": Kind(copy_of("whole.safetensors"), answer_of_export, mutations.inside_header, signed=True),
     "export without graph": Kind(copy_of("bare.safetensors"), answer_of_export, mutations.inside_header, signed=True),
-    "recipe.toml": Kind(packaged("recipes/structure.toml"), lambda p: repr(read_recipe(p))),
-    "suite.toml": Kind(packaged("suites/synthetic.toml"), lambda p: repr(find_suite(str(p)))),
+    "recipe.toml": Kind(packaged("config/recipes/structure.toml"), lambda p: repr(read_recipe(p))),
+    "suite.toml": Kind(packaged("experiments/suites/synthetic.toml"), lambda p: repr(find_suite(str(p)))),
     "search space.toml": Kind(packaged("experiments/spaces/paper.toml"), lambda p: repr(read_space(p))),
     "subgraphs to predict": Kind(file("s.tsv", "0-1-2\n3-9\tx\n5\n"), predict),
     "ontology.obo": Kind(ppi("go.obo"), lambda p: repr(read_obo(p).ancestors())),

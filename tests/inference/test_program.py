@@ -10,7 +10,7 @@ import torch
 
 from subgnn import Ragged, UserError
 from subgnn.config.settings import BaselineSettings, ChannelSettings
-from subgnn.inference.program import make_program, program_inputs
+from subgnn.inference.export import make_program, program_inputs
 from tests.explain.examples import baseline, explained, run_of
 from tests.training.examples import dataset, recipe
 
@@ -34,7 +34,7 @@ def test_logits_are_equal(tmp_path):
 
 def test_what_cannot_be_a_program_says_so():
     for predictor, why in (
-        (baseline("bag")[1], "bag is no network of channels"),
+        (baseline("bag")[1], "bag is not a network of channels"),
         (explained(ensemble=True)[1], "means over 2 draws"),
         (explained(aggregation="max", topology=True)[1], 'aggregation is "max"'),
     ):

@@ -16,8 +16,8 @@ import torch
 
 from subgnn import DataError, DataWarning, Ragged, UserError
 from subgnn.config.recipes import find_recipe
+from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
-from subgnn.inference.subgraph_files import open_run
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.storage.tensor_file import Damaged, load, save
 from subgnn.training.run import train

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.errors import DataError
-from subgnn.prepare.file import encode, read_prepared, write_prepared
+from subgnn.prepare.file import encode, read_prepared
+from subgnn.storage.arrays import write_parts
 from tests.models.subgnn.examples import ALL_CHANNELS, prepare_example
 from tests.prepared_equal import arrays_of, assert_same
 
@@ -42,7 +43,7 @@ def test_round_trip(tmp_path_factory, seed, layers, picked, hops, frozen):
     if frozen:
         prepared.components.nodes.values.flags.writeable = False
     path = tmp_path_factory.getbasetemp() / "round-trip.prepared"
-    write_prepared(path, encode(prepared, "key"))
+    write_parts(path, encode(prepared, "key"), overwrite=True)
     assert_same(read(path, prepared), prepared)
 
 
@@ -51,7 +52,7 @@ def written(tmp_path_factory):
     channels = (ChannelSettings("neighborhood", "border", 1), ChannelSettings("structure", "internal", 1))
     _, prepared = prepare_example(0, layers=1, channels=channels)
     path = tmp_path_factory.mktemp("damage") / "x.prepared"
-    write_prepared(path, encode(prepared, "key"))
+    write_parts(path, encode(prepared, "key"), overwrite=True)
     return path, path.read_bytes(), prepared
 
 

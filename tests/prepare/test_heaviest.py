@@ -13,15 +13,16 @@ from subgnn import prepare as preparing
 from subgnn.channels.anchors import sample_own
 from subgnn.explain.files import open_explainer
 from subgnn.inference import export_run
-from subgnn.inference.subgraph_files import open_run
+from subgnn.inference.open import open_run
 from subgnn.kernels import border_sets, heaviest_borders
 from subgnn.kernels.heaviest import BYTES_AN_EDGE
 from subgnn.models.subgnn import Inputs
 from subgnn.models.subgnn.build import build_model as built
 from subgnn.parallel import progress as pacing
 from subgnn.prepare.cached import prepare_cached, prepare_draws_cached
-from subgnn.prepare.file import encode, read_prepared, write_prepared
+from subgnn.prepare.file import encode, read_prepared
 from subgnn.prepare.measure import prepare
+from subgnn.storage.arrays import write_parts
 from subgnn.training.evaluation import outputs_of
 from subgnn.training.run import train
 from tests.models.subgnn.examples import (
@@ -148,7 +149,7 @@ def test_a_prepared_file_gives_it_back(tmp_path):
     _, prepared = prepare_example(2, layers=3, settings=HEAVY, channels=ALL_CHANNELS[3:4])
     parts = encode(prepared, "key")
     assert len(parts) - 1 == 4 + 4  # components have four arrays; all layers share the other four
-    write_prepared(tmp_path / "it", parts)
+    write_parts(tmp_path / "it", parts)
     known = {name: getattr(prepared.frame, name) for name in ("channels", "settings", "seed")}
     assert_same(read_prepared(tmp_path / "it", key="key", graph_hash=prepared.graph_hash, **known), prepared)
 
@@ -195,7 +196,7 @@ def run(tmp_path_factory):
 
 def test_a_run_answers_as_in_training(run):
     data, path = run
-    predictor = open_run(path)
+    predictor = open_run(path).predictor
     checkpoint = predictor.checkpoint
     assert checkpoint.spec.prepare.border_anchors == "heaviest"
     options = {"channels": checkpoint.spec.channels, "layers": 2, "settings": checkpoint.spec.prepare, "seed": 0}
@@ -213,7 +214,9 @@ def test_a_run_answers_as_in_training(run):
 def test_a_run_is_exported_and_explained(run, tmp_path):
     _, path = run
     export_run(path, tmp_path / "it", with_graph=True)
-    np.testing.assert_array_equal(open_run(path).outputs(SETS), open_run(tmp_path / "it").outputs(SETS))
+    np.testing.assert_array_equal(
+        open_run(path).predictor.outputs(SETS), open_run(tmp_path / "it").predictor.outputs(SETS)
+    )
     ours, theirs = (open_explainer(where).explain(SETS) for where in (path, tmp_path / "it"))
     assert [one.to_json() for one in ours] == [one.to_json() for one in theirs]
     assert "neighborhood/border" in [part.name for part in ours[0].by_channel]

@@ -16,9 +16,9 @@ from subgnn.estimator import SubgraphClassifier
 from subgnn.explain import Explainer
 from subgnn.inference import export_run
 from subgnn.inference.distributed import Spread
+from subgnn.inference.export import make_program
+from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
-from subgnn.inference.program import make_program
-from subgnn.inference.subgraph_files import open_run
 from subgnn.models.spec import join_weights, member_seed
 from subgnn.models.subgnn import streaming
 from subgnn.models.subgnn.build import check_recipe
@@ -32,7 +32,7 @@ from subgnn.training.metrics import metrics
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.explain.examples import PAIRED
-from tests.inference.test_export_file import finished, rewritten, same
+from tests.inference.test_export import finished, rewritten, same
 from tests.training.examples import CHANNELS, dataset, recipe
 
 ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])

@@ -21,15 +21,15 @@ from subgnn.data.formats.vectors import read_npy
 from subgnn.data.graph import Graph
 from subgnn.data.strings import find_node, is_id
 from subgnn.errors import DataError, excerpt
-from subgnn.storage.files import atomic_write
-from subgnn.storage.safetensors import Format, read_arrays, write_arrays
+from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
 
 _STORED = Format(
     name="subgnn-embeddings",
-    version=1,
+    version=2,
     noun="file of embeddings",
     make="make one with subgnn pretrain",
     again="pretrain again",
+    first_label=lambda _, vectors: str(vectors.shape),
 )
 _TEXT = (".txt", ".vec", ".emb", ".w2v")
 _SHOWN = 3
@@ -46,37 +46,25 @@ def vectors_hash(vectors: NDArray[np.float32]) -> str:
 def write_vectors(
     path: Path, vectors: NDArray[np.float32], about: dict[str, Any], *, graph_hash: str, overwrite: bool = False
 ) -> None:
-    """Write embeddings as .safetensors; the file appears whole or not at all.
+    """Write embeddings as .safetensors, atomically.
 
     Args:
-        about: how they were had; plain values.
+        about: how they were computed; plain values.
     """
-    arrays = {"vectors": np.ascontiguousarray(vectors, "<f4")}
-    metadata = {
-        "format": _STORED.name,
-        "version": str(_STORED.version),
-        "graph_hash": graph_hash,
-        "about": json.dumps(about),
-        "checksum": vectors_hash(arrays["vectors"]),
-    }
-    with atomic_write(path, overwrite=overwrite) as temporary, temporary.open("wb") as file:
-        write_arrays(file, arrays, metadata)
+    arrays, metadata = {"vectors": vectors.astype("<f4", copy=False)}, {"graph_hash": graph_hash}
+    parts = encode_arrays(arrays, _STORED, metadata | {"about": json.dumps(about)})
+    write_parts(path, parts, overwrite=overwrite, sync=False)
 
 
 def read_stored(path: Path) -> tuple[NDArray[np.float32], dict[str, str]]:
-    """The vectors of a .safetensors file of ours, and its metadata; the checksum is verified."""
-    try:
-        whole = np.frombuffer(path.read_bytes(), np.uint8)
-    except FileNotFoundError:
-        raise _missing_file(path) from None
-    metadata, arrays = read_arrays(whole, _STORED, str(path))
-    vectors = arrays.get("vectors")
-    good = vectors is not None and vectors.dtype == np.float32 and vectors.ndim == 2
-    texts = all(isinstance(metadata.get(name), str) for name in ("graph_hash", "checksum"))
-    if vectors is None or not good or not texts or vectors_hash(vectors) != metadata["checksum"]:
-        what = "the vectors are missing, or do not match their checksum"
-        raise DataError(what, where=str(path), hint=f"the file is damaged; {_STORED.again}")
-    return vectors, metadata
+    """The vectors of a .safetensors file that :func:`write_vectors` wrote, and its metadata; verified."""
+    file = read_arrays(path, _STORED)
+    file.verify()
+    vectors = file.arrays.get("vectors")
+    typed = vectors is not None and vectors.dtype == np.float32 and vectors.ndim == 2
+    if vectors is None or not typed or not isinstance(file.metadata.get("graph_hash"), str):
+        raise DataError("it holds no vectors of a graph", where=str(path), hint=f"the file is damaged; {_STORED.again}")
+    return vectors, file.metadata
 
 
 def require_file(path: Path) -> str:

@@ -18,7 +18,8 @@ from subgnn.explain.explanation import (
     NodeContribution,
     Values,
 )
-from subgnn.inference.subgraph_files import chunks, open_whole
+from subgnn.inference.open import open_run
+from subgnn.inference.subgraph_files import chunks
 from subgnn.storage.files import atomic_write
 
 FORMAT, VERSION = "subgnn-explanations", 1
@@ -33,10 +34,10 @@ Row = tuple[str, str, str, Values]
 
 def open_explainer(run: Path, data: Path | None = None, *, max_nodes: int = 500, max_anchors: int = 100) -> Explainer:
     """Open a finished run to explain its predictions; the background are the training subgraphs of its dataset."""
-    whole = open_whole(run, data)
+    whole = open_run(run, data)
     return Explainer(
         whole.predictor,
-        background=whole.background(),
+        background=whole.training_subgraphs(),
         reference=whole.reference,
         max_nodes=max_nodes,
         max_anchors=max_anchors,

@@ -1,6 +1,6 @@
-"""A run as one file that can be carried elsewhere: container (all that predicts), program (a torch.export program)."""
+"""Open a run or an export; predict, embed and evaluate; files of subgraphs; export."""
 
-from subgnn.inference.export_file import Exported, export_run, read_export
-from subgnn.inference.program import export_program, program_inputs
+from subgnn.inference.export import export_program, export_run, program_inputs
+from subgnn.inference.open import OpenedRun, open_run
 
-__all__ = ["Exported", "export_program", "export_run", "program_inputs", "read_export"]
+__all__ = ["OpenedRun", "export_program", "export_run", "open_run", "program_inputs"]

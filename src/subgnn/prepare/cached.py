@@ -17,9 +17,10 @@ from subgnn.data.graph import Graph
 from subgnn.errors import DataError, DataWarning
 from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress
-from subgnn.prepare.file import encode, read_prepared, write_prepared
+from subgnn.prepare.file import encode, read_prepared
 from subgnn.prepare.measure import ALGORITHM_VERSION, Measuring, Prepared, prepare, seen_hash
 from subgnn.ragged import Ragged
+from subgnn.storage.arrays import write_parts
 from subgnn.storage.cache import cache_limit, cache_path, keep, touch
 
 _KIND = "prepared"
@@ -104,20 +105,19 @@ def prepare_cached(
     def read() -> Prepared:
         return read_prepared(path, key=key, channels=channels, settings=settings, seed=seed, graph_hash=graph_hash)
 
-    try:
-        found = read()
-    except FileNotFoundError:
-        pass
-    except DataError as error:
-        what = f"{path}: damaged, and not used ({error.what}); it is computed anew and the file replaced"
-        warnings.warn(what, DataWarning, stacklevel=2)
-    else:
-        touch(path)
-        return Cached(found, path, True)
+    if path.exists():
+        try:
+            found = read()
+        except DataError as error:
+            what = f"{path}: damaged, and not used ({error.what}); it is computed anew and the file replaced"
+            warnings.warn(what, DataWarning, stacklevel=2)
+        else:
+            touch(path)
+            return Cached(found, path, True)
     prepared = compute()
     parts = encode(prepared, key)
     size = sum(memoryview(part).nbytes for part in parts)
-    if not keep(path, size, lambda: write_prepared(path, parts)):
+    if not keep(path, size, lambda: write_parts(path, parts, overwrite=True)):
         return Cached(prepared, None, False)
     if size > share(0.1):
         # What is in the file need not be in memory as well.

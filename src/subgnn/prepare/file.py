@@ -1,21 +1,17 @@
-"""Prepared subgraphs as a file: arrays in the safetensors layout, the key they belong to, and a checksum of all of it.
+"""Prepared subgraphs as a file of arrays (:mod:`subgnn.storage.arrays`), with the key they belong to.
 
-The checksum is the SHA-256 of the whole file with zeros in the checksum's own place, so no byte of it can change
-unnoticed. Arrays come back equal bit for bit, of the same type, and frozen where they were. They stay in the file,
-which is mapped into memory, so that training reads the rows of its batches.
+Arrays come back equal bit for bit, of the same type, and read-only where they were. They stay in the file, which is
+mapped into memory, so that training reads the rows of its batches.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from subgnn.channels.anchors import NodeAnchors, OwnAnchors, PatchAnchors, SharedAnchors
 from subgnn.channels.similarity import Nearness
@@ -24,8 +20,7 @@ from subgnn.errors import DataError
 from subgnn.kernels import Components
 from subgnn.prepare.measure import Frame, Prepared, SubchannelInputs
 from subgnn.ragged import Ragged
-from subgnn.storage.files import atomic_write
-from subgnn.storage.safetensors import Arrays, Format, header_bytes, read_arrays, storable
+from subgnn.storage.arrays import Arrays, Format, Parts, encode_arrays, read_arrays
 
 _PREPARED = Format(
     name="subgnn-prepared",
@@ -34,30 +29,22 @@ _PREPARED = Format(
     make="subgnn prepare writes one",
     again="prepare again",
 )
-_EMPTY = "0" * 64
-_BLOCK = 2**24
 
 
-def encode(prepared: Prepared, key: str) -> list[bytes | memoryview]:
+def encode(prepared: Prepared, key: str) -> Parts:
     """Prepared subgraphs as the parts of a file.
 
     Args:
-        key: text that says what the content belongs to; whoever reads the file must give the same.
+        key: text that says what the content belongs to; reading it needs the same.
     """
     arrays, tree = _pack(prepared)
     frozen = [name for name, array in arrays.items() if not array.flags.writeable]
     content = json.dumps({"tree": tree, "frozen": frozen}, separators=(",", ":"))
-    metadata = {"checksum": _EMPTY, "format": _PREPARED.name, "version": str(_PREPARED.version)}
-    header = header_bytes(arrays, metadata | {"key": key, "content": content})
-    data = [np.ascontiguousarray(array).data for array in arrays.values()]
-    digest = hashlib.sha256(header)
-    for part in data:
-        digest.update(part)
-    return [header.replace(_EMPTY.encode(), digest.hexdigest().encode(), 1), *data]
+    return encode_arrays(arrays, _PREPARED, {"key": key, "content": content})
 
 
 def _pack(prepared: Prepared) -> tuple[Arrays, dict[str, Any]]:
-    """The arrays, each once, and a description of what stands where."""
+    """The arrays, each once, and a tree that names the array in each place."""
     arrays: Arrays = {}
     names: dict[int, str] = {}
 
@@ -78,16 +65,7 @@ def _pack(prepared: Prepared) -> tuple[Arrays, dict[str, Any]]:
         "shared": pack(prepared.frame.shared),
         "inputs": pack(prepared.inputs),
     }
-    return storable(arrays, "prepared"), tree
-
-
-def write_prepared(path: Path, parts: list[bytes | memoryview]) -> None:
-    """Write what :func:`encode` gave; the file appears whole, and on the disk, or not at all."""
-    with atomic_write(path, overwrite=True) as temporary, temporary.open("wb") as file:
-        for part in parts:
-            file.write(part)
-        file.flush()
-        os.fsync(file.fileno())
+    return arrays, tree
 
 
 def read_prepared(
@@ -102,42 +80,16 @@ def read_prepared(
     """Read prepared subgraphs.
 
     Raises:
-        FileNotFoundError: where there is no such file.
-        DataError: where it cannot be read, is damaged, or belongs to another key.
+        DataError: if the file cannot be read, is damaged, or belongs to another key.
     """
-    try:
-        whole = _mapped(path)
-    except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(path) from None
-    except OSError as error:
-        raise DataError(f"it cannot be read ({error.strerror or error})", where=str(path)) from None
-    metadata, arrays = read_arrays(whole, _PREPARED, str(path))
-    if _checksum(whole) != metadata.get("checksum"):
-        raise DataError("its content does not match its checksum", where=str(path))
-    if metadata.get("key") != key:
+    file = read_arrays(path, _PREPARED, mapped="c")
+    file.verify()
+    if file.metadata.get("key") != key:
         raise DataError("it belongs to other content", where=str(path))
-    content = json.loads(metadata["content"])
+    content, arrays = json.loads(file.metadata["content"]), file.arrays
     for name in content["frozen"]:
         arrays[name].flags.writeable = False
     return _unpack(content["tree"], arrays, channels, settings, seed, graph_hash)
-
-
-def _mapped(path: Path) -> NDArray[np.uint8]:
-    """The bytes of a file, read when they are looked at; what is written to them does not go to the file."""
-    if path.stat().st_size == 0:
-        return np.empty(0, np.uint8)
-    return np.memmap(path, np.uint8, mode="c").view(np.ndarray)
-
-
-def _checksum(whole: NDArray[np.uint8]) -> str:
-    """SHA-256 of a file's bytes, with zeros in the place of the checksum, which stands first in the header."""
-    mark = b'"checksum":"'
-    head = whole[: 8 + 256].tobytes()
-    begin = head.find(mark) + len(mark)
-    digest = hashlib.sha256(head[:begin] + _EMPTY.encode())
-    for at in range(begin + len(_EMPTY), len(whole), _BLOCK):
-        digest.update(whole[at : at + _BLOCK].data)
-    return digest.hexdigest()
 
 
 def _unpack(

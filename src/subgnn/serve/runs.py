@@ -19,8 +19,8 @@ from subgnn.data.strings import NodeNames
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
 from subgnn.explain import Explainer
+from subgnn.inference.open import OpenedRun, open_run
 from subgnn.inference.predictor import Predictor, label_text
-from subgnn.inference.subgraph_files import OpenedRun, open_whole
 from subgnn.models.checkpoint import Checkpoint
 from subgnn.models.subgnn.inference_cache import Measured
 from subgnn.ragged import Ragged
@@ -269,7 +269,7 @@ def open_runs(given: Sequence[str], *, limits: Limits, data: Path | None = None)
     found: dict[str, ServedRun] = {}
     for name, run in _named(given):
         if run.is_file():
-            whole = open_whole(run, data)
+            whole = open_run(run, data)
             opened = whole.predictor
             graph = replace(opened.graph, names=readable(opened.graph.names))
             index = NodeIndex(graph)

@@ -22,7 +22,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.embeddings import check_source, source_vectors
 from subgnn.embeddings.of_run import keep_vectors
 from subgnn.errors import DataError, DataWarning
-from subgnn.inference.subgraph_files import open_whole
+from subgnn.inference.open import open_run
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.registry import uses_embeddings
 from subgnn.models.spec import Checkpoint
@@ -244,7 +244,7 @@ def evaluate_split(out: Path, split: str, data: Path | None = None) -> dict[str,
     Args:
         data: the dataset; by default where the run read it.
     """
-    whole = open_whole(out, data)
+    whole = open_run(out, data)
     results, predictor, subgraphs = whole.results, whole.predictor, whole.subgraphs
     if subgraphs is None:
         raise DataError("the file holds no subgraphs to score", where=str(out), hint="give the dataset with --data")

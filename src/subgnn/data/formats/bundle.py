@@ -1,10 +1,8 @@
-"""A dataset as one binary file that opens by memory map.
+"""Bundles: a dataset as one file of arrays (:mod:`subgnn.storage.arrays`) that opens by memory map.
 
-The file is in the safetensors layout (:mod:`subgnn.storage.safetensors`), so other tools can read its arrays.
-
-A bundle is read whole and verified when it is opened: its checksum, the graph's hash, and all that compiled code
-trusts. That a file of more than 64 MiB was found good is remembered in the cache, by device, inode, size and times, so
-that the next process opens it without reading it; ``subgnn data check`` always verifies.
+A bundle is read whole and verified when it is opened: its checksum, the graph's hash, and everything that compiled code
+trusts. The cache remembers which files of more than 64 MiB have passed, by device, inode, size and times, so that the
+next process opens them without reading them; ``subgnn data check`` always verifies.
 """
 
 from __future__ import annotations
@@ -26,10 +24,9 @@ from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, label_card
 from subgnn.errors import DataError
 from subgnn.kernels.checks import check_neighbors, first_bad_set
 from subgnn.ragged import Ragged
+from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.cache import cache_limit, cache_path, keep, touch
-from subgnn.storage.files import atomic_write
 from subgnn.storage.parsing import parse_json
-from subgnn.storage.safetensors import Format, read_arrays, storable, write_arrays
 
 SUFFIX = ".subgnn"
 _LARGE = 64 * 2**20
@@ -39,15 +36,16 @@ _DAMAGED = f"the file is damaged; {_AGAIN}"
 _VERDICT, _CHECKS = "verified", 1  # the kind of file in the cache; to be raised when more is checked
 _BUNDLE = Format(
     name="subgnn-bundle",
-    version=1,
+    version=2,
     noun="bundle",
     make="make one with subgnn data convert DIR --out FILE",
     again=_AGAIN,
+    first_label=lambda name, _: name,
 )
 
 
 def is_bundle(path: Path) -> bool:
-    """Whether a file has the beginnings of a bundle."""
+    """Whether a file begins as a bundle does, or has its suffix."""
     try:
         with path.open("rb") as file:
             head = file.read(8 + 256)
@@ -57,14 +55,14 @@ def is_bundle(path: Path) -> bool:
 
 
 def write_bundle(dataset: Dataset, path: Path, *, overwrite: bool = False) -> None:
-    """Write a dataset as a bundle; it appears whole or not at all."""
-    arrays = storable(_arrays(dataset), "bundle")
-    with atomic_write(path, overwrite=overwrite) as temporary, temporary.open("wb") as file:
-        write_arrays(file, arrays, _metadata(dataset, arrays))
+    """Write a dataset as a bundle, atomically."""
+    arrays, content = pack_dataset(dataset)
+    write_parts(path, encode_arrays(arrays, _BUNDLE, {"content": json.dumps(content)}), overwrite=overwrite, sync=False)
 
 
-def _arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
-    graph, subgraphs = dataset.graph, dataset.subgraphs
+def pack_dataset(dataset: Dataset) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """The arrays of a dataset by name, and the rest of it as JSON takes it."""
+    graph, subgraphs, names = dataset.graph, dataset.subgraphs, dataset.graph.names
     arrays: dict[str, NDArray[Any] | None] = {
         "graph.offsets": graph.offsets,
         "graph.neighbors": graph.neighbors,
@@ -75,45 +73,36 @@ def _arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
         "subgraphs.targets": subgraphs.targets,
         "subgraphs.splits": subgraphs.splits,
     }
-    texts = {f"names.{i}": column for i, column in enumerate(graph.names.columns.values())} if graph.names else {}
+    texts = {f"names.{i}": column for i, column in enumerate(names.columns.values())} if names else {}
     texts |= {name: column for name, column in _texts(subgraphs).items() if column is not None}
     for name, column in texts.items():
         arrays[name + ".bytes"], arrays[name + ".offsets"] = column.rows.values, column.rows.offsets
-    return {name: array for name, array in arrays.items() if array is not None}
+    content = {
+        "name": dataset.name,
+        "card": dataset.card | label_card(subgraphs),
+        "directed": graph.directed,
+        "dropped": [graph.dropped.self_loops, graph.dropped.duplicates],
+        "graph_hash": graph.compute_hash(),
+        "columns": list(names.columns) if names else [],
+        "primary": names.primary_column if names else "",
+        "task": subgraphs.task,
+        "classes": list(subgraphs.classes),
+    }
+    return {name: array for name, array in arrays.items() if array is not None}, content
 
 
 def _texts(subgraphs: SubgraphSet) -> dict[str, Strings | None]:
     return {"subgraphs.names": subgraphs.names, "subgraphs.groups": subgraphs.groups}
 
 
-def _content(dataset: Dataset) -> dict[str, Any]:
-    graph, names = dataset.graph, dataset.graph.names
-    return {
-        "name": dataset.name,
-        "card": dataset.card | label_card(dataset.subgraphs),
-        "directed": graph.directed,
-        "dropped": [graph.dropped.self_loops, graph.dropped.duplicates],
-        "graph_hash": graph.compute_hash(),
-        "columns": list(names.columns) if names else [],
-        "primary": names.primary_column if names else "",
-        "task": dataset.subgraphs.task,
-        "classes": list(dataset.subgraphs.classes),
-    }
-
-
-def pack_dataset(dataset: Dataset) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The arrays of a dataset by name, and the rest of it, for a file that holds a dataset among other things."""
-    return _arrays(dataset), _content(dataset)
-
-
 def unpack_dataset(arrays: dict[str, NDArray[Any]], content: dict[str, Any], where: str, *, again: str) -> Dataset:
-    """What :func:`pack_dataset` packed, with all checks of a bundle but that of the checksum.
+    """The dataset that :func:`pack_dataset` packed, with all checks of a bundle but that of the checksum.
 
     Args:
         again: what to do about a damaged file.
     """
     try:
-        dataset = _unpacked(arrays, content, where)
+        dataset = _build(arrays, content, where)
         _check_structure(dataset, where)
         if dataset.graph.compute_hash() != dataset.graph.known_hash:
             raise _wrong_hash(where)
@@ -122,53 +111,34 @@ def unpack_dataset(arrays: dict[str, NDArray[Any]], content: dict[str, Any], whe
     return dataset
 
 
-def _metadata(dataset: Dataset, arrays: dict[str, NDArray[Any]]) -> dict[str, str]:
-    """Safetensors metadata: text to text."""
-    content = json.dumps(_content(dataset))
-    return {
-        "format": _BUNDLE.name,
-        "version": str(_BUNDLE.version),
-        "content": content,
-        "checksum": _checksum(content, arrays),
-    }
-
-
-def _checksum(content: str, arrays: dict[str, NDArray[Any]]) -> str:
-    digest = hashlib.sha256(content.encode())
-    for name in sorted(arrays):
-        digest.update(name.encode())
-        digest.update(np.ascontiguousarray(arrays[name]).data)
-    return digest.hexdigest()
-
-
 def read_bundle(path: Path) -> Dataset:
-    """Open a bundle, whose arrays stay in the file; one that is not known to be good is verified first.
+    """Open a bundle, whose arrays stay in the file; it is verified unless the cache says that it was.
 
     Raises:
-        DataError: where it is not as it was written, or holds what no dataset can.
+        DataError: if it is damaged, or holds what no dataset can.
     """
-    whole, status = _map(path)
-    if status.st_size <= _LARGE or cache_limit() == 0:
-        return _verified(whole, str(path))
-    verdict = _verdict_path(status)
-    if _is_remembered(verdict, status):
+    file = read_arrays(path, _BUNDLE, mapped="r")
+    if file.status.st_size <= _LARGE or cache_limit() == 0:
+        return _verified(file)
+    verdict = _verdict_path(file.status)
+    if _is_remembered(verdict, file.status):
         touch(verdict)
-        return _open(whole, str(path))[0]
-    dataset = _verified(whole, str(path))
-    if _identity(path.stat()) == _identity(status):
-        text = json.dumps(_identity(status)).encode()
-        keep(verdict, len(text), lambda: _write_whole(verdict, text))
+        return _dataset(file)
+    dataset = _verified(file)
+    if _identity(path.stat()) == _identity(file.status):
+        text = json.dumps(_identity(file.status)).encode()
+        keep(verdict, len(text), lambda: write_parts(verdict, [text], overwrite=True, sync=False))
     return dataset
 
 
 def verify_bundle(path: Path) -> Dataset:
-    """Open a bundle and verify it, whatever was found before."""
-    return _verified(_map(path)[0], str(path))
+    """Open a bundle and verify it, whatever the cache says."""
+    return _verified(read_arrays(path, _BUNDLE, mapped="r"))
 
 
 def open_own_bundle(path: Path) -> Dataset:
-    """Open a bundle that this process has just written, without reading it again."""
-    return _open(_map(path)[0], str(path))[0]
+    """Open a bundle that this process has just written, without verifying it."""
+    return _dataset(read_arrays(path, _BUNDLE, mapped="r"))
 
 
 def _identity(status: os.stat_result) -> dict[str, int]:
@@ -195,22 +165,15 @@ def _is_remembered(verdict: Path, status: os.stat_result) -> bool:
         return False
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    with atomic_write(path, overwrite=True) as temporary:
-        temporary.write_bytes(content)
-
-
-def _verified(whole: NDArray[np.uint8], where: str) -> Dataset:
+def _verified(file: ArrayFile) -> Dataset:
     """Open a bundle and check all of it: checksum, the graph's hash, structure."""
-    dataset, arrays, metadata = _open(whole, where)
+    dataset = _dataset(file)
     with ThreadPoolExecutor(1) as beside:
         graph_hash = beside.submit(dataset.graph.compute_hash)
-        checksum = _checksum(metadata["content"], arrays)
-        if checksum != metadata.get("checksum"):
-            raise DataError("the content does not match its checksum", where=where, hint=_DAMAGED)
+        file.verify()
         if graph_hash.result() != dataset.graph.known_hash:
-            raise _wrong_hash(where)
-    _check_structure(dataset, where)
+            raise _wrong_hash(file.where)
+    _check_structure(dataset, file.where)
     return dataset
 
 
@@ -267,15 +230,15 @@ def _rises(offsets: NDArray[np.int64]) -> bool:
     return all(bool((piece[1:] >= piece[:-1]).all()) for piece in pieces)
 
 
-def _open(whole: NDArray[np.uint8], where: str) -> tuple[Dataset, dict[str, NDArray[Any]], dict[str, Any]]:
-    metadata, arrays = read_arrays(whole, _BUNDLE, where)
-    content = metadata.get("content")
-    return _unpacked(arrays, content if isinstance(content, str) else None, where), arrays, metadata
+def _dataset(file: ArrayFile) -> Dataset:
+    return _build(file.arrays, file.metadata.get("content"), file.where)
 
 
-def _unpacked(arrays: dict[str, NDArray[Any]], content: Any, where: str) -> Dataset:
+def _build(arrays: dict[str, NDArray[Any]], content: Any, where: str) -> Dataset:
+    """A dataset from its arrays and the rest of it, as a mapping or as JSON."""
     try:
-        dataset = _dataset(arrays, content if isinstance(content, dict) else parse_json(content, where, _AGAIN))
+        values = content if isinstance(content, dict) else parse_json(content, where, _AGAIN)
+        dataset = _assemble(arrays, values)
         fits = _fits(dataset)
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError, OverflowError, DataError):
         raise DataError("the dataset lacks a part, or has one of a wrong kind", where=where, hint=_AGAIN) from None
@@ -284,21 +247,7 @@ def _unpacked(arrays: dict[str, NDArray[Any]], content: Any, where: str) -> Data
     return dataset
 
 
-def _map(path: Path) -> tuple[NDArray[np.uint8], os.stat_result]:
-    """The bytes of a file, and what the system says of the very file that they are of."""
-    try:
-        with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            return np.memmap(file, np.uint8, mode="r").view(np.ndarray), status
-    except FileNotFoundError:
-        raise DataError("no such file", where=str(path), hint="check the path") from None
-    except (ValueError, OSError) as error:
-        raise DataError(
-            "this cannot be read as a bundle", where=str(path), hint=f"is it an empty file? {_AGAIN}"
-        ) from error
-
-
-def _dataset(arrays: dict[str, NDArray[Any]], content: dict[str, Any]) -> Dataset:
+def _assemble(arrays: dict[str, NDArray[Any]], content: dict[str, Any]) -> Dataset:
     def strings(name: str) -> Strings:
         return Strings(Ragged(arrays[name + ".bytes"], arrays[name + ".offsets"]))
 

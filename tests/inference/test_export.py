@@ -15,10 +15,10 @@ from subgnn import DataError, Graph, NodeNames, Ragged, UserError, write_folder
 from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import BaselineSettings
 from subgnn.explain.files import open_explainer
-from subgnn.inference import export_file as container
-from subgnn.inference import export_run, read_export
-from subgnn.inference.subgraph_files import open_run, open_whole
-from subgnn.storage.safetensors import read_arrays
+from subgnn.inference import export_run
+from subgnn.inference.export import write_export
+from subgnn.inference.open import EXPORT, open_run
+from subgnn.storage.arrays import read_arrays
 from subgnn.training.run import train
 from tests.explain.examples import PAIRED
 from tests.training.examples import dataset, recipe
@@ -48,7 +48,7 @@ def file(run) -> Path:
 
 
 def same(run: Path, out: Path, data: Path | None = None) -> None:
-    before, after = open_run(run), open_run(out, data)
+    before, after = open_run(run).predictor, open_run(out, data).predictor
     np.testing.assert_array_equal(before.outputs(ROWS), after.outputs(ROWS))
     np.testing.assert_array_equal(before.embeddings(ROWS), after.embeddings(ROWS))
     assert before.checkpoint.spec.recipe() == after.checkpoint.spec.recipe()
@@ -57,10 +57,10 @@ def same(run: Path, out: Path, data: Path | None = None) -> None:
 
 def test_it_answers_as_the_run_does(run, file):
     same(run, file)
-    opened = open_whole(file)
+    opened = open_run(file)
     assert list(opened.predictor.graph.names.primary)[:2] == ["n0", "n1"]
     assert opened.subgraphs is None
-    about = {name: value for name, value in open_whole(run).results.items() if name not in ("run", "source")}
+    about = {name: value for name, value in open_run(run).results.items() if name not in ("run", "source")}
     assert opened.results == json.loads(json.dumps(about))
 
 
@@ -68,8 +68,10 @@ def test_other_tasks_and_an_ensemble(tmp_path):
     run = finished(tmp_path, replace(recipe(2, hidden_norm="batch"), prepare=PAIRED), "regression")
     export_run(run, tmp_path / "it", with_graph=True)
     same(run, tmp_path / "it")
-    np.testing.assert_array_equal(open_run(run).probabilities(ROWS), open_run(tmp_path / "it").probabilities(ROWS))
-    assert open_run(tmp_path / "it").draws == 2
+    np.testing.assert_array_equal(
+        open_run(run).predictor.probabilities(ROWS), open_run(tmp_path / "it").predictor.probabilities(ROWS)
+    )
+    assert open_run(tmp_path / "it").predictor.draws == 2
 
 
 @pytest.mark.parametrize("method", ["avg", "bag", "gc", "topology"])
@@ -93,7 +95,7 @@ def correcting(tmp_path_factory) -> Path:
 
 def test_a_baseline_that_is_corrected_travels_with_its_network(correcting):
     same(correcting.parent / "run", correcting)
-    assert open_run(correcting).checkpoint.baseline.spec.method == "bag"
+    assert open_run(correcting).predictor.checkpoint.baseline.spec.method == "bag"
     before, after = (open_explainer(path).explain(ROWS) for path in (correcting.parent / "run", correcting))
     assert [one.to_json() for one in before] == [one.to_json() for one in after]
     assert "baseline" in [part.name for part in after[0].by_channel]
@@ -125,7 +127,7 @@ def test_orientations_travel_where_hops_follow_them(follows, tmp_path):
     train(data, settings, tmp_path / "run", device="cpu", source=str(tmp_path / "data"), cache=False, report=False)
     export_run(tmp_path / "run", tmp_path / "it", with_graph=True)
     same(tmp_path / "run", tmp_path / "it")
-    assert (open_run(tmp_path / "it").graph.oriented is not None) == follows
+    assert (open_run(tmp_path / "it").predictor.graph.oriented is not None) == follows
     export_run(tmp_path / "it", tmp_path / "again", with_graph=True)
     same(tmp_path / "run", tmp_path / "again")
 
@@ -136,10 +138,10 @@ def test_embeddings_of_a_file_travel_with_it(tmp_path):
     given = replace(settings.embeddings, source=str(tmp_path / "given.npy"))
     run = finished(tmp_path, replace(settings, embeddings=given))
     export_run(run, tmp_path / "it", with_graph=True)
-    expected = open_run(run).outputs(ROWS)
+    expected = open_run(run).predictor.outputs(ROWS)
     (tmp_path / "given.npy").unlink()
     (run / "embeddings.safetensors").unlink()
-    np.testing.assert_array_equal(open_run(tmp_path / "it").outputs(ROWS), expected)
+    np.testing.assert_array_equal(open_run(tmp_path / "it").predictor.outputs(ROWS), expected)
 
 
 def test_without_the_graph_the_dataset_is_asked_for(run, tmp_path):
@@ -164,7 +166,7 @@ def test_nothing_is_pickled_and_no_place_is_told(run, file, monkeypatch):
     for name in ("load", "loads", "Unpickler"):
         monkeypatch.setattr(pickle, name, refuse)
     monkeypatch.setattr(torch, "load", refuse)
-    read_export(file)
+    open_run(file)
 
 
 def test_an_export_can_be_exported(file, tmp_path):
@@ -179,11 +181,11 @@ def test_what_exists_stays(run, file):
 
 def rewritten(file: Path, out: Path, change) -> Path:
     """A file that someone changed, and gave a checksum that fits."""
-    metadata, arrays = read_arrays(np.frombuffer(file.read_bytes(), np.uint8), container._EXPORT, str(file))
-    content = json.loads(metadata["content"])
-    arrays = {name: np.array(array) for name, array in arrays.items()}
+    opened = read_arrays(file, EXPORT)
+    content = json.loads(opened.metadata["content"])
+    arrays = {name: np.array(array) for name, array in opened.arrays.items()}
     change(arrays, content)
-    container._write(out, arrays, content, overwrite=False)
+    write_export(out, arrays, content)
     return out
 
 
@@ -228,15 +230,15 @@ def test_a_flipped_byte_is_noticed(place, file, tmp_path):
     content[place] ^= 0x15
     (tmp_path / "flipped").write_bytes(content)
     with pytest.raises(DataError):
-        read_export(tmp_path / "flipped")
+        open_run(tmp_path / "flipped")
 
 
 def test_other_files_are_refused(run, file, tmp_path):
     (tmp_path / "short").write_bytes(file.read_bytes()[:-100])
     with pytest.raises(DataError, match="the exported run ends within"):
-        read_export(tmp_path / "short")
+        open_run(tmp_path / "short")
     for other in (run / "checkpoint.pt", run / "run.json"):
-        with pytest.raises(DataError, match="this is no subgnn exported run; make one with subgnn export"):
+        with pytest.raises(DataError, match="this is not a subgnn exported run; make one with subgnn export"):
             open_run(other)
-    with pytest.raises(DataError, match="no such file"):
-        read_export(tmp_path / "nothing")
+    with pytest.raises(DataError, match="nothing: no finished run"):
+        open_run(tmp_path / "nothing")

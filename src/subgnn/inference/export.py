@@ -1,16 +1,18 @@
-"""A trained network as a torch.export program: tensors in, logits out, none of this package's code in between.
+"""Export a run: as one file that predicts anywhere, or its network as a torch.export program.
 
-Everything from distances to logits is in it: similarities, z^(0), all layers of all channels, readout, norm and head.
-Vectors of nodes and anchors are constants: what the walks' LSTM makes of a trained network's anchors never changes, so
-its result is stored in its place. The number of subgraphs, components and component nodes is free.
+A program takes tensors and returns logits, with none of this package's code in between. Everything from distances to
+logits is in it: similarities, z^(0), all layers of all channels, readout, norm and head. Vectors of nodes and anchors
+are constants: the vector that the walks' LSTM gives an anchor never changes after training, so it is stored in place of
+the LSTM. The number of subgraphs, components and component nodes is free.
 
-What is before it stays in Python: components, own anchors, distances, statistics (:func:`program_inputs`). Left out:
-baselines; the mean over draws of anchors or over networks; max as aggregation of messages, which works in chunks whose
-number is not known beforehand.
+What comes before stays in Python: components, own anchors, distances, statistics (:func:`program_inputs`). Without a
+program: baselines; means over draws of anchors or over networks; max as aggregation of messages, which works in chunks
+whose number is not known beforehand.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +22,69 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats.bundle import pack_dataset
+from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
+from subgnn.inference.open import EXPORT, open_run
 from subgnn.inference.predictor import Predictor
-from subgnn.inference.subgraph_files import open_run
+from subgnn.models.checkpoint import pack
 from subgnn.models.subgnn.build import build_inputs, build_model, measure_draws
 from subgnn.models.subgnn.inputs import Batch, ChannelBatch
 from subgnn.models.subgnn.model import SubGNN
 from subgnn.ragged import Ragged
+from subgnn.storage.arrays import Arrays, encode_arrays, write_parts
 from subgnn.storage.files import atomic_write
+from subgnn.versions import versions
 
 Inputs = dict[str, Any]
 _SUBGRAPHS, _COMPONENTS, _NODES = (Dim(name) for name in ("subgraphs", "components", "nodes"))
+_PLACES = ("run", "source")  # results that name a path, which means nothing elsewhere
+
+
+def export_run(
+    run: Path, out: Path, *, data: Path | None = None, with_graph: bool = False, overwrite: bool = False
+) -> dict[str, Any]:
+    """Write a finished run as one file, which :func:`~subgnn.inference.open.open_run` opens.
+
+    Args:
+        data: the dataset; by default the one that the run was trained on.
+        with_graph: put the graph into the file, with the names of its nodes, but no subgraphs.
+
+    Returns:
+        Its size in bytes, the graph's hash and whether the graph is in it.
+    """
+    opened = open_run(run, data)
+    predictor, checkpoint = opened.predictor, opened.predictor.checkpoint
+    packed, content = pack(checkpoint)
+    arrays: Arrays = {f"checkpoint.{name}": array for name, array in packed.items()}
+    if predictor.vectors is not None:
+        arrays["vectors"] = predictor.vectors
+    reference, training = opened.reference, opened.training_subgraphs()
+    if reference is None and training is not None and len(training):
+        reference = predictor.mean_vectors(training)
+    if reference is not None:
+        arrays["reference"] = reference
+    about: dict[str, Any] = {
+        "checkpoint": content,
+        "results": {name: value for name, value in opened.results.items() if name not in _PLACES},
+        "versions": versions(),
+        "graph": None,
+    }
+    if with_graph:
+        graph = predictor.graph
+        if checkpoint.spec.prepare.directed and graph.oriented is not None:
+            graph = graph.oriented  # the undirected graph follows from it, but not the other way round
+        alone = SubgraphSet.from_lists([], num_nodes=graph.num_nodes)
+        of_graph, about["graph"] = pack_dataset(Dataset(str(opened.results.get("dataset", "")), graph, alone))
+        arrays |= {f"graph.{name}": array for name, array in of_graph.items()}
+    write_export(out, arrays, about, overwrite=overwrite)
+    return {"bytes": out.stat().st_size, "graph_hash": checkpoint.spec.graph_hash, "with_graph": with_graph}
+
+
+def write_export(out: Path, arrays: Arrays, about: dict[str, Any], *, overwrite: bool = False) -> None:
+    """Write the arrays of an exported run and the rest of it."""
+    write_parts(out, encode_arrays(arrays, EXPORT, {"content": json.dumps(about)}), overwrite=overwrite)
 
 
 class Program(nn.Module):
@@ -56,7 +110,7 @@ class Program(nn.Module):
                 if not own:
                     self.register_buffer(name, anchors.detach().clone())
                 self.places[-1].append(name)
-        # What was made of them is here; they themselves need not travel.
+        # The program needs only the vectors that these parts computed.
         model.table = model.feature_map = model.encoder = None
         model.anchors = nn.ModuleList()
         model.register_buffer("features", None)
@@ -146,7 +200,7 @@ def make_program(predictor: Predictor) -> ExportedProgram:
 
 
 def _example(predictor: Predictor) -> Ragged:
-    """Subgraphs that the program is traced with; no two of the lengths that are free are equal."""
+    """Subgraphs to trace the program with; no two of the free lengths are equal."""
     n = predictor.graph.num_nodes
     return Ragged.from_rows([np.arange(min(n, size)) for size in (5, 3)])
 
@@ -159,7 +213,7 @@ def export_program(run: Path, out: Path, *, data: Path | None = None, overwrite:
     """
     if out.suffix != ".pt2":
         raise UserError(f"unknown kind of file '{out.suffix}'", where=str(out), hint="accepted: .pt2")
-    predictor = open_run(run, data)
+    predictor = open_run(run, data).predictor
     program = make_program(predictor)
     with atomic_write(out, overwrite=overwrite) as temporary, temporary.open("wb") as file:
         torch.export.save(program, file)
@@ -170,11 +224,11 @@ def _check(predictor: Predictor) -> None:
     recipe = predictor.checkpoint.spec
     why = None
     if recipe.method != "subgnn":
-        why = f"{recipe.method} is no network of channels"
+        why = f"{recipe.method} is not a network of channels"
     elif predictor.members > 1:
-        why = f"its answers are means over {predictor.members} networks"
+        why = f"its outputs are means over {predictor.members} networks"
     elif predictor.draws > 1:
-        why = f"its answers are means over {predictor.draws} draws of anchors"
+        why = f"its outputs are means over {predictor.draws} draws of anchors"
     elif recipe.model.aggregation == "max":
         why = 'model.aggregation is "max"'
     if why is not None:

@@ -1,0 +1,155 @@
+"""Open a finished run: its folder, or a file that ``subgnn export`` wrote.
+
+An exported run is one file of arrays (:mod:`subgnn.storage.arrays`). Nothing in it is pickled, compressed or named like
+a file: there is no code to run, nothing to unpack and no path to follow. Its checksum is compared, and everything that
+compiled code trusts is checked: node ids, the order of rows, the graph's hash.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats import read_dataset
+from subgnn.data.formats.bundle import unpack_dataset
+from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.embeddings.stored import vectors_hash
+from subgnn.errors import DataError
+from subgnn.inference.distributed import Spread
+from subgnn.inference.predictor import Predictor
+from subgnn.models.checkpoint import WRONG, broken, unpack
+from subgnn.models.spec import Checkpoint
+from subgnn.parallel.engine import Engine
+from subgnn.prepare.measure import seen_hash
+from subgnn.ragged import Ragged
+from subgnn.storage.arrays import Arrays, Format, read_arrays
+from subgnn.training.run_dir import CHECKPOINT, read_results, source_of
+
+EXPORT = Format(
+    name="subgnn-export",
+    version=2,
+    noun="exported run",
+    make="make one with subgnn export RUN --out FILE",
+    again="export the run again",
+    first_label=lambda name, array: f"{name}{array.dtype.str}{array.shape}",
+)
+_NOUN = "the exported run"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenedRun:
+    """A run that predicts, its results, and the subgraphs of its dataset.
+
+    Shapes:
+        reference: (networks x draws, width), the mean vector of the training split, if the run is a file that holds it.
+    """
+
+    predictor: Predictor
+    results: dict[str, Any]
+    subgraphs: SubgraphSet | None = None
+    reference: NDArray[np.float32] | None = None
+
+    def training_subgraphs(self) -> Ragged | None:
+        """The nodes of the training subgraphs; None without a dataset or without splits."""
+        if self.subgraphs is None or self.subgraphs.splits is None:
+            return None
+        return self.subgraphs.nodes.take(self.subgraphs.indices("train"))
+
+
+def open_run(
+    path: Path,
+    data: Path | None = None,
+    *,
+    engine: Engine | None = None,
+    read: Callable[[Path], Dataset] = read_dataset,
+    predictor: Callable[..., Predictor] = Predictor,
+) -> OpenedRun:
+    """Open a finished run.
+
+    Args:
+        path: the folder of a run, or a file that ``subgnn export`` wrote.
+        data: the dataset; by default the one that the run was trained on, or the graph in the file.
+        engine: workers that measure subgraphs and predict; this process by default.
+        read: reads a dataset.
+        predictor: makes the predictor from a checkpoint and a graph.
+
+    Raises:
+        DataError: if the run is not finished or damaged, or its graph is missing or another one.
+    """
+    if path.is_file():
+        if engine is not None:
+            hint = "leave --engine out, or give the folder of the run"
+            raise DataError("an exported run predicts in this process only", where=str(path), hint=hint)
+        return _open_export(path, None if data is None else read(data), predictor)
+    results = read_results(path)
+    source = source_of(results, data)
+    dataset = read(source)
+    graph = dataset.graph.undirected()
+    spread = None if engine is None else Spread(engine, graph, source=source)
+    return OpenedRun(predictor(path / CHECKPOINT, graph, spread=spread), results, dataset.subgraphs)
+
+
+def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., Predictor]) -> OpenedRun:
+    checkpoint, results, graph, arrays = _read_export(path)
+    graph = graph if dataset is None else dataset.graph.undirected()
+    if graph is None:
+        name = results.get("dataset", "the run's dataset")
+        hint = "say where it is with --data, or export the run with --with-graph"
+        raise DataError(f"the graph of {name} is not in the file", where=str(path), hint=hint)
+    vectors, reference = arrays.get("vectors"), arrays.get("reference")
+    _check_vectors(vectors, checkpoint, graph.num_nodes, path)
+    made = predictor(checkpoint, graph, vectors=vectors, where=str(path), again=EXPORT.again)
+    if reference is not None:
+        networks = made.networks()
+        width = networks[0].head.width + networks[0].num_scores if networks else 0
+        if reference.shape != (made.members * made.draws, width) or reference.dtype != np.float32:
+            raise DataError("its mean vector does not fit its recipe", where=str(path), hint=EXPORT.again)
+    return OpenedRun(made, results, None if dataset is None else dataset.subgraphs, reference)
+
+
+def _read_export(path: Path) -> tuple[Checkpoint, dict[str, Any], Graph | None, Arrays]:
+    """Checkpoint, results, the graph if the file has it, and the arrays of an exported run."""
+    where = str(path)
+    file = read_arrays(path, EXPORT)
+    file.verify()
+    arrays = file.arrays
+    known = ("vectors", "reference")
+    unknown = [name for name in arrays if name not in known and not name.startswith(("checkpoint.", "graph."))]
+    try:
+        if unknown:
+            raise ValueError(f"unknown part {unknown[0]!r}")
+        content = json.loads(file.metadata["content"])
+        packed, results = content["checkpoint"], dict(content["results"])
+        graph = None
+        if content["graph"] is not None:
+            of_graph = _under(arrays, "graph.")
+            graph = unpack_dataset(of_graph, content["graph"], where, again=EXPORT.again).graph.undirected()
+    except WRONG as error:
+        raise broken(_NOUN, error, where=where, again=EXPORT.again) from None
+    checkpoint = unpack(_under(arrays, "checkpoint."), packed, where=where, noun=_NOUN, again=EXPORT.again)
+    if graph is not None and seen_hash(graph, checkpoint.spec.prepare) != checkpoint.spec.graph_hash:
+        raise DataError("its graph is not the one the run was trained on", where=where, hint=EXPORT.again)
+    return checkpoint, results, graph, arrays
+
+
+def _under(arrays: Arrays, prefix: str) -> Arrays:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _check_vectors(given: NDArray[Any] | None, checkpoint: Checkpoint, num_nodes: int, path: Path) -> None:
+    """The node embeddings must be those the run was trained with."""
+    expected = checkpoint.spec.vectors_hash
+    if given is None:
+        if expected:
+            raise DataError("its node embeddings are missing", where=str(path), hint=EXPORT.again)
+    elif given.ndim != 2 or len(given) != num_nodes or vectors_hash(given) != expected:
+        what = "its node embeddings are not those the run was trained with"
+        raise DataError(what, where=str(path), hint=EXPORT.again)

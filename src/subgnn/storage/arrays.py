@@ -1,0 +1,219 @@
+"""Arrays in one file: the safetensors layout, a checksum of the whole file, and bounds before anything is read.
+
+A file is eight bytes with the length of a JSON header; the header, which has the name, type, shape and place of each
+array, and metadata, text to text; then the arrays, widest types first so that each is aligned. Bundles, prepared
+subgraphs, node embeddings, checkpoints and exports are such files, so other tools can read their arrays.
+
+The checksum is the SHA-256 of the file with zeros in the checksum's place, which comes first in the header: no byte of
+the file can change unnoticed. Our own code, not the safetensors package: arrays can stay in the file (memory maps), a
+file is checked before memory is allocated for it, and there is one dependency less.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.errors import DataError
+from subgnn.storage.files import atomic_write
+
+TYPES = {
+    "I64": "<i8",
+    "F64": "<f8",
+    "I32": "<i4",
+    "F32": "<f4",
+    "F16": "<f2",
+    "I8": "|i1",
+    "U8": "|u1",
+    "BOOL": "|b1",
+}
+_TYPE_NAMES = {np.dtype(numpy_name): name for name, numpy_name in TYPES.items()}
+_ALIGN = 64
+_MAX_HEADER = 100_000_000
+_BLOCK = 2**24
+_ZEROS = "0" * 64
+_START = b'{"__metadata__":{"checksum":"'
+
+Arrays = dict[str, NDArray[Any]]
+Parts = list[bytes | memoryview]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind of file: the name and version in its metadata, and the words of its messages.
+
+    Args:
+        noun: what such a file is called.
+        make: how one is made, for a file of another kind.
+        again: what to do about a damaged file.
+        first_label: how the checksum of version 1, which was of arrays, labelled each; None if it was that of today.
+    """
+
+    name: str
+    version: int
+    noun: str
+    make: str
+    again: str
+    first_label: Callable[[str, NDArray[Any]], str] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayFile:
+    """Metadata and arrays of a file; the arrays are views of its bytes."""
+
+    kind: Format
+    where: str
+    metadata: dict[str, Any]
+    arrays: Arrays
+    data: NDArray[np.uint8]
+    status: os.stat_result
+
+    def verify(self) -> None:
+        """Raise :class:`DataError` unless the content matches its checksum."""
+        first = self.metadata["version"] == "1" and self.kind.first_label is not None
+        found = _first_checksum(self) if first else file_checksum(self.data)
+        if found is None or found != self.metadata.get("checksum"):
+            what, hint = "the content does not match its checksum", f"the file is damaged; {self.kind.again}"
+            raise DataError(what, where=self.where, hint=hint)
+
+
+def file_checksum(data: NDArray[np.uint8]) -> str | None:
+    """SHA-256 of the bytes of a file, with zeros in the place of its checksum; None if it has no such place."""
+    begin = 8 + len(_START)
+    if data[8:begin].tobytes() != _START:
+        return None
+    digest = hashlib.sha256(data[:begin].tobytes() + _ZEROS.encode())
+    for at in range(begin + len(_ZEROS), len(data), _BLOCK):
+        digest.update(data[at : at + _BLOCK].data)
+    return digest.hexdigest()
+
+
+def _first_checksum(file: ArrayFile) -> str | None:
+    content, label = file.metadata.get("content", ""), file.kind.first_label
+    if not isinstance(content, str) or label is None:
+        return None
+    digest = hashlib.sha256(content.encode("utf-8", "surrogatepass"))
+    for name in sorted(file.arrays):
+        digest.update(label(name, file.arrays[name]).encode("utf-8", "surrogatepass"))
+        digest.update(np.ascontiguousarray(file.arrays[name]).data)
+    return digest.hexdigest()
+
+
+def encode_arrays(arrays: Mapping[str, Any], kind: Format, metadata: Mapping[str, str]) -> Parts:
+    """The parts of a file, one after the other: its header, and the bytes of each array.
+
+    Raises:
+        DataError: for an array of a type that the layout does not have.
+    """
+    plain = {name: np.asarray(array) for name, array in arrays.items()}
+    for name, array in plain.items():
+        if array.dtype not in _TYPE_NAMES:
+            raise DataError(f"{name} has type {array.dtype}", where=kind.noun, hint=f"accepted: {', '.join(TYPES)}")
+    plain = dict(sorted(plain.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])))
+    own = {"checksum": _ZEROS, "format": kind.name, "version": str(kind.version)}
+    header: dict[str, Any] = {"__metadata__": own | dict(metadata)}
+    place = 0
+    for name, array in plain.items():
+        span = [place, place + array.nbytes]
+        header[name] = {"dtype": _TYPE_NAMES[array.dtype], "shape": list(array.shape), "data_offsets": span}
+        place += array.nbytes
+    text = json.dumps(header, ensure_ascii=True, separators=(",", ":")).encode()
+    text += b" " * (-(8 + len(text)) % _ALIGN)
+    head = len(text).to_bytes(8, "little") + text
+    parts = [np.ascontiguousarray(array).data for array in plain.values()]
+    digest = hashlib.sha256(head)
+    for part in parts:
+        digest.update(part)
+    return [head.replace(_ZEROS.encode(), digest.hexdigest().encode(), 1), *parts]
+
+
+def write_parts(path: Path, parts: Parts, *, overwrite: bool = False, sync: bool = True) -> None:
+    """Write what :func:`encode_arrays` returned, atomically.
+
+    Args:
+        sync: wait until the disk has it, so that not even a power failure leaves a file without content.
+    """
+    with atomic_write(path, overwrite=overwrite) as temporary, temporary.open("wb") as file:
+        for part in parts:
+            file.write(part)
+        if sync:
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def read_arrays(path: Path, kind: Format, *, mapped: Literal["r", "c"] | None = None) -> ArrayFile:
+    """Open a file; the caller compares the checksum.
+
+    Args:
+        mapped: leave the arrays in the file, read-only (``r``) or with changes that stay in memory (``c``).
+
+    Raises:
+        DataError: if it cannot be read, is another kind of file or version, or does not match its header.
+    """
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if mapped is None or status.st_size == 0:
+                data = np.frombuffer(file.read(), np.uint8)
+            else:
+                data = np.memmap(file, np.uint8, mode=mapped).view(np.ndarray)
+    except FileNotFoundError:
+        raise DataError("no such file", where=str(path), hint="check the path") from None
+    except (ValueError, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise DataError(f"cannot be read ({why})", where=str(path)) from None
+    header, content = _read_header(data, kind, str(path))
+    metadata = header.pop("__metadata__")
+    arrays = {name: _array(name, entry, content, kind, str(path)) for name, entry in header.items()}
+    spans = sorted(entry["data_offsets"] for entry in header.values())
+    if [0, *(end for _, end in spans)] != [*(begin for begin, _ in spans), len(content)]:
+        what = f"the arrays of the {kind.noun} do not fill the {len(content):,} bytes behind its header"
+        raise DataError(what, where=str(path), hint=f"the file is damaged; {kind.again}")
+    return ArrayFile(kind, str(path), metadata, arrays, data, status)
+
+
+def _read_header(data: NDArray[np.uint8], kind: Format, where: str) -> tuple[dict[str, Any], NDArray[np.uint8]]:
+    foreign = DataError(f"this is not a subgnn {kind.noun}", where=where, hint=kind.make)
+    length = int.from_bytes(data[:8].tobytes(), "little")
+    if len(data) < 8 or not 2 <= length <= _MAX_HEADER:
+        raise foreign
+    if 8 + length > len(data):
+        what = f"the {kind.noun} ends within its header"
+        raise DataError(what, where=where, hint=f"was it copied whole? {kind.again}")
+    try:
+        header = json.loads(data[8 : 8 + length].tobytes().decode())
+        metadata = header["__metadata__"]
+        if metadata["format"] != kind.name:
+            raise foreign
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise foreign from None
+    accepted = [str(kind.version)] + ([] if kind.first_label is None else ["1"])
+    if metadata.get("version") not in accepted:
+        hint = f"this release reads version {', '.join(sorted(accepted))}; {kind.again}"
+        raise DataError(f"a {kind.noun} of version {metadata.get('version')}", where=where, hint=hint)
+    return cast("dict[str, Any]", header), data[8 + length :]
+
+
+def _array(name: str, entry: Any, data: NDArray[np.uint8], kind: Format, where: str) -> NDArray[Any]:
+    try:
+        dtype = np.dtype(TYPES[entry["dtype"]])
+        shape = tuple(int(extent) for extent in entry["shape"])
+        begin, end = (int(place) for place in entry["data_offsets"])
+        size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+        if min(shape, default=0) < 0 or begin < 0 or end - begin != size:
+            raise ValueError
+    except (KeyError, ValueError, TypeError, OverflowError):
+        raise DataError(f"the header misdescribes {name}", where=where, hint=kind.again) from None
+    if end > len(data):
+        what = f"the {kind.noun} ends within {name} ({len(data):,} bytes of {end:,})"
+        raise DataError(what, where=where, hint=f"was it copied whole? {kind.again}")
+    # Compiled code needs aligned numbers; in a file whose header has an odd length, this is a copy.
+    return np.require(data[begin:end].view(dtype), requirements="A").reshape(shape)
