@@ -10,6 +10,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from subgnn.data.catalog import CATALOG, differences_from_paper
 from subgnn.data.check import check
 from subgnn.data.dataset import Dataset
 from subgnn.data.describe import describe
@@ -17,11 +18,12 @@ from subgnn.data.formats import read_dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.subgraphs import SPLITS
 from subgnn.data.synthetic import RECIPES, generate, read_settings
-from subgnn.data.synthetic.combined import mean_distances
-from subgnn.data.synthetic.edits import owners
-from subgnn.data.synthetic.paper import PAPER, misses
+from subgnn.data.synthetic.density_and_position import mean_distances
+from subgnn.data.synthetic.edges import subgraphs_of_nodes
 from subgnn.errors import DataError
 from subgnn.kernels import induced_components, induced_core_numbers, shapes
+
+PAPER = {name: entry for name, entry in CATALOG.items() if entry.kind == "synthetic"}
 
 SEEDS = range(10)
 SMALL: dict[str, dict[str, float]] = {
@@ -68,14 +70,14 @@ KNOWN_MISSES = {"density": {"cut_ratio spread", "components spread"}}
 @pytest.mark.parametrize("name", PAPER)
 def test_ten_seeds_land_in_the_paper_s_tables(name: str) -> None:
     found = [describe(full(name, seed)) for seed in SEEDS]
-    assert misses(name, found) == KNOWN_MISSES.get(name, set())
+    assert differences_from_paper(name, found) == KNOWN_MISSES.get(name, set())
     assert {one["num_labels"] for one in found} == {PAPER[name].num_labels}
 
 
 def test_seven_to_eleven_components_in_half_of_the_subgraphs_spread_too_wide() -> None:
     found = describe(generate("component", single=0.5, min_components=7, max_components=11))
-    assert misses("component", [found]) >= {"nodes spread", "components spread"}
-    assert "components mean" not in misses("component", [found])
+    assert differences_from_paper("component", [found]) >= {"nodes spread", "components spread"}
+    assert "components mean" not in differences_from_paper("component", [found])
 
 
 @pytest.mark.parametrize("name", PAPER)
@@ -124,7 +126,7 @@ def test_no_node_is_in_two_subgraphs(name: str) -> None:
 def test_any_two_subgraphs_share_one_node_at_most(name: str) -> None:
     dataset = full(name, 0)
     pairs: Counter[tuple[int, int]] = Counter()
-    for row in owners(dataset.subgraphs.nodes, dataset.graph.num_nodes):
+    for row in subgraphs_of_nodes(dataset.subgraphs.nodes, dataset.graph.num_nodes):
         pairs.update((a, b) for i, a in enumerate(row.tolist()) for b in row.tolist()[i + 1 :])
     assert pairs
     assert max(pairs.values()) == 1
@@ -232,7 +234,7 @@ IMPOSSIBLE = [
     ("cut-ratio", {"max_cut_ratio": 1.0, "num_nodes": 400, "num_subgraphs": 15}, "its cut ratio can be"),
     ("cut-ratio", {"min_density": 0.05}, "within 0.1 to 1"),
     ("coreness", {"num_subgraphs": 251}, "at most 250 are possible"),
-    ("coreness", {"num_nodes": 500, "num_subgraphs": 20, "min_core": 12, "max_core": 15}, "pieces drawn here have"),
+    ("coreness", {"num_nodes": 500, "num_subgraphs": 20, "min_core": 12, "max_core": 15}, "graphs drawn here have"),
     ("coreness", {"num_nodes": 500, "num_subgraphs": 25, "bins": 25}, "use fewer bins"),
     ("coreness", {"num_nodes": 10**6}, "up to 0.67 is possible"),
     ("coreness", {"min_core": 0.5}, "within 1 to 19"),

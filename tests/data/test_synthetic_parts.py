@@ -7,23 +7,30 @@ import numpy as np
 import pytest
 
 from subgnn.data.graph import Graph
-from subgnn.data.synthetic.base_graphs import barabasi_albert, duplication_divergence, duplication_divergence_edges
-from subgnn.data.synthetic.border_edges import add_border_edges
-from subgnn.data.synthetic.cores import draw_core_piece
-from subgnn.data.synthetic.degree_blocks import DegreeBlocks
-from subgnn.data.synthetic.edits import joined, owners, with_edges
-from subgnn.data.synthetic.inside import set_inside_edges
-from subgnn.data.synthetic.labels import class_sizes, quantile_bins, spread_targets
-from subgnn.data.synthetic.pieces import Pieces, complete_pieces
-from subgnn.data.synthetic.placement import plant, staple
-from subgnn.data.synthetic.sites import bfs_subgraphs, planting_sites, smallest_fan_out
+from subgnn.data.synthetic.base_graphs import (
+    SmallGraphs,
+    barabasi_albert,
+    complete_graphs,
+    duplication_divergence,
+    duplication_divergence_edges,
+)
+from subgnn.data.synthetic.coreness import DegreeBlocks, draw_core_graph
+from subgnn.data.synthetic.edges import (
+    add_border_edges,
+    connect_parts,
+    set_internal_edges,
+    subgraphs_of_nodes,
+    with_edges,
+)
+from subgnn.data.synthetic.placement import Search, bfs_subgraphs, plant, planting_nodes, smallest_fan_out, staple
+from subgnn.data.synthetic.recipe import class_sizes, quantile_bins, spread_targets
 from subgnn.errors import DataError
 from subgnn.kernels import induced_core_numbers, shapes
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 
 PATH = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5])
-TRIANGLE = Pieces.of([(3, [0, 0, 1], [1, 2, 2])])
+TRIANGLE = SmallGraphs.of([(3, [0, 0, 1], [1, 2, 2])])
 
 
 def rng(name: str = "test") -> np.random.Generator:
@@ -71,7 +78,7 @@ def test_a_duplication_divergence_graph_is_connected_and_bipartite() -> None:
         graph = duplication_divergence(300, retention, rng())
         assert graph.num_nodes == 300
         assert nx.is_connected(as_networkx(graph))
-        # A copy is never joined to its original, so the two sides of the first edge never mix.
+        # A copy is never connect_parts to its original, so the two sides of the first edge never mix.
         assert nx.is_bipartite(as_networkx(graph))
 
 
@@ -113,7 +120,7 @@ def test_planting_is_the_union_of_nodes_and_edges() -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "says"), [([0, 1], "2 places for 3 nodes"), ([0, 1, 6], "ids run 0..5"), ([0, 1, 1], "must differ")]
+    ("nodes", "says"), [([0, 1], "2 nodes of the graph for 3"), ([0, 1, 6], "ids run 0..5"), ([0, 1, 1], "must differ")]
 )
 def test_planting_beside_the_graph_is_refused(nodes: list[int], says: str) -> None:
     with pytest.raises(DataError, match=says):
@@ -121,8 +128,8 @@ def test_planting_beside_the_graph_is_refused(nodes: list[int], says: str) -> No
 
 
 def test_stapling_adds_nodes_and_one_edge_a_piece() -> None:
-    pieces = Pieces.of([(3, [0, 0, 1], [1, 2, 2]), (2, [0], [1])])
-    graph = staple(PATH, pieces, bases=[2, 7], holds=[1, 0])
+    pieces = SmallGraphs.of([(3, [0, 0, 1], [1, 2, 2]), (2, [0], [1])])
+    graph = staple(PATH, pieces, targets=[2, 7], contacts=[1, 0])
     assert graph.num_nodes == 11
     assert edges_of(graph) - edges_of(PATH) == {(6, 7), (6, 8), (7, 8), (2, 7), (9, 10), (7, 9)}
 
@@ -132,26 +139,26 @@ def test_stapling_adds_nodes_and_one_edge_a_piece() -> None:
     [
         ([6], [0], "not there yet"),
         ([-1], [0], "not there yet"),
-        ([0], [3], "beside its piece"),
+        ([0], [3], "outside its small graph"),
         ([], [0], "one of each"),
     ],
 )
 def test_staples_that_lead_nowhere_are_refused(bases: list[int], holds: list[int], says: str) -> None:
     with pytest.raises(DataError, match=says):
-        staple(PATH, TRIANGLE, bases=bases, holds=holds)
+        staple(PATH, TRIANGLE, targets=bases, contacts=holds)
 
 
 def test_no_pieces_change_nothing() -> None:
-    none = Pieces.of([])
+    none = SmallGraphs.of([])
     assert edges_of(plant(PATH, none, np.array([]))) == edges_of(PATH)
-    assert staple(PATH, none, bases=[], holds=[]).num_nodes == 6
+    assert staple(PATH, none, targets=[], contacts=[]).num_nodes == 6
 
 
-def test_complete_pieces_are_thinned_but_connected() -> None:
-    whole = complete_pieces(2, 4, rng())
+def test_complete_graphs_are_thinned_but_connected() -> None:
+    whole = complete_graphs(2, 4, rng())
     assert len(whole) == 2
     assert len(whole.tails) == 12
-    thin = complete_pieces(50, 10, rng(), min_density=0.2, max_density=0.6)
+    thin = complete_graphs(50, 10, rng(), min_density=0.2, max_density=0.6)
     graph = Graph.from_edges(thin.tails, thin.heads, num_nodes=thin.num_nodes)
     parts = sorted(map(sorted, nx.connected_components(as_networkx(graph))))
     assert parts == [list(range(10 * i, 10 * i + 10)) for i in range(50)]
@@ -164,25 +171,25 @@ def test_breadth_first_search_stays_within_its_depth() -> None:
     graph = barabasi_albert(2_000, 3, rng())
     oracle = as_networkx(graph)
     for depth in (1, 2, 3):
-        for nodes in bfs_subgraphs(graph, 10, size=12, max_depth=depth, max_uses=3, rng=rng()):
+        for nodes in bfs_subgraphs(graph, 10, Search(12, depth, max_uses=3), rng()):
             inside = oracle.subgraph(nodes.tolist())
             assert nx.is_connected(inside)
             assert nx.radius(inside) <= depth
 
 
 def test_breadth_first_search_on_a_path_takes_the_path() -> None:
-    assert bfs_subgraphs(PATH, 1, size=6, max_depth=5, fan_out=2, rng=rng())[0].tolist() == [0, 1, 2, 3, 4, 5]
-    two = bfs_subgraphs(PATH, 2, size=3, max_depth=2, fan_out=2, rng=rng(), within=np.arange(6) < 6)
+    assert bfs_subgraphs(PATH, 1, Search(6, 5, fan_out=2), rng())[0].tolist() == [0, 1, 2, 3, 4, 5]
+    two = bfs_subgraphs(PATH, 2, Search(3, 2, fan_out=2), rng(), within=np.arange(6) < 6)
     assert sorted(nodes.tolist() for nodes in two) == [[0, 1, 2], [3, 4, 5]]
-    left = bfs_subgraphs(PATH, 1, size=3, max_depth=2, fan_out=2, rng=rng(), within=np.arange(6) < 3)
+    left = bfs_subgraphs(PATH, 1, Search(3, 2, fan_out=2), rng(), within=np.arange(6) < 3)
     assert left[0].tolist() == [0, 1, 2]
 
 
 def test_breadth_first_search_says_how_many_there_are() -> None:
     with pytest.raises(DataError, match="at most 1 are possible"):
-        bfs_subgraphs(PATH, 2, size=4, max_depth=3, fan_out=2, rng=rng())
+        bfs_subgraphs(PATH, 2, Search(4, 3, fan_out=2), rng())
     with pytest.raises(DataError, match="0 of 1 subgraphs of 6 nodes could be found"):
-        bfs_subgraphs(PATH, 1, size=6, max_depth=1, rng=rng())
+        bfs_subgraphs(PATH, 1, Search(6, 1), rng())
 
 
 @pytest.mark.parametrize(("size", "depth", "fan_out"), [(20, 3, 3), (4, 1, 3), (2, 5, 1), (15, 3, 2), (16, 3, 3)])
@@ -192,7 +199,7 @@ def test_the_fan_out_is_the_smallest_that_reaches(size: int, depth: int, fan_out
 
 def test_planting_sites_begin_with_an_edge_and_respect_limits() -> None:
     graph = barabasi_albert(300, 3, rng())
-    sites = planting_sites(graph, 30, size=8, rng=rng(), max_uses=2, max_degree=20)
+    sites = planting_nodes(graph, 30, size=8, rng=rng(), max_uses=2, max_degree=20)
     assert all(int(v) in graph.neighbors_of(int(u)) for u, v in sites[:, :2])
     assert np.bincount(sites.reshape(-1)).max() <= 2
     assert np.diff(graph.offsets)[sites].max() <= 20
@@ -201,9 +208,9 @@ def test_planting_sites_begin_with_an_edge_and_respect_limits() -> None:
 
 def test_inside_edges_are_set_exactly_and_nothing_else_moves() -> None:
     graph = barabasi_albert(200, 4, rng())
-    subgraphs = bfs_subgraphs(graph, 12, size=9, max_depth=3, max_uses=4, rng=rng())
+    subgraphs = bfs_subgraphs(graph, 12, Search(9, 3, max_uses=4), rng())
     wanted = np.array([0, 36, 5, 20, 8, 8, 12, 36, 1, 30, 18, 9])
-    edited = set_inside_edges(graph, subgraphs, wanted, rng())
+    edited = set_internal_edges(graph, subgraphs, wanted, rng())
     assert shapes(*edited.csr, subgraphs).edges.tolist() == wanted.tolist()
     inside = {(u, v) for row in subgraphs for u in row.tolist() for v in row.tolist() if u < v}
     assert edges_of(edited) ^ edges_of(graph) <= inside
@@ -211,7 +218,7 @@ def test_inside_edges_are_set_exactly_and_nothing_else_moves() -> None:
 
 def test_border_edges_are_added_exactly_and_nothing_inside_moves() -> None:
     graph = barabasi_albert(200, 4, rng())
-    sites = planting_sites(graph, 12, size=6, max_uses=3, rng=rng())
+    sites = planting_nodes(graph, 12, size=6, max_uses=3, rng=rng())
     subgraphs = Ragged.from_rows(np.sort(sites, axis=1))
     before = shapes(*graph.csr, subgraphs)
     missing = np.arange(12) * 7
@@ -236,19 +243,19 @@ def test_parts_are_joined_outside_subgraphs_and_within_regions() -> None:
     graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5], num_nodes=8)
     subgraphs = Ragged.from_rows([[0, 1, 2, 3, 6]])
     for seed in range(20):
-        together = joined(graph, subgraphs, stream(seed, "joins"))
+        together = connect_parts(graph, subgraphs, stream(seed, "joins"))
         assert nx.is_connected(as_networkx(together))
         assert together.num_edges == 7
         assert set(together.neighbors_of(6).tolist()) <= {4, 5}
-        regional = joined(graph, subgraphs, stream(seed, "joins"), regions=np.array([0, 0, 0, 0, 0, 1, 1, 0]))
+        regional = connect_parts(graph, subgraphs, stream(seed, "joins"), regions=np.array([0, 0, 0, 0, 0, 1, 1, 0]))
         assert regional.neighbors_of(6).tolist() == [5]
         assert 5 not in regional.neighbors_of(7)
 
 
 def test_a_part_that_may_be_joined_to_nothing_stays_cut_off() -> None:
     graph = Graph.from_edges([0], [1], num_nodes=3)
-    assert joined(graph, Ragged.from_rows([[0, 1, 2]]), rng()).num_edges == 1
-    assert [row.tolist() for row in owners(Ragged.from_rows([[0, 2], [2]]), 4)] == [[0], [], [0, 1], []]
+    assert connect_parts(graph, Ragged.from_rows([[0, 1, 2]]), rng()).num_edges == 1
+    assert [row.tolist() for row in subgraphs_of_nodes(Ragged.from_rows([[0, 2], [2]]), 4)] == [[0], [], [0, 1], []]
 
 
 def test_quantile_bins_follow_ranks() -> None:
@@ -279,13 +286,13 @@ def test_a_core_piece_gives_its_site_the_sum_of_core_numbers_it_says() -> None:
     blocks = DegreeBlocks(graph, 12, rng(), mixing=0.3)
     found = 0
     for block in range(len(blocks)):
-        site = blocks.site(block)
+        site = blocks.nodes(block)
         if site is None:
             continue
         assert int(site[1]) in graph.neighbors_of(int(site[0]))
-        blocks.settle(block)
-        piece = draw_core_piece(graph, site, retention=0.7, low=18, high=30, rng=rng(str(block)))
-        planted = plant(graph, Pieces.of([(12, piece.tails, piece.heads)]), site)
+        blocks.reserve(block)
+        piece = draw_core_graph(graph, site, retention=0.7, sums=(18, 30), rng=rng(str(block)))
+        planted = plant(graph, SmallGraphs.of([(12, piece.tails, piece.heads)]), site)
         cores = induced_core_numbers(*planted.csr, Ragged.from_rows([np.sort(site)]))
         assert cores.values.sum() == piece.core_sum
         assert 18 <= piece.core_sum <= 30
@@ -296,9 +303,9 @@ def test_a_core_piece_gives_its_site_the_sum_of_core_numbers_it_says() -> None:
 
 def test_core_numbers_that_no_piece_gives_leave_no_piece() -> None:
     graph = duplication_divergence(200, 0.6, rng())
-    site = DegreeBlocks(graph, 12, rng(), mixing=0.3).site(3)
+    site = DegreeBlocks(graph, 12, rng(), mixing=0.3).nodes(3)
     assert site is not None
-    piece = draw_core_piece(graph, site, retention=0.7, low=12 * 11, high=12 * 11, rng=rng())
+    piece = draw_core_graph(graph, site, retention=0.7, sums=(12 * 11, 12 * 11), rng=rng())
     assert len(piece.tails) == 0
     assert piece.seen[1] < 12 * 11
 
@@ -307,7 +314,7 @@ def test_degree_blocks_bring_nodes_of_like_degree_together() -> None:
     graph = barabasi_albert(1_000, 3, rng())
     degree = np.diff(graph.offsets)
     sorted_blocks = DegreeBlocks(graph, 10, rng(), mixing=0.0)
-    low, high = sorted_blocks.site(0), sorted_blocks.site(len(sorted_blocks) - 1)
+    low, high = sorted_blocks.nodes(0), sorted_blocks.nodes(len(sorted_blocks) - 1)
     assert low is not None
     assert high is not None
     assert np.median(degree[low]) < np.median(degree[high])

@@ -10,10 +10,10 @@ import typer
 
 from subgnn.cli.output import JsonFlag, print_json, print_line, print_table
 from subgnn.cli.settings import read_pairs
+from subgnn.data.catalog import CATALOG, COLUMNS, differences_from_paper
 from subgnn.data.describe import describe
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.synthetic import RECIPES, find_recipe, generate, read_settings
-from subgnn.data.synthetic.paper import COLUMNS, PAPER, misses
 from subgnn.errors import DataError
 
 _FORMATS = {"nodes": ".1f", "density": ".3f", "cut_ratio": ".3g", "components": ".1f"}
@@ -82,12 +82,13 @@ def generate_dataset(
     write_folder(dataset, out, compress=gzip, overwrite=force)
     found = describe(dataset)
     if json:
-        paper = asdict(PAPER[name]) if name in PAPER else None
+        keys = ("num_nodes", "num_edges", "num_subgraphs", "num_labels", "subgraphs")
+        paper = {key: getattr(CATALOG[name], key) for key in keys} if name in CATALOG else None
         print_json({**found, "out": str(out), "seed": seed, "settings": asdict(resolved), "paper": paper})
         return
     _print_tables(name, found)
-    if name in PAPER and resolved == find_recipe(name).settings():
-        unlike = sorted(misses(name, [found]))
+    if name in CATALOG and resolved == find_recipe(name).settings():
+        unlike = sorted(differences_from_paper(name, [found]))
         if unlike:
             print_line(
                 f"note: unlike the paper's tables: {', '.join(unlike)}; docs/datasets.md says by how much, and why"
@@ -99,8 +100,8 @@ def generate_dataset(
 def _print_tables(name: str, found: dict[str, Any]) -> None:
     """The paper's two property tables, the paper's line above ours where it has one."""
     graph_rows, subgraph_rows = [], []
-    if name in PAPER:
-        paper = PAPER[name]
+    paper = CATALOG.get(name)
+    if paper is not None and paper.subgraphs is not None:
         density = 2 * paper.num_edges / (paper.num_nodes * (paper.num_nodes - 1))
         sizes = (paper.num_nodes, paper.num_edges, density, paper.num_subgraphs, paper.num_labels)
         graph_rows.append(("paper", *_sizes(*sizes)))

@@ -1,14 +1,30 @@
-"""The eight datasets of the paper: what they are, how large (paper, appendix B), and how they are had."""
+"""The eight datasets of the paper: their sizes and properties (appendix B), and the commands that get them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from statistics import fmean
+from typing import Any, Literal
+
+COLUMNS = ("nodes", "density", "cut_ratio", "components")
+COUNT_TOLERANCE = 0.05
+SPREAD_TOLERANCE = 1 / 6
+_BUILT = (
+    "subgnn data download NAME --out DIR (the authors' edge_list.txt and subgraphs.pth, linked from "
+    "github.com/mims-harvard/SubGNN; a folder unpacked by hand is read as it is), or from primary sources: "
+    "subgnn data build NAME --out DIR"
+)
+_GENERATED = "subgnn data generate NAME --out DIR --seed 0"
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """A named dataset; sizes are the paper's."""
+    """A dataset of the paper with the paper's numbers; ``how`` is the command that gets it.
+
+    ``subgraphs`` is the mean and standard deviation over subgraphs of each of :data:`COLUMNS`, for synthetic datasets.
+    The cut ratio of DENSITY is as printed; its spread suggests that 0.0100 was meant.
+    """
 
     name: str
     kind: Literal["synthetic", "real"]
@@ -19,95 +35,98 @@ class CatalogEntry:
     num_labels: int
     task: str
     how: str
+    subgraphs: dict[str, tuple[float, float]] | None = None
 
 
-_AUTHORS = (
-    "subgnn data download NAME --out DIR (the authors' edge_list.txt and subgraphs.pth, linked from "
-    "github.com/mims-harvard/SubGNN; a folder unpacked by hand is read as it is), or from primary sources: "
-    "subgnn data build NAME --out DIR"
+def _synthetic(name: str, about: str, sizes: tuple[int, int, int, int], *spreads: tuple[float, float]) -> CatalogEntry:
+    task = "binary" if sizes[3] == 2 else "multi-class"
+    return CatalogEntry(name, "synthetic", about, *sizes, task, _GENERATED, dict(zip(COLUMNS, spreads, strict=True)))
+
+
+def _real(name: str, about: str, sizes: tuple[int, int, int, int], task: str) -> CatalogEntry:
+    return CatalogEntry(name, "real", about, *sizes, task, _BUILT)
+
+
+_ENTRIES = (
+    _synthetic(
+        "density",
+        "internal structure: density of the subgraph",
+        (5_000, 29_521, 250, 3),
+        *((20.0, 0.0), (0.232, 0.146), (0.0010, 0.0062), (3.8, 3.7)),
+    ),
+    _synthetic(
+        "cut-ratio",
+        "border structure: share of edges that leave",
+        (5_000, 83_969, 250, 3),
+        *((20.0, 0.0), (0.945, 0.028), (0.0072, 0.0011), (1.0, 0.0)),
+    ),
+    _synthetic(
+        "coreness",
+        "mean core number inside the subgraph",
+        (5_000, 118_785, 221, 3),
+        *((20.0, 0.0), (0.219, 0.062), (0.0082, 0.0081), (1.0, 0.0)),
+    ),
+    _synthetic(
+        "component",
+        "one component or several",
+        (19_555, 43_701, 250, 2),
+        *((74.2, 52.8), (0.150, 0.161), (5.1e-6, 3.4e-6), (4.9, 3.5)),
+    ),
+    _real(
+        "ppi-bp",
+        "genes of a biological process in the interactome; its function",
+        (17_080, 316_951, 1_591, 6),
+        "multi-class",
+    ),
+    _real(
+        "hpo-metab",
+        "phenotypes of a rare metabolic disease; its class",
+        (14_587, 3_238_174, 2_400, 6),
+        "multi-class",
+    ),
+    _real(
+        "hpo-neuro",
+        "phenotypes of a rare neurological disease; its classes",
+        (14_587, 3_238_174, 4_000, 10),
+        "multi-label",
+    ),
+    _real("em-user", "workouts of a user of a fitness network; gender", (57_333, 4_573_417, 324, 2), "binary"),
 )
-_RECIPE = "subgnn data generate NAME --out DIR --seed 0"
+CATALOG: dict[str, CatalogEntry] = {entry.name: entry for entry in _ENTRIES}
 
-CATALOG: dict[str, CatalogEntry] = {
-    entry.name: entry
-    for entry in (
-        CatalogEntry(
-            "density",
-            "synthetic",
-            "internal structure: density of the subgraph",
-            5_000,
-            29_521,
-            250,
-            3,
-            "multi-class",
-            _RECIPE,
-        ),
-        CatalogEntry(
-            "cut-ratio",
-            "synthetic",
-            "border structure: share of edges that leave",
-            5_000,
-            83_969,
-            250,
-            3,
-            "multi-class",
-            _RECIPE,
-        ),
-        CatalogEntry(
-            "coreness",
-            "synthetic",
-            "mean core number inside the subgraph",
-            5_000,
-            118_785,
-            221,
-            3,
-            "multi-class",
-            _RECIPE,
-        ),
-        CatalogEntry("component", "synthetic", "one component or several", 19_555, 43_701, 250, 2, "binary", _RECIPE),
-        CatalogEntry(
-            "ppi-bp",
-            "real",
-            "genes of a biological process in the interactome; its function",
-            17_080,
-            316_951,
-            1_591,
-            6,
-            "multi-class",
-            _AUTHORS,
-        ),
-        CatalogEntry(
-            "hpo-metab",
-            "real",
-            "phenotypes of a rare metabolic disease; its class",
-            14_587,
-            3_238_174,
-            2_400,
-            6,
-            "multi-class",
-            _AUTHORS,
-        ),
-        CatalogEntry(
-            "hpo-neuro",
-            "real",
-            "phenotypes of a rare neurological disease; its classes",
-            14_587,
-            3_238_174,
-            4_000,
-            10,
-            "multi-label",
-            _AUTHORS,
-        ),
-        CatalogEntry(
-            "em-user",
-            "real",
-            "workouts of a user of a fitness network; gender",
-            57_333,
-            4_573_417,
-            324,
-            2,
-            "binary",
-            _AUTHORS,
-        ),
-    )
-}
+
+def counts_agree(wanted: int, ours: Sequence[int]) -> bool:
+    """Whether the count of every seed is within 5 % of the paper's."""
+    return all(abs(count - wanted) <= COUNT_TOLERANCE * wanted for count in ours)
+
+
+def means_agree(wanted: tuple[float, float], ours: Sequence[float]) -> bool:
+    """Whether the mean of every seed is within the paper's standard deviation of the paper's mean."""
+    mean, std = wanted
+    return all(abs(value - mean) <= std + 1e-12 for value in ours)
+
+
+def spreads_agree(wanted: tuple[float, float], ours: Sequence[float]) -> bool:
+    """Whether the standard deviation, averaged over seeds, is within a sixth of the paper's.
+
+    Averaged, because that of a cut ratio, which has a long tail, varies by a fifth from seed to seed.
+    """
+    return abs(fmean(ours) - wanted[1]) <= SPREAD_TOLERANCE * wanted[1] + 1e-12
+
+
+def differences_from_paper(name: str, found: Sequence[dict[str, Any]]) -> set[str]:
+    """Properties that differ from the paper's tables, as ``edges``, ``density mean`` or ``density spread``.
+
+    Args:
+        found: descriptions (:func:`subgnn.data.describe.describe`) of the dataset, one a seed.
+    """
+    paper, out = CATALOG[name], set()
+    for key, wanted in (("nodes", paper.num_nodes), ("edges", paper.num_edges), ("subgraphs", paper.num_subgraphs)):
+        if not counts_agree(wanted, [one[f"num_{key}"] for one in found]):
+            out.add(key)
+    for key, pair in (paper.subgraphs or {}).items():
+        if not means_agree(pair, [one["subgraphs"][key]["mean"] for one in found]):
+            out.add(f"{key} mean")
+        if not spreads_agree(pair, [one["subgraphs"][key]["std"] for one in found]):
+            out.add(f"{key} spread")
+    return out

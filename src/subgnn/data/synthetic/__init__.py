@@ -11,40 +11,13 @@ from math import isfinite
 from typing import Any, get_type_hints
 
 from subgnn.data.dataset import Dataset
-from subgnn.data.synthetic.base_graphs import barabasi_albert, duplication_divergence
-from subgnn.data.synthetic.combined import DENSITY_AND_POSITION, DensityAndPositionSettings
-from subgnn.data.synthetic.component import COMPONENT, ComponentSettings
-from subgnn.data.synthetic.coreness import CORENESS, CorenessSettings
-from subgnn.data.synthetic.cut_ratio import CUT_RATIO, CutRatioSettings
-from subgnn.data.synthetic.density import DENSITY, DensitySettings
-from subgnn.data.synthetic.labels import quantile_bins
-from subgnn.data.synthetic.pieces import Pieces, complete_pieces
-from subgnn.data.synthetic.placement import plant, staple
+from subgnn.data.synthetic.component import COMPONENT
+from subgnn.data.synthetic.coreness import CORENESS
+from subgnn.data.synthetic.cut_ratio import CUT_RATIO
+from subgnn.data.synthetic.density import DENSITY
+from subgnn.data.synthetic.density_and_position import DENSITY_AND_POSITION
 from subgnn.data.synthetic.recipe import Recipe, assemble
-from subgnn.data.synthetic.sites import bfs_subgraphs, planting_sites
 from subgnn.errors import DataError, choices
-
-__all__ = [
-    "RECIPES",
-    "ComponentSettings",
-    "CorenessSettings",
-    "CutRatioSettings",
-    "DensityAndPositionSettings",
-    "DensitySettings",
-    "Pieces",
-    "Recipe",
-    "barabasi_albert",
-    "bfs_subgraphs",
-    "complete_pieces",
-    "duplication_divergence",
-    "find_recipe",
-    "generate",
-    "plant",
-    "planting_sites",
-    "quantile_bins",
-    "read_settings",
-    "staple",
-]
 
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe for recipe in (DENSITY, CUT_RATIO, CORENESS, COMPONENT, DENSITY_AND_POSITION)
@@ -62,7 +35,7 @@ def read_settings(recipe: Recipe, options: dict[str, Any]) -> Any:
     """The settings of a recipe with some options changed; numbers may be given as text.
 
     Raises:
-        DataError: for an option that the recipe does not have, or a value that is no number of its kind.
+        DataError: for an option that the recipe does not have, or a value that is not a number of its kind.
     """
     kinds = get_type_hints(recipe.settings)
     known = [field.name for field in fields(recipe.settings)]
@@ -87,7 +60,7 @@ def generate(name: str, *, seed: int = 0, **options: Any) -> Dataset:
     Args:
         name: a key of :data:`RECIPES`.
         seed: every draw follows from it.
-        **options: fields of the recipe's settings, :class:`DensitySettings` and its like.
+        **options: fields of the recipe's settings.
 
     Raises:
         DataError: for an unknown name or option, and for targets that cannot be met; the message says what can.

@@ -1,4 +1,4 @@
-"""The two random graph models that everything synthetic grows from (paper, appendix B).
+"""Random base graphs, and small graphs to place in them (paper, appendix B).
 
 Barabasi-Albert: each new node brings m edges to nodes drawn in proportion to their degree. Duplication-divergence: each
 new node copies a random one and keeps each of its edges with probability p.
@@ -6,13 +6,15 @@ new node copies a random one and keeps each of its edges with probability p.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from math import lgamma
 from typing import cast
 
 import numpy as np
 
 from subgnn.data.graph import Graph
-from subgnn.data.synthetic.settings import require
+from subgnn.data.synthetic.recipe import check_range, require
 from subgnn.errors import DataError
 from subgnn.kernels.arrays import Array
 from subgnn.kernels.compile import compiled
@@ -198,3 +200,63 @@ def duplication_divergence(
         where="num_edges",
         hint=f"half of them have {low:,} to {high:,}{' or more' if high == most else ''}; ask for that many",
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SmallGraphs:
+    """Small graphs, their nodes numbered end to end: graph i has the nodes ``offsets[i]`` to ``offsets[i + 1] - 1``.
+
+    Shapes:
+        offsets: (graphs + 1,) int64. tails, heads: (edges,) int64, both ends of an edge in one graph.
+
+    Example:
+        >>> p = SmallGraphs.of([(3, [0, 1], [1, 2]), (2, [0], [1])])
+        >>> p.offsets.tolist(), p.tails.tolist(), p.heads.tolist()
+        ([0, 3, 5], [0, 1, 3], [1, 2, 4])
+    """
+
+    offsets: Array
+    tails: Array
+    heads: Array
+
+    @classmethod
+    def of(cls, graphs: Iterable[tuple[int, Array | list[int], Array | list[int]]]) -> SmallGraphs:
+        """Lay graphs, each given as its number of nodes, tails and heads, end to end."""
+        offsets, tails, heads = [0], [], []
+        for size, own_tails, own_heads in graphs:
+            tails.append(np.asarray(own_tails, np.int64) + offsets[-1])
+            heads.append(np.asarray(own_heads, np.int64) + offsets[-1])
+            offsets.append(offsets[-1] + size)
+        none = [np.empty(0, np.int64)]
+        return cls(np.array(offsets, np.int64), np.concatenate(tails or none), np.concatenate(heads or none))
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes of all graphs."""
+        return int(self.offsets[-1])
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+def complete_graphs(
+    count: int, size: int, rng: np.random.Generator, *, min_density: float = 1.0, max_density: float = 1.0
+) -> SmallGraphs:
+    """Complete graphs, thinned at random to densities spread evenly over a range.
+
+    The path 0 - 1 - ... - (size - 1) is never thinned, so the graphs are connected.
+
+    Raises:
+        DataError: for densities that no connected graph of this size has.
+    """
+    if min_density < max_density or min_density != 1.0:
+        check_range(min_density, max_density, where="density of the planted graphs", least=2 / size, most=1.0)
+    left, right = np.triu_indices(size, 1)
+    optional = np.flatnonzero(right - left > 1)
+    path = np.flatnonzero(right - left == 1)
+    edges = np.rint(rng.uniform(min_density, max_density, count) * len(left)).astype(np.int64)
+    graphs = []
+    for wanted in edges.tolist():
+        kept = np.concatenate([path, rng.choice(optional, max(0, wanted - len(path)), replace=False)])
+        graphs.append((size, left[kept], right[kept]))
+    return SmallGraphs.of(graphs)

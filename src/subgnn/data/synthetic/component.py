@@ -17,11 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from subgnn.data.graph import MAX_NODES
-from subgnn.data.synthetic.base_graphs import barabasi_albert, barabasi_albert_edges
-from subgnn.data.synthetic.pieces import Pieces
+from subgnn.data.synthetic.base_graphs import SmallGraphs, barabasi_albert, barabasi_albert_edges
 from subgnn.data.synthetic.placement import staple
-from subgnn.data.synthetic.recipe import Draft, Recipe
-from subgnn.data.synthetic.settings import check_subgraphs, require
+from subgnn.data.synthetic.recipe import Draft, Recipe, check_subgraphs, require
 from subgnn.kernels import induced_components
 from subgnn.kernels.arrays import Array
 from subgnn.ragged import Ragged
@@ -79,8 +77,8 @@ def _spread_evenly(low: int, high: int, count: int, rng: np.random.Generator) ->
     return rng.permutation(np.resize(np.arange(low, high + 1), count))
 
 
-def _bases(starts: Array, settings: ComponentSettings, rng: np.random.Generator) -> Array:
-    """What each piece is stapled to; ``starts`` says how many stapled nodes come before its subgraph."""
+def _targets(starts: Array, settings: ComponentSettings, rng: np.random.Generator) -> Array:
+    """The node that each component is stapled to; ``starts`` is how many stapled nodes come before its subgraph."""
     earlier = (rng.random(len(starts)) < settings.chained) & (starts > 0)
     place = rng.random(len(starts))
     on_base = (place * settings.num_nodes).astype(np.int64)
@@ -98,11 +96,13 @@ def make_component(settings: ComponentSettings, seed: int) -> Draft:
     total, size = int(counts.sum()), settings.component_size
     grow = stream(seed, "synthetic/component/pieces")
     ms = _spread_evenly(settings.min_m, settings.max_m, total, grow).tolist()
-    pieces = Pieces.of((size, *barabasi_albert_edges(size, m, grow)) for m in ms)
+    small = SmallGraphs.of((size, *barabasi_albert_edges(size, m, grow)) for m in ms)
 
     staples = stream(seed, "synthetic/component/staples")
     starts = np.repeat(size * (np.cumsum(counts) - counts), counts)
-    graph = staple(base, pieces, bases=_bases(starts, settings, staples), holds=staples.integers(size, size=total))
+    graph = staple(
+        base, small, targets=_targets(starts, settings, staples), contacts=staples.integers(size, size=total)
+    )
 
     nodes = np.arange(base.num_nodes, graph.num_nodes, dtype=np.int32)
     subgraphs = Ragged.from_lengths(nodes, size * counts)

@@ -1,10 +1,11 @@
 """CORENESS: the label is a quantile of the mean core number of the nodes inside the induced subgraph.
 
-A duplication-divergence graph; duplication-divergence pieces are planted on nodes of like degree, around an edge that
-they share with the graph. No two subgraphs share a node.
+A duplication-divergence graph; smaller ones are planted on nodes of similar degree, around an edge that they share with
+the graph. No two subgraphs share a node. Nodes of similar degree, because the paper's table gives CORENESS a cut ratio
+that spreads as wide as its mean: subgraphs differ in the degree of their nodes, and the nodes of one are alike.
 
-*Differs from the paper:* the base graph is drawn until it has about the wanted number of edges, and a piece is drawn
-again where its mean core number is equal to one of another class, or outside the range asked for.
+*Differs from the paper:* the base graph is drawn until it has about the wanted number of edges, and a planted graph is
+drawn again where its mean core number is equal to one of another class, or outside the accepted range.
 """
 
 from __future__ import annotations
@@ -15,20 +16,34 @@ from itertools import pairwise
 import numpy as np
 
 from subgnn.data.graph import Graph
-from subgnn.data.synthetic.base_graphs import duplication_divergence
-from subgnn.data.synthetic.cores import CorePiece, draw_core_piece
-from subgnn.data.synthetic.degree_blocks import DegreeBlocks
-from subgnn.data.synthetic.labels import class_sizes, numbered, quantile_bins
-from subgnn.data.synthetic.pieces import Pieces
+from subgnn.data.synthetic.base_graphs import (
+    MAX_COPIED_EDGES,
+    SmallGraphs,
+    copy_and_diverge,
+    duplication_divergence,
+    stream_word,
+)
 from subgnn.data.synthetic.placement import plant
-from subgnn.data.synthetic.recipe import Draft, Recipe
-from subgnn.data.synthetic.settings import check_counts, check_range, require
+from subgnn.data.synthetic.recipe import (
+    Draft,
+    Recipe,
+    bin_names,
+    check_counts,
+    check_range,
+    class_sizes,
+    quantile_bins,
+    require,
+)
 from subgnn.errors import DataError
 from subgnn.kernels import induced_core_numbers
-from subgnn.kernels.arrays import Array
+from subgnn.kernels.arrays import Array, csr, frozen
+from subgnn.kernels.compile import compiled
+from subgnn.kernels.draws import open_stream, uniform_word
+from subgnn.kernels.induced import contains
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 
+_TRIES = 2_000  # graphs drawn for one set of nodes before giving up
 _PAPER_NODES, _PAPER_RETENTION, _PAPER_BASE_EDGES = 5_000, 0.7, 111_000
 
 
@@ -85,37 +100,160 @@ class CorenessSettings:
         return self.base_edges
 
 
-def _plan(graph: Graph, settings: CorenessSettings, seed: int) -> tuple[list[Array], list[CorePiece]]:
-    """Sites, and for each a piece whose mean core number is accepted."""
+class DegreeBlocks:
+    """Disjoint blocks of nodes of similar degree, each with an edge, to plant graphs on.
+
+    Args:
+        graph: the base graph, without isolated nodes.
+        size: nodes of a block; nodes beyond the last full block are only exchanged.
+        mixing: spread of the noise on the logarithm of the degree, by which nodes are ordered.
+    """
+
+    def __init__(self, graph: Graph, size: int, rng: np.random.Generator, *, mixing: float) -> None:
+        degree = np.log(np.diff(graph.offsets))
+        order = np.argsort(degree + mixing * rng.standard_normal(len(degree)), kind="stable")
+        self._graph, self._rng, self._size = graph, rng, size
+        self._order = order
+        self._place = np.empty(len(order), np.int64)
+        self._place[order] = np.arange(len(order))
+        self._used = np.zeros(len(order) // self._size + 1, np.bool_)
+
+    def __len__(self) -> int:
+        return len(self._order) // self._size
+
+    def nodes(self, block: int) -> Array | None:
+        """The nodes of a block, the first two joined by an edge; a node is exchanged with another block if need be."""
+        begin = block * self._size
+        members = self._order[begin : begin + self._size]
+        for node in self._rng.permutation(members):
+            near = self._rng.permutation(self._graph.neighbors_of(int(node)))
+            rows = self._place[near] // self._size
+            here, elsewhere = near[rows == block], near[(rows != block) & ~self._used[rows]]
+            if len(here):
+                return self._ordered(members, int(node), int(here[0]))
+            if len(elsewhere):
+                partner = int(elsewhere[0])
+                self._exchange(int(self._rng.choice(members[members != node])), partner)
+                return self._ordered(members, int(node), partner)
+        return None
+
+    def reserve(self, block: int) -> None:
+        """Exclude the nodes of a block from later exchanges."""
+        self._used[block] = True
+
+    def _exchange(self, first: int, second: int) -> None:
+        a, b = self._place[first], self._place[second]
+        self._order[a], self._order[b] = second, first
+        self._place[first], self._place[second] = b, a
+
+    def _ordered(self, members: Array, first: int, second: int) -> Array:
+        rest = self._rng.permutation(members[(members != first) & (members != second)])
+        return np.concatenate([[first, second], rest])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CoreGraph:
+    """A graph to plant on some nodes, and the sum of core numbers that these have once it is planted.
+
+    ``seen`` is the smallest and largest sum of all graphs drawn; ``tails`` is empty where none fits.
+    """
+
+    tails: Array
+    heads: Array
+    core_sum: int
+    seen: tuple[int, int]
+
+
+@compiled
+def _core_sum(adjacent: Array) -> int:
+    """The sum of core numbers: nodes are removed by ascending degree."""
+    size = len(adjacent)
+    degree, removed = np.zeros(size, np.int64), np.zeros(size, np.bool_)
+    for i in range(size):
+        for j in range(size):
+            degree[i] += adjacent[i, j]
+    total, core = 0, 0
+    for _ in range(size):
+        v = -1
+        for i in range(size):
+            if not removed[i] and (v < 0 or degree[i] < degree[v]):
+                v = i
+        core = max(core, degree[v])
+        total += core
+        removed[v] = True
+        for i in range(size):
+            degree[i] -= adjacent[v, i]
+    return total
+
+
+@compiled
+def _draw(
+    graph: tuple[Array, Array], nodes: Array, retention: float, sums: tuple[int, int], key: np.uint64
+) -> tuple[Array, Array, int, int, int]:
+    """Draw graphs until the nodes, with the edges they have already, get a sum of core numbers within ``sums``."""
+    (offsets, neighbors), (low, high) = graph, sums
+    size = len(nodes)
+    own = np.zeros((size, size), np.bool_)
+    for i in range(size):
+        for j in range(size):
+            own[i, j] = contains(neighbors, offsets[nodes[i]], offsets[nodes[i] + 1], nodes[j])
+    state = open_stream(key, 0)
+    least, most = np.iinfo(np.int64).max, 0
+    for _ in range(_TRIES):
+        tails, heads, count = copy_and_diverge(size, retention, MAX_COPIED_EDGES, uniform_word(state))
+        adjacent = own.copy()
+        for e in range(count):
+            adjacent[tails[e], heads[e]] = True
+            adjacent[heads[e], tails[e]] = True
+        total = _core_sum(adjacent)
+        least, most = min(least, total), max(most, total)
+        if low <= total <= high:
+            return tails, heads, total, least, most
+    return np.empty(0, np.int32), np.empty(0, np.int32), -1, least, most
+
+
+def draw_core_graph(
+    graph: Graph, nodes: Array, *, retention: float, sums: tuple[int, int], rng: np.random.Generator
+) -> CoreGraph:
+    """A duplication-divergence graph which, planted on ``nodes``, gives them core numbers with a sum within ``sums``.
+
+    Its edge 0 - 1 comes to lie on the first two nodes.
+    """
+    tails, heads, total, least, most = _draw(
+        csr(*graph.csr), frozen(nodes, np.int32), retention, sums, stream_word(rng)
+    )
+    return CoreGraph(tails, heads, int(total), (int(least), int(most)))
+
+
+def _plan(graph: Graph, settings: CorenessSettings, seed: int) -> tuple[list[Array], list[CoreGraph]]:
+    """Blocks of nodes, and for each a graph to plant whose mean core number is accepted."""
     rng = stream(seed, "synthetic/coreness/sites")
-    pieces_rng = stream(seed, "synthetic/coreness/pieces")
-    low, high = _core_sums(settings)
+    graphs_rng = stream(seed, "synthetic/coreness/pieces")
+    accepted = _core_sums(settings)
     blocks = DegreeBlocks(graph, settings.subgraph_size, rng, mixing=settings.mixing)
-    sites: list[Array] = []
-    pieces: list[CorePiece] = []
-    least, most = high, low
+    found: list[tuple[Array, CoreGraph]] = []
+    most, least = accepted
     order = rng.permutation(len(blocks))
     chosen, spare = np.split(order, [settings.num_subgraphs])
     # Nodes of low degree have few neighbours to take in: they go first, while all are free.
     for block in [*np.sort(chosen).tolist(), *np.sort(spare).tolist()]:
-        site = blocks.site(block)
-        if site is None:
+        nodes = blocks.nodes(block)
+        if nodes is None:
             continue
-        piece = draw_core_piece(graph, site, retention=settings.subgraph_retention, low=low, high=high, rng=pieces_rng)
-        least, most = min(least, piece.seen[0]), max(most, piece.seen[1])
-        if len(piece.tails):
-            blocks.settle(block)
-            sites.append(site)
-            pieces.append(piece)
-        if len(sites) == settings.num_subgraphs:
-            shuffled = rng.permutation(len(sites)).tolist()
-            return [sites[i] for i in shuffled], [pieces[i] for i in shuffled]
+        drawn = draw_core_graph(graph, nodes, retention=settings.subgraph_retention, sums=accepted, rng=graphs_rng)
+        least, most = min(least, drawn.seen[0]), max(most, drawn.seen[1])
+        if len(drawn.tails):
+            blocks.reserve(block)
+            found.append((nodes, drawn))
+        if len(found) == settings.num_subgraphs:
+            shuffled = rng.permutation(len(found)).tolist()
+            return [found[i][0] for i in shuffled], [found[i][1] for i in shuffled]
     size = settings.subgraph_size
     raise DataError(
-        f"{len(sites):,} of {settings.num_subgraphs:,} subgraphs could be planted with mean core numbers from "
+        f"{len(found):,} of {settings.num_subgraphs:,} subgraphs could be planted with mean core numbers from "
         f"{settings.min_core:g} to {settings.highest_core:g}",
         where="core number",
-        hint=f"pieces drawn here have {least / size:g} to {most / size:g}; widen the range, change "
+        hint=f"graphs drawn here have {least / size:g} to {most / size:g}; widen the range, change "
         "subgraph_retention, or ask for fewer subgraphs",
     )
 
@@ -126,29 +264,27 @@ def _core_sums(settings: CorenessSettings) -> tuple[int, int]:
 
 
 def _separate(
-    graph: Graph, sites: list[Array], pieces: list[CorePiece], settings: CorenessSettings, seed: int
-) -> list[CorePiece]:
-    """Draw pieces again until no two classes share a mean core number."""
+    graph: Graph, blocks: list[Array], drawn: list[CoreGraph], settings: CorenessSettings, seed: int
+) -> list[CoreGraph]:
+    """Draw graphs again until no two classes share a mean core number."""
     rng = stream(seed, "synthetic/coreness/separation")
-    sums = np.array([piece.core_sum for piece in pieces])
+    sums = np.array([one.core_sum for one in drawn])
     order = np.argsort(sums, kind="stable")
     bounds = np.cumsum(class_sizes(len(sums), settings.bins)).tolist()
-    out = list(pieces)
+    out = list(drawn)
     for cut, end in pairwise(bounds):
         below, highest = int(sums[order[cut - 1]]), int(sums[order[end - 1]])
         for i in order[cut:end][sums[order[cut:end]] == below].tolist():
             top = highest if end < len(sums) else _core_sums(settings)[1]
-            piece = draw_core_piece(
-                graph, sites[i], retention=settings.subgraph_retention, low=below + 1, high=top, rng=rng
-            )
-            if not len(piece.tails):
+            wanted = (below + 1, top)
+            out[i] = draw_core_graph(graph, blocks[i], retention=settings.subgraph_retention, sums=wanted, rng=rng)
+            if not len(out[i].tails):
                 size = settings.subgraph_size
                 raise DataError(
                     f"too many subgraphs have the mean core number {below / size:g} for {settings.bins} classes",
                     where="core number",
                     hint="use fewer bins, larger subgraphs, or widen the range",
                 )
-            out[i] = piece
     return out
 
 
@@ -160,14 +296,14 @@ def make_coreness(settings: CorenessSettings, seed: int) -> Draft:
         stream(seed, "synthetic/coreness/base"),
         num_edges=settings.wanted_edges,
     )
-    sites, pieces = _plan(base, settings, seed)
-    pieces = _separate(base, sites, pieces, settings, seed)
+    blocks, drawn = _plan(base, settings, seed)
+    drawn = _separate(base, blocks, drawn, settings, seed)
     size = settings.subgraph_size
-    graph = plant(base, Pieces.of((size, p.tails, p.heads) for p in pieces), np.concatenate(sites))
-    subgraphs = Ragged.from_rows([np.sort(site) for site in sites])
+    graph = plant(base, SmallGraphs.of((size, one.tails, one.heads) for one in drawn), np.concatenate(blocks))
+    subgraphs = Ragged.from_rows([np.sort(nodes) for nodes in blocks])
     cores = induced_core_numbers(*graph.csr, subgraphs)
     mean_core = np.bincount(cores.row_ids, cores.values) / size
-    labels = numbered(quantile_bins(mean_core, settings.bins, where="core number"))
+    labels = bin_names(quantile_bins(mean_core, settings.bins, where="core number"))
     return Draft(graph, subgraphs, labels, {"mean_core_number": mean_core})
 
 

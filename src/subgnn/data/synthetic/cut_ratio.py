@@ -3,8 +3,8 @@
 A Barabasi-Albert graph; complete graphs, thinned a little, are planted on random nodes around an edge; then edges from
 planted nodes to nodes outside are added until every subgraph has the cut ratio wanted.
 
-*Differs from the paper:* the targets are met exactly. They are dealt out in the order of the cut ratios that planting
-alone gives, since edges are added and never removed; hubs are no sites.
+*Differs from the paper:* the targets are met exactly. They are assigned in the order of the cut ratios that planting
+alone gives, since edges are added and never removed; nothing is planted on hubs.
 """
 
 from __future__ import annotations
@@ -14,14 +14,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from subgnn.data.graph import Graph
-from subgnn.data.synthetic.base_graphs import barabasi_albert
-from subgnn.data.synthetic.border_edges import add_border_edges
-from subgnn.data.synthetic.labels import numbered, quantile_bins, spread_targets
-from subgnn.data.synthetic.pieces import complete_pieces
-from subgnn.data.synthetic.placement import plant
-from subgnn.data.synthetic.recipe import Draft, Recipe
-from subgnn.data.synthetic.settings import check_counts, check_range
-from subgnn.data.synthetic.sites import planting_sites
+from subgnn.data.synthetic.base_graphs import barabasi_albert, complete_graphs
+from subgnn.data.synthetic.edges import add_border_edges
+from subgnn.data.synthetic.placement import plant, planting_nodes
+from subgnn.data.synthetic.recipe import (
+    Draft,
+    Recipe,
+    bin_names,
+    check_counts,
+    check_range,
+    quantile_bins,
+    spread_targets,
+)
 from subgnn.errors import DataError
 from subgnn.kernels import shapes
 from subgnn.kernels.arrays import Array
@@ -30,7 +34,7 @@ from subgnn.rng import stream
 
 _PAPER_OUTSIDE = 4_980  # nodes outside a subgraph of the paper's graph
 _PLANTINGS = 20  # how often the complete graphs are planted anew where their cut ratios come out too high
-_HUB_SHARE = 5  # a node with more than a fifth of the edges that may leave a subgraph is no site
+_HUB_SHARE = 5  # nothing is planted on a node with more than a fifth of the edges that may leave a subgraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +82,11 @@ def _planted(graph: Graph, settings: CutRatioSettings, targets: Array, seed: int
     count, size = settings.num_subgraphs, settings.subgraph_size
     lowest = np.inf
     for _ in range(_PLANTINGS):
-        sites = planting_sites(
-            graph,
-            count,
-            size=size,
-            rng=where,
-            max_uses=settings.max_uses,
-            max_degree=int(targets[-1]) // _HUB_SHARE,
-        )
-        pieces = complete_pieces(count, size, what, min_density=settings.min_density, max_density=settings.max_density)
-        grown = plant(graph, pieces, sites.reshape(-1))
-        subgraphs = Ragged.from_lengths(np.sort(sites, axis=1).reshape(-1), np.full(count, size))
+        limit = int(targets[-1]) // _HUB_SHARE
+        nodes = planting_nodes(graph, count, size=size, rng=where, max_uses=settings.max_uses, max_degree=limit)
+        small = complete_graphs(count, size, what, min_density=settings.min_density, max_density=settings.max_density)
+        grown = plant(graph, small, nodes.reshape(-1))
+        subgraphs = Ragged.from_lengths(np.sort(nodes, axis=1).reshape(-1), np.full(count, size))
         leaving = shapes(*grown.csr, subgraphs).cut_edges
         order = np.argsort(leaving, kind="stable")
         missing = np.empty(count, np.int64)
@@ -114,7 +112,7 @@ def make_cut_ratio(settings: CutRatioSettings, seed: int) -> Draft:
     graph, subgraphs, missing = _planted(graph, settings, targets, seed)
     graph = add_border_edges(graph, subgraphs, missing, stream(seed, "synthetic/cut-ratio/edges"))
     cut_ratio = shapes(*graph.csr, subgraphs).cut_ratio
-    labels = numbered(quantile_bins(cut_ratio, settings.bins, where="cut ratio"))
+    labels = bin_names(quantile_bins(cut_ratio, settings.bins, where="cut ratio"))
     return Draft(graph, subgraphs, labels, {"cut_ratio": np.asarray(cut_ratio)})
 
 

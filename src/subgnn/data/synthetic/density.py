@@ -12,12 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from subgnn.data.synthetic.base_graphs import barabasi_albert
-from subgnn.data.synthetic.edits import joined
-from subgnn.data.synthetic.inside import density_targets, set_inside_edges
-from subgnn.data.synthetic.labels import numbered, quantile_bins
-from subgnn.data.synthetic.recipe import Draft, Recipe
-from subgnn.data.synthetic.settings import check_counts, check_range
-from subgnn.data.synthetic.sites import bfs_subgraphs
+from subgnn.data.synthetic.edges import connect_parts, density_targets, set_internal_edges
+from subgnn.data.synthetic.placement import Search, bfs_subgraphs
+from subgnn.data.synthetic.recipe import Draft, Recipe, bin_names, check_counts, check_range, quantile_bins
 from subgnn.kernels import shapes
 from subgnn.rng import stream
 
@@ -57,10 +54,8 @@ def make_density(settings: DensitySettings, seed: int) -> Draft:
     subgraphs = bfs_subgraphs(
         graph,
         settings.num_subgraphs,
-        size=settings.subgraph_size,
-        max_depth=settings.max_depth,
-        max_uses=settings.max_uses,
-        rng=stream(seed, "synthetic/density/subgraphs"),
+        Search(settings.subgraph_size, settings.max_depth, settings.max_uses),
+        stream(seed, "synthetic/density/subgraphs"),
     )
     targets = density_targets(
         settings.subgraph_size,
@@ -70,10 +65,10 @@ def make_density(settings: DensitySettings, seed: int) -> Draft:
         bins=settings.bins,
     )
     wanted = stream(seed, "synthetic/density/targets").permutation(targets)
-    graph = set_inside_edges(graph, subgraphs, wanted, stream(seed, "synthetic/density/edges"))
-    graph = joined(graph, subgraphs, stream(seed, "synthetic/density/joins"))
+    graph = set_internal_edges(graph, subgraphs, wanted, stream(seed, "synthetic/density/edges"))
+    graph = connect_parts(graph, subgraphs, stream(seed, "synthetic/density/joins"))
     density = shapes(*graph.csr, subgraphs).density
-    labels = numbered(quantile_bins(density, settings.bins, where="density"))
+    labels = bin_names(quantile_bins(density, settings.bins, where="density"))
     return Draft(graph, subgraphs, labels, {"density": density})
 
 

@@ -1,102 +1,301 @@
-"""PLANT and STAPLE: two ways to put small graphs into a base graph (paper, appendix B, figure 5).
+"""Find the nodes of subgraphs in a base graph, and put small graphs there (paper, appendix B, figure 5).
 
-BFS, the third way to make subgraphs, adds nothing to the graph: see :func:`subgnn.data.synthetic.sites.bfs_subgraphs`.
+BFS finds subgraphs by breadth-first search and adds nothing to the graph; PLANT lays small graphs on nodes of the
+graph; STAPLE attaches small graphs as new nodes.
+
+Every node belongs to at most ``max_uses`` of the subgraphs found here, and any two of them share at most one node. So
+no pair of nodes lies in two subgraphs, and edges of one can be set without changing the edges of another.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
-from subgnn.data.synthetic.edits import with_edges
-from subgnn.data.synthetic.pieces import Pieces
-from subgnn.data.synthetic.settings import require
-from subgnn.kernels.arrays import Array
+from subgnn.data.synthetic.base_graphs import SmallGraphs, stream_word
+from subgnn.data.synthetic.edges import with_edges
+from subgnn.data.synthetic.recipe import require
+from subgnn.errors import DataError
+from subgnn.kernels.arrays import Array, csr, frozen
+from subgnn.kernels.compile import compiled
+from subgnn.kernels.draws import open_stream, uniform_below
+from subgnn.ragged import Ragged
+
+_TRIES = 400  # starts for one subgraph before giving up
+_DRAWS = 200  # draws for one node to plant on
 
 
-def plant(graph: Graph, pieces: Pieces, nodes: Array) -> Graph:
-    """Lay pieces onto nodes of the graph: the union of node and edge sets.
-
-    Where to plant is found by :func:`subgnn.data.synthetic.sites.planting_sites`.
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Limits of a breadth-first search.
 
     Args:
-        graph: the base graph.
-        pieces: the small graphs.
-        nodes: for every node of the pieces, the node of the graph it becomes.
+        size: nodes of each subgraph.
+        max_depth: hops from the start within which they lie.
+        max_uses: how many subgraphs a node may belong to.
+        fan_out: how many new nodes a node brings at most, chosen at random among its neighbours; by default as few as
+            reach ``size``, so that searches use their depth.
+    """
+
+    size: int
+    max_depth: int
+    max_uses: int = 1
+    fan_out: int | None = None
+
+
+@compiled
+def _may_join(node: int, usage: tuple[Array, Array, Array], attempt: int) -> bool:
+    """Whether a node has a use left, and shares no subgraph with a node that joined in this attempt.
+
+    ``usage`` is, for each node, in how many subgraphs it is and in which; and, for each subgraph, the last attempt that
+    took one of its nodes.
+    """
+    uses, subgraphs, met = usage
+    if uses[node] >= subgraphs.shape[1]:
+        return False
+    for j in range(uses[node]):  # noqa: SIM110
+        if met[subgraphs[node, j]] == attempt:
+            return False
+    return True
+
+
+@compiled
+def _join(node: int, usage: tuple[Array, Array, Array], attempt: int) -> None:
+    uses, subgraphs, met = usage
+    for j in range(uses[node]):
+        met[subgraphs[node, j]] = attempt
+
+
+@compiled
+def _record(members: Array, usage: tuple[Array, Array, Array], s: int) -> None:
+    """Make a set of nodes subgraph s."""
+    uses, subgraphs, _ = usage
+    for i in range(len(members)):
+        node = members[i]
+        subgraphs[node, uses[node]] = s
+        uses[node] += 1
+
+
+@compiled
+def _search(
+    offsets: Array, neighbors: Array, allowed: Array, limits: tuple[int, int, int], key: np.uint64, out: Array
+) -> Any:
+    """Fill the rows of ``out`` with breadth-first subgraphs; returns how many were found."""
+    n, count, size = len(offsets) - 1, out.shape[0], out.shape[1]
+    max_depth, fan_out, max_uses = limits
+    usage = (np.zeros(n, np.int64), np.empty((n, max_uses), np.int32), np.zeros(count, np.int64))
+    taken, depth = np.zeros(n, np.int64), np.empty(size, np.int64)
+    attempt = 0
+    for s in range(count):
+        state = open_stream(key, s)
+        found = 0
+        for _ in range(_TRIES):
+            start = uniform_below(state, n)
+            attempt += 1
+            if not (allowed[start] and _may_join(start, usage, attempt)):
+                continue
+            _join(start, usage, attempt)
+            out[s, 0], depth[0], taken[start] = start, 0, attempt
+            found, at = 1, 0
+            while at < found and found < size and depth[at] < max_depth:
+                v = out[s, at]
+                row = neighbors[offsets[v] : offsets[v + 1]].copy()
+                brought, left = 0, len(row)
+                while left > 0 and brought < fan_out and found < size:
+                    j = uniform_below(state, left)
+                    u = row[j]
+                    left -= 1
+                    row[j] = row[left]
+                    if allowed[u] and taken[u] != attempt and _may_join(u, usage, attempt):
+                        _join(u, usage, attempt)
+                        out[s, found], depth[found], taken[u] = u, depth[at] + 1, attempt
+                        found += 1
+                        brought += 1
+                at += 1
+            if found == size:
+                break
+        if found < size:
+            return s
+        _record(out[s], usage, s)
+    return count
+
+
+@compiled
+def _draw_nodes(offsets: Array, neighbors: Array, max_uses: int, max_degree: int, key: np.uint64, out: Array) -> Any:
+    """Fill the rows of ``out`` with the two ends of an edge and further nodes; returns how many were found."""
+    n, count, size = len(offsets) - 1, out.shape[0], out.shape[1]
+    usage = (np.zeros(n, np.int64), np.empty((n, max_uses), np.int32), np.zeros(count, np.int64))
+    taken = np.zeros(n, np.int64)
+    attempt = 0
+    for s in range(count):
+        state = open_stream(key, s)
+        found = 0
+        for _ in range(_TRIES):
+            attempt += 1
+            found = 0
+            for _ in range(_DRAWS * size):
+                u = uniform_below(state, n)
+                if found == 1:
+                    first = out[s, 0]
+                    u = neighbors[offsets[first] + uniform_below(state, offsets[first + 1] - offsets[first])]
+                degree = offsets[u + 1] - offsets[u]
+                if 0 < degree <= max_degree and taken[u] != attempt and _may_join(u, usage, attempt):
+                    _join(u, usage, attempt)
+                    out[s, found], taken[u] = u, attempt
+                    found += 1
+                    if found == size:
+                        break
+            if found == size:
+                break
+        if found < size:
+            return s
+        _record(out[s], usage, s)
+    return count
+
+
+def smallest_fan_out(size: int, max_depth: int) -> int:
+    """The smallest fan-out with which a search reaches ``size`` nodes within ``max_depth`` hops.
+
+    Example:
+        >>> smallest_fan_out(20, 3)
+        3
+    """
+    fan_out = 1
+    while sum(fan_out**d for d in range(max_depth + 1)) < size:
+        fan_out += 1
+    return fan_out
+
+
+def bfs_subgraphs(
+    graph: Graph, count: int, search: Search, rng: np.random.Generator, *, within: NDArray[np.bool_] | None = None
+) -> Ragged:
+    """BFS (paper, appendix B): subgraphs found by breadth-first search from random starts.
+
+    Args:
+        within: the nodes that may be used; all by default.
+
+    Returns:
+        ``count`` node sets, each sorted.
 
     Raises:
-        DataError: where two nodes of a piece would become one.
+        DataError: where so many do not fit; the message says how many do.
+    """
+    depth, size = search.max_depth, search.size
+    require(depth >= 1, f"max_depth is {depth}", where="max_depth", hint="at least 1 is needed")
+    _check_room(graph.num_nodes if within is None else int(np.count_nonzero(within)), count, size, search.max_uses)
+    fan_out = smallest_fan_out(size, depth) if search.fan_out is None else search.fan_out
+    allowed = frozen(np.ones(graph.num_nodes) if within is None else within, np.bool_)
+    out = np.empty((count, size), np.int32)
+    found = _search(*csr(*graph.csr), allowed, (depth, fan_out, search.max_uses), stream_word(rng), out)
+    _check_found(out, found, f"by breadth-first search to depth {depth}", "a greater depth or more uses a node")
+    out.sort(axis=1)
+    return Ragged.from_lengths(out.reshape(-1), np.full(count, size))
+
+
+def planting_nodes(
+    graph: Graph,
+    count: int,
+    *,
+    size: int,
+    rng: np.random.Generator,
+    max_uses: int = 1,
+    max_degree: int | None = None,
+) -> NDArray[np.int32]:
+    """Sets of ``size`` random nodes for :func:`plant`; the first two of a set are joined by an edge of the graph.
+
+    Args:
+        max_uses: how many sets a node may belong to; any two sets share one node at most.
+        max_degree: nodes of greater degree are left out; by default none.
+
+    Shapes:
+        returns: (count, size) int32.
+
+    Raises:
+        DataError: where so many do not fit; the message says how many do.
+    """
+    _check_room(graph.num_nodes, count, size, max_uses)
+    limit = graph.num_nodes if max_degree is None else max_degree
+    out = np.empty((count, size), np.int32)
+    found = _draw_nodes(*csr(*graph.csr), max_uses, limit, stream_word(rng), out)
+    _check_found(out, found, "to plant on", "more uses a node")
+    return out
+
+
+def _check_room(num_nodes: int, count: int, size: int, max_uses: int) -> None:
+    require(max_uses >= 1, f"max_uses is {max_uses}", where="max_uses", hint="at least 1 is needed")
+    most = num_nodes * min(max_uses, count) // size
+    what = f"{count:,} subgraphs of {size} nodes on {num_nodes:,} nodes, each in {max_uses} at most"
+    require(count <= most, what, where="num_subgraphs", hint=f"at most {most:,} are possible")
+
+
+def _check_found(out: Array, found: int, how: str, remedy: str) -> None:
+    count, size = out.shape
+    if found < count:
+        what = f"{found:,} of {count:,} subgraphs of {size} nodes could be found {how}"
+        hint = f"ask for {f'{found:,} or for ' if found else ''}smaller ones, or allow more nodes, {remedy}"
+        raise DataError(what, where="num_subgraphs", hint=hint)
+
+
+def plant(graph: Graph, small: SmallGraphs, nodes: Array) -> Graph:
+    """PLANT: lay small graphs onto nodes of the graph, as the union of node and edge sets.
+
+    Args:
+        nodes: for every node of the small graphs, the node of the graph it becomes (:func:`planting_nodes`).
+
+    Raises:
+        DataError: where two nodes of a small graph would become one.
 
     Example:
         A triangle on the path 0 - 1 - 2 - 3 shares two edges with it and adds one.
 
         >>> path = Graph.from_edges([0, 1, 2], [1, 2, 3])
-        >>> plant(path, Pieces.of([(3, [0, 0, 1], [1, 2, 2])]), np.array([1, 2, 3])).num_edges
+        >>> plant(path, SmallGraphs.of([(3, [0, 0, 1], [1, 2, 2])]), np.array([1, 2, 3])).num_edges
         4
     """
     nodes = np.asarray(nodes, np.int64)
-    require(
-        len(nodes) == pieces.num_nodes,
-        f"{len(nodes)} places for {pieces.num_nodes} nodes",
-        where="nodes",
-        hint="one node of the graph for each node of the pieces is needed",
-    )
-    require(
-        len(nodes) == 0 or (int(nodes.min()) >= 0 and int(nodes.max()) < graph.num_nodes),
-        "a place outside the graph",
-        where="nodes",
-        hint=f"ids run 0..{graph.num_nodes - 1}",
-    )
-    piece = np.repeat(np.arange(len(pieces)), np.diff(pieces.offsets))
-    places = np.sort(piece * graph.num_nodes + nodes)
-    require(
-        bool((np.diff(places) > 0).all()),
-        "a piece with two nodes at one place",
-        where="nodes",
-        hint="its places must differ",
-    )
-    return with_edges(graph, nodes[pieces.tails], nodes[pieces.heads])
+    n, where = graph.num_nodes, "nodes"
+    what = f"{len(nodes)} nodes of the graph for {small.num_nodes} nodes of small graphs"
+    require(len(nodes) == small.num_nodes, what, where=where, hint="one for each is needed")
+    known = len(nodes) == 0 or (int(nodes.min()) >= 0 and int(nodes.max()) < n)
+    require(known, "a node outside the graph", where=where, hint=f"ids run 0..{n - 1}")
+    places = np.sort(np.repeat(np.arange(len(small)), np.diff(small.offsets)) * n + nodes)
+    distinct = bool((np.diff(places) > 0).all())
+    require(distinct, "a small graph with two nodes on one node", where=where, hint="its nodes must differ")
+    return with_edges(graph, nodes[small.tails], nodes[small.heads])
 
 
-def staple(graph: Graph, pieces: Pieces, *, bases: Array, holds: Array) -> Graph:
-    """Add pieces as new nodes, each tied to the graph by one edge.
+def staple(graph: Graph, small: SmallGraphs, *, targets: Array, contacts: Array) -> Graph:
+    """STAPLE: add small graphs as new nodes, each attached to the graph by one edge.
 
-    Node j of the pieces becomes node ``graph.num_nodes + j``.
+    Node j of the small graphs becomes node ``graph.num_nodes + j``.
 
     Args:
-        graph: the base graph.
-        pieces: the small graphs.
-        bases: for each piece, the node it is stapled to: one of the graph, or one of an earlier piece under its new id.
-        holds: for each piece, the node of its own that takes the staple, counted within the piece.
+        targets: for each small graph, the node it is attached to: one of the graph, or one of an earlier small graph
+            under its new id.
+        contacts: for each small graph, its node that the edge begins at, counted within the small graph.
 
     Raises:
-        DataError: for a staple that does not lead from a piece to what is there before it.
+        DataError: for an edge that does not lead from a small graph to a node that is there before it.
 
     Example:
-        >>> g = staple(Graph.from_edges([0], [1]), Pieces.of([(2, [0], [1])]), bases=[1], holds=[0])
+        >>> g = staple(Graph.from_edges([0], [1]), SmallGraphs.of([(2, [0], [1])]), targets=[1], contacts=[0])
         >>> g.num_nodes, [a.tolist() for a in g.edges()[:2]]
         (4, [[0, 1, 2], [1, 2, 3]])
     """
-    bases, holds = np.asarray(bases, np.int64), np.asarray(holds, np.int64)
+    targets, contacts = np.asarray(targets, np.int64), np.asarray(contacts, np.int64)
     n = graph.num_nodes
-    require(
-        len(bases) == len(holds) == len(pieces),
-        f"{len(bases)} bases and {len(holds)} holds for {len(pieces)} pieces",
-        where="staples",
-        hint="one of each a piece is needed",
-    )
-    require(
-        bool(((bases >= 0) & (bases < n + pieces.offsets[:-1])).all()),
-        "a staple to a node that is not there yet",
-        where="bases",
-        hint="nodes of the graph and of earlier pieces are accepted",
-    )
-    require(
-        bool(((holds >= 0) & (holds < np.diff(pieces.offsets))).all()),
-        "a staple beside its piece",
-        where="holds",
-        hint="nodes of a piece are counted from 0 within it",
-    )
-    tails = np.concatenate([n + pieces.tails, bases])
-    heads = np.concatenate([n + pieces.heads, n + pieces.offsets[:-1] + holds])
-    return with_edges(graph, tails, heads, num_nodes=n + pieces.num_nodes)
+    what = f"{len(targets)} targets and {len(contacts)} contacts for {len(small)} small graphs"
+    require(len(targets) == len(contacts) == len(small), what, where="staples", hint="one of each is needed")
+    known = bool(((targets >= 0) & (targets < n + small.offsets[:-1])).all())
+    hint = "nodes of the graph and of earlier small graphs are accepted"
+    require(known, "a staple to a node that is not there yet", where="targets", hint=hint)
+    own = bool(((contacts >= 0) & (contacts < np.diff(small.offsets))).all())
+    hint = "nodes of a small graph are counted from 0 within it"
+    require(own, "a staple from a node outside its small graph", where="contacts", hint=hint)
+    tails = np.concatenate([n + small.tails, targets])
+    heads = np.concatenate([n + small.heads, n + small.offsets[:-1] + contacts])
+    return with_edges(graph, tails, heads, num_nodes=n + small.num_nodes)

@@ -1,4 +1,4 @@
-"""What a recipe hands over, and how it becomes a dataset."""
+"""What recipes of synthetic datasets share: checks of settings, targets and labels, and the finished dataset."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
 from subgnn.data.splits import FRACTIONS, stratified_split
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
+from subgnn.errors import DataError
 from subgnn.kernels.arrays import Array
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
@@ -37,9 +39,9 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A named way to make a dataset: its settings, its maker, and in words what the label says.
+    """A named way to generate a dataset: its settings, its function, and the meaning of its label in words.
 
-    ``version`` counts up when the same settings and seed come to give other content; the card has it.
+    ``version`` is raised when the same settings and seed give other content; the card states it.
     """
 
     name: str
@@ -50,7 +52,7 @@ class Recipe:
 
 
 def assemble(recipe: Recipe, settings: Any, seed: int) -> Dataset:
-    """Run a recipe, deal out the splits and write the card."""
+    """Run a recipe, split the subgraphs and write the card."""
     draft = recipe.make(settings, seed)
     classes, codes = np.unique(np.array(draft.labels), return_inverse=True)
     splits = stratified_split(codes, FRACTIONS, stream(seed, f"synthetic/{recipe.name}/splits"))
@@ -78,3 +80,100 @@ def assemble(recipe: Recipe, settings: Any, seed: int) -> Dataset:
         "classes": ranges,
     }
     return Dataset(name=recipe.name, graph=draft.graph, subgraphs=subgraphs, card=card)
+
+
+def require(condition: bool, what: str, *, where: str, hint: str) -> None:
+    """Raise :class:`DataError` unless the condition holds."""
+    if not condition:
+        raise DataError(what, where=where, hint=hint)
+
+
+def check_subgraphs(num_subgraphs: int, bins: int) -> None:
+    """Refuse fewer subgraphs than classes or splits."""
+    least = max(bins, len(SPLITS))
+    require(
+        num_subgraphs >= least,
+        f"{num_subgraphs} subgraphs for {bins} classes",
+        where="num_subgraphs",
+        hint=f"at least {least} are needed, one a class and one a split",
+    )
+
+
+def check_counts(num_nodes: int, num_subgraphs: int, subgraph_size: int, bins: int) -> None:
+    """Check the four numbers that every binned recipe has."""
+    require(bins >= 2, f"{bins} bins", where="bins", hint="at least 2 are needed to tell subgraphs apart")
+    check_subgraphs(num_subgraphs, bins)
+    require(
+        2 <= subgraph_size < num_nodes,
+        f"subgraphs of {subgraph_size} nodes in a graph of {num_nodes}",
+        where="subgraph_size",
+        hint=f"2 to {num_nodes - 1} is accepted",
+    )
+
+
+def check_range(low: float, high: float, *, where: str, least: float, most: float) -> None:
+    """Check that targets are an ascending range within what the property can be."""
+    require(
+        least <= low < high <= most,
+        f"targets from {low:g} to {high:g}",
+        where=where,
+        hint=f"an ascending range within {least:g} to {most:g} is accepted",
+    )
+
+
+def class_sizes(count: int, bins: int) -> NDArray[np.int64]:
+    """The number of subgraphs in each bin, equal to within one."""
+    return np.diff(np.arange(bins + 1, dtype=np.int64) * count // bins)
+
+
+def bin_names(bins: NDArray[np.int64]) -> list[str]:
+    """Class names of bins: 0 is the lowest."""
+    return [str(b) for b in bins.tolist()]
+
+
+def spread_targets(low: int, high: int, *, count: int, bins: int, where: str) -> NDArray[np.int64]:
+    """Whole numbers spread evenly over low..high, ascending, so that no value occurs in two bins.
+
+    Raises:
+        DataError: where the range has too few whole numbers.
+
+    Example:
+        >>> spread_targets(0, 5, count=6, bins=3, where="edges").tolist()
+        [0, 1, 2, 3, 4, 5]
+    """
+    room = high - low + 1
+    require(
+        room >= bins,
+        f"{room} possible values for {bins} bins",
+        where=where,
+        hint=f"at most {max(room, 1)} bins, or a wider range of targets",
+    )
+    edges = low + np.arange(bins + 1, dtype=np.int64) * room // bins
+    sizes = class_sizes(count, bins)
+    return np.concatenate(
+        [np.linspace(edges[k], edges[k + 1] - 1, sizes[k]).round().astype(np.int64) for k in range(bins)]
+    )
+
+
+def quantile_bins(values: NDArray[Any], bins: int, *, where: str = "property") -> NDArray[np.int64]:
+    """The bin of every value, by rank: bins are equal in size to within one, and no value occurs in two of them.
+
+    Raises:
+        DataError: where equal values stand on both sides of a boundary.
+
+    Example:
+        >>> quantile_bins(np.array([0.3, 0.1, 0.9, 0.2]), 2).tolist()
+        [1, 0, 1, 0]
+    """
+    order = np.argsort(values, kind="stable")
+    sizes = class_sizes(len(values), bins)
+    for cut in np.cumsum(sizes)[:-1].tolist():
+        if 0 < cut < len(values) and values[order[cut - 1]] == values[order[cut]]:
+            raise DataError(
+                f"the value {values[order[cut]]:g} stands on both sides of a quantile",
+                where=where,
+                hint="use fewer bins, or widen the range of targets",
+            )
+    out = np.empty(len(values), np.int64)
+    out[order] = np.repeat(np.arange(bins), sizes)
+    return out

@@ -16,12 +16,18 @@ import numpy as np
 
 from subgnn.data.graph import Graph
 from subgnn.data.synthetic.base_graphs import barabasi_albert_edges
-from subgnn.data.synthetic.edits import joined
-from subgnn.data.synthetic.inside import density_targets, set_inside_edges
-from subgnn.data.synthetic.labels import class_sizes, numbered, quantile_bins
-from subgnn.data.synthetic.recipe import Draft, Recipe
-from subgnn.data.synthetic.settings import check_counts, check_range, require
-from subgnn.data.synthetic.sites import bfs_subgraphs
+from subgnn.data.synthetic.edges import connect_parts, density_targets, set_internal_edges
+from subgnn.data.synthetic.placement import Search, bfs_subgraphs
+from subgnn.data.synthetic.recipe import (
+    Draft,
+    Recipe,
+    bin_names,
+    check_counts,
+    check_range,
+    class_sizes,
+    quantile_bins,
+    require,
+)
 from subgnn.errors import DataError
 from subgnn.kernels import hop_distances, shapes
 from subgnn.kernels.arrays import Array
@@ -95,16 +101,9 @@ def _search_regions(
     graph: Graph, regions: Array, counts: Array, settings: DensityAndPositionSettings, rng: np.random.Generator
 ) -> Ragged:
     """Subgraphs of the first region, then those of the second."""
+    search = Search(settings.subgraph_size, settings.max_depth, settings.max_uses)
     found = [
-        bfs_subgraphs(
-            graph,
-            int(count),
-            size=settings.subgraph_size,
-            max_depth=settings.max_depth,
-            max_uses=settings.max_uses,
-            within=regions == region,
-            rng=rng,
-        )
+        bfs_subgraphs(graph, int(count), search, rng, within=regions == region)
         for region, count in zip((_NEAR, _FAR), counts, strict=True)
     ]
     return Ragged.from_rows([row for family in found for row in family])
@@ -135,8 +134,8 @@ def make_density_and_position(settings: DensityAndPositionSettings, seed: int) -
     counts = class_sizes(settings.num_subgraphs, 2)
     subgraphs = _search_regions(graph, regions, counts, settings, stream(seed, f"{name}/subgraphs"))
     wanted = _wanted_edges(counts, settings, stream(seed, f"{name}/targets"))
-    graph = set_inside_edges(graph, subgraphs, wanted, stream(seed, f"{name}/edges"))
-    graph = joined(graph, subgraphs, stream(seed, f"{name}/joins"), regions=regions)
+    graph = set_internal_edges(graph, subgraphs, wanted, stream(seed, f"{name}/edges"))
+    graph = connect_parts(graph, subgraphs, stream(seed, f"{name}/joins"), regions=regions)
     order = stream(seed, f"{name}/order").permutation(len(subgraphs))
     subgraphs = subgraphs.take(order)
     distance, density = mean_distances(graph, subgraphs), shapes(*graph.csr, subgraphs).density
@@ -147,7 +146,7 @@ def make_density_and_position(settings: DensityAndPositionSettings, seed: int) -
             where="bridge_length",
             hint=f"make the bridges longer than {settings.bridge_length} nodes",
         )
-    return Draft(graph, subgraphs, numbered(far ^ dense), {"density": density, "mean_distance": distance})
+    return Draft(graph, subgraphs, bin_names(far ^ dense), {"density": density, "mean_distance": distance})
 
 
 DENSITY_AND_POSITION = Recipe(
