@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,6 @@ from subgnn.ragged import Ragged
 from subgnn.serve.drawing import draw_heard
 from subgnn.serve.limits import Limits, check_deadline
 from subgnn.serve.nodes import NodeIndex
-from subgnn.training.run_dir import CHECKPOINT, read_results, source_of
 from subgnn.versions import __version__
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
@@ -265,33 +265,27 @@ def open_runs(given: Sequence[str], *, limits: Limits, data: Path | None = None)
         given: folders of runs, or files that ``subgnn export`` wrote.
         data: the dataset of all of them; by default each run's own.
     """
-    datasets: dict[Path, tuple[Dataset, NodeIndex]] = {}
+    read = cache(_read)
+    indexes: dict[int, NodeIndex] = {}
     found: dict[str, ServedRun] = {}
     for name, run in _named(given):
-        if run.is_file():
-            whole = open_run(run, data)
-            opened = whole.predictor
-            graph = replace(opened.graph, names=readable(opened.graph.names))
-            index = NodeIndex(graph)
-            predictor = InterruptiblePredictor(opened.checkpoint, graph, vectors=opened.vectors)
-            whole = replace(whole, predictor=predictor)
-        else:
-            results = read_results(run)
-            source = source_of(results, data)
-            if source not in datasets:
-                datasets[source] = _read(source)
-            dataset, index = datasets[source]
-            whole = OpenedRun(InterruptiblePredictor(run / CHECKPOINT, dataset.graph), results, dataset.subgraphs)
-        found[name] = _served(name, whole, index=index, limits=limits)
+        opened = open_run(run, data, read=read, predictor=_predictor)
+        graph = opened.predictor.graph
+        shared = id(graph.offsets)
+        if shared not in indexes:
+            indexes[shared] = NodeIndex(graph)
+        found[name] = _served(name, opened, index=indexes[shared], limits=limits)
     return found
 
 
-def _read(source: Path) -> tuple[Dataset, NodeIndex]:
-    """A dataset with its graph as predictors need it, and the index of its nodes."""
+def _read(source: Path) -> Dataset:
+    """A dataset with its graph as predictors need it."""
     dataset = read_dataset(source)
-    graph = dataset.graph.undirected()
-    graph = replace(graph, names=readable(graph.names))
-    return replace(dataset, graph=graph), NodeIndex(graph)
+    return replace(dataset, graph=dataset.graph.undirected())
+
+
+def _predictor(checkpoint: Checkpoint | Path, graph: Graph, **options: Any) -> Predictor:
+    return InterruptiblePredictor(checkpoint, replace(graph, names=readable(graph.names)), **options)
 
 
 def readable(names: NodeNames | None) -> NodeNames | None:
