@@ -60,11 +60,6 @@ def split_parts(subgraphs: Ragged, most: int = _PART_NODES) -> Iterator[Ragged]:
 class InterruptiblePredictor(Predictor):
     """A predictor that checks the deadline of its work, and computes large requests part by part."""
 
-    def __init__(
-        self, checkpoint: Checkpoint | Path, graph: Graph, *, vectors: NDArray[np.float32] | None = None
-    ) -> None:
-        super().__init__(checkpoint, graph, vectors=vectors, keep_numbers=_CACHED_NUMBERS)
-
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """Logits; values for regression."""
         return self._in_parts(super().outputs, subgraphs, np.empty((0, self.checkpoint.spec.num_outputs), np.float32))
@@ -285,7 +280,8 @@ def _read(source: Path) -> Dataset:
 
 
 def _predictor(checkpoint: Checkpoint | Path, graph: Graph, **options: Any) -> Predictor:
-    return InterruptiblePredictor(checkpoint, replace(graph, names=readable(graph.names)), **options)
+    graph = replace(graph, names=readable(graph.names))
+    return InterruptiblePredictor(checkpoint, graph, keep_numbers=_CACHED_NUMBERS, **options)
 
 
 def readable(names: NodeNames | None) -> NodeNames | None:
