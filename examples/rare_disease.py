@@ -30,7 +30,7 @@ from subgnn.config.recipes import find_recipe
 from subgnn.explain import Explainer
 from subgnn.inference.predictor import Predictor
 from subgnn.kernels import induced_components
-from subgnn.serve.drawing import draw_heard
+from subgnn.serve.drawing import draw_with_anchors
 from subgnn.serve.nodes import NodeIndex
 from subgnn.serve.picture import picture
 from subgnn.training.run import CHECKPOINT, train
@@ -155,7 +155,7 @@ for note in why.notes:
 # last line shows it.
 
 # %%
-drawing = draw_heard(predictor, index, nodes, most=14)
+drawing = draw_with_anchors(predictor, index, nodes, most=14)
 drawn = picture(drawing, pushes=pushes, towards=predicted)
 drawn.save(OUT / "patient.svg", overwrite=True)
 print(f"\n{OUT / 'patient.svg'}: {len(nodes)} phenotypes, {drawing.num_components} components, and what is around them")

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
-from subgnn.data.layout import MAX_BORDER, MAX_NODES, Drawing, stress_layout
 from subgnn.data.plot import _choose, plot_dataset
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, DataWarning, MissingExtra
@@ -121,49 +120,3 @@ def test_what_cannot_be_drawn_or_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="cannot be written"):
         plot_dataset(_dataset(None), tmp_path / "file")
-
-
-def test_a_drawing_by_hand() -> None:
-    # 0 - 1   2, each with a neighbour of its own outside, and 5 is a neighbour of both pieces.
-    graph = Graph.from_edges([0, 0, 2, 1, 2], [1, 3, 4, 5, 5])
-    drawn = Drawing.of(graph, np.array([0, 1, 2]), np.random.default_rng(0))
-    assert drawn.inside.tolist() == [0, 1, 2]
-    assert drawn.colour.tolist() == [0, 0, 1]
-    assert drawn.border.tolist() == [3, 4, 5]
-    assert drawn.edges.tolist() == [[0, 1]]
-    assert sorted(map(tuple, drawn.cut_edges.tolist())) == [(0, 3), (1, 5), (2, 4), (2, 5)]
-    assert (drawn.size, drawn.components, drawn.border_size) == (3, 2, 3)
-    assert np.linalg.norm(drawn.at[:3], axis=1).max() <= 1 + 1e-9
-    assert_allclose(np.linalg.norm(drawn.at[3:], axis=1), 1.45)
-
-
-def test_a_large_drawing_is_thinned_out() -> None:
-    n = 2 * MAX_NODES
-    graph = Graph.from_edges(np.arange(n), np.arange(n) + n, num_nodes=2 * n)
-    drawn = Drawing.of(graph, np.arange(n), np.random.default_rng(0))
-    assert (len(drawn.inside), len(drawn.border)) == (MAX_NODES, MAX_BORDER)
-    assert (drawn.size, drawn.components, drawn.border_size) == (n, n, n)
-
-
-def test_a_path_is_laid_out_straight_and_pieces_apart() -> None:
-    edges = np.array([[i, i + 1] for i in range(5)])
-    at = stress_layout(6, edges, np.random.default_rng(0))
-    steps = np.linalg.norm(np.diff(at, axis=0), axis=1)
-    assert_allclose(steps, steps.mean(), rtol=0.05)
-    assert_allclose(np.linalg.norm(at[0] - at[5]), steps.sum(), rtol=0.02)
-    apart = stress_layout(6, np.array([[0, 1], [1, 2], [0, 2], [3, 4], [4, 5], [3, 5]]), np.random.default_rng(0))
-    inside = np.linalg.norm(apart[:3] - apart[:3].mean(axis=0), axis=1).max()
-    assert np.linalg.norm(apart[:3].mean(axis=0) - apart[3:].mean(axis=0)) > 2 * inside
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 25])
-def test_every_graph_has_a_layout_in_the_unit_disk(n: int) -> None:
-    complete = np.array([[i, j] for i in range(n) for j in range(i)], np.int64).reshape(-1, 2)
-    for edges in (complete, np.empty((0, 2), np.int64)):
-        at = stress_layout(n, edges, np.random.default_rng(0))
-        assert at.shape == (n, 2)
-        assert np.isfinite(at).all()
-        assert np.linalg.norm(at, axis=1).max() <= 1 + 1e-9
-        if n > 1:
-            apart = np.linalg.norm(at[:, None] - at[None], axis=2)[~np.eye(n, dtype=bool)]
-            assert apart.min() > 0.05

@@ -35,7 +35,7 @@ from subgnn.inference.open import open_run
 from subgnn.inference.subgraph_files import write_predictions
 from subgnn.models.checkpoint import load_progress
 from subgnn.prepare.file import encode, read_prepared
-from subgnn.reports.page import write_report
+from subgnn.reports import write_report
 from subgnn.storage.arrays import write_parts
 from subgnn.storage.tensor_file import load, save
 from subgnn.training.run import train

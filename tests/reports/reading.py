@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
+from subgnn.reports.render import templates
+
 VOID = {"meta", "br", "wbr"}
 
 
@@ -63,6 +65,11 @@ class _Reader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.open[-1].pieces.append(data)
+
+
+def drawn(template: str, macro: str, *values: object) -> str:
+    """A part of a page: what a macro of a template makes of values."""
+    return str(getattr(templates().get_template(template).module, macro)(*values))
 
 
 def read(page: str) -> Element:

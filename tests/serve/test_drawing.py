@@ -56,15 +56,3 @@ def test_anchors_are_those_of_the_run():
     assert all(marked[node] for node in marked)
     shared = prepared.frame.shared[0][1].nodes  # position/border
     assert {node for node, channels in marked.items() if "position/border" in channels} <= set(shared.tolist())
-
-
-def test_half_of_the_room_is_for_anchors_where_there_are_enough():
-    star = Graph.from_edges([0] * 20, range(1, 21))
-    from subgnn.serve.drawing import _chosen
-
-    border, links = np.arange(1, 21, dtype=np.int32), np.ones(20, np.int64)
-    anchors = {node: ["neighborhood/border"] for node in range(11, 21)}
-    chosen = _chosen(border, links, anchors, 6)
-    assert sorted(chosen.tolist()) == [1, 2, 3, 11, 12, 13]
-    assert len(_chosen(border, links, anchors, 20)) == star.num_nodes - 1
-    assert sorted(_chosen(border[:2], links[:2], {1: [""], 2: [""]}, 2).tolist()) == [1, 2]

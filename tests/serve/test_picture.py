@@ -13,7 +13,7 @@ import pytest
 import subgnn.serve
 from subgnn import DataError, Graph, NodeNames
 from subgnn.serve import picture as module
-from subgnn.serve.drawing import Drawing, draw, draw_heard
+from subgnn.serve.drawing import Drawing, draw, draw_with_anchors
 from subgnn.serve.nodes import NodeIndex
 from subgnn.serve.picture import picture
 from tests.serve.examples import served
@@ -67,7 +67,7 @@ def test_nothing_pushes():
 
 def test_anchors_are_diamonds_that_say_of_what():
     run = served()
-    found = draw_heard(run.predictor, run.index, np.array([0, 1, 9], np.int32), most=100)
+    found = draw_with_anchors(run.predictor, run.index, np.array([0, 1, 9], np.int32), most=100)
     assert found.to_json() == run.draw(np.array([0, 1, 9], np.int32), most=100)
     groups = marks(picture(found).svg)
     for node in found.nodes:
@@ -80,8 +80,8 @@ def test_anchors_are_diamonds_that_say_of_what():
 def test_names_do_not_cover_each_other():
     star = Graph.from_edges([0] * 20, range(1, 21), names=NodeNames.of([f"a rather long name {i}" for i in range(21)]))
     found = draw(star, NodeIndex(star), np.arange(4, dtype=np.int32), most=16)
-    at = module._apart(np.random.default_rng(0).normal(0, 100, (20, 2)), found.nodes)
-    boxes = module._boxes(found.nodes)
+    at = module.push_apart(np.random.default_rng(0).normal(0, 100, (20, 2)), found.nodes)
+    boxes = module.name_boxes(found.nodes)
     apart = np.abs(at[:, None] - at[None]) - (boxes[:, None] + boxes[None])
     assert (apart.max(axis=2)[~np.eye(len(at), dtype=bool)] > 0).all()
 

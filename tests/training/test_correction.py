@@ -15,7 +15,7 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint, save_checkpoint
 from subgnn.models.scores import BaselineScores
-from subgnn.reports.findings import find
+from subgnn.reports.evaluation import evaluate_run
 from subgnn.training import resumable
 from subgnn.training.evaluation import outputs_of
 from subgnn.training.run import evaluate_split, train
@@ -143,11 +143,11 @@ def test_a_checkpoint_from_before_is_read(tmp_path):
 
 def test_the_baseline_is_a_part_of_its_own_on_the_page(trained):
     data, run, results = trained
-    found = find(run, data)
+    found = evaluate_run(run, data)
     parts = found.network.parts()
     assert list(parts)[-1] == "baseline"
     assert parts["baseline"] == [slice(found.vectors.shape[1] - 3, found.vectors.shape[1])]
-    assert found.scored_again()["micro_f1"] == pytest.approx(results["test"]["micro_f1"])
+    assert found.metrics()["micro_f1"] == pytest.approx(results["test"]["micro_f1"])
     page = (run / "report.html").read_text()
     assert "scores of the baseline" in page
     assert "bag-1hop (normalize=rows" in page

@@ -24,7 +24,7 @@ from subgnn.models.subgnn import streaming
 from subgnn.models.subgnn.build import check_recipe
 from subgnn.parallel.engine import LocalEngine
 from subgnn.reports import run_report
-from subgnn.reports.findings import find
+from subgnn.reports.evaluation import evaluate_run
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
 from subgnn.training import loop, resumable, set_up
@@ -292,7 +292,7 @@ def test_the_page_of_the_run(done, predictor):
         assert words in page
     assert ", ".join(str(one["selected_epoch"]) for one in results["members"]) + ", of each network" in page
     assert "Asked again" not in page
-    found = find(done, dataset())
+    found = evaluate_run(done, dataset())
     np.testing.assert_allclose(found.outputs, predictor.outputs(dataset().subgraphs.nodes.take(found.rows)), atol=1e-6)
     assert [record["epoch"] for record in found.records] == [0, 1, 2]
 

@@ -15,7 +15,7 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.reports.findings import find
+from subgnn.reports.evaluation import evaluate_run
 from subgnn.training import resumable
 from subgnn.training.evaluation import outputs_of
 from subgnn.training.run import evaluate_split, train
@@ -59,8 +59,8 @@ def test_errors_are_in_the_labels_units(tmp_path):
         source = str(tmp_path / f"{name}_data")
         results = train(some, recipe(3), tmp_path / name, source=source)
         lines = [json.loads(line) for line in (tmp_path / name / METRICS).read_text().splitlines()]
-        again, page = evaluate_split(tmp_path / name, "test")["test"], find(tmp_path / name, some)
-        told = [results["val"], results["test"], again, page.scored_again(), page.constant()]
+        again, page = evaluate_split(tmp_path / name, "test")["test"], evaluate_run(tmp_path / name, some)
+        told = [results["val"], results["test"], again, page.metrics(), page.constant()]
         told += [{key.removeprefix("val_"): value for key, value in line.items()} for line in lines]
         found[name] = told
     for small, big in zip(found["small"], found["large"], strict=True):

@@ -86,7 +86,7 @@ def run_benchmark(
         return
     from subgnn.experiments.suite import Request, find_suite, run_suite
     from subgnn.experiments.suite.away import AwayEngine
-    from subgnn.experiments.suite.markdown import failure_words
+    from subgnn.experiments.suite.page import failure_text
     from subgnn.parallel.engine import LocalEngine
 
     found = find_suite(suite)
@@ -125,7 +125,7 @@ def run_benchmark(
             on_progress=bar.prepare,
         )
     _print_report(report, out, json)
-    failed = {failure["run"]: failure_words(failure) for failure in report["failures"]}
+    failed = {failure["run"]: failure_text(failure) for failure in report["failures"]}
     _leave_if_failed(list(failed.values()), report["runs"])
 
 
@@ -150,14 +150,14 @@ def _print_report(report: dict[str, Any], out: Path, json: bool) -> None:
         print_json(report)
         return
     from subgnn.experiments.suite.cells import by_dataset, change_table, short_table, short_title
-    from subgnn.experiments.suite.markdown import failure_words
+    from subgnn.experiments.suite.page import failure_text
 
     for rows in by_dataset(report["rows"]).values():
         print_table(short_title(rows), *short_table(rows))
     for dataset, rows in by_dataset(report["settings"]).items():
         print_table(f"{dataset}: change of validation micro-F1, one setting at a time", *change_table(rows))
     for failure in report["failures"]:
-        print_line(f"failed: {failure_words(failure)}")
+        print_line(f"failed: {failure_text(failure)}")
     for words in report["missing"]:
         print_line(f"fewer seeds: {words}")
     print_line(f"the report: {out / 'report.html'}, report.md and report.json")

@@ -1,9 +1,15 @@
-"""Where the nodes of a subgraph and of its border are drawn: the subgraph in the middle, its border on a ring."""
+"""The layout of a subgraph for pictures: which nodes and edges are drawn, their roles, and where they stand.
+
+Reports, plots of datasets and the server's page all draw this. The subgraph lies in the unit disk, distances near hop
+distances; border nodes stand on a ring around it, anchors that are farther away on a second ring. The same graph and
+nodes give the same layout.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,97 +17,176 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
 from subgnn.data.graph import Graph
-from subgnn.kernels import border_sets, induced_components
+from subgnn.kernels import induced_components
 from subgnn.ragged import Ragged
+from subgnn.rng import stream
 
-MAX_BORDER, MAX_NODES = 60, 200
-_RADIUS = 1.45
+Role = Literal["inside", "border", "anchor"]
+MAX_NODES, MAX_BORDER, MAX_EDGES = 200, 60, 4_000
+RING = 1.45
+"""Radius of the ring of border nodes; a second ring has twice the distance from the unit disk."""
 _STEPS = 150
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Drawing:
-    """Where a subgraph and part of its border are drawn.
+class Layout:
+    """What is drawn of a subgraph.
+
+    Attributes:
+        size, num_components, num_border: of the whole subgraph, drawn or not.
+        num_inside_edges: edges among drawn nodes of the subgraph.
 
     Shapes:
-        inside, colour: (n,), nodes and their components, the largest component 0. border: (m,).
-        at: (n + m, 2). edges, cut_edges: (e, 2) places in ``at``.
+        nodes: (n,) node ids: inside, then border, then anchors farther away; roles: (n,).
+        components: (n,) the component of a node inside, -1 outside.
+        links: (n,) edges from a border node into the subgraph, 0 for others.
+        positions: (n, 2).
+        edges: (e, 2) indices into ``nodes``; ends_outside: (e,) 0 for an edge inside, 1 across the border, 2 outside.
     """
 
-    inside: NDArray[np.int64]
-    colour: NDArray[np.int64]
-    border: NDArray[np.int64]
-    at: NDArray[np.float64]
+    nodes: NDArray[np.int64]
+    roles: tuple[Role, ...]
+    components: NDArray[np.int64]
+    links: NDArray[np.int64]
+    positions: NDArray[np.float64]
     edges: NDArray[np.int64]
-    cut_edges: NDArray[np.int64]
+    ends_outside: NDArray[np.int64]
     size: int
-    components: int
-    border_size: int
+    num_components: int
+    num_border: int
+    num_inside_edges: int
 
-    @classmethod
-    def of(cls, graph: Graph, nodes: NDArray[Any], rng: np.random.Generator) -> Drawing:
-        """Find components and border of a subgraph, thin out what is too much to see, and lay it out."""
-        one = Ragged.from_rows([nodes])
-        components = induced_components(*graph.csr, one).nodes
-        by_size = np.argsort(-components.lengths, kind="stable")
-        colour_of = dict(zip(components.take(by_size).values.tolist(), components.take(by_size).row_ids, strict=True))
-        whole_border = border_sets(*graph.csr, one)[0]
-        inside, border = _thin(nodes, MAX_NODES, rng), _thin(whole_border, MAX_BORDER, rng)
-        place = {int(v): i for i, v in enumerate(inside)}
-        edges = [
-            (i, place[int(u)]) for v, i in place.items() for u in graph.neighbors_of(v) if place.get(int(u), -1) > i
-        ]
-        cut = [
-            (place[int(u)], len(inside) + i)
-            for i, v in enumerate(border.tolist())
-            for u in graph.neighbors_of(v)
-            if int(u) in place
-        ]
-        pairs, cut_pairs = np.array(edges, np.int64).reshape(-1, 2), np.array(cut, np.int64).reshape(-1, 2)
-        middle = stress_layout(len(inside), pairs, rng)
-        return cls(
-            inside=inside,
-            colour=np.array([colour_of[int(v)] for v in inside], np.int64),
-            border=border,
-            at=np.concatenate([middle, _ring(middle, cut_pairs, len(border))]),
-            edges=pairs,
-            cut_edges=cut_pairs,
-            size=len(nodes),
-            components=len(components),
-            border_size=len(whole_border),
-        )
+    def count(self, role: Role) -> int:
+        """The number of drawn nodes of a role."""
+        return self.roles.count(role)
+
+    def summary(self) -> str:
+        """Sizes of the subgraph and its border, and how many of their nodes are drawn where that is not all."""
+        drawn = {"node": self.count("inside"), "border node": self.count("border")}
+        sizes = {"node": self.size, "component": self.num_components, "border node": self.num_border}
+        text = ", ".join(f"{size:,} {word}{'' if size == 1 else 's'}" for word, size in sizes.items())
+        fewer = [f"{shown} of the {word}s are drawn" for word, shown in drawn.items() if shown < sizes[word]]
+        return "; ".join([text, *fewer])
 
 
-def _thin(nodes: NDArray[Any], most: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    kept = nodes if len(nodes) <= most else np.sort(rng.choice(nodes, most, replace=False))
-    return np.asarray(kept, np.int64)
+def lay_out(
+    graph: Graph,
+    nodes: NDArray[Any],
+    *,
+    max_nodes: int = MAX_NODES,
+    max_border: int = MAX_BORDER,
+    anchors: Collection[int] = (),
+) -> Layout:
+    """Choose what is drawn of a subgraph, and lay it out.
+
+    Nodes of a large subgraph are thinned out evenly. Border nodes with the most edges into the subgraph come first.
+
+    Args:
+        graph: undirected.
+        nodes: the subgraph, sorted.
+        max_border: nodes outside the subgraph, anchors included.
+        anchors: nodes to show besides; up to half of the border nodes are anchors.
+    """
+    inside = np.asarray(nodes, np.int64)[_thinned(len(nodes), max_nodes)]
+    border, links = border_links(graph, nodes)
+    chosen = np.sort(choose_border(border, links, anchors, max_border))
+    far = np.setdiff1d(np.array(sorted(anchors), np.int64), np.concatenate([nodes, border]))
+    far = far[: max(0, max_border - len(chosen))]
+    drawn = np.concatenate([inside, chosen, far]).astype(np.int64)
+    components = induced_components(*graph.csr, Ragged.from_rows([nodes])).nodes
+    component_of = dict(zip(components.values.tolist(), components.row_ids.tolist(), strict=True))
+    links_of = dict(zip(border.tolist(), links.tolist(), strict=True))
+    edges, ends_outside = _edges(graph, drawn, len(inside))
+    return Layout(
+        nodes=drawn,
+        roles=("inside",) * len(inside) + ("border",) * len(chosen) + ("anchor",) * len(far),
+        components=np.array([component_of.get(v, -1) for v in drawn.tolist()], np.int64),
+        links=np.array([links_of.get(v, 0) for v in drawn.tolist()], np.int64),
+        positions=_positions(edges, ends_outside, len(inside), len(chosen), len(far)),
+        edges=edges[:MAX_EDGES],
+        ends_outside=ends_outside[:MAX_EDGES],
+        size=len(nodes),
+        num_components=len(components),
+        num_border=len(border),
+        num_inside_edges=int((ends_outside == 0).sum()),
+    )
 
 
-def stress_layout(n: int, edges: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+def _thinned(count: int, most: int) -> NDArray[np.int64]:
+    return np.arange(count) if count <= most else np.linspace(0, count - 1, most).round().astype(np.int64)
+
+
+def border_links(graph: Graph, nodes: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Nodes one hop away from a subgraph, and how many edges each has into it."""
+    rows = [graph.neighbors_of(int(node)) for node in nodes]
+    around, links = np.unique(np.concatenate([np.empty(0, np.int64), *rows]), return_counts=True)
+    outside = ~np.isin(around, nodes)
+    return around[outside], links[outside]
+
+
+def choose_border(
+    border: NDArray[Any], links: NDArray[np.int64], anchors: Collection[int], most: int
+) -> NDArray[np.int64]:
+    """Border nodes to draw, by their edges into the subgraph; half of them anchors, where there are so many."""
+    order = border[np.lexsort((border, -links))]
+    is_anchor = np.array([int(node) in anchors for node in order], np.bool_)
+    half = (most + 1) // 2
+    first = np.concatenate([order[is_anchor][:half], order[~is_anchor]])[:most]
+    return np.concatenate([first, order[is_anchor][half:][: most - len(first)]])
+
+
+def _edges(graph: Graph, drawn: NDArray[np.int64], inside: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Edges among drawn nodes, those of the subgraph first, then those across its border."""
+    index = {node: i for i, node in enumerate(drawn.tolist())}
+    ranked = []
+    for node, i in index.items():
+        row = graph.neighbors_of(node)
+        for other in row[np.isin(row, drawn)].tolist():
+            if node < other:
+                ranked.append(((i >= inside) + (index[other] >= inside), node, other))
+    ranked.sort()
+    pairs = [(index[a], index[b]) for _, a, b in ranked]
+    return np.array(pairs, np.int64).reshape(-1, 2), np.array([rank for rank, _, _ in ranked], np.int64)
+
+
+def _positions(
+    edges: NDArray[np.int64], ends_outside: NDArray[np.int64], inside: int, border: int, far: int
+) -> NDArray[np.float64]:
+    middle = stress_layout(inside, edges[ends_outside == 0])
+    towards = np.zeros((border, 2))
+    for ends in edges[ends_outside == 1]:
+        within, outside = sorted(ends.tolist())
+        if outside - inside < border:
+            towards[outside - inside] += middle[within]
+    even = 2 * np.pi * np.arange(far) / max(1, far)
+    outer = (2 * RING - 1) * np.stack([np.cos(even), np.sin(even)], axis=1)
+    return np.concatenate([middle, _ring(towards), outer])
+
+
+def stress_layout(n: int, edges: NDArray[np.int64]) -> NDArray[np.float64]:
     """Places in the unit disk whose distances are near hop distances: springs between all pairs (Kamada and Kawai).
 
-    The stress, the sum of ((|x_i - x_j| - d_ij) / d_ij)^2, is lowered by majorisation from classical scaling. Pieces
-    that are not joined are held apart by springs of their own.
+    The stress, the sum of ((|x_i - x_j| - d_ij) / d_ij)^2, is lowered by majorisation from classical scaling. Parts
+    that are not connected are held apart by springs, too.
 
     Shapes:
         edges: (e, 2). returns: (n, 2).
     """
-    if n == 1:
-        return np.zeros((1, 2))
+    if n < 2:
+        return np.zeros((n, 2))
     joined = csr_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
     hops = shortest_path(joined, directed=False, unweighted=True)
-    far = hops[np.isfinite(hops)].max() / 2 + 1.25
-    hops[~np.isfinite(hops)] = far
+    hops[~np.isfinite(hops)] = hops[np.isfinite(hops)].max() / 2 + 1.25
     centred = hops**2 - (hops**2).mean(axis=0) - (hops**2).mean(axis=1)[:, None] + (hops**2).mean()
     values, vectors = (found[..., -2:] for found in np.linalg.eigh(-centred / 2))
     signs = np.where(vectors[np.abs(vectors).argmax(axis=0), range(2)] < 0, -1, 1)
     at = vectors * np.sqrt(np.maximum(values, 0)) * signs
-    at += rng.normal(0, 0.05, at.shape)
+    at += stream(0, "layout").normal(0, 0.05, at.shape)
     np.fill_diagonal(hops, 1)
     weight = hops**-2
     np.fill_diagonal(weight, 0)
     inverse = np.linalg.pinv(np.diag(weight.sum(axis=1)) - weight, hermitian=True)
-    for _ in range(_STEPS):
+    for _ in range(_STEPS * MAX_NODES // max(n, MAX_NODES)):
         apart = np.hypot(at[:, :1] - at[:, 0], at[:, 1:] - at[:, 1])
         pull = weight * hops / np.maximum(apart, 1e-9)
         at = inverse @ (pull.sum(axis=1)[:, None] * at - pull @ at)
@@ -109,17 +194,14 @@ def stress_layout(n: int, edges: NDArray[np.int64], rng: np.random.Generator) ->
     return np.asarray(at / np.linalg.norm(at, axis=1).max())
 
 
-def _ring(middle: NDArray[np.float64], cut_edges: NDArray[np.int64], border: int) -> NDArray[np.float64]:
-    """Border nodes on a circle round the subgraph, in the order of the directions of their neighbours inside."""
-    if not border:
-        return np.empty((0, 2))
-    towards = np.zeros((border, 2))
-    np.add.at(towards, cut_edges[:, 1] - len(middle), middle[cut_edges[:, 0]])
+def _ring(towards: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Evenly spaced places on the ring, in the order of the wanted directions; both (n, 2)."""
+    count = len(towards)
     wanted = np.arctan2(towards[:, 1], towards[:, 0])
     order = np.argsort(wanted, kind="stable")
-    angle = np.empty(border)
-    even = 2 * np.pi * np.arange(border) / border
+    angle = np.empty(count)
+    even = 2 * np.pi * np.arange(count) / max(1, count)
     # Turned as a whole so that places are near the wanted directions.
     turn = np.angle(np.exp(1j * (wanted[order] - even)).sum())
     angle[order] = even + turn
-    return _RADIUS * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return RING * np.stack([np.cos(angle), np.sin(angle)], axis=1)

@@ -1,4 +1,4 @@
-"""Two pictures of a dataset: how its properties differ between classes, and what a few of its subgraphs look like."""
+"""Plots of a dataset: properties of its subgraphs by class, and drawings of a few subgraphs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
-from subgnn.data.layout import MAX_BORDER, Drawing
+from subgnn.data.layout import MAX_BORDER, Layout, lay_out
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, MissingExtra
 from subgnn.kernels import induced_components, induced_core_numbers, shapes
@@ -42,16 +42,16 @@ class _Part:
 
 
 def plot_dataset(dataset: Dataset, folder: Path, *, seed: int = 0) -> list[Path]:
-    """Draw ``properties.png`` and ``subgraphs.png`` into a folder; the same dataset and seed give the same pictures.
+    """Write ``properties.png`` and ``subgraphs.png`` into a folder; the same dataset and seed give the same plots.
 
     A multi-label subgraph is shown under the first of its labels.
 
     Args:
-        seed: which subgraphs, points and border nodes are shown where there are too many.
+        seed: selects the subgraphs and points that are shown where there are too many.
 
     Raises:
         MissingExtra: without matplotlib.
-        DataError: where there is no subgraph to draw, or the folder cannot be written.
+        DataError: there is no subgraph to draw, or the folder cannot be written.
     """
     figure = _figure_maker()
     if not len(dataset.subgraphs):
@@ -242,9 +242,9 @@ def _draw_subgraphs(dataset: Dataset, figure_maker: Callable[[float, float], Fig
     for axis in axes:
         axis.set_axis_off()
     for axis, row in zip(axes, chosen, strict=False):
-        drawn = Drawing.of(graph, dataset.subgraphs.nodes[row], stream(seed, f"plot/subgraph/{row}"))
-        _draw_subgraph(axis, drawn)
-        axis.set_title(_title(dataset.subgraphs, row, drawn), fontsize=9.5)
+        layout = lay_out(graph, dataset.subgraphs.nodes[row])
+        _draw_subgraph(axis, layout)
+        axis.set_title(_title(dataset.subgraphs, row, layout), fontsize=9.5)
     which = "from low to high targets" if dataset.subgraphs.task == "regression" else "a few of middling size"
     figure.suptitle(f"Subgraphs of {_shorten(dataset.name, 40)}, {which}", fontsize=14)
     _draw_legend(figure)
@@ -269,14 +269,14 @@ def _choose(subgraphs: SubgraphSet, seed: int) -> list[int]:
     return chosen
 
 
-def _title(subgraphs: SubgraphSet, row: int, drawn: Drawing) -> str:
+def _title(subgraphs: SubgraphSet, row: int, layout: Layout) -> str:
     name = f"subgraph {row}" if subgraphs.names is None else _shorten(subgraphs.names[row], 18)
     label = subgraphs.label_text(row)
     what = {"regression": "target ", "unlabelled": ""}.get(subgraphs.task, "label ")
     head = f"{what}{_shorten(label, 36)}\n" if label else ""
-    nodes, border = len(drawn.inside), len(drawn.border)
-    pieces = f"{_counted(drawn.size, 'node', nodes)}, {_counted(drawn.components, 'component')}"
-    return f"{head}{name}: {pieces}\n{_counted(drawn.border_size, 'border node', border)}"
+    nodes = _counted(layout.size, "node", layout.count("inside"))
+    border = _counted(layout.num_border, "border node", layout.count("border"))
+    return f"{head}{name}: {nodes}, {_counted(layout.num_components, 'component')}\n{border}"
 
 
 def _counted(count: int, what: str, drawn: int | None = None) -> str:
@@ -284,17 +284,18 @@ def _counted(count: int, what: str, drawn: int | None = None) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}{shown}"
 
 
-def _draw_subgraph(axis: Axes, drawn: Drawing) -> None:
+def _draw_subgraph(axis: Axes, layout: Layout) -> None:
     from matplotlib.collections import LineCollection
 
-    n = len(drawn.inside)
-    size = float(np.clip(2200 / n, 14, 90))
-    for edges, colour, widest, below in ((drawn.cut_edges, _LIGHT, 0.6, 1), (drawn.edges, _DARK, 1.2, 2)):
+    n, at = layout.count("inside"), layout.positions
+    for ends, colour, widest, below in ((1, _LIGHT, 0.6, 1), (0, _DARK, 1.2, 2)):
+        edges = layout.edges[layout.ends_outside == ends]
         width = float(np.clip(80 / max(len(edges), 1), 0.3, widest))
-        axis.add_collection(LineCollection(list(drawn.at[edges]), colors=colour, linewidths=width, zorder=below))
-    axis.scatter(drawn.at[n:, 0], drawn.at[n:, 1], s=16, color=_FAINT, linewidths=0, zorder=3)
-    colours = [_COLOURS[c % len(_COLOURS)] for c in drawn.colour]
-    axis.scatter(drawn.at[:n, 0], drawn.at[:n, 1], s=size, c=colours, edgecolors="white", linewidths=0.7, zorder=4)
+        axis.add_collection(LineCollection(list(at[edges]), colors=colour, linewidths=width, zorder=below))
+    axis.scatter(at[n:, 0], at[n:, 1], s=16, color=_FAINT, linewidths=0, zorder=3)
+    colours = [_COLOURS[c % len(_COLOURS)] for c in layout.components[:n]]
+    size = float(np.clip(2200 / n, 14, 90))
+    axis.scatter(at[:n, 0], at[:n, 1], s=size, c=colours, edgecolors="white", linewidths=0.7, zorder=4)
     axis.set_xlim(-1.6, 1.6)
     axis.set_ylim(-1.6, 1.6)
     axis.set_aspect("equal")

@@ -14,7 +14,7 @@ import numpy as np
 from subgnn.data.dataset import Dataset
 from subgnn.experiments.constant import constant_pieces
 from subgnn.experiments.paired import Pieces, score_pieces
-from subgnn.reports.findings import find
+from subgnn.reports.evaluation import evaluate_run
 from subgnn.training.run_dir import METRICS
 
 
@@ -27,7 +27,7 @@ def ask_runs(
     seen = replace(dataset, subgraphs=dataset.subgraphs.take(kept))
     every = []
     for run in runs:
-        found = find(run, seen)
+        found = evaluate_run(run, seen)
         every.append(score_pieces(found.predicted(), found.targets.numpy(), found.task))
         if found.network is not None and run == runs[0]:
             parts = [asdict(part) for part in found.contributions()]

@@ -1,18 +1,18 @@
-"""A quick look, for people: the table, the verdict in words, and the page that holds both."""
+"""The report of ``benchmark run quick``: its table, its verdict in words, and quick.md, which has both."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from subgnn.experiments.signal import LEVEL, MARGIN, NETWORK
+from subgnn.reports.render import render
 
 HEADER = ("recipe", "validation", "test", "lead", "95 %", "clear", "seconds")
 _SHOWN_PARTS = 3
 
 
 def quick_table(found: dict[str, Any]) -> list[tuple[str, ...]]:
-    """A row for the constant answer and for each recipe, the failed ones last."""
+    """A row for the constant prediction and for each recipe, the failed ones last."""
     metric = "r2" if found["task"] == "regression" else "micro_f1"
     rows = []
     for row in found["rows"]:
@@ -26,7 +26,7 @@ def quick_table(found: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def quick_words(found: dict[str, Any]) -> list[str]:
-    """What is to be said below the table, a line each."""
+    """Findings below the table, a line each."""
     said = [f"{name} failed: {message}" for name, message in found["failures"].items()]
     said += found["verdict"]["words"]
     network = found["over_constant"].get(NETWORK)
@@ -39,7 +39,7 @@ def quick_words(found: dict[str, Any]) -> list[str]:
 
 
 def quick_title(found: dict[str, Any]) -> str:
-    """What the table is of."""
+    """The title of the table."""
     metric = "R2" if found["task"] == "regression" else "micro-F1"
     sizes = ", ".join(f"{split} {count:,}" for split, count in found["splits"].items())
     return f"{found['dataset']}: {metric}; split {found['split']} ({sizes})"
@@ -48,29 +48,17 @@ def quick_title(found: dict[str, Any]) -> str:
 def quick_page(found: dict[str, Any]) -> str:
     """quick.md."""
     runs = "1 seed" if found["seeds"] == 1 else f"{found['seeds']} seeds"
-    settings = f"{found['epochs']} epochs, {runs}" + "".join(f", {s}" for s in found["set"])
-    lines = [
-        f"# A quick look at {found['dataset']}",
-        "",
-        *(f"- {words}" for words in quick_words(found)),
-        "",
-        f"{quick_title(found)}. {settings}.",
-        "",
-        _row(HEADER),
-        _row(["---"] * len(HEADER)),
-        *(_row(cells) for cells in quick_table(found)),
-        "",
-        "The verdict is by the validation split; the test scores had no part in it. The lead is that over the constant",
-        f"answer. It is clear where it is at least {MARGIN} and a paired swap test gives less than {LEVEL} over the",
-        "number of looks at validation that chose the model. The interval is a paired bootstrap over subgraphs, and",
-        "does not know of these looks.",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return render(
+        "quick.md",
+        dataset=found["dataset"],
+        findings=quick_words(found),
+        title=quick_title(found),
+        settings=f"{found['epochs']} epochs, {runs}" + "".join(f", {s}" for s in found["set"]),
+        header=HEADER,
+        rows=quick_table(found),
+        margin=str(MARGIN),
+        level=str(LEVEL),
+    )
 
 
 def _score(scores: dict[str, Any], metric: str) -> str:

@@ -15,8 +15,8 @@ from subgnn.experiments.draw import apply_parameters
 from subgnn.experiments.study import ERROR, LOSS, WORKER, best_trial, counted, without_password
 from subgnn.experiments.trial import metric_of
 from subgnn.experiments.tune_page import tune_page
-from subgnn.reports.overview import NAMES
 from subgnn.reports.reproduce import recipe_toml
+from subgnn.reports.run_page import METRIC_NAMES
 from subgnn.storage.files import atomic_write
 from subgnn.training.run_dir import write_json
 
@@ -125,7 +125,7 @@ def _described(recipe: Recipe, found: dict[str, Any]) -> Recipe:
     note = (
         f"Found by subgnn tune on {found['dataset']}, from the recipe {found['recipe']} in the space {found['space']}: "
         f"study {found['study']}, trial {best['trial']} of {counts['complete']} complete, {counts['pruned']} pruned "
-        f"and {counts['failed']} failed. Validation {NAMES[found['metric']]} {best['score']:.4f}, "
+        f"and {counts['failed']} failed. Validation {METRIC_NAMES[found['metric']]} {best['score']:.4f}, "
         f"loss {best['loss']:.4f}{over}: the best of so many is high by luck. No test subgraph was seen."
     )
     return replace(recipe, name=f"{recipe.name}_tuned", note=note)

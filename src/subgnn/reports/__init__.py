@@ -1,5 +1,6 @@
-"""The page of a run: one self-contained HTML file."""
+"""Pages and figures, from templates: the page of a run, charts, drawings of subgraphs."""
 
-from subgnn.reports.page import run_report, write_page, write_report
+from subgnn.reports.render import write_page
+from subgnn.reports.run_page import run_report, write_report
 
 __all__ = ["run_report", "write_page", "write_report"]

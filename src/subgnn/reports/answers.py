@@ -1,17 +1,17 @@
-"""The parts of a page that tell what a network answers, why, and how sure it is."""
+"""Values of the sections of a run's page about predictions: agreement, contributions, calibration."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
-from subgnn.reports.agreement import calibration, class_scores, confusion
-from subgnn.reports.findings import Findings
-from subgnn.reports.markup import Markup, breakable, cut, join, paragraph, section, table, tag
-from subgnn.reports.overview import SPLIT_WORDS
-from subgnn.reports.svg import MAX_POINTS, Axes, around, bar, chart, key, thin
+from subgnn.reports.calibration import calibration
+from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, Mark, bar, padded_range, plot, thin
+from subgnn.reports.evaluation import Evaluation
+from subgnn.reports.render import cut
 
 _MAX_MATRIX, _MAX_CLASSES, _LABEL = 12, 40, 40
 _PART_NAMES = {
@@ -22,162 +22,118 @@ _PART_NAMES = {
 }
 
 
-def agreement(found: Findings) -> Markup:
-    """Which answers were right: a confusion matrix, scores of each label, or a cloud of points."""
-    where = f"on the {SPLIT_WORDS[found.split]} split"
-    if found.task == "regression":
-        return section("answers", f"Predicted and true values {where}", _cloud(found))
-    if found.task == "multi-label":
-        return section("answers", f"Scores of each label {where}", _class_table(found))
-    return section("answers", f"Confusion matrix {where}", _matrix(found))
+def confusion_values(run: Evaluation) -> dict[str, Any]:
+    """The confusion matrix; beyond twelve classes, the rarest are one.
 
-
-def _matrix(found: Findings) -> Markup:
-    counts = confusion(found.targets.numpy(), found.predicted(), len(found.classes))
-    names, notes = [breakable(cut(name, _LABEL)) for name in found.classes], []
+    Returns:
+        names; rows of (total, cells), a cell as count, share of the row, and whether it is on the diagonal; ``shown``,
+        the number of classes with a row of their own where the others are gathered, else 0.
+    """
+    counts = confusion_matrix(run.targets.numpy(), run.predicted(), labels=range(len(run.classes)))
+    names, shown = [cut(name, _LABEL) for name in run.classes], 0
     if len(names) > _MAX_MATRIX:
         order = np.argsort(-counts.sum(axis=1), kind="stable")
-        kept, rest = order[: _MAX_MATRIX - 1], order[_MAX_MATRIX - 1 :]
-        groups = [np.array([k]) for k in kept] + [rest]
+        shown = _MAX_MATRIX - 1
+        groups = [*np.split(order[:shown], shown), order[shown:]]
         counts = np.array([[counts[np.ix_(a, b)].sum() for b in groups] for a in groups])
-        names = [names[k] for k in kept] + [breakable(f"{len(rest)} others")]
-        notes = [paragraph(f"The {len(kept)} most frequent classes are shown; the others are one.", class_="note")]
+        names = [*(names[k] for k in order[:shown]), f"{len(order) - shown} others"]
     rows = []
-    for i, name in enumerate(names):
-        total = counts[i].sum()
-        cells = []
-        for j, count in enumerate(counts[i]):
-            share = count / total if total else 0.0
-            percent = f"{share:.0%}" if total else "-"
-            kind = "same" if i == j else None
-            cells.append(tag("td", f"{count:,}", tag("small", percent), style=f"--share:{share:.3f}", class_=kind))
-        rows.append([name, *cells, tag("td", f"{total:,}", style="--share:0")])
-    words = "A row is a true class, a column the class that was predicted: subgraphs, and their share of the row. "
-    words += "The framed diagonal is right."
-    header = [join(["true ↓", tag("br"), "predicted →"]), *names, "all"]
-    return join(
-        [paragraph(words), table("Subgraphs by true and predicted class", header, rows, class_="matrix"), *notes]
-    )
+    for i, row in enumerate(counts.tolist()):
+        total = sum(row)
+        cells = [
+            {"count": f"{count:,}", "percent": f"{count / total:.0%}" if total else "-", "same": i == j,
+             "share": f"{count / total:.3f}" if total else "0"}
+            for j, count in enumerate(row)
+        ]  # fmt: skip
+        rows.append((names[i], cells, f"{total:,}"))
+    return {"names": names, "rows": rows, "shown": shown}
 
 
-def _class_table(found: Findings) -> Markup:
-    every = class_scores(found.targets.numpy(), found.predicted())
-    scores = every[:_MAX_CLASSES]
-    rows = [
+def label_rows(run: Evaluation) -> list[list[str]]:
+    """Name, support, precision, recall and F1 of the most frequent labels; a dash where a score is undefined."""
+    scores = precision_recall_fscore_support(run.targets.numpy(), run.predicted(), zero_division=np.nan)
+    order = np.argsort(-scores[3], kind="stable")[:_MAX_CLASSES]
+    return [
         [
-            breakable(cut(found.classes[s.place], _LABEL)),
-            f"{s.support:,}",
-            *map(_share, (s.precision, s.recall, s.f1)),
+            cut(run.classes[i], _LABEL),
+            f"{int(scores[3][i]):,}",
+            *("-" if math.isnan(column[i]) else f"{column[i]:.3f}" for column in scores[:3]),
         ]
-        for s in scores
+        for i in order
     ]
-    words = "A label is given where its probability is above one half. Precision: of the subgraphs that were given the "
-    words += "label, the share that have it. Recall: of those that have it, the share that were given it. "
-    words += "A dash: there is nothing to divide by."
-    notes = [paragraph(f"The {len(scores)} most frequent of {len(every)} labels.", class_="note")] * (scores != every)
-    header = ["label", "with it", "precision", "recall", "F1"]
-    return join([paragraph(words), table("Each label, the most frequent first", header, rows), *notes])
 
 
-def _share(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.3f}"
-
-
-def _cloud(found: Findings) -> Markup:
-    true, said = found.in_unit(found.targets), found.in_unit(found.outputs[:, 0])
-    low, high = around([*true.tolist(), *said.tolist()])
-    axes = Axes.of((low, high), (low, high))
-    names = found.dataset.subgraphs.names
-    points = []
-    for i in thin(len(true), MAX_POINTS):
-        row = int(found.rows[i])
-        name = f"subgraph {row}" if names is None else cut(names[row], 60)
-        points.append(
-            axes.point(true[i], said[i], f"{name}: true {true[i]:.4g}, predicted {said[i]:.4g}", class_="cloud")
-        )
-    description = f"Scatter plot of {len(true)} subgraphs, predicted against true values, with the diagonal."
-    drawn = chart(
+def scatter_chart(run: Evaluation) -> Chart:
+    """Predicted against true values."""
+    true, predicted = run.in_unit(run.targets).tolist(), run.in_unit(run.outputs[:, 0]).tolist()
+    both = padded_range([*true, *predicted])
+    return plot(
         "Predicted against true",
-        description,
-        axes.frame("true value", "predicted value"),
-        axes.line([low, high], [low, high], "even"),
-        *points,
-        key=key(("even", "diagonal: predicted as it is")),
-    )
-    return join([paragraph("A point is a subgraph; the nearer to the diagonal, the better."), drawn])
+        description=f"Scatter plot of {len(true)} subgraphs, predicted against true values, with the diagonal.",
+        x=both,
+        y=both,
+        x_label="true value",
+        y_label="predicted value",
+        lines=[Line(both, both, "even")],
+        marks=[
+            Mark(x=true[i], y=predicted[i], kind="cloud",
+                 title=f"{subgraph_name(run, i)}: true {true[i]:.4g}, predicted {predicted[i]:.4g}")
+            for i in thin(len(true), MAX_POINTS)
+        ],
+        key=[Key("predicted = true", line="even")],
+    )  # fmt: skip
 
 
-def parts(found: Findings) -> Markup:
-    """What each part of the subgraphs' vectors contributes; nothing for a baseline, which has no parts."""
-    every = found.contributions()
-    if not every:
-        return Markup("")
-    first, second = "micro-F1", "log-probability"
-    if found.task == "regression":
-        first, second = "R²", "root mean square error"
-    ranges = [_reach([c.score for c in every]), _reach([c.fit for c in every])]
-    rows = [
-        [
-            join([breakable(_PART_NAMES.get(c.part, c.part)), " ", tag("small", f"{c.columns} columns")]),
-            *(
-                tag("td", f"{round(v, 3) + 0.0:+.3f}", bar(v, *reach))
-                for v, reach in zip((c.score, c.fit), ranges, strict=True)
-            ),
-        ]
-        for c in every
+def subgraph_name(run: Evaluation, index: int) -> str:
+    """The name of a subgraph of the split that is scored."""
+    row, names = int(run.rows[index]), run.dataset.subgraphs.names
+    return f"subgraph {row}" if names is None else cut(names[row], 60)
+
+
+def part_rows(run: Evaluation) -> list[dict[str, Any]]:
+    """The contribution of each part of the subgraphs' vectors, with bars that share a scale per column."""
+    parts = run.contributions()
+    ranges = []
+    for column in ([c.score for c in parts], [c.fit for c in parts]):
+        finite = [0.0, *filter(math.isfinite, column)]
+        ranges.append((min(finite), max(finite)))
+    return [
+        {
+            "name": _PART_NAMES.get(c.part, c.part),
+            "columns": c.columns,
+            "cells": [
+                (f"{round(v, 3) + 0.0:+.3f}", bar(v, *span)) for v, span in zip((c.score, c.fit), ranges, strict=True)
+            ],
+        }
+        for c in parts
     ]
-    where = SPLIT_WORDS[found.split]
-    words = f"How much the {where} scores fall when one part of the subgraphs' vectors, as the head receives them, is "
-    words += (
-        "replaced by its mean over the training split: a bar to the right means that the network relies on the part, "
-    )
-    words += "none that it does without, one to the left that it would do better without."
-    if found.networks > 1:
-        words += f" This is told of the first of {found.networks} networks, alone; all other scores are of their mean."
-    note = "" if found.task == "regression" else "The log-probability is that of the truth, a mean over answers. "
-    note += "Parts that say the same stand in for each other, so that each alone may seem to matter little."
-    rises = "rises by" if found.task == "regression" else "falls by"
-    header = ["part", f"{first} falls by", f"{second} {rises}"]
-    shown = table("Fall of the scores without each part", header, rows, class_="parts")
-    return section("parts", "What each part contributes", paragraph(words), shown, paragraph(note, class_="note"))
 
 
-def _reach(values: Sequence[float]) -> tuple[float, float]:
-    finite = [v for v in values if math.isfinite(v)]
-    return min([0.0, *finite]), max([0.0, *finite])
-
-
-def reliability(found: Findings) -> Markup:
-    """Whether probabilities mean what they say."""
-    if found.task == "regression":
-        words = "Nothing to show: the network gives a value, and no probability with it."
-        return section("calibration", "Calibration", paragraph(words))
-    scores, truth = found.probabilities(), found.targets.numpy()
-    if found.task == "multi-label":
-        said, right = scores.reshape(-1), (truth == 1).reshape(-1)
-        what = "Every subgraph and label is an answer; the share is of those where the label is there."
-        axis = "share with the label"
+def calibration_values(run: Evaluation) -> dict[str, Any] | None:
+    """The reliability diagram, its bins as rows, and the expected calibration error; None for real values."""
+    if run.task == "regression":
+        return None
+    scores, truth = run.probabilities(), run.targets.numpy()
+    if run.task == "multi-label":
+        predicted, correct = scores.reshape(-1), (truth == 1).reshape(-1)
     else:
-        said, right = scores.max(axis=1), found.predicted() == truth
-        what = "Every subgraph is an answer, with the probability of the class it was given."
-        axis = "share right"
-    bins, error = calibration(said, right)
-    axes = Axes.of((0, 1), (0, 1))
+        predicted, correct = scores.max(axis=1), run.predicted() == truth
+    bins, error = calibration(predicted, correct)
     marks = [
-        join([axes.span(b.said, b.low, b.high, "range"),
-              axes.point(b.said, b.right, f"{b.count} answers: said {b.said:.3f}, seen {b.right:.3f}", radius=4.5)])
+        Mark(x=b.said, y=b.right, y_range=(b.low, b.high), range_kind="range", size=4.5,
+             title=f"{b.count} predictions: predicted {b.said:.3f}, observed {b.right:.3f}")
         for b in bins
     ]  # fmt: skip
-    drawn = chart(
-        "Said and seen",
-        f"Reliability curve of {len(bins)} bins; expected calibration error {error:.3f}.",
-        axes.frame("probability said", axis),
-        axes.line([0, 1], [0, 1], "even"),
-        *marks,
-        key=key(("even", "as it should be"), ("range", "95 % interval")),
+    chart = plot(
+        "Predicted and observed",
+        description=f"Reliability diagram of {len(bins)} bins; expected calibration error {error:.3f}.",
+        x=(0, 1),
+        y=(0, 1),
+        x_label="predicted probability",
+        y_label="share with the label" if run.task == "multi-label" else "share correct",
+        lines=[Line([0, 1], [0, 1], "even")],
+        marks=marks,
+        key=[Key("perfect calibration", line="even"), Key("95 % interval", line="range")],
     )
     rows = [[f"{b.begin:.1f} to {b.end:.1f}", f"{b.count:,}", f"{b.said:.3f}", f"{b.right:.3f}"] for b in bins]
-    shown = table(f"{len(said):,} answers, by the probability said", ["probability", "answers", "said", "seen"], rows)
-    words = f"{what} Below the diagonal the network is too sure of itself, above it too careful. "
-    words += f"The expected calibration error, the mean gap between said and seen, is {error:.3f}."
-    return section("calibration", "Calibration", paragraph(words), tag("div", drawn, shown, class_="charts"))
+    return {"chart": chart, "rows": rows, "count": f"{len(predicted):,}", "error": f"{error:.3f}"}

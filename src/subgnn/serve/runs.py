@@ -25,7 +25,7 @@ from subgnn.inference.predictor import Predictor, label_text
 from subgnn.models.checkpoint import Checkpoint
 from subgnn.models.subgnn.inference_cache import Measured
 from subgnn.ragged import Ragged
-from subgnn.serve.drawing import draw_heard
+from subgnn.serve.drawing import draw_with_anchors
 from subgnn.serve.limits import Limits, check_deadline
 from subgnn.serve.nodes import NodeIndex
 from subgnn.versions import __version__
@@ -220,7 +220,7 @@ class ServedRun:
 
     def draw(self, subgraph: NDArray[np.int32], *, most: int) -> dict[str, Any]:
         """The subgraph and nodes around it, to be drawn."""
-        return draw_heard(self.predictor, self.index, subgraph, most=most).to_json()
+        return draw_with_anchors(self.predictor, self.index, subgraph, most=most).to_json()
 
     def nearest(self, subgraph: NDArray[np.int32], count: int) -> dict[str, Any]:
         """Training subgraphs with names, labels and nodes, nearest first."""

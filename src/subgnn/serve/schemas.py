@@ -171,6 +171,8 @@ class DrawnNode(BaseModel):
     links: int = Field(description="Edges between a border node and the subgraph.")
     degree: int
     channels: list[str] = Field(description="Channels that have this node as an anchor.")
+    x: float = Field(description="Its place in pixels, where a node is 24 pixels wide.")
+    y: float
 
 
 class DrawnEdge(BaseModel):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from subgnn.experiments.paired import score_pieces
 from subgnn.experiments.suite.jobs import ANSWERS
 from subgnn.experiments.suite.rows import Group, spread
-from subgnn.reports.agreement import Bin, calibration
+from subgnn.reports.calibration import Bin, calibration
 
 BIN_ENDS = (0.2, 0.4, 0.6, 0.8, 1.0)
 _DAMAGE = (

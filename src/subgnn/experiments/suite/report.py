@@ -9,8 +9,7 @@ from typing import Any
 
 from subgnn.errors import DataError
 from subgnn.experiments.suite.answers import calibration_groups, overlap_bins, random_score, reliability
-from subgnn.experiments.suite.markdown import suite_markdown
-from subgnn.experiments.suite.page import suite_page
+from subgnn.experiments.suite.page import suite_markdown, suite_page
 from subgnn.experiments.suite.rows import Group, group_runs, read_runs, setting_rows, spread, table_rows
 from subgnn.experiments.suite.spec import Suite, parse_suite
 from subgnn.storage.files import atomic_write

@@ -19,40 +19,6 @@ const STYLE = [
   { selector: ":selected", style: { "overlay-color": "#2f7fc1", "overlay-opacity": 0.25, "overlay-padding": 5 } },
 ];
 
-// Where a node begins: components on a circle, each a circle of its own; neighbours around their mean neighbour.
-function places(drawing, before) {
-  const found = new Map();
-  const inside = drawing.nodes.filter((node) => node.kind === "inside");
-  const sizes = new Map();
-  for (const node of inside) sizes.set(node.component, (sizes.get(node.component) ?? 0) + 1);
-  const radius = sizes.size > 1 ? 90 + 30 * sizes.size : 0;
-  const met = new Map();
-  for (const node of inside) {
-    const angle = (2 * Math.PI * node.component) / sizes.size;
-    const place = met.get(node.component) ?? 0;
-    met.set(node.component, place + 1);
-    const size = sizes.get(node.component);
-    const own = size > 1 ? 26 * Math.sqrt(size) : 0;
-    const turn = (2 * Math.PI * place) / size;
-    found.set(node.id, { x: radius * Math.cos(angle) + own * Math.cos(turn), y: radius * Math.sin(angle) + own * Math.sin(turn) });
-  }
-  const joined = new Map();
-  for (const { source, target } of drawing.edges) {
-    for (const [a, b] of [[source, target], [target, source]]) {
-      if (found.has(b) && !found.has(a)) joined.set(a, [...(joined.get(a) ?? []), found.get(b)]);
-    }
-  }
-  drawing.nodes.filter((node) => node.kind !== "inside").forEach((node, i) => {
-    const around = joined.get(node.id) ?? [{ x: 0, y: 0 }];
-    const x = around.reduce((sum, p) => sum + p.x, 0) / around.length;
-    const y = around.reduce((sum, p) => sum + p.y, 0) / around.length;
-    const turn = i * 2.399963; // the golden angle
-    found.set(node.id, { x: x + 110 * Math.cos(turn), y: y + 110 * Math.sin(turn) });
-  });
-  for (const [id, place] of before) if (found.has(id)) found.set(id, place);
-  return found;
-}
-
 export function makePicture(container, onSelect) {
   let cy = null;
   let drawn = new Map();
@@ -69,8 +35,6 @@ export function makePicture(container, onSelect) {
 
   function show(drawing) {
     if (!cy) start();
-    const before = new Map(cy.nodes().map((node) => [Number(node.id()), { ...node.position() }]));
-    const place = places(drawing, before);
     drawn = new Map(drawing.nodes.map((node) => [node.id, node]));
     const inside = new Set(drawing.nodes.filter((node) => node.kind === "inside").map((node) => node.id));
     // Edges among neighbours would hide the subgraph.
@@ -78,17 +42,14 @@ export function makePicture(container, onSelect) {
     cy.elements().remove();
     cy.add([
       ...drawing.nodes.map((node) => ({
-        group: "nodes", position: place.get(node.id),
+        group: "nodes", position: { x: node.x, y: node.y },
         data: { id: String(node.id), name: node.name, kind: node.kind, colour: colourOf(node.component), anchor: node.channels.length > 0, push: 0, ring: 0 },
       })),
       ...edges.map((edge) => ({
         group: "edges", data: { id: `${edge.source}-${edge.target}`, source: String(edge.source), target: String(edge.target), inside: edge.inside },
       })),
     ]);
-    cy.layout({
-      name: "cose", randomize: false, animate: false, fit: true, padding: 24, numIter: 600, nodeRepulsion: (node) => (node.data("kind") === "inside" ? 60000 : 12000),
-      idealEdgeLength: (edge) => (edge.data("inside") ? 70 : 85), edgeElasticity: () => 160, gravity: 0.5, componentSpacing: 50,
-    }).run();
+    cy.fit(undefined, 24);
     const components = `${drawing.num_components} component${drawing.num_components === 1 ? "" : "s"}`;
     container.setAttribute("aria-label",
       `Drawing: ${inside.size} nodes of the subgraph in ${components}, ${drawing.nodes.length - inside.size} of ${drawing.num_border} neighbours`);

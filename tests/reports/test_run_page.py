@@ -19,7 +19,7 @@ from subgnn.data.strings import NodeNames
 from subgnn.errors import DataError, DataWarning
 from subgnn.inference.predictor import Predictor
 from subgnn.reports import run_report, write_report
-from subgnn.reports.findings import find
+from subgnn.reports.evaluation import evaluate_run
 from subgnn.training import run as runs
 from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS
@@ -81,11 +81,14 @@ def test_a_page_of_an_ensemble_scores_the_mean_over_draws(tmp_path):
     small = recipe(2, channels=CHANNELS[1:4])
     small = replace(small, prepare=replace(small.prepare, draws=3, ensemble=True))
     train(dataset(), small, tmp_path / "run", cache=False)
-    found, predictor = find(tmp_path / "run", dataset()), Predictor(tmp_path / "run" / CHECKPOINT, dataset().graph)
+    found, predictor = (
+        evaluate_run(tmp_path / "run", dataset()),
+        Predictor(tmp_path / "run" / CHECKPOINT, dataset().graph),
+    )
     nodes = dataset().subgraphs.nodes.take(found.rows)
     np.testing.assert_allclose(found.outputs, predictor.outputs(nodes), atol=1e-6)
     assert not np.allclose(found.outputs, found.network.head(found.vectors).detach())
-    assert {name: found.results["test"][name] for name in found.scored_again()} == pytest.approx(found.scored_again())
+    assert {name: found.results["test"][name] for name in found.metrics()} == pytest.approx(found.metrics())
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -197,7 +200,7 @@ def test_drawings_show_right_and_wrong_answers(made):
     subgraphs = data.subgraphs
     predictor = Predictor(run / CHECKPOINT, data.graph)
     section = read(text).one("section", id="subgraphs")
-    assert [h.text for h in section.all("h3")] == ["Right", "Wrong"]
+    assert [h.text for h in section.all("h3")] == ["Correct", "Wrong"]
     figures = section.all("figure")
     assert figures
     for figure in figures:
@@ -260,11 +263,11 @@ NO_SECONDS = json.dumps(
         (RESULTS, '{"run": ', "run.json: this is not valid JSON, or damaged"),
         (RESULTS, "[]", "run.json: a table is needed, not a list"),
         (RESULTS, "{}", "run.json: 'dataset' is missing; the run is damaged"),
-        (RESULTS, NO_SECONDS, "'seconds.prepare' is missing, or of a wrong kind"),
-        (METRICS, '{"epoch": 0, "train_loss": 1, "val_loss": 1, "candidate": "x"}', "no epochs of what was kept"),
+        (RESULTS, NO_SECONDS, "'seconds.prepare' is missing or has a wrong type"),
+        (METRICS, '{"epoch": 0, "train_loss": 1, "val_loss": 1, "candidate": "x"}', "no epochs of the selected model"),
         (METRICS, None, "metrics.jsonl: the epochs cannot be read"),
         (METRICS, "", "metrics.jsonl: there are no epochs"),
-        (METRICS, '{"epoch": 0, "train_loss": 1, "val_loss": 1}\n{"epoch"\n', "metrics.jsonl:2: this is no record"),
+        (METRICS, '{"epoch": 0, "train_loss": 1, "val_loss": 1}\n{"epoch"\n', "metrics.jsonl:2: this is not a record"),
         (CHECKPOINT, "x", "checkpoint.pt: this is no checkpoint, or a damaged one"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What parts contribute, worked by hand; and that parts are the columns they say they are."""
+"""Contributions of parts, worked by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from subgnn.reports.contribution import contributions, scores
+from subgnn.reports.evaluation import contributions, scores
 
 
 def head(weight):

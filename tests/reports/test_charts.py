@@ -8,13 +8,17 @@ import math
 import numpy as np
 import pytest
 
-from subgnn.reports.overview import _line_chart
-from subgnn.reports.svg import HEIGHT, WIDTH, Axes, Scale, around, bar, thin
+from subgnn.reports.charts import HEIGHT, WIDTH, Chart, Line, Scale, bar, padded_range, plot, row_plot, thin
+from subgnn.reports.run_page import epoch_chart
 from subgnn.training.run import train
 from subgnn.training.run_dir import METRICS
 from tests.training.examples import dataset, recipe
 
-from .reading import read
+from .reading import drawn, read
+
+
+def draw(chart: Chart) -> str:
+    return drawn("charts.html", "chart", chart)
 
 
 def ruler(svg, kind, along, *, log=False):
@@ -55,7 +59,7 @@ def test_the_lines_are_the_epochs_of_the_run(tmp_path):
 
 def test_lines_of_a_chart_differ_by_more_than_colour():
     records = [{"epoch": i, "a": i + 1.0, "b": 2.0} for i in range(5)]
-    figure = read(_line_chart(records, 2, "T", [("a", "one", "first"), ("b", "two", "second")]))
+    figure = read(draw(epoch_chart(records, 2, "T", {"a": ("one", "first"), "b": ("two", "second")})))
     key = figure.one("p", class_="key")
     assert [span.text for span in key.all("span")] == ["one", "two", "selected epoch, 2"]
     assert [line.attributes["class"] for line in key.all("line")] == ["first", "second", "chosen"]
@@ -64,7 +68,7 @@ def test_lines_of_a_chart_differ_by_more_than_colour():
 def test_a_steep_fall_is_drawn_in_logarithms():
     values = [1000.0, 500.0, *np.linspace(2, 1, 30)]
     records = [{"epoch": i, "loss": float(v)} for i, v in enumerate(values)]
-    figure = read(_line_chart(records, 0, "Loss", [("loss", "loss", "first")]))
+    figure = read(draw(epoch_chart(records, 0, "Loss", {"loss": ("loss", "first")})))
     assert figure.one("figcaption").text == "Loss (log scale)"
     svg = figure.all("svg", class_="chart")[0]
     y = ruler(svg, "y", "y", log=True)
@@ -72,17 +76,19 @@ def test_a_steep_fall_is_drawn_in_logarithms():
 
 
 def test_a_value_that_is_undefined_leaves_a_gap():
-    axes = Axes.of((0, 4), (0, 1))
-    lines = read(axes.line([0, 1, 2, 3, 4], [0.1, 0.2, math.nan, 0.3, 0.4], "first")).all("polyline")
+    broken = Line([0, 1, 2, 3, 4], [0.1, 0.2, math.nan, 0.3, 0.4], "first")
+    lines = read(draw(plot("", description="", x=(0, 4), y=(0, 1), x_label="", y_label="", lines=[broken]))).all(
+        "polyline"
+    )
     assert [len(points(line)) for line in lines] == [2, 2]
 
 
 def test_one_epoch_and_many_are_drawn():
     for count in (1, 20_000):
         records = [{"epoch": i, "loss": 0.5} for i in range(count)]
-        drawn = _line_chart(records, 0, "Loss", [("loss", "loss", "first")])
-        assert "nan" not in drawn
-        assert len(drawn) < 100_000
+        made = draw(epoch_chart(records, 0, "Loss", {"loss": ("loss", "first")}))
+        assert "nan" not in made
+        assert len(made) < 100_000
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-3, 7), (0.961, 0.992), (0, 200), (-1e-7, 2e-7), (5, 1e6)])
@@ -97,24 +103,27 @@ def test_ticks_are_round_few_and_within(low, high):
 
 def test_a_range_has_room_even_where_all_values_are_equal():
     for values in ([3.0], [0.0, 0.0], [], [math.nan], [-2.0, 5.0]):
-        low, high = around(values)
+        low, high = padded_range(values)
         assert low < high
-    assert around([0.5, 1.0], zero=True)[0] == 0
-    assert around([-0.5, 1.0], zero=True)[0] < -0.5
+    assert padded_range([0.5, 1.0], zero=True)[0] == 0
+    assert padded_range([-0.5, 1.0], zero=True)[0] < -0.5
 
 
 def test_axes_fill_the_drawing():
-    axes = Axes.of((0, 10), (0, 1))
-    assert 0 < axes.x(0) < axes.x(10) < WIDTH
-    assert 0 < axes.y(1) < axes.y(0) < HEIGHT
+    chart = plot("", description="", x=(0, 10), y=(0, 1), x_label="", y_label="")
+    assert 0 < chart.x(0) < chart.x(10) < WIDTH
+    assert 0 < chart.y(1) < chart.y(0) < HEIGHT
+    rows = row_plot("", description="", names=["one", "two"], x=(0, 1), x_label="")
+    assert 0 < rows.x(0) < rows.x(1) < WIDTH
+    assert 0 < rows.y(0.5) < rows.y(1.5) < rows.height
 
 
 def test_bars_start_at_zero_and_share_a_scale():
-    right, left = (read(bar(v, -1.0, 3.0)).one("rect").attributes for v in (3.0, -1.0))
-    assert float(right["x"]) == pytest.approx(float(left["x"]) + float(left["width"]), abs=0.2)
-    assert float(right["width"]) == pytest.approx(3 * float(left["width"]), abs=0.3)
-    assert left["class"] == "bar minus"
-    assert read(bar(0.0, 0.0, 0.0)).one("rect")
+    right, left = bar(3.0, -1.0, 3.0), bar(-1.0, -1.0, 3.0)
+    assert right["x"] == pytest.approx(left["x"] + left["width"])
+    assert right["width"] == pytest.approx(3 * left["width"])
+    assert left["kind"] == "bar minus"
+    assert read(drawn("charts.html", "cell_bar", bar(0.0, 0.0, 0.0))).one("rect")
 
 
 def test_thinning_keeps_the_ends():

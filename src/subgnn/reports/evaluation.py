@@ -1,8 +1,15 @@
-"""What a page tells of a run: what the run's folder says, and what its network answers on the split that is scored."""
+"""Evaluation of a finished run for its page: the run's records, and its outputs on the split that is scored.
+
+A part of a subgraph's vector z_S is the columns that hold z^(0), one subchannel, the topology statistics or the size.
+Its contribution is how much the scores fall when these columns, as the head receives them, become their means over the
+training split:
+
+    score(head(z)) - score(head(z with z[:, part] = mean over training of z[:, part]))
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +17,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
@@ -20,21 +28,35 @@ from subgnn.inference.predictor import Predictor
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
 from subgnn.models.subgnn.build import label_unit
-from subgnn.reports.contribution import Contribution, contributions
 from subgnn.storage.parsing import parse_json
-from subgnn.training.metrics import metrics, predictions, probabilities
+from subgnn.training.metrics import metrics as compute_metrics
+from subgnn.training.metrics import predictions, probabilities
 from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS, read_results, read_run_recipe
 
 _NEEDED = ("dataset", "recipe", "seed", "task", "selected_epoch", "epochs", "val", "test", "seconds")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Findings:
-    """A run and its answers.
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """How far two scores fall without a part.
 
-    ``split`` is what was scored: test, or val where the dataset has no test part. Real-valued targets and outputs are
-    in standard deviations of the training targets; ``in_unit`` takes them back. A baseline has neither
-    network nor vectors. Of several networks, ``records``, ``network`` and ``vectors`` are those of the first, and
+    ``score`` is micro-F1, for regression R^2. ``fit`` is the mean log-probability of the true labels, for regression
+    the negative root mean square error, so that higher is better in both.
+    """
+
+    part: str
+    columns: int
+    score: float
+    fit: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation:
+    """A run and its outputs.
+
+    ``split`` is the one that was scored: test, or val where the dataset has no test split. Real-valued targets and
+    outputs are in standard deviations of the training targets; ``in_unit`` converts them back. A baseline has neither
+    network nor vectors. Of an ensemble, ``records``, ``network`` and ``vectors`` are those of the first network, and
     ``outputs`` the mean of all; of several draws of anchors, ``vectors`` are those of the first, too.
 
     Shapes:
@@ -58,21 +80,21 @@ class Findings:
 
     @property
     def task(self) -> Task:
-        """What is predicted."""
+        """The kind of label."""
         return self.checkpoint.spec.task
 
     @property
     def networks(self) -> int:
-        """How many networks answer; 1 for a baseline."""
+        """The number of networks whose outputs are averaged; 1 for a baseline."""
         return self.checkpoint.spec.members
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes; none for regression."""
+        """Names of the classes; empty for regression."""
         return self.checkpoint.spec.classes
 
     def contributions(self) -> list[Contribution]:
-        """What each part of the subgraphs' vectors contributes; nothing for a baseline, which has no parts."""
+        """The contribution of each part of the subgraphs' vectors; none for a baseline, which has no parts."""
         if self.network is None:
             return []
         return contributions(
@@ -93,16 +115,16 @@ class Findings:
         return probabilities(self.outputs, self.task).numpy()
 
     def in_unit(self, values: Tensor) -> NDArray[np.float64]:
-        """Real values (n,) in their own unit."""
+        """Real values (n,) in the unit of the labels."""
         target = self.checkpoint.spec.standards["target"]
         return np.asarray(values.numpy() * target.deviation[0] + target.mean[0])
 
-    def scored_again(self) -> dict[str, float]:
-        """Metrics of the split, from the answers at hand."""
-        return metrics(self.outputs, self.targets, self.task, unit=label_unit(self.checkpoint.spec.standards))
+    def metrics(self) -> dict[str, float]:
+        """Metrics on the split, computed anew from ``outputs``."""
+        return compute_metrics(self.outputs, self.targets, self.task, unit=label_unit(self.checkpoint.spec.standards))
 
     def constant(self) -> dict[str, float]:
-        """Metrics on the same split of a guess that looks at nothing.
+        """Metrics on the same split of a constant prediction.
 
         Every subgraph gets the most frequent training class; with several labels each, the most frequent label alone;
         for real values, the mean.
@@ -114,25 +136,25 @@ class Findings:
             guess[:, self.train_targets.sum(dim=0).argmax()] = 1.0
         else:
             guess[:, torch.bincount(self.train_targets.long()).argmax()] = 1.0
-        return metrics(guess, self.targets, self.task, unit=label_unit(self.checkpoint.spec.standards))
+        return compute_metrics(guess, self.targets, self.task, unit=label_unit(self.checkpoint.spec.standards))
 
 
 @torch.no_grad()
-def find(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | None = None) -> Findings:
-    """Read a finished run and ask it about its dataset.
+def evaluate_run(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | None = None) -> Evaluation:
+    """Read a finished run, and compute its outputs on its dataset.
 
     Args:
-        vectors: z_S of all subgraphs of the dataset, where they are at hand; by default they are computed.
+        vectors: z_S of all subgraphs of the dataset, where they were computed before.
 
     Raises:
         DataError: where the run is not finished or damaged, or the dataset is another one.
     """
     results, records = _results(run), read_records(run / METRICS)
-    # Of several candidates, the page tells of the one that was kept; of several networks, of the first.
-    told = "member 0" if "members" in results else results.get("candidate")
-    records = [r for r in records if r.get("candidate") == told]
+    # Of several candidates, the page shows the one that was selected; of an ensemble, the first network.
+    shown = "member 0" if "members" in results else results.get("candidate")
+    records = [r for r in records if r.get("candidate") == shown]
     if not records:
-        raise DataError("there are no epochs of what was kept", where=str(run / METRICS), hint="train again")
+        raise DataError("there are no epochs of the selected model", where=str(run / METRICS), hint="train again")
     predictor = Predictor(run / CHECKPOINT, dataset.graph.undirected())
     checkpoint, subgraphs = predictor.checkpoint, dataset.subgraphs
     if (subgraphs.task, subgraphs.classes) != (
@@ -159,7 +181,7 @@ def find(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | None = N
         outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
     elif network is not None:
         outputs = network.head(mine)
-    return Findings(
+    return Evaluation(
         results=results,
         records=records,
         dataset=dataset,
@@ -176,6 +198,48 @@ def find(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | None = N
     )
 
 
+def scores(outputs: Tensor, targets: Tensor, task: Task) -> tuple[float, float]:
+    """Score and fit of outputs; of a multi-label task, the log-probability is a mean over classes, too."""
+    found = compute_metrics(outputs, targets, task)
+    if task == "regression":
+        return found["r2"], -found["rmse"]
+    if task == "multi-label":
+        return found["micro_f1"], -float(functional.binary_cross_entropy_with_logits(outputs, targets.float()))
+    return found["micro_f1"], -float(functional.cross_entropy(outputs, targets.long()))
+
+
+@torch.no_grad()
+def contributions(
+    head: nn.Module,
+    parts: Mapping[str, Sequence[slice]],
+    *,
+    vectors: Tensor,
+    means: Tensor,
+    targets: Tensor,
+    task: Task,
+) -> list[Contribution]:
+    """The contribution of each part, in the order of ``parts``.
+
+    Args:
+        head: from z_S to outputs, in evaluation mode.
+        parts: the columns of each part.
+        means: of z_S over the training split.
+
+    Shapes:
+        vectors: (n, width). means: (width,). targets: as :func:`~subgnn.training.metrics.metrics` takes them.
+    """
+    whole = scores(head(vectors), targets, task)
+    found = []
+    for part, columns in parts.items():
+        without = vectors.clone()
+        for some in columns:
+            without[:, some] = means[some]
+        left = scores(head(without), targets, task)
+        width = sum(some.stop - some.start for some in columns)
+        found.append(Contribution(part, width, whole[0] - left[0], whole[1] - left[1]))
+    return found
+
+
 def _results(run: Path) -> dict[str, Any]:
     results = read_results(run)
     missing = [name for name in _NEEDED if name not in results]
@@ -189,7 +253,7 @@ def _results(run: Path) -> dict[str, Any]:
     if not isinstance(members, list) or not all(isinstance(one, dict) and "selected_epoch" in one for one in members):
         wrong.append("members")
     if wrong:
-        what = f"{excerpt(wrong[0])} is missing, or of a wrong kind"
+        what = f"{excerpt(wrong[0])} is missing or has a wrong type"
         raise DataError(what, where=str(run / RESULTS), hint="the run is damaged; train again")
     return results
 
@@ -206,8 +270,8 @@ def read_records(path: Path) -> list[dict[str, Any]]:
             record = parse_json(line, where=f"{path}:{number}", hint="")
             epoch, losses = int(record["epoch"]), [float(record[name]) for name in ("train_loss", "val_loss")]
         except (ArithmeticError, DataError, KeyError, RecursionError, TypeError, ValueError):
-            hint = "a line an epoch is needed; the run is damaged"
-            raise DataError("this is no record of an epoch", where=f"{path}:{number}", hint=hint) from None
+            hint = "one line per epoch is needed; the run is damaged"
+            raise DataError("this is not a record of an epoch", where=f"{path}:{number}", hint=hint) from None
         records.append({**record, "epoch": epoch, "train_loss": losses[0], "val_loss": losses[1]})
     if not records:
         raise DataError("there are no epochs", where=str(path), hint="the run is damaged; train again")

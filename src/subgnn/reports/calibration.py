@@ -1,0 +1,56 @@
+"""Calibration: predicted probabilities beside the observed shares of correct predictions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_BINS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Predictions with a probability in begin..end: the mean probability, and the share that is correct.
+
+    ``low`` and ``high`` are the 95 % confidence interval of the share (Wilson).
+    """
+
+    begin: float
+    end: float
+    count: int
+    said: float
+    right: float
+    low: float
+    high: float
+
+
+def calibration(said: NDArray[Any], right: NDArray[Any]) -> tuple[list[Bin], float]:
+    """Ten bins of equal width, less the empty ones, and the expected calibration error.
+
+    The error is the mean over predictions of |mean probability - share correct| of their bin.
+
+    Shapes:
+        said: (m,) predicted probabilities. right: (m,) whether each prediction is correct.
+    """
+    place = np.minimum((np.asarray(said, np.float64) * _BINS).astype(np.int64), _BINS - 1)
+    found, error = [], 0.0
+    for i in range(_BINS):
+        here = place == i
+        count = int(here.sum())
+        if count:
+            mean, share = float(said[here].mean()), float(right[here].mean())
+            found.append(Bin(i / _BINS, (i + 1) / _BINS, count, mean, share, *wilson(share, count)))
+            error += abs(mean - share) * count / len(said)
+    return found, error
+
+
+def wilson(share: float, count: int) -> tuple[float, float]:
+    """The 95 % confidence interval of a share of ``count`` trials (Wilson)."""
+    z = 1.959964
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    return max(0.0, middle - half), min(1.0, middle + half)

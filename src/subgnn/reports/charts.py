@@ -1,0 +1,234 @@
+"""Charts as plain values: scales, lines, marks, bars and keys, which ``templates/charts.html`` draws as SVG.
+
+All places are in units of the data; the template maps them by the two scales of a chart. Colours are classes of the
+style sheet, so that a chart follows light and dark; groups also differ in dashes and shapes. A chart is 400 units wide,
+about as wide as a telephone, so that its text stays readable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+WIDTH, HEIGHT = 400, 260
+MAX_POINTS = 1000
+"""Most points of a line or a scatter plot; more are thinned out evenly."""
+_MAX_COLUMNS = 250
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 12, 44
+_LETTER = 7.4  # width of a character of a tick
+_SHAPES = ("circle", "square", "triangle", "diamond", "down", "cross")
+_COLOURS = 8  # c0 to c7 and s0 to s7 of the style sheet
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A map from values in low..high to places in begin..end, linear or logarithmic."""
+
+    low: float
+    high: float
+    begin: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        """The place of a value."""
+        low, high, at = (math.log(v) if self.log else v for v in (self.low, self.high, value))
+        return self.begin + (self.end - self.begin) * (at - low) / (high - low)
+
+    def ticks(self, most: int = 6) -> list[float]:
+        """Round values to mark."""
+        if self.log:
+            powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            found = [10.0**p for p in powers if self.low <= 10.0**p <= self.high]
+            return found[:: -(-len(found) // most)] if len(found) > 1 else [self.low, self.high]
+        step = _round_step((self.high - self.low) / most)
+        first = math.ceil(self.low / step - 1e-9)
+        return [i * step for i in range(first, math.floor(self.high / step + 1e-9) + 1)]
+
+
+def _round_step(least: float) -> float:
+    """The smallest of 1, 2, 2.5 and 5 times a power of ten that is not below ``least``."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= least * (1 - 1e-9))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line through points; a value that is not finite leaves a gap. ``kind`` is a class of the style sheet."""
+
+    xs: Sequence[float]
+    ys: Sequence[float]
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A point with a title under the pointer, and ranges of uncertainty along an axis."""
+
+    x: float
+    y: float
+    title: str
+    kind: str = "point"
+    shape: str = "circle"
+    size: float = 3.5
+    x_range: tuple[float, float] | None = None
+    y_range: tuple[float, float] | None = None
+    range_kind: str = "whisker"
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A bar: the rectangle between two corners."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    title: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An entry of a chart's key: words beside a line, a shape, or both."""
+
+    words: str
+    line: str = ""
+    shape: str = ""
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A figure; :func:`plot` and :func:`row_plot` choose scales, ticks and size.
+
+    Attributes:
+        description: read aloud in place of the drawing.
+        x_ticks, y_ticks: values and texts. ``by_row``: the y axis has names of rows in place of numbers;
+            ``names_above``: each name is written above its row.
+        rules: upright lines, as (x, kind). columns: titles that the pointer shows over a whole height, as (x, title).
+    """
+
+    caption: str
+    description: str
+    x: Scale
+    y: Scale
+    x_label: str
+    y_label: str
+    x_ticks: Sequence[tuple[float, str]]
+    y_ticks: Sequence[tuple[float, str]]
+    height: float = HEIGHT
+    width: float = WIDTH
+    by_row: bool = False
+    names_above: bool = False
+    rules: Sequence[tuple[float, str]] = ()
+    lines: Sequence[Line] = ()
+    boxes: Sequence[Box] = ()
+    marks: Sequence[Mark] = ()
+    columns: Sequence[tuple[float, str]] = ()
+    key: Sequence[Key] = ()
+
+    def polylines(self, line: Line) -> list[str]:
+        """The points of each unbroken piece of a line, as SVG writes them."""
+        pieces: list[list[str]] = [[]]
+        for x, y in zip(line.xs, line.ys, strict=True):
+            if math.isfinite(y):
+                pieces[-1].append(f"{self.x(x):.2f},{self.y(y):.2f}")
+            elif pieces[-1]:
+                pieces.append([])
+        return [" ".join(piece) for piece in pieces if piece]
+
+    @property
+    def thinned_columns(self) -> list[tuple[float, str]]:
+        """At most 250 of the columns."""
+        return [self.columns[i] for i in thin(len(self.columns), _MAX_COLUMNS)]
+
+
+def plot(
+    caption: str,
+    *,
+    x: tuple[float, float],
+    y: tuple[float, float],
+    log: bool = False,
+    x_ticks: Sequence[tuple[float, str]] | None = None,
+    **content: object,
+) -> Chart:
+    """A chart over two ranges of numbers.
+
+    Args:
+        log: the y axis is logarithmic.
+        x_ticks: by default round numbers.
+        content: the other attributes of :class:`Chart`.
+    """
+    up = Scale(*y, HEIGHT - _BOTTOM, _TOP, log=log)
+    y_ticks = _numbers(up)
+    left = max(_LEFT, 24 + _LETTER * max(len(text) for _, text in y_ticks)) if y_ticks else _LEFT
+    along = Scale(*x, left, WIDTH - _RIGHT)
+    ticks = _numbers(along) if x_ticks is None else x_ticks
+    return Chart(caption=caption, x=along, y=up, x_ticks=ticks, y_ticks=y_ticks, **content)  # type: ignore[arg-type]
+
+
+def row_plot(
+    caption: str, *, names: Sequence[str], x: tuple[float, float], names_above: bool = False, **content: object
+) -> Chart:
+    """A chart with a row for each name; row i lies between y = i and y = i + 1."""
+    rows, step = max(1, len(names)), 40 if names_above else 22
+    bottom = 8 + step * rows
+    beside = 16 if names_above else 12 + _LETTER * max((len(name) for name in names), default=0)
+    along = Scale(*x, beside, WIDTH - _RIGHT)
+    return Chart(
+        caption=caption,
+        x=along,
+        y=Scale(0, rows, 8, bottom),
+        y_label="",
+        x_ticks=_numbers(along, 4 if beside > WIDTH / 3 else 6),
+        y_ticks=[(i + 0.5, name) for i, name in enumerate(names)],
+        height=bottom + _BOTTOM,
+        by_row=True,
+        names_above=names_above,
+        **content,  # type: ignore[arg-type]
+    )
+
+
+def _numbers(scale: Scale, most: int = 6) -> list[tuple[float, str]]:
+    return [(value, f"{value:.4g}") for value in scale.ticks(most)]
+
+
+def group_shape(group: int) -> dict[str, str]:
+    """Shape and colour of the marks of a group; six shapes and eight colours."""
+    return {"shape": _SHAPES[group % len(_SHAPES)], "kind": f"c{group % _COLOURS} edge-mark"}
+
+
+def group_line(group: int) -> str:
+    """Colour and dashes of the line of a group."""
+    return f"s{group % _COLOURS}"
+
+
+def padded_range(values: Iterable[float], *, zero: bool = False) -> tuple[float, float]:
+    """A range that holds the values with some room; with ``zero``, one that starts at 0 where none is below."""
+    found = [v for v in values if math.isfinite(v)] or [0.0, 1.0]
+    low, high = min(found), max(found)
+    room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+    return (0.0 if zero and low >= 0 else low - room), high + room
+
+
+def thin(count: int, most: int) -> list[int]:
+    """Indices of at most ``most`` of ``count`` items, evenly spaced, with the first and the last."""
+    if count <= most:
+        return list(range(count))
+    return [int(i) for i in np.linspace(0, count - 1, most).round()]
+
+
+def bar(value: float, low: float, high: float) -> dict[str, float | str]:
+    """A bar from 0 to a value, 120 units wide, on a scale from low (at most 0) to high (at least 0)."""
+    if not high > low:
+        low, high = 0.0, 1.0
+    place = Scale(low, high, 1, 119)
+    begin, end = sorted((place(0), place(min(max(value, low), high))))
+    return {
+        "x": begin,
+        "width": max(end - begin, 0.5),
+        "zero": place(0),
+        "kind": "bar" if value >= 0 else "bar minus",
+    }

@@ -1,0 +1,83 @@
+"""Fill templates: HTML, SVG and Markdown with holes for plain values.
+
+Text is escaped, so that no name from a dataset can become a tag. A float in a template is a coordinate and is written
+to a tenth of a unit; numbers that people read are formatted before.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from subgnn.storage.files import atomic_write
+
+# Characters that neither HTML nor XML takes, not even escaped.
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+
+
+@cache
+def templates() -> Environment:
+    """The package's templates; all but Markdown escape what is put into them."""
+    found = Environment(
+        loader=PackageLoader("subgnn.reports"),
+        autoescape=lambda name: name is None or not name.endswith(".md"),
+        undefined=StrictUndefined,
+        finalize=lambda value: coordinate(value) if isinstance(value, float) else value,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    found.filters |= {"breakable": breakable, "cut": cut, "cells": markdown_cells}
+    return found
+
+
+def render(template: str, /, **values: Any) -> str:
+    """Fill a template.
+
+    Args:
+        template: a file of ``reports/templates``.
+        values: all that its holes name.
+    """
+    return _CONTROL.sub("\ufffd", templates().get_template(template).render(**values))
+
+
+def write_page(page: str, out: Path, *, overwrite: bool = True) -> None:
+    """Write a page; the file appears whole or not at all."""
+    with atomic_write(out, overwrite=overwrite) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+
+
+def coordinate(value: float) -> str:
+    """A number to draw with, to a tenth.
+
+    Example:
+        >>> coordinate(2.0), coordinate(-0.01)
+        ('2', '0')
+    """
+    text = f"{value:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def cut(text: str, width: int) -> str:
+    """Text of at most ``width`` characters, with an ellipsis where it was longer."""
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def breakable(text: str) -> Markup:
+    """Text that a browser may break after ``_``, ``/`` and ``:``, for long names.
+
+    Example:
+        >>> str(breakable("a_<b"))
+        'a_<wbr/>&lt;b'
+    """
+    return Markup("<wbr/>").join(re.split("(?<=[_/:])", text))
+
+
+def markdown_cells(cells: Any) -> str:
+    """A row of a Markdown table."""
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

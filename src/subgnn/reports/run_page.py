@@ -1,0 +1,260 @@
+"""The page of a run, RUN/report.html: its settings, scores, learning curves, predictions, and how to reproduce it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats import read_dataset
+from subgnn.reports.answers import calibration_values, confusion_values, label_rows, part_rows, scatter_chart
+from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, padded_range, plot, thin
+from subgnn.reports.evaluation import Evaluation, evaluate_run
+from subgnn.reports.examples import example_groups
+from subgnn.reports.render import render, write_page
+from subgnn.reports.reproduce import command, recipe_toml
+from subgnn.training.metrics import metric_text
+from subgnn.training.run_dir import PAGE, read_results, source_of
+from subgnn.versions import versions
+
+METRIC_NAMES = {
+    "micro_f1": "micro-F1",
+    "macro_f1": "macro-F1",
+    "accuracy": "accuracy",
+    "auroc": "AUROC",
+    "mae": "mean absolute error",
+    "rmse": "root mean square error",
+    "r2": "R²",
+    "loss": "loss",
+}
+SPLIT_NAMES = {"train": "training", "val": "validation", "test": "test"}
+_CONSTANT = {"regression": "mean", "multi-label": "majority label"}
+_TITLES = {
+    "regression": "Predicted and true values",
+    "multi-label": "Scores of each label",
+    "multi-class": "Confusion matrix",
+}
+
+
+def run_report(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | None = None) -> str:
+    """The page of a finished run.
+
+    Args:
+        dataset: the one it was trained on.
+        vectors: z_S of all its subgraphs, where they were computed before.
+
+    Raises:
+        DataError: where the run is not finished or damaged, or the dataset is another one.
+    """
+    found = evaluate_run(run, dataset, vectors=vectors)
+    split = SPLIT_NAMES[found.split]
+    contents = [
+        ("run", "Overview"),
+        ("curves", "Learning curves"),
+        ("answers", "Predictions"),
+        ("parts", "Contributions"),
+        ("subgraphs", "Examples"),
+        ("calibration", "Calibration"),
+        ("reproduce", "Reproduce"),
+    ]
+    kind = "subgraph neural network" if found.network is not None else "baseline for subgraphs"
+    return render(
+        "run.html",
+        title=f"{found.results['recipe']} on {dataset.name}, seed {found.results['seed']}",
+        lead=f"A {kind}: its training data, settings and scores.",
+        contents=[pair for pair in contents if found.network is not None or pair[0] != "parts"],
+        task=found.task,
+        split=split,
+        networks=found.networks,
+        answers_title=f"{_TITLES.get(found.task, _TITLES['multi-class'])} on the {split} split",
+        overview=_overview(found),
+        curves=_curves(found),
+        confusion=confusion_values(found) if found.task in ("multi-class", "binary") else None,
+        labels=label_rows(found) if found.task == "multi-label" else [],
+        num_labels=len(found.classes),
+        scatter=scatter_chart(found) if found.task == "regression" else None,
+        parts=part_rows(found),
+        examples=example_groups(found),
+        calibration=calibration_values(found),
+        reproduce=_reproduce(found),
+    )
+
+
+def write_report(run: Path, out: Path | None = None, *, data: Path | None = None, overwrite: bool = False) -> Path:
+    """Write the page of a finished run, and return its path.
+
+    Args:
+        out: by default report.html in the run's folder, which is replaced.
+        data: the dataset; by default the one the run read.
+        overwrite: replace what is at ``out``.
+    """
+    page = run_report(run, read_dataset(source_of(read_results(run), data)))
+    write_page(page, out or run / PAGE, overwrite=overwrite or out is None)
+    return out or run / PAGE
+
+
+def score_text(value: Any, name: str = "") -> str:
+    """A metric as :func:`~subgnn.training.metrics.metric_text` writes it; "undefined" where it has no value."""
+    return metric_text(name, value) if _is_number(value) and math.isfinite(value) else "undefined"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float))
+
+
+def _overview(found: Evaluation) -> dict[str, Any]:
+    results, published = found.results, found.results.get("published", {})
+    constant, scored = found.constant(), results[found.split]
+    headline = "r2" if found.task == "regression" else "micro_f1"
+    ours, guess = scored.get(headline), _CONSTANT.get(found.task, "majority class")
+    always = "always the mean" if found.task == "regression" else f"always the most frequent {guess.split()[-1]}"
+    tiles = [
+        (f"{SPLIT_NAMES[found.split]} {METRIC_NAMES[headline]}", score_text(ours), f"on {len(found.rows):,} subgraphs"),
+        ("constant prediction", score_text(constant[headline]), always),
+    ]
+    if _is_number(published.get(headline)):
+        gap = f"ours {ours - published[headline]:+.3f}" if _is_number(ours) else ""
+        tiles.append(("published", _published(published, headline), gap))
+    columns = ["val", "test"] if found.split == "test" else ["val"]
+    rows = [
+        [
+            METRIC_NAMES.get(name, name),
+            *(score_text(results[split].get(name), name) for split in columns),
+            score_text(constant[name], name),
+            *([_published(published, name)] if published else []),
+        ]
+        for name in constant
+    ]
+    again, before = found.metrics()[headline], results["test"].get(headline)
+    changed = _is_number(before) and not math.isnan(before + again) and not math.isclose(before, again, abs_tol=5e-3)
+    return {
+        "tiles": tiles,
+        "header": ["metric", *(SPLIT_NAMES[s] for s in columns), guess, *(["published"] if published else [])],
+        "rows": rows,
+        "constant": guess,
+        "source": published.get("source", "no source given") if published else "",
+        "facts": _facts(found),
+        "changed": (METRIC_NAMES[headline], f"{again:.3f}", f"{before:.3f}") if changed else None,
+    }
+
+
+def _published(published: dict[str, Any], name: str) -> str:
+    if not _is_number(published.get(name)):
+        return "-"
+    spread = published.get("std") if name == "micro_f1" else None
+    return score_text(published[name]) + (f" ± {score_text(spread)}" if spread is not None else "")
+
+
+def _facts(found: Evaluation) -> list[tuple[str, str]]:
+    results, dataset = found.results, found.dataset
+    graph, subgraphs = dataset.graph, dataset.subgraphs
+    seconds, sizes = results["seconds"], {s: len(subgraphs.indices(s)) for s in SPLIT_NAMES}
+    selected = f"{results['selected_epoch']} of 0 to {results['epochs'] - 1}, by validation"
+    if "members" in results:
+        epochs = ", ".join(str(member["selected_epoch"]) for member in results["members"])
+        selected = f"{epochs}, of each network by validation"
+    return [
+        ("Dataset", dataset.name),
+        ("Graph", f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges"),
+        ("Subgraphs", ", ".join(f"{count:,} {SPLIT_NAMES[split]}" for split, count in sizes.items())),
+        *([("Not used by this recipe", "; ".join(results["unused"]))] if results.get("unused") else []),
+        ("Task", found.task + (f", {len(found.classes)} classes" if found.classes else "")),
+        ("Recipe", found.recipe.name),
+        ("Seed", str(results["seed"])),
+        *_model_facts(found),
+        ("Selected epoch", selected),
+        ("Time", f"{seconds['prepare']:.1f} s to prepare, {seconds['train']:.1f} s to train"),
+        ("Time of an epoch", f"{seconds['epoch_median']:.3g} s, the median"),
+        ("Device", str(results.get("device", "not recorded"))),
+        ("Peak memory", f"{results['peak_memory_mb']:,.0f} MB" if "peak_memory_mb" in results else "not recorded"),
+    ]
+
+
+def _model_facts(found: Evaluation) -> list[tuple[str, str]]:
+    """The network, or the baseline and the candidate that was selected on validation."""
+    recipe, network, baseline = found.recipe, found.network, found.checkpoint.baseline
+    if network is None:
+        candidate = found.results.get("candidate")
+        return [("Method", recipe.method), *([("Selected on validation", str(candidate))] if candidate else [])]
+    table_size = 0 if network.table is None else network.table.numel()
+    others = sum(p.numel() for p in network.parameters()) - table_size
+    trained = "trained" if recipe.embeddings.trainable else "not trained"
+    several = found.networks > 1
+    return [
+        *([("Networks", f"{found.networks}; their outputs are averaged")] if several else []),
+        ("Channels", "; ".join(f"{c.name} ({c.num_anchors} anchors)" for c in recipe.channels) or "none"),
+        ("Layers", str(recipe.model.layers)),
+        *([] if baseline is None else [("Corrects", f"{baseline.spec.method} ({baseline.spec.title})")]),
+        ("Weights of each" if several else "Weights", f"{others:,}; and {table_size:,} in node vectors, {trained}"),
+    ]
+
+
+def _curves(found: Evaluation) -> dict[str, Any]:
+    records, selected = found.records, int(found.results["selected_epoch"])
+    name = next((n for n in ("val_micro_f1", "val_r2") if n in records[0]), "val_loss")
+    word = f"validation {METRIC_NAMES[name.removeprefix('val_')]}"
+    losses = {"train_loss": ("training loss", "second"), "val_loss": ("validation loss", "first")}
+    charts = [
+        epoch_chart(records, selected, "Loss", losses),
+        epoch_chart(records, selected, word[0].upper() + word[1:], {name: (word, "first")}),
+    ]
+    return {"charts": charts, "selected": selected, "corrects": found.checkpoint.baseline is not None}
+
+
+def epoch_chart(
+    records: Sequence[dict[str, Any]], selected: int, title: str, lines: dict[str, tuple[str, str]]
+) -> Chart:
+    """Lines over epochs.
+
+    Args:
+        lines: key of a record to its words and the class of its line.
+    """
+    kept = [records[i] for i in thin(len(records), MAX_POINTS)]
+    epochs = [r["epoch"] for r in kept]
+    values = {name: [float(r.get(name, math.nan)) for r in kept] for name in lines}
+    words = [word for word, _ in lines.values()]
+    finite = [v for found in values.values() for v in found if math.isfinite(v)]
+    # Logarithmic where a few epochs would press all others to the bottom.
+    log = bool(finite) and min(finite) > 0 and max(finite) > 30 * median(finite)
+    ends = ", ".join(f"{lines[name][0]} from {v[0]:.3g} to {v[-1]:.3g}" for name, v in values.items())
+    return plot(
+        title + (" (log scale)" if log else ""),
+        description=f"Line chart over {len(records)} epochs: {ends}; epoch {selected} was selected.",
+        x=(0, max(epochs[-1], 1)),
+        y=(min(finite) / 1.1, max(finite) * 1.1) if log else padded_range(finite, zero=True),
+        log=log,
+        x_label="epoch",
+        y_label=words[0].split()[-1] if len(words) > 1 else words[0],
+        rules=[(selected, "chosen")],
+        lines=[Line(epochs, values[name], kind) for name, (_, kind) in lines.items()],
+        columns=[
+            (epoch, f"epoch {epoch}: " + ", ".join(f"{lines[name][0]} {v[i]:.4g}" for name, v in values.items()))
+            for i, epoch in enumerate(epochs)
+        ],
+        key=[
+            *(Key(word, line=kind) for word, kind in lines.values()),
+            Key(f"selected epoch, {selected}", line="chosen"),
+        ],
+    )
+
+
+def _reproduce(found: Evaluation) -> dict[str, Any]:
+    recipe, recorded = found.recipe, found.results.get("versions")
+    line, needs_file = command(recipe, found.results)
+    used = ", ".join(f"{name} {version}" for name, version in (recorded or versions()).items())
+    return {
+        "command": line,
+        "file": f"{recipe.name}.toml" if needs_file else "",
+        "facts": [
+            ("Versions" if recorded else "Versions that wrote this page", used),
+            ("Graph, SHA-256 of its content", found.checkpoint.spec.graph_hash),
+            ("Subgraphs, SHA-256 of nodes, labels and splits", found.dataset.subgraphs.content_hash),
+        ],
+        "settings": recipe_toml(recipe),
+    }
