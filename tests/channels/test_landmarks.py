@@ -8,7 +8,7 @@ import pytest
 
 from subgnn import Graph
 from subgnn.channels.landmarks import landmark_hops, landmark_nodes
-from subgnn.kernels.near import UNBOUNDED
+from subgnn.kernels.nearby_distances import UNBOUNDED
 from tests.models.subgnn.examples import random_graph
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from subgnn.kernels.buckets import CELL, bucket_rows, distribute, record_edges
+from subgnn.kernels.build_csr import CELL, bucket_rows, distribute, record_edges
 
 FLIPPED = 1 << 31
 

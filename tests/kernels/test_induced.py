@@ -29,15 +29,15 @@ def test_a_stretch_of_a_sorted_row_is_searched(row: list[int], wanted: int, data
 @given(case=graphs_with_sets())
 def test_induced_subgraphs_are_numbered_by_place(case: tuple[SmallGraph, list[list[int]]]) -> None:
     graph, sets = case
-    offsets, neighbors = csr(*graph.csr)
+    base = csr(*graph.csr)
     near = graph.networkx.adj
     for nodes in sets:
         wanted = [[place for place, u in enumerate(nodes) if u in near[v]] for v in nodes]
         members = frozen(nodes, np.int32)
-        local_offsets, local_neighbors = induced_csr(offsets, neighbors, members)
+        local_offsets, local_neighbors = induced_csr(base, members)
         assert np.diff(local_offsets).tolist() == [len(row) for row in wanted]
         assert local_neighbors.tolist() == [place for row in wanted for place in row]
         scratch = np.empty(len(nodes), np.int32)
         for v in range(graph.num_nodes):
-            found = inside_row(offsets, neighbors, members, v, scratch)
+            found = inside_row(base, members, v, scratch)
             assert scratch[:found].tolist() == [place for place, u in enumerate(nodes) if u in near[v]]

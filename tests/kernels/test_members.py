@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subgnn.kernels.draws import node_set_keys
-from subgnn.kernels.members import sample_members
+from subgnn.kernels.draws import node_set_keys, sample_members
 from tests.kernels.chance import LEAST_P, p_value, uniform
 from tests.kernels.graphs import many, ragged
 

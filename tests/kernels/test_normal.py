@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
-from subgnn.kernels.draws import open_stream, uniform_unit
-from subgnn.kernels.normal import normal_rows
+from subgnn.kernels.draws import normal_rows, open_stream, uniform_unit
 from tests.kernels.chance import LEAST_P
 from tests.kernels.graphs import many
 

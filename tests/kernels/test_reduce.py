@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subgnn.kernels.reduce import Tally, reduce_table
+from subgnn.kernels.distances import Tally, reduce_table
 from tests.kernels.graphs import many
 
 hops = st.integers(-1, 40)

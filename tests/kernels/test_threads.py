@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from subgnn import kernels
-from subgnn.kernels.members import sample_members
-from subgnn.kernels.near import near_hops
-from subgnn.kernels.normal import normal_rows
-from subgnn.kernels.reduce import reduce_table
+from subgnn.kernels.distances import reduce_table
+from subgnn.kernels.draws import normal_rows, sample_members
+from subgnn.kernels.nearby_distances import near_hops
 from subgnn.kernels.sampling import induced_block, sample_neighbors, sample_non_edges, walk_nodes
 from tests.kernels.graphs import SmallGraph, ragged
 

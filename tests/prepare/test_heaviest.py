@@ -15,7 +15,7 @@ from subgnn.explain.files import open_explainer
 from subgnn.inference import export_run
 from subgnn.inference.open import open_run
 from subgnn.kernels import border_sets, heaviest_borders
-from subgnn.kernels.heaviest import BYTES_AN_EDGE
+from subgnn.kernels.borders import BYTES_AN_EDGE
 from subgnn.models.subgnn import Inputs
 from subgnn.models.subgnn.build import build_model as built
 from subgnn.parallel import progress as pacing

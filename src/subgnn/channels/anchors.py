@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.kernels import border_walks, graph_walks, inside_walks, node_set_keys, sample_borders
-from subgnn.kernels.components import Components
-from subgnn.kernels.members import sample_members
+from subgnn.kernels.draws import sample_members
+from subgnn.kernels.induced import Components
 from subgnn.parallel.progress import OnProgress, pieces
 from subgnn.ragged import Ragged
 from subgnn.rng import stream, stream_key

@@ -1,7 +1,7 @@
 """Distances of components to nodes of their own, in bounded memory.
 
-Most own anchors are near: :func:`~subgnn.kernels.near.near_hops` settles them by looking at the surroundings alone. For
-the pairs it leaves open, a search across the graph goes from the nodes of components or from the anchors, whichever are
+Most own anchors are near: :func:`~subgnn.kernels.nearby_distances.near_hops` settles them by looking at the
+surroundings alone. For the pairs it leaves open, a search across the graph goes from the nodes of components or from the anchors, whichever are
 fewer, many sources at once; or, where the settings say ``own_hops = "bounded"``, the least of the bound that is known
 and the detour by a landmark is taken (:mod:`subgnn.channels.landmarks`).
 
@@ -23,9 +23,8 @@ from subgnn.config.settings import PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.kernels import pair_distances
-from subgnn.kernels.bfs import BYTES_A_NODE, WORD
-from subgnn.kernels.near import UNBOUNDED, near_hops
-from subgnn.kernels.reduce import Tally
+from subgnn.kernels.distances import BYTES_A_NODE, WORD, Tally
+from subgnn.kernels.nearby_distances import UNBOUNDED, near_hops
 from subgnn.parallel.memory import limit, share, workers
 from subgnn.parallel.progress import OnProgress, pieces
 from subgnn.ragged import Ragged

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
 from subgnn.kernels import hop_distances
-from subgnn.kernels.arrays import Array, frozen
-from subgnn.kernels.compile import compiled_parallel
-from subgnn.kernels.near import UNBOUNDED
+from subgnn.kernels.arrays import Array, compiled_parallel, frozen
+from subgnn.kernels.nearby_distances import UNBOUNDED
 
 
 def landmark_nodes(graph: Graph, count: int) -> NDArray[np.int32]:

@@ -22,8 +22,7 @@ from subgnn.channels.distances import both_ways, own_measures, searches_at_once
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.kernels import dtw, hop_distances, inside_degrees
-from subgnn.kernels.bfs import WORD
-from subgnn.kernels.reduce import reduce_table
+from subgnn.kernels.distances import WORD, reduce_table
 from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress, pieces
 from subgnn.ragged import Ragged

@@ -51,7 +51,7 @@ class PrepareSettings:
     component and a detour by one of the landmarks, the nodes with most neighbours.
 
     border_anchors says which nodes of its border a component's neighborhood/border anchors are: drawn at random, as in
-    the paper, or the heaviest, with similarities of their own (:mod:`subgnn.kernels.heaviest`); giving and taking are
+    the paper, or the heaviest, with similarities of their own (:mod:`subgnn.kernels.borders`); giving and taking are
     the powers of degrees in their weights. Those are of the 1-hop border, whatever hops says, and the same in all
     layers and draws.
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.graph import MAX_NODES, Dropped, Graph
 from subgnn.errors import DataError
-from subgnn.kernels.buckets import CELL, bucket_rows, distribute, record_edges
+from subgnn.kernels.build_csr import CELL, bucket_rows, distribute, record_edges
 from subgnn.parallel.progress import OnProgress
 
 MEMORY = 2 * 10**9

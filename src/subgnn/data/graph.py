@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.strings import NodeNames, find_node
 from subgnn.errors import DataError, DataWarning, excerpt
-from subgnn.kernels.build import directed_csr, transpose, undirected_csr
+from subgnn.kernels.build_csr import directed_csr, transpose, undirected_csr
 
 MAX_NODES = 2**31 - 1
 

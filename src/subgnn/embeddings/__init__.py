@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from subgnn.config.settings import EmbeddingSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
-from subgnn.kernels.normal import normal_rows
+from subgnn.kernels.draws import normal_rows
 from subgnn.rng import stream_key
 
 PRETRAINED = ("gin", "graphsaint")

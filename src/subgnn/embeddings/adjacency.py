@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from subgnn.kernels.build import transpose
+from subgnn.kernels.build_csr import transpose
 
 
 def _sparse(offsets: Any, columns: Any, weights: Any, shape: tuple[int, int]) -> Tensor:

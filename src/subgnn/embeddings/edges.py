@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
-from subgnn.kernels.build import undirected_csr
+from subgnn.kernels.build_csr import undirected_csr
 from subgnn.kernels.sampling import sample_non_edges
 from subgnn.rng import stream, stream_key
 

@@ -1,28 +1,43 @@
 """k-hop borders: B_k(c), the nodes within k hops of a node set, the set itself excluded (paper, section 3.2).
 
 A 2-hop border of a dense graph is nearly all of V, so it can be sampled without being stored: each thread explores one
-set at a time in a buffer of its own. For a directed graph pass its undirected form.
+set at a time in a buffer. For a directed graph pass its undirected form.
+
+Draws from 1-hop borders need no mark for each of N nodes, and never walk over the longest row. The border of c is
+(H - c) and E: H is the longest row among those of c's nodes, E the nodes that other rows add to it. Both are sorted, so
+the node of a given rank is found by binary search; a hub with a million neighbours costs as many look-ups as there are
+draws.
+
+Border nodes can also be ranked by weight. A node u of the 1-hop border of c has the weight
+
+    w_cu = d_u^-b  sum over v in c with v ~ u of d_v^-a
+
+d the degrees in G: with a = 1, b = 0 it is the amount that arrives at u when every node of c hands out one unit, in
+equal shares, to its neighbours. So a neighbour of many nodes of c counts more than one of few, and one of a hub next to
+nothing. Weights are ranked in single precision, relative to the heaviest: sums that are equal but for the order of
+their terms are ties, whatever that order was.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numba import prange
+from numpy.typing import NDArray
 
-from subgnn.kernels.arrays import Array, csr, frozen, num_chunks, sets
-from subgnn.kernels.compile import compiled, compiled_parallel
+from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, even_bounds, frozen, sets
 from subgnn.kernels.draws import item_keys, open_stream, uniform_below
-from subgnn.kernels.row_borders import sample_row_borders
+from subgnn.kernels.induced import contains, lower_bound
 from subgnn.ragged import Ragged
 
 
 @compiled
-def explore(offsets: Array, neighbors: Array, members: Array, hops: int, mark: Array, stamp: int, queue: Array) -> int:
+def explore(graph: Csr, members: Array, hops: int, mark: Array, stamp: int, queue: Array) -> int:
     """Put ``members`` and then their ``hops``-hop border into ``queue``, each marked with ``stamp``; returns how many.
 
     The last level of a search that has already met much of the graph is pulled: every node not yet met looks for one
     neighbour that is.
     """
+    offsets, neighbors = graph
     n = len(offsets) - 1
     for i in range(len(members)):
         queue[i] = members[i]
@@ -76,49 +91,39 @@ def _sorted_border(members: Array, mark: Array, stamp: int, queue: Array, end: i
 
 
 @compiled_parallel
-def _border_sizes(
-    offsets: Array, neighbors: Array, values: Array, rows: Array, hops: int, bounds: Array, sizes: Array
-) -> None:
-    n = len(offsets) - 1
+def _border_sizes(graph: Csr, components: Sets, hops: int, bounds: Array, sizes: Array) -> None:
+    n = len(graph[0]) - 1
+    values, rows = components
     for chunk in prange(len(bounds) - 1):
         mark, queue = np.zeros(n, np.int32), np.empty(n, np.int32)
         for c in range(bounds[chunk], bounds[chunk + 1]):
             members = values[rows[c] : rows[c + 1]]
-            sizes[c] = explore(offsets, neighbors, members, hops, mark, c + 1, queue) - len(members)
+            sizes[c] = explore(graph, members, hops, mark, c + 1, queue) - len(members)
 
 
 @compiled_parallel
-def _border_sets(
-    offsets: Array, neighbors: Array, values: Array, rows: Array, hops: int, bounds: Array, starts: Array, out: Array
-) -> None:
-    n = len(offsets) - 1
+def _border_sets(graph: Csr, components: Sets, hops: int, bounds: Array, starts: Array, out: Array) -> None:
+    n = len(graph[0]) - 1
+    values, rows = components
     for chunk in prange(len(bounds) - 1):
         mark, queue = np.zeros(n, np.int32), np.empty(n, np.int32)
         for c in range(bounds[chunk], bounds[chunk + 1]):
             members = values[rows[c] : rows[c + 1]]
-            end = explore(offsets, neighbors, members, hops, mark, c + 1, queue)
+            end = explore(graph, members, hops, mark, c + 1, queue)
             out[starts[c] : starts[c + 1]] = _sorted_border(members, mark, c + 1, queue, end)
 
 
 @compiled_parallel
 def _sample_borders(
-    offsets: Array,
-    neighbors: Array,
-    values: Array,
-    rows: Array,
-    hops: int,
-    bounds: Array,
-    keys: Array,
-    sizes: Array,
-    out: Array,
+    graph: Csr, components: Sets, hops: int, bounds: Array, keys: Array, sizes: Array, out: Array
 ) -> None:
-    n = len(offsets) - 1
-    draws = out.shape[1]
+    n = len(graph[0]) - 1
+    values, rows = components
     for chunk in prange(len(bounds) - 1):
         mark, queue = np.zeros(n, np.int32), np.empty(n, np.int32)
         for c in range(bounds[chunk], bounds[chunk + 1]):
             members = values[rows[c] : rows[c + 1]]
-            end = explore(offsets, neighbors, members, hops, mark, c + 1, queue)
+            end = explore(graph, members, hops, mark, c + 1, queue)
             size = end - len(members)
             sizes[c] = size
             if size == 0:
@@ -126,12 +131,8 @@ def _sample_borders(
             # Draws are ranks in the sorted border, so they do not depend on how it was explored.
             border = _sorted_border(members, mark, c + 1, queue, end)
             state = open_stream(keys[c], 0)
-            for i in range(draws):
+            for i in range(out.shape[1]):
                 out[c, i] = border[uniform_below(state, size)]
-
-
-def _bounds(items: int) -> Array:
-    return frozen(np.linspace(0, items, num_chunks(items) + 1).round(), np.int64)
 
 
 def border_sets(offsets: Array, neighbors: Array, components: Ragged, *, hops: int = 1) -> Ragged:
@@ -144,12 +145,11 @@ def border_sets(offsets: Array, neighbors: Array, components: Ragged, *, hops: i
         >>> [border_sets(*path, Ragged.from_rows([[1]]), hops=k)[0].tolist() for k in (1, 2)]
         [[0, 2], [0, 2, 3]]
     """
-    graph, bounds = csr(offsets, neighbors), _bounds(len(components))
-    values, rows = sets(components)
+    graph, family, bounds = csr(offsets, neighbors), sets(components), even_bounds(len(components))
     sizes = np.zeros(len(components), np.int64)
-    _border_sizes(*graph, values, rows, hops, bounds, sizes)
+    _border_sizes(graph, family, hops, bounds, sizes)
     borders = Ragged.from_lengths(np.empty(int(sizes.sum()), np.int32), sizes)
-    _border_sets(*graph, values, rows, hops, bounds, frozen(borders.offsets, np.int64), borders.values)
+    _border_sets(graph, family, hops, bounds, frozen(borders.offsets, np.int64), borders.values)
     return borders
 
 
@@ -166,13 +166,164 @@ def sample_borders(
     Returns:
         The draws, a row per component, and the size of each border.
     """
-    values, rows = sets(components)
     count = len(components)
     sizes, out = np.zeros(count, np.int64), np.empty((count, draws), np.int32)
-    graph, keys = csr(offsets, neighbors), item_keys(key, count)
+    graph, family, keys = csr(offsets, neighbors), sets(components), item_keys(key, count)
     if hops == 1:
-        sample_row_borders(*graph, values, rows, keys, sizes, out)
+        _sample_row_borders(graph, family, keys, sizes, out)
     else:
-        _sample_borders(*graph, values, rows, hops, _bounds(count), keys, sizes, out)
+        _sample_borders(graph, family, hops, even_bounds(count), keys, sizes, out)
     drawn = sizes > 0
     return Ragged.from_lengths(out[drawn].reshape(-1), np.where(drawn, draws, 0)), sizes
+
+
+@compiled
+def _added(graph: Csr, members: Array, hub: int) -> Array:
+    """E: the neighbours of other members that are neither members nor neighbours of the hub, sorted, each once."""
+    offsets, neighbors = graph
+    room = 0
+    for v in members:
+        if v != hub:
+            room += offsets[v + 1] - offsets[v]
+    found = np.empty(room, np.int32)
+    count = 0
+    for v in members:
+        if v != hub:
+            for e in range(offsets[v], offsets[v + 1]):
+                w = neighbors[e]
+                inside = contains(members, 0, len(members), w)
+                if not inside and not contains(neighbors, offsets[hub], offsets[hub + 1], w):
+                    found[count] = w
+                    count += 1
+    found = np.sort(found[:count])
+    distinct = 0
+    for i in range(count):
+        if i == 0 or found[i] != found[i - 1]:
+            found[distinct] = found[i]
+            distinct += 1
+    return found[:distinct]
+
+
+@compiled_parallel
+def _sample_row_borders(graph: Csr, components: Sets, keys: Array, sizes: Array, out: Array) -> None:
+    """Fill ``sizes`` with those of the 1-hop borders, and ``out`` with draws: ranks in the sorted border."""
+    offsets, neighbors = graph
+    values, rows = components
+    for c in prange(len(rows) - 1):
+        members = values[rows[c] : rows[c + 1]]
+        if len(members) == 0:
+            continue
+        hub = members[0]
+        for v in members:
+            if offsets[v + 1] - offsets[v] > offsets[hub + 1] - offsets[hub]:
+                hub = v
+        lo, hi = offsets[hub], offsets[hub + 1]
+        inner = np.empty(len(members), np.int64)  # where members stand in H
+        moved = np.empty(len(members), np.int64)  # the same, less the number of members before
+        count = 0
+        for v in members:
+            place = lower_bound(neighbors, lo, hi, v)
+            if place < hi and neighbors[place] == v:
+                inner[count], moved[count] = place - lo, place - lo - count
+                count += 1
+        added = _added(graph, members, hub)
+        ranks = np.empty(len(added), np.int64)
+        for k in range(len(added)):
+            place = lower_bound(neighbors, lo, hi, added[k]) - lo
+            ranks[k] = k + place - lower_bound(inner, 0, count, place)
+        size = hi - lo - count + len(added)
+        sizes[c] = size
+        if size == 0:
+            continue
+        state = open_stream(keys[c], 0)
+        for i in range(out.shape[1]):
+            rank = uniform_below(state, size)
+            k = lower_bound(ranks, 0, len(ranks), rank)
+            if k < len(ranks) and ranks[k] == rank:
+                out[c, i] = added[k]
+            else:
+                # The rank among H - c, moved on by the members that stand before it in H.
+                place = rank - k
+                out[c, i] = neighbors[lo + place + lower_bound(moved, 0, count, place + 1)]
+
+
+BYTES_AN_EDGE = 48
+"""Memory of a thread for each edge of the nodes of one set, at most."""
+
+
+def heaviest_borders(
+    offsets: NDArray[np.int64], neighbors: NDArray[np.int32], rows: Ragged, *, most: int, giving: float, taking: float
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The heaviest nodes of every set's 1-hop border, heaviest first; of equal ones the lower node comes first.
+
+    Args:
+        offsets, neighbors: of an undirected graph.
+        rows: node sets, sorted.
+        most: how many to keep, at least 1.
+        giving, taking: the powers a and b, from 0 to 4: beyond, all weights of a border could vanish.
+
+    Shapes:
+        returns: (C, most) nodes, and their weights, each row of norm 1; if a border has fewer, its last node is
+        repeated with weight 0, and if it has none, the nodes are 0.
+
+    Example:
+        On the path 0 - 1 - 2 - 3, the border of {1} is {0, 2}, of one neighbour and of two.
+
+        >>> path = np.array([0, 1, 3, 5, 6]), np.array([1, 0, 2, 1, 3, 2])
+        >>> nodes, weights = heaviest_borders(*path, Ragged.from_rows([[1]]), most=3, giving=1, taking=1)
+        >>> nodes.tolist(), weights.astype(float).round(3).tolist()
+        ([[0, 2, 2]], [[0.894, 0.447, 0.0]])
+    """
+    nodes = np.zeros((len(rows), most), np.int32)
+    weights = np.zeros((len(rows), most), np.float32)
+    _heaviest(csr(offsets, neighbors), sets(rows), (float(giving), float(taking)), nodes, weights)
+    return nodes, weights
+
+
+@compiled
+def _weigh(graph: Csr, members: Array, powers: tuple[float, float]) -> tuple[Array, Array]:
+    """The nodes of a border, in rising order, and their weights."""
+    offsets, neighbors = graph
+    giving, taking = powers
+    room = 0
+    for v in members:
+        room += offsets[v + 1] - offsets[v]
+    found, shares = np.empty(room, np.int32), np.empty(room, np.float64)
+    count = 0
+    for v in members:
+        share = float(offsets[v + 1] - offsets[v]) ** -giving
+        for e in range(offsets[v], offsets[v + 1]):
+            if not contains(members, 0, len(members), neighbors[e]):
+                found[count], shares[count] = neighbors[e], share
+                count += 1
+    order = np.argsort(found[:count], kind="mergesort")
+    nodes, weights = np.empty(count, np.int32), np.empty(count, np.float64)
+    distinct = 0
+    for i in order:
+        if distinct == 0 or nodes[distinct - 1] != found[i]:
+            nodes[distinct], weights[distinct] = found[i], 0.0
+            distinct += 1
+        weights[distinct - 1] += shares[i]
+    for i in range(distinct):
+        weights[i] *= float(offsets[nodes[i] + 1] - offsets[nodes[i]]) ** -taking
+    return nodes[:distinct], weights[:distinct]
+
+
+@compiled
+def _keep(nodes: Array, weights: Array, out_nodes: Array, out_weights: Array) -> None:
+    """Put the heaviest first, and fill the remaining places with the last of them."""
+    relative = (weights / weights.max()).astype(np.float32).astype(np.float64)
+    order = np.argsort(-relative, kind="mergesort")[: len(out_nodes)]
+    length = np.sqrt(np.sum(relative[order] ** 2))
+    out_nodes[:] = nodes[order[-1]]
+    for k in range(len(order)):
+        out_nodes[k], out_weights[k] = nodes[order[k]], relative[order[k]] / length
+
+
+@compiled_parallel
+def _heaviest(graph: Csr, family: Sets, powers: tuple[float, float], out_nodes: Array, out_weights: Array) -> None:
+    values, rows = family
+    for c in prange(len(rows) - 1):
+        nodes, weights = _weigh(graph, values[rows[c] : rows[c + 1]], powers)
+        if len(nodes) > 0:
+            _keep(nodes, weights, out_nodes[c], out_weights[c])

@@ -1,6 +1,6 @@
-"""Checks of rows of node ids that come from a file, before the other kernels trust them.
+"""Check rows of node ids that were read from a file, before the other kernels trust them.
 
-These kernels read within their arrays whatever the values are, as long as the offsets rise from 0 to the number of
+These kernels stay within their arrays whatever the values are, as long as the offsets rise from 0 to the number of
 values.
 """
 
@@ -11,8 +11,7 @@ import secrets
 import numpy as np
 from numba import prange
 
-from subgnn.kernels.arrays import Array, frozen, num_chunks, sets
-from subgnn.kernels.compile import compiled, compiled_parallel
+from subgnn.kernels.arrays import Array, Sets, compiled, compiled_parallel, frozen, num_chunks, sets
 from subgnn.ragged import Ragged
 
 
@@ -26,16 +25,9 @@ def _mix(x: np.uint64) -> np.uint64:
 
 @compiled_parallel
 def _check(
-    offsets: Array,
-    values: Array,
-    weights: Array,
-    limit: int,
-    graph: bool,
-    key: np.uint64,
-    cuts: Array,
-    bad: Array,
-    sums: Array,
+    rows: Sets, weights: Array, limit: int, graph: bool, key: np.uint64, cuts: Array, bad: Array, sums: Array
 ) -> None:
+    values, offsets = rows
     for chunk in prange(len(cuts) - 1):
         total = np.uint64(0)
         for row in range(cuts[chunk], cuts[chunk + 1]):
@@ -60,13 +52,13 @@ def _check(
 
 
 def _checked(rows: Ragged, weights: Array, limit: int, *, graph: bool) -> tuple[int | None, bool]:
-    values, offsets = sets(rows)
+    offsets = sets(rows)[1]
     chunks = num_chunks(len(rows))
     inner = np.searchsorted(offsets, np.linspace(0, offsets[-1], chunks + 1)[1:-1])
     cuts = np.concatenate([[0], np.minimum(inner, len(rows)), [len(rows)]]).astype(np.int64)
     bad, sums = np.full(chunks, -1, np.int64), np.zeros(chunks, np.uint64)
     key = np.uint64(secrets.randbits(64))
-    _check(offsets, values, frozen(weights, np.uint32), limit, graph, key, cuts, bad, sums)
+    _check(sets(rows), frozen(weights, np.uint32), limit, graph, key, cuts, bad, sums)
     first = bad[bad >= 0]
     return (int(first[0]) if len(first) else None), not len(first) and int(sums.sum()) == 0
 
@@ -85,7 +77,7 @@ def first_bad_set(rows: Ragged, limit: int) -> int | None:
 
 
 def check_neighbors(rows: Ragged, weights: Array | None = None) -> tuple[int | None, bool]:
-    """The first node whose neighbours no simple graph can have, and whether every edge is in the rows of both its ends.
+    """The first node whose neighbours no simple graph can have, and whether every edge is in the rows of both ends.
 
     Neighbours must be sorted, without repeats, nodes of the graph and other than the node itself. For the second
     question, each entry (u, v) with u < v adds a random function of u, v and the weight to a sum, and each (v, u) takes
@@ -95,7 +87,7 @@ def check_neighbors(rows: Ragged, weights: Array | None = None) -> tuple[int | N
         rows: the neighbours of each node; the offsets must rise from 0 to the number of values.
 
     Shapes:
-        weights: (entries,) float32, the same in both directions where the graph is symmetric.
+        weights: (entries,) float32, the same in both directions if the graph is symmetric.
 
     Example:
         >>> check_neighbors(Ragged.from_rows([[1], [0, 2], [1]])), check_neighbors(Ragged.from_rows([[1], [0, 2], []]))

@@ -1,7 +1,7 @@
 """Random numbers inside compiled loops: SplitMix64, one stream per key.
 
-A stream is a ``uint64`` array of one element, its state; every draw advances it. Streams are keyed by what they are
-for (a walk, a component), so results do not depend on the number of threads.
+A stream is a ``uint64`` array of one element, its state; every draw advances it. Streams are keyed by their purpose (a
+walk, a component), so results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import prange
 
-from subgnn.kernels.arrays import Array, frozen, sets
-from subgnn.kernels.compile import compiled
+from subgnn.kernels.arrays import Array, Sets, compiled, compiled_parallel, frozen, sets
 from subgnn.ragged import Ragged
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -66,7 +66,8 @@ def uniform_below(state: Array, n: int) -> Any:
 
 
 @compiled
-def _node_set_keys(key: np.uint64, values: Array, offsets: Array, out: Array) -> None:
+def _node_set_keys(key: np.uint64, family: Sets, out: Array) -> None:
+    values, offsets = family
     for row in range(len(offsets) - 1):
         digest = scramble(key)
         for i in range(offsets[row], offsets[row + 1]):
@@ -77,14 +78,14 @@ def _node_set_keys(key: np.uint64, values: Array, offsets: Array, out: Array) ->
 def node_set_keys(key: int, rows: Ragged) -> Array:
     """One 64-bit key per node set, a function of ``key`` and of the set alone (rows are sorted).
 
-    A subgraph's own anchors are drawn under such a key, so a prediction depends neither on the batch nor on the order
+    The anchors of a subgraph are drawn with such a key, so a prediction depends neither on the batch nor on the order
     of lines.
 
     Shapes:
         returns: (rows,) uint64.
     """
     out = np.empty(len(rows), np.uint64)
-    _node_set_keys(np.uint64(key), *sets(rows), out)
+    _node_set_keys(np.uint64(key), sets(rows), out)
     return out
 
 
@@ -101,3 +102,50 @@ def item_keys(key: int | Array, items: int) -> Array:
 def _spread(key: np.uint64, out: Array) -> None:
     for i in range(len(out)):
         out[i] = scramble(scramble(key) ^ scramble(np.uint64(i) * _GOLDEN + _MIX_2))
+
+
+@compiled_parallel
+def _sample_members(family: Sets, keys: Array, out: Array) -> None:
+    values, rows = family
+    for r in prange(len(rows) - 1):
+        state = open_stream(keys[r], 0)
+        for i in range(out.shape[1]):
+            out[r, i] = values[rows[r] + uniform_below(state, rows[r + 1] - rows[r])]
+
+
+def sample_members(rows: Ragged, *, draws: int, key: int | Array) -> Array:
+    """Draw ``draws`` nodes uniformly, with replacement, from every set; no set may be empty.
+
+    Args:
+        key: a stream key, or one key per set (:func:`node_set_keys`).
+
+    Shapes:
+        returns: (sets, draws) int32.
+    """
+    out = np.empty((len(rows), draws), np.int32)
+    _sample_members(sets(rows), item_keys(key, len(rows)), out)
+    return out
+
+
+@compiled_parallel
+def _normal_rows(key: np.uint64, nodes: Array, out: Array) -> None:
+    for i in prange(len(nodes)):
+        state = open_stream(key, nodes[i])
+        for j in range(0, out.shape[1], 2):
+            # Box and Muller: two uniform numbers give two normal ones.
+            radius = np.sqrt(-2.0 * np.log(1.0 - uniform_unit(state)))
+            angle = 2.0 * np.pi * uniform_unit(state)
+            out[i, j] = radius * np.cos(angle)
+            if j + 1 < out.shape[1]:
+                out[i, j + 1] = radius * np.sin(angle)
+
+
+def normal_rows(key: int, nodes: Array, dim: int) -> Array:
+    """Standard normal vectors of nodes, a function of the node and the key alone.
+
+    Shapes:
+        nodes: (n,). returns: (n, dim) float32.
+    """
+    out = np.empty((len(nodes), dim), np.float32)
+    _normal_rows(np.uint64(key), frozen(nodes, np.int64), out)
+    return out

@@ -2,7 +2,7 @@
 
 DTW(a, b) is the smallest total cost of a warping path: a monotone chain of pairs (i, j) from the two beginnings to the
 two ends, each step advancing i, j or both. Sequences of ``b`` are laid side by side in lanes, so that one vector
-instruction advances several tables; a lane shorter than its neighbours is read off at its own end.
+instruction advances several tables; a lane shorter than its neighbours is read off at its end.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import Literal
 import numpy as np
 from numba import prange
 
-from subgnn.kernels.arrays import Array, frozen
-from subgnn.kernels.compile import compiled, compiled_parallel
+from subgnn.kernels.arrays import Array, Sets, compiled, compiled_parallel, frozen
 from subgnn.ragged import Ragged
 
 Cost = Literal["absolute", "ratio"]
+Lanes = tuple[Array, Array, Array, Array]
+"""Sequences side by side: packed values, where groups of lanes start, the ends of the lanes, and their order."""
 _LANES = 16
 _FAR = np.inf
 
@@ -87,17 +88,9 @@ def _warp_with_length(a: Array, b: Array, ratio: bool, table: Array, steps: Arra
 
 
 @compiled_parallel
-def _dtw(
-    a: Array,
-    a_rows: Array,
-    packed: Array,
-    starts: Array,
-    ends: Array,
-    order: Array,
-    ratio: bool,
-    normalize: bool,
-    out: Array,
-) -> None:
+def _dtw(sequences: Sets, lanes_of_b: Lanes, ratio: bool, normalize: bool, out: Array) -> None:
+    a, a_rows = sequences
+    packed, starts, ends, order = lanes_of_b
     groups = len(starts) - 1
     for i in prange(len(a_rows) - 1):
         row = a[a_rows[i] : a_rows[i + 1]]
@@ -119,7 +112,7 @@ def _dtw(
                     out[i, order[place]] = value / steps[last, k] if normalize else value
 
 
-def _pack(b: Ragged) -> tuple[Array, Array, Array, Array]:
+def _pack(b: Ragged) -> Lanes:
     """Lay the rows of ``b`` out in groups of lanes, rows of like length together."""
     order = np.argsort(b.lengths, kind="stable")
     ends = b.lengths[order]
@@ -152,7 +145,6 @@ def dtw(a: Ragged, b: Ragged, *, cost: Cost = "absolute", normalize: bool = Fals
         raise ValueError("dtw: an empty sequence has no warping path")
     out = np.empty((len(a), len(b)), np.float64)
     if out.size:
-        packed, starts, ends, order = _pack(b)
-        values, rows = frozen(a.values, np.float64), frozen(a.offsets, np.int64)
-        _dtw(values, rows, packed, starts, ends, order, cost == "ratio", normalize, out)
+        sequences = frozen(a.values, np.float64), frozen(a.offsets, np.int64)
+        _dtw(sequences, _pack(b), cost == "ratio", normalize, out)
     return out

@@ -6,8 +6,8 @@ For a walk at a node with projected input p (W x + b) and previous state (h', c'
     c = f c' + i g,    h = o tanh(c)
 
 Gates lie in the order of :class:`torch.nn.LSTM`: i, f, g, o. The first ``m`` walks have a previous state; the others
-begin here. Single precision; the error of the exponential is below two units in the last place. Each call is one
-thread's; the GIL is released.
+begin here. Single precision; the error of the exponential is below two units in the last place. Each call runs in one
+thread; the GIL is released.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from subgnn.kernels.arrays import Array
-from subgnn.kernels.compile import compiled_fused
+from subgnn.kernels.arrays import Array, compiled_fused
 
 _F = np.float32
 # Cody and Waite: ln 2 in two parts, and a polynomial for exp on [-ln 2 / 2, ln 2 / 2].

@@ -1,7 +1,7 @@
-"""Samples of a large graph for learning on it: of neighbours, of walks, of pairs that are no edges.
+"""Samples of a large graph for training on it: neighbours, nodes on walks, pairs that are not edges.
 
-Random numbers are keyed by what they are for (a node, a walk, a pair), never by the thread, so a sample is a function
-of the graph, the arguments and the key alone.
+Random numbers are keyed by the node, walk or pair they are for, never by the thread, so a sample is a function of the
+graph, the arguments and the key alone.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import prange
 
-from subgnn.kernels.arrays import Array, csr, frozen
-from subgnn.kernels.compile import compiled, compiled_parallel
+from subgnn.kernels.arrays import Array, Csr, compiled, compiled_parallel, csr, frozen
 from subgnn.kernels.draws import item_keys, open_stream, uniform_below
 from subgnn.kernels.induced import contains
 
@@ -21,7 +20,7 @@ _TRIES = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Rows of a graph in a numbering of their own: what one layer needs to compute the vectors of some nodes.
+    """Rows of a graph, its nodes renumbered: the input of one layer that computes the vectors of some nodes.
 
     Shapes:
         offsets: (rows + 1,) int64. columns: (entries,) int32, places in nodes.
@@ -34,7 +33,8 @@ class Block:
 
 
 @compiled_parallel
-def _sample_rows(offsets: Array, neighbors: Array, rows: Array, key: np.uint64, starts: Array, out: Array) -> None:
+def _sample_rows(graph: Csr, rows: Array, key: np.uint64, starts: Array, out: Array) -> None:
+    offsets, neighbors = graph
     for r in prange(len(rows)):
         lo, hi = offsets[rows[r]], offsets[rows[r] + 1]
         state = open_stream(key, rows[r])
@@ -74,21 +74,22 @@ def sample_neighbors(offsets: Array, neighbors: Array, rows: Array, *, fraction:
 
     Args:
         rows: nodes, each once.
-        key: a stream key; what is drawn for a node depends on the key and the node alone.
+        key: a stream key; the draw for a node depends on the key and the node alone.
     """
     wanted = frozen(rows, np.int32)
     degrees = (offsets[1:] - offsets[:-1])[wanted]
     starts = np.zeros(len(wanted) + 1, np.int64)
     np.cumsum(np.minimum(np.ceil(fraction * degrees).astype(np.int64), degrees), out=starts[1:])
     entries = np.empty(int(starts[-1]), np.int32)
-    _sample_rows(*csr(offsets, neighbors), wanted, np.uint64(key), frozen(starts, np.int64), entries)
+    _sample_rows(csr(offsets, neighbors), wanted, np.uint64(key), frozen(starts, np.int64), entries)
     columns = np.empty(len(entries), np.int32)
     nodes = _number(wanted, frozen(entries, np.int32), len(offsets) - 1, columns)
     return Block(starts, columns, nodes)
 
 
 @compiled_parallel
-def _visit(offsets: Array, neighbors: Array, keys: Array, length: int, out: Array) -> None:
+def _visit(graph: Csr, keys: Array, length: int, out: Array) -> None:
+    offsets, neighbors = graph
     n = len(offsets) - 1
     for w in prange(len(keys)):
         state = open_stream(keys[w], 0)
@@ -107,14 +108,15 @@ def walk_nodes(offsets: Array, neighbors: Array, *, roots: int, length: int, key
     A walk that cannot go on stays where it is (GraphSAINT, Zeng et al., 2020, algorithm 4).
     """
     out = np.empty((roots, length + 1), np.int32)
-    _visit(*csr(offsets, neighbors), item_keys(key, roots), length, out)
+    _visit(csr(offsets, neighbors), item_keys(key, roots), length, out)
     seen = np.zeros(len(offsets) - 1, np.bool_)
     seen[out.reshape(-1)] = True
     return np.flatnonzero(seen).astype(np.int32)
 
 
 @compiled_parallel
-def _count_inside(offsets: Array, neighbors: Array, members: Array, place: Array, counts: Array) -> None:
+def _count_inside(graph: Csr, members: Array, place: Array, counts: Array) -> None:
+    offsets, neighbors = graph
     for r in prange(len(members)):
         count = 0
         for e in range(offsets[members[r]], offsets[members[r] + 1]):
@@ -123,9 +125,8 @@ def _count_inside(offsets: Array, neighbors: Array, members: Array, place: Array
 
 
 @compiled_parallel
-def _fill_inside(
-    offsets: Array, neighbors: Array, members: Array, place: Array, starts: Array, columns: Array, entries: Array
-) -> None:
+def _fill_inside(graph: Csr, members: Array, place: Array, starts: Array, columns: Array, entries: Array) -> None:
+    offsets, neighbors = graph
     for r in prange(len(members)):
         i = starts[r]
         for e in range(offsets[members[r]], offsets[members[r] + 1]):
@@ -148,15 +149,16 @@ def induced_block(offsets: Array, neighbors: Array, members: Array) -> tuple[Blo
     place[nodes] = np.arange(len(nodes), dtype=np.int32)
     counts, starts = np.empty(len(nodes), np.int64), np.zeros(len(nodes) + 1, np.int64)
     graph, known = csr(offsets, neighbors), frozen(place, np.int32)
-    _count_inside(*graph, nodes, known, counts)
+    _count_inside(graph, nodes, known, counts)
     np.cumsum(counts, out=starts[1:])
     columns, entries = np.empty(int(starts[-1]), np.int32), np.empty(int(starts[-1]), np.int64)
-    _fill_inside(*graph, nodes, known, frozen(starts, np.int64), columns, entries)
+    _fill_inside(graph, nodes, known, frozen(starts, np.int64), columns, entries)
     return Block(starts, columns, nodes), entries
 
 
 @compiled_parallel
-def _draw_non_edges(offsets: Array, neighbors: Array, nodes: Array, keys: Array, out: Array, found: Array) -> None:
+def _draw_non_edges(graph: Csr, nodes: Array, keys: Array, out: Array, found: Array) -> None:
+    offsets, neighbors = graph
     for i in prange(len(keys)):
         state = open_stream(keys[i], 0)
         for _ in range(_TRIES):
@@ -174,13 +176,13 @@ def sample_non_edges(offsets: Array, neighbors: Array, nodes: Array, *, pairs: i
     With the neighbours of a graph for nodes, ends are drawn by degree, as those of its edges are.
 
     Args:
-        nodes: what the pairs are drawn from; a node that stands there twice is drawn twice as often.
-        pairs: how many; fewer come back where nearly all pairs are edges.
+        nodes: drawn from, with repeats; a node that occurs twice is drawn twice as often.
+        pairs: how many; fewer are returned if nearly all pairs are edges.
 
     Shapes:
         returns: (2, at most pairs) int32, places in nodes.
     """
     out, found = np.empty((2, pairs), np.int32), np.zeros(pairs, np.bool_)
     if len(nodes) > 1:
-        _draw_non_edges(*csr(offsets, neighbors), frozen(nodes, np.int32), item_keys(key, pairs), out, found)
+        _draw_non_edges(csr(offsets, neighbors), frozen(nodes, np.int32), item_keys(key, pairs), out, found)
     return np.ascontiguousarray(out[:, found])

@@ -1,7 +1,7 @@
-"""Edge lists as text, parsed from bytes: ``u v`` or ``u v weight`` a line.
+"""Parse edge lists from bytes: ``u v`` or ``u v weight`` a line.
 
-Blank lines and lines that begin with ``#`` or ``%`` are passed over. A bad line does not stop the reading: its number,
-place and kind are kept, up to a limit, so that a checker can list them all.
+Blank lines and lines that begin with ``#`` or ``%`` are ignored. A bad line does not stop the parser: its number, place
+and kind are recorded, up to a limit, so that a checker can list them all.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from subgnn.kernels.arrays import Array, frozen
-from subgnn.kernels.compile import compiled
+from subgnn.kernels.arrays import Array, compiled, frozen
 
 MAX_FAULTS = 100
 
@@ -27,13 +26,13 @@ _LARGEST_ID = 2**31 - 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParsedEdges:
-    """What was read, and what could not be.
+    """The edges of a text, and its faulty lines.
 
     Shapes:
-        tails, heads: (edges,) int32. weights: (edges,) float64, or empty where the file has two columns.
+        tails, heads: (edges,) int32. weights: (edges,) float64, or empty if the file has two columns.
         faults: (min(num_faults, MAX_FAULTS), 3) int64: line from 1, byte where the fault is, kind.
 
-    ``columns`` is how many the edges have, 0 where there are none; ``num_lines`` counts the ends of lines.
+    ``columns`` is how many the edges have, 0 if there are none; ``num_lines`` counts the ends of lines.
     """
 
     tails: Array
@@ -67,7 +66,7 @@ def _parse_id(text: Array, begin: int, end: int) -> int:
             return -NOT_AN_ID
         value = value * 10 + np.int64(text[i] - _ZERO)
         if value > _LARGEST_ID:
-            # Still a fault of another kind if what follows is no digit.
+            # A fault of another kind if a later byte is not a digit.
             for j in range(i + 1, end):
                 if text[j] < _ZERO or text[j] > _NINE:
                     return -NOT_AN_ID
@@ -209,7 +208,7 @@ def parse_edges(text: Array, columns: int = 0) -> ParsedEdges:
     r"""Parse the bytes of an edge list, or of whole lines of one.
 
     Args:
-        columns: of the edges before these lines, 0 where there are none.
+        columns: of the edges before these lines, 0 if there are none.
 
     Shapes:
         text: (bytes,) uint8.

@@ -2,7 +2,7 @@
 
 X_0 is uniform over the nodes a walk may start at, X_1 uniform over the allowed neighbours of X_0. Then, from the last
 two nodes x and y, with T = N(y) & N(x) and U = N(y) - N(x), both cut down to allowed nodes, the next node is uniform
-over T with probability beta and over U otherwise; where one is empty the other is taken, and where both are the walk
+over T with probability beta and over U otherwise; if one is empty the other is taken, and if both are the walk
 ends. x itself is in U, so in an undirected graph only an isolated start ends a walk early.
 
 Walks have at most ``length`` nodes. Their random numbers are keyed by the walk, never by the thread.
@@ -13,9 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from subgnn.kernels.arrays import Array, csr, frozen, num_chunks, sets
+from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, even_bounds, frozen, sets
 from subgnn.kernels.borders import explore
-from subgnn.kernels.compile import compiled, compiled_parallel
 from subgnn.kernels.draws import item_keys, open_stream, uniform_below, uniform_unit
 from subgnn.kernels.induced import contains, induced_csr, lower_bound
 from subgnn.ragged import Ragged
@@ -31,8 +30,9 @@ def _may_visit(allowed: Array, node: int) -> bool:
 
 
 @compiled
-def _first_step(offsets: Array, neighbors: Array, allowed: Array, x: int, state: Array) -> int:
+def _first_step(graph: Csr, allowed: Array, x: int, state: Array) -> int:
     """A uniform allowed neighbour of x, or the end."""
+    offsets, neighbors = graph
     lo, hi = offsets[x], offsets[x + 1]
     if lo == hi:
         return _END
@@ -55,8 +55,9 @@ def _first_step(offsets: Array, neighbors: Array, allowed: Array, x: int, state:
 
 
 @compiled
-def _common(offsets: Array, neighbors: Array, allowed: Array, x: int, y: int, rank: int) -> tuple[int, int]:
+def _common(graph: Csr, allowed: Array, x: int, y: int, rank: int) -> tuple[int, int]:
     """How many allowed common neighbours x and y have, and the one of that rank; the shorter row is looked up."""
+    offsets, neighbors = graph
     if offsets[x + 1] - offsets[x] > offsets[y + 1] - offsets[y]:
         x, y = y, x
     count, found = 0, _END
@@ -73,13 +74,14 @@ def _common(offsets: Array, neighbors: Array, allowed: Array, x: int, y: int, ra
 
 
 @compiled
-def _next_step(offsets: Array, neighbors: Array, allowed: Array, x: int, y: int, beta: float, state: Array) -> int:
+def _next_step(graph: Csr, allowed: Array, x: int, y: int, beta: float, state: Array) -> int:
     """A node after (x, y), or the end.
 
     First by rejection: a uniform neighbour of y that falls into the wanted set is uniform over it. After a few misses
     the sets are counted, which finds one member among many, or that there is none; as draws have no memory, giving up
     on rejection does not change the distribution.
     """
+    offsets, neighbors = graph
     lo, hi = offsets[y], offsets[y + 1]
     if lo == hi:
         return _END
@@ -89,7 +91,7 @@ def _next_step(offsets: Array, neighbors: Array, allowed: Array, x: int, y: int,
         z = neighbors[lo + uniform_below(state, hi - lo)]
         if _may_visit(allowed, z) and contains(neighbors, x_lo, x_hi, z) == triangle:
             return z
-    closed, _ = _common(offsets, neighbors, allowed, x, y, _END)
+    closed, _ = _common(graph, allowed, x, y, _END)
     opened = -closed
     for e in range(lo, hi):
         opened += _may_visit(allowed, neighbors[e])
@@ -101,7 +103,7 @@ def _next_step(offsets: Array, neighbors: Array, allowed: Array, x: int, y: int,
         triangle = True
     rank = uniform_below(state, closed if triangle else opened)
     if triangle:
-        _, z = _common(offsets, neighbors, allowed, x, y, rank)
+        _, z = _common(graph, allowed, x, y, rank)
         return z
     for e in range(lo, hi):
         z = neighbors[e]
@@ -113,50 +115,45 @@ def _next_step(offsets: Array, neighbors: Array, allowed: Array, x: int, y: int,
 
 
 @compiled
-def _walk(offsets: Array, neighbors: Array, allowed: Array, start: int, beta: float, state: Array, out: Array) -> int:
+def _walk(graph: Csr, allowed: Array, start: int, beta: float, state: Array, out: Array) -> int:
     """Fill ``out`` with a walk from ``start``; returns its number of nodes."""
     if len(out) == 0:
         return 0
     out[0] = start
     if len(out) == 1:
         return 1
-    out[1] = _first_step(offsets, neighbors, allowed, start, state)
+    out[1] = _first_step(graph, allowed, start, state)
     if out[1] == _END:
         return 1
     for t in range(2, len(out)):
-        out[t] = _next_step(offsets, neighbors, allowed, out[t - 2], out[t - 1], beta, state)
+        out[t] = _next_step(graph, allowed, out[t - 2], out[t - 1], beta, state)
         if out[t] == _END:
             return t
     return len(out)
 
 
 @compiled_parallel
-def _graph_walks(
-    offsets: Array, neighbors: Array, starts: Array, beta: float, keys: Array, lengths: Array, out: Array
-) -> None:
+def _graph_walks(graph: Csr, starts: Array, beta: float, keys: Array, lengths: Array, out: Array) -> None:
     everything = np.empty(0, np.uint8)
-    n = len(offsets) - 1
+    n = len(graph[0]) - 1
     for w in prange(len(keys)):
         state = open_stream(keys[w], 0)
         start = starts[w] if len(starts) else uniform_below(state, n)
-        lengths[w] = _walk(offsets, neighbors, everything, start, beta, state, out[w])
+        lengths[w] = _walk(graph, everything, start, beta, state, out[w])
 
 
 @compiled_parallel
-def _inside_walks(
-    offsets: Array, neighbors: Array, values: Array, rows: Array, beta: float, keys: Array, lengths: Array, out: Array
-) -> None:
+def _inside_walks(graph: Csr, patches: Sets, beta: float, keys: Array, lengths: Array, out: Array) -> None:
+    values, rows = patches
     everything = np.empty(0, np.uint8)
     for p in prange(len(rows) - 1):
         members = values[rows[p] : rows[p + 1]]
-        local_offsets, local_neighbors = induced_csr(offsets, neighbors, members)
+        local = induced_csr(graph, members)
         for w in range(out.shape[1]):
             if len(members) > 0:
                 state = open_stream(keys[p], w)
                 walk = out[p, w]
-                steps = _walk(
-                    local_offsets, local_neighbors, everything, uniform_below(state, len(members)), beta, state, walk
-                )
+                steps = _walk(local, everything, uniform_below(state, len(members)), beta, state, walk)
                 for t in range(steps):
                     walk[t] = members[walk[t]]
                 lengths[p, w] = steps
@@ -164,23 +161,16 @@ def _inside_walks(
 
 @compiled_parallel
 def _border_walks(
-    offsets: Array,
-    neighbors: Array,
-    values: Array,
-    rows: Array,
-    hops: int,
-    beta: float,
-    keys: Array,
-    bounds: Array,
-    lengths: Array,
-    out: Array,
+    graph: Csr, patches: Sets, hops: int, beta: float, keys: Array, bounds: Array, lengths: Array, out: Array
 ) -> None:
+    offsets, neighbors = graph
+    values, rows = patches
     n = len(offsets) - 1
     for chunk in prange(len(bounds) - 1):
         mark, queue, allowed = np.zeros(n, np.int32), np.empty(n, np.int32), np.zeros(n, np.uint8)
         for p in range(bounds[chunk], bounds[chunk + 1]):
             members = values[rows[p] : rows[p + 1]]
-            end = explore(offsets, neighbors, members, hops, mark, p + 1, queue)
+            end = explore(graph, members, hops, mark, p + 1, queue)
             for i in range(len(members), end):
                 allowed[queue[i]] = 1
             starts = np.empty(len(members), np.int32)
@@ -197,7 +187,7 @@ def _border_walks(
                 if count > 0:
                     state = open_stream(keys[p], w)
                     start = starts[uniform_below(state, count)]
-                    lengths[p, w] = _walk(offsets, neighbors, allowed, start, beta, state, out[p, w])
+                    lengths[p, w] = _walk(graph, allowed, start, beta, state, out[p, w])
             for i in range(end):
                 allowed[queue[i]] = 0
 
@@ -224,15 +214,14 @@ def graph_walks(
     Args:
         walks: how many; with ``starts``, one per start.
         length: nodes in a walk, at most.
-        beta: probability of closing a triangle where both kinds of step are possible.
+        beta: probability of closing a triangle if both kinds of step are possible.
         key: a stream key, or one key per walk.
     """
     fixed = np.empty(0, np.int32) if starts is None else starts
     out, lengths = np.empty((walks, length), np.int32), np.zeros(walks, np.int64)
     if len(offsets) > 1:
-        _graph_walks(
-            *csr(offsets, neighbors), frozen(fixed, np.int32), float(beta), item_keys(key, walks), lengths, out
-        )
+        graph = csr(offsets, neighbors)
+        _graph_walks(graph, frozen(fixed, np.int32), float(beta), item_keys(key, walks), lengths, out)
     return _true_steps(out, lengths)
 
 
@@ -246,7 +235,7 @@ def inside_walks(
     """
     count = len(patches)
     out, lengths = np.empty((count, walks, length), np.int32), np.zeros((count, walks), np.int64)
-    _inside_walks(*csr(offsets, neighbors), *sets(patches), float(beta), item_keys(key, count), lengths, out)
+    _inside_walks(csr(offsets, neighbors), sets(patches), float(beta), item_keys(key, count), lengths, out)
     return _true_steps(out, lengths)
 
 
@@ -273,9 +262,7 @@ def border_walks(
         Row ``p * walks + w`` is walk ``w`` of patch ``p``.
     """
     count = len(patches)
-    bounds = frozen(np.linspace(0, count, num_chunks(count) + 1).round(), np.int64)
     out, lengths = np.empty((count, walks, length), np.int32), np.zeros((count, walks), np.int64)
-    _border_walks(
-        *csr(offsets, neighbors), *sets(patches), hops, float(beta), item_keys(key, count), bounds, lengths, out
-    )
+    graph, family, bounds = csr(offsets, neighbors), sets(patches), even_bounds(count)
+    _border_walks(graph, family, hops, float(beta), item_keys(key, count), bounds, lengths, out)
     return _true_steps(out, lengths)

@@ -59,7 +59,7 @@ def induced_graphs(graph: Graph, nodes: Ragged) -> InducedGraphs:
     base, (values, rows) = csr(*graph.csr), sets(nodes)
     degrees, neighbors = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for begin, end in pairwise(rows):
-        own_offsets, own_neighbors = induced_csr(*base, values[begin:end])
+        own_offsets, own_neighbors = induced_csr(base, values[begin:end])
         degrees.append(np.diff(own_offsets))
         neighbors.append(own_neighbors + begin)
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(degrees))]).astype(np.int64)

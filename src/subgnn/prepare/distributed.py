@@ -3,8 +3,8 @@
 Two kinds of work are cut apart, for they grow with different things. What a component draws and measures by itself (own
 anchors, degree sequences) is cut by ranges of subgraphs. Hops to shared anchors are searched from the anchors across
 the whole graph: cut by subgraphs every part would repeat all searches, so these are cut by anchors, a word of them at a
-time, which one search serves (:mod:`subgnn.kernels.bfs`). No number depends on where the cuts are, since none depends
-on another subgraph or another anchor.
+time, which one search serves (:mod:`subgnn.kernels.distances`). No number depends on where the cuts are, since none
+depends on another subgraph or another anchor.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from subgnn.data.formats.bundle import is_bundle
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
 from subgnn.kernels import induced_components
-from subgnn.kernels.bfs import WORD
+from subgnn.kernels.distances import WORD
 from subgnn.parallel.engine import Engine, Failure, Shared
 from subgnn.parallel.progress import OnProgress
 from subgnn.prepare.measure import Frame, Measuring, Prepared, SubchannelInputs, measure, seen_hash

@@ -20,7 +20,7 @@ from subgnn.channels.similarity import Nearness, own_hops, shared_hops, structur
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.kernels import Components, heaviest_borders, induced_components
-from subgnn.kernels.heaviest import BYTES_AN_EDGE
+from subgnn.kernels.borders import BYTES_AN_EDGE
 from subgnn.parallel.memory import workers
 from subgnn.parallel.progress import OnProgress, pieces
 from subgnn.ragged import Ragged

@@ -16,8 +16,7 @@ import numpy as np
 from subgnn.data.graph import Graph
 from subgnn.data.synthetic.recipe import check_range, require
 from subgnn.errors import DataError
-from subgnn.kernels.arrays import Array
-from subgnn.kernels.compile import compiled
+from subgnn.kernels.arrays import Array, compiled
 from subgnn.kernels.draws import open_stream, uniform_below, uniform_unit
 
 MAX_EDGES = 500_000_000

@@ -36,8 +36,7 @@ from subgnn.data.synthetic.recipe import (
 )
 from subgnn.errors import DataError
 from subgnn.kernels import induced_core_numbers
-from subgnn.kernels.arrays import Array, csr, frozen
-from subgnn.kernels.compile import compiled
+from subgnn.kernels.arrays import Array, compiled, csr, frozen
 from subgnn.kernels.draws import open_stream, uniform_word
 from subgnn.kernels.induced import contains
 from subgnn.ragged import Ragged

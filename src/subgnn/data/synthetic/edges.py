@@ -16,9 +16,8 @@ from subgnn.data.synthetic.base_graphs import stream_word
 from subgnn.data.synthetic.recipe import spread_targets
 from subgnn.errors import DataError
 from subgnn.kernels import shapes
-from subgnn.kernels.arrays import Array, csr, frozen, sets
-from subgnn.kernels.build import undirected_csr
-from subgnn.kernels.compile import compiled
+from subgnn.kernels.arrays import Array, compiled, csr, frozen, sets
+from subgnn.kernels.build_csr import undirected_csr
 from subgnn.kernels.draws import open_stream, uniform_below
 from subgnn.kernels.induced import contains
 from subgnn.ragged import Ragged

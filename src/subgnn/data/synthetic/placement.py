@@ -20,8 +20,7 @@ from subgnn.data.synthetic.base_graphs import SmallGraphs, stream_word
 from subgnn.data.synthetic.edges import with_edges
 from subgnn.data.synthetic.recipe import require
 from subgnn.errors import DataError
-from subgnn.kernels.arrays import Array, csr, frozen
-from subgnn.kernels.compile import compiled
+from subgnn.kernels.arrays import Array, compiled, csr, frozen
 from subgnn.kernels.draws import open_stream, uniform_below
 from subgnn.ragged import Ragged
 

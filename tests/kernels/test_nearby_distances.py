@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subgnn.kernels.near import UNBOUNDED, near_hops
+from subgnn.kernels.nearby_distances import UNBOUNDED, near_hops
 from tests.kernels.graphs import SmallGraph, graphs_with_sets, many, ragged
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subgnn.kernels.build import directed_csr, transpose, undirected_csr
+from subgnn.kernels.build_csr import directed_csr, transpose, undirected_csr
 from tests.kernels.graphs import Edge, SmallGraph, graphs, many
 
 
