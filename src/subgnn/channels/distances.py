@@ -1,9 +1,9 @@
 """Distances of components to nodes of their own, in bounded memory.
 
 Most own anchors are near: :func:`~subgnn.kernels.nearby_distances.near_hops` settles them by looking at the
-surroundings alone. For the pairs it leaves open, a search across the graph goes from the nodes of components or from the anchors, whichever are
-fewer, many sources at once; or, where the settings say ``own_hops = "bounded"``, the least of the bound that is known
-and the detour by a landmark is taken (:mod:`subgnn.channels.landmarks`).
+surroundings alone. For the pairs it leaves open, a search across the graph goes from the nodes of components or from
+the anchors, whichever are fewer, many sources at once; or, where the settings say ``own_hops = "bounded"``, the least
+of the bound that is known and the detour by a landmark is taken (:mod:`subgnn.channels.landmarks`).
 
 Work is cut into units of one component and some of its wanted nodes, and units are gathered until they make a few
 million pairs, so memory follows neither N times anything nor the number of components. Sums of hops are whole numbers,
