@@ -35,7 +35,7 @@ def one_run(job: tuple[str, str, int, argparse.Namespace]) -> dict[str, Any]:
     from subgnn.data.formats import read_dataset
     from subgnn.data.splits import split_subgraphs
     from subgnn.data.synthetic import generate
-    from subgnn.training.run import train
+    from subgnn.experiments.train import train
 
     name, channels, seed, options = job
     numba.set_num_threads(1)

@@ -37,7 +37,7 @@ def one_run(job: dict[str, Any]) -> dict[str, Any]:
     from subgnn.data.formats import read_dataset
     from subgnn.data.splits import split_subgraphs
     from subgnn.data.synthetic import generate
-    from subgnn.training.run import train
+    from subgnn.experiments.train import train
 
     numba.set_num_threads(job["threads"])
     torch.set_num_threads(job["threads"])

@@ -95,7 +95,7 @@ def time_prepare(options: argparse.Namespace) -> dict[str, Any]:
 def time_epoch(options: argparse.Namespace, *, epochs: int = 6, device: str = "cpu", settings: Any = ()) -> dict:
     """Median seconds of an epoch with its validation, the first ones left out."""
     from subgnn.config.recipes import find_recipe
-    from subgnn.training.run import train
+    from subgnn.experiments.train import train
 
     dataset, _ = load(options)
     recipe = find_recipe(options.recipe, [*RANDOM, *(options.set or ()), f"training.epochs={epochs}", *settings])
@@ -201,7 +201,7 @@ def time_naive(options: argparse.Namespace, subgraphs: int = 2) -> dict[str, Any
 
 def time_memory(options: argparse.Namespace, times: int) -> dict[str, Any]:
     """What training adds to the process, beside the graph: measured from the first epoch on."""
-    from subgnn.training.run import train
+    from subgnn.experiments.train import train
 
     dataset, recipe = load(options)
     if times > 1:

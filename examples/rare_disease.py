@@ -27,13 +27,14 @@ from made_up_diseases import build_made_up
 import subgnn
 import subgnn.cli  # before PyTorch: waiting threads then give way, as on the command line
 from subgnn.config.recipes import find_recipe
+from subgnn.experiments.train import train
 from subgnn.explain import Explainer
 from subgnn.inference.predictor import Predictor
 from subgnn.kernels import induced_components
 from subgnn.serve.drawing import draw_with_anchors
 from subgnn.serve.nodes import NodeIndex
 from subgnn.serve.picture import picture
-from subgnn.training.run import CHECKPOINT, train
+from subgnn.training.run_dir import CHECKPOINT
 
 OUT = Path(os.environ.get("RARE_DISEASE_OUT", "rare_disease"))
 EPOCHS = int(os.environ.get("RARE_DISEASE_EPOCHS", "30"))

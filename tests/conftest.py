@@ -11,7 +11,7 @@ import pytest
 # Before torch and numba are imported: tests run side by side, and waiting threads would spin against each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-# Some sandboxes announce AMX and forbid it: a product in bfloat16 would end the process (subgnn.training.precision).
+# Some sandboxes announce AMX and forbid it: a product in bfloat16 would end the process (subgnn.training.devices).
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 # Before Ray is imported: it keeps to 127.0.0.1, tells nobody, and leaves no secret in the user's home.
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from subgnn.data.strings import NodeNames
     from subgnn.data.subgraphs import SubgraphSet
     from subgnn.errors import DataError, DataWarning, SubgnnError, UserError
+    from subgnn.experiments.train import train
     from subgnn.ragged import Ragged
 
 
@@ -38,6 +39,7 @@ __all__ = [
     "to_networkx",
     "to_pyg",
     "to_scipy",
+    "train",
     "write_bundle",
     "write_folder",
 ]
@@ -60,6 +62,7 @@ _MODULES = {
     "to_networkx": "subgnn.data.formats.interop",
     "to_pyg": "subgnn.data.formats.interop",
     "to_scipy": "subgnn.data.formats.interop",
+    "train": "subgnn.experiments.train",
     "write_bundle": "subgnn.data.formats.bundle",
     "write_folder": "subgnn.data.formats.folder",
     "data": "subgnn.data",

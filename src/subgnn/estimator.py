@@ -18,10 +18,10 @@ from subgnn.data.graph import Graph
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
+from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.ragged import Ragged
 from subgnn.storage.files import temporary_folder
-from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT
 
 Subgraphs = SubgraphSet | Ragged | Sequence[Sequence[int | str]]

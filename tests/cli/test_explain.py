@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from subgnn import NodeNames, write_folder
-from subgnn.training.run import train
+from subgnn.experiments.train import train
 from tests.cli.command import call
 from tests.training.examples import dataset, recipe
 

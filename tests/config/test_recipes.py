@@ -10,7 +10,7 @@ import pytest
 
 from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.config.settings import Recipe
-from subgnn.training.run import train
+from subgnn.experiments.train import train
 from tests.training.examples import dataset
 
 # The authors' own names and values; a row for each dataset and set of channels.

@@ -11,9 +11,10 @@ import pytest
 from subgnn.config.settings import EmbeddingSettings
 from subgnn.embeddings import cached, node_vectors, of_run, source_vectors
 from subgnn.errors import DataError, DataWarning, UserError
+from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.ragged import Ragged
-from subgnn.training.run import CHECKPOINT, train
+from subgnn.training.run_dir import CHECKPOINT
 from tests.embeddings.examples import quick
 from tests.training.examples import dataset, recipe
 

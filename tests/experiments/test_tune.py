@@ -22,10 +22,10 @@ from subgnn.experiments import tune as tunes
 from subgnn.experiments import worker
 from subgnn.experiments.held_out import without_test
 from subgnn.experiments.search_space import parse_space
+from subgnn.experiments.train import train
 from subgnn.experiments.trial import Judged, judge_recipe, longest
 from subgnn.experiments.tune import tune
 from subgnn.experiments.tune_page import best_so_far
-from subgnn.training.run import train
 from tests.experiments.searches import SPACE, made_up
 from tests.reports.reading import read
 from tests.training.examples import dataset, recipe

@@ -10,8 +10,8 @@ from pathlib import Path
 from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import PrepareSettings
 from subgnn.data.dataset import Dataset
+from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
-from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT
 from tests.training.examples import dataset, recipe
 

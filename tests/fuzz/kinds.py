@@ -30,6 +30,7 @@ from subgnn.embeddings.stored import read_vectors, write_vectors
 from subgnn.errors import UserError
 from subgnn.experiments.search_space import read_space
 from subgnn.experiments.suite.spec import find_suite
+from subgnn.experiments.train import train
 from subgnn.inference import export_run
 from subgnn.inference.open import open_run
 from subgnn.inference.subgraph_files import write_predictions
@@ -38,7 +39,6 @@ from subgnn.prepare.file import encode, read_prepared
 from subgnn.reports import write_report
 from subgnn.storage.arrays import write_parts
 from subgnn.storage.tensor_file import load, save
-from subgnn.training.run import train
 from subgnn.training.run_dir import read_json
 from tests.cli.command import call
 from tests.data import real_samples, samples

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from subgnn.experiments.train import train
 from subgnn.inference import predictor as predict
 from subgnn.inference.distributed import Spread
 from subgnn.inference.predictor import Predictor
 from subgnn.models.subgnn import streaming
 from subgnn.parallel.engine import LocalEngine
-from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT
 from tests.training.examples import dataset, recipe
 

@@ -10,10 +10,10 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from subgnn import Ragged, SubgraphSet
 from subgnn.config.recipes import find_recipe
+from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.bag import Bags, LinearBag, bag_of_nodes, begin, candidates, features, spread_one_hop
 from subgnn.models.linear import fit_linear
-from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT
 from tests.models.examples import recipe, two_triangles
 from tests.models.subgnn.examples import random_graph, random_subgraphs

@@ -15,12 +15,12 @@ from subgnn.channels.topology import subgraph_statistics
 from subgnn.config.settings import BaselineSettings, ModelSettings, Recipe
 from subgnn.data.strings import Strings
 from subgnn.errors import DataError, UserError
+from subgnn.experiments.train import train
 from subgnn.models import cross_fit
 from subgnn.models.cross_fit import draw_folds, fit_baseline
 from subgnn.models.scores import BaselineScores, scores_of
 from subgnn.models.subgnn.build import check_recipe
 from subgnn.rng import stream_key
-from subgnn.training.run import train
 from tests.training.examples import dataset
 
 

@@ -16,11 +16,11 @@ import torch
 
 from subgnn import DataError, DataWarning, Ragged, UserError
 from subgnn.config.recipes import find_recipe
+from subgnn.experiments.train import train
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.storage.tensor_file import Damaged, load, save
-from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT, LAST, RESULTS
 from tests.explain.examples import PAIRED
 from tests.training.examples import dataset, recipe

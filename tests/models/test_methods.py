@@ -16,11 +16,12 @@ from subgnn.config.settings import Method
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
 from subgnn.estimator import SubgraphClassifier
+from subgnn.experiments.train import train
+from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.registry import METHODS
-from subgnn.training import resumable
-from subgnn.training.run import evaluate_split, train
+from subgnn.training import resume
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.models.examples import BY_GRADIENT, INDUCTIVE, NAMES, SMALL, TRANSDUCTIVE, recipe
 from tests.training.examples import dataset
@@ -173,7 +174,7 @@ def test_frozen_embeddings_stay_and_trainable_ones_move(tmp_path):
 @pytest.mark.parametrize("stop", [1, 4])
 @pytest.mark.parametrize("name", ["avg", "topology"])
 def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, name, stop):
-    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
     data, settings, seen = dataset(), recipe(name), []
     whole = train(data, settings, tmp_path / "whole")
 

@@ -8,10 +8,10 @@ import pytest
 
 from subgnn import Graph, Ragged
 from subgnn.channels.topology import Standard, node_set_statistics, subgraph_statistics
+from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models import trees
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT
 from tests.models.examples import recipe, two_triangles
 from tests.models.subgnn.examples import random_graph, random_subgraphs

@@ -117,13 +117,13 @@ def test_convert_leaves_no_scratch_folder(tmp_path, number, code, left):
 
 TRAIN = """
 import sys
-from subgnn.training import resumable
-real = resumable.MetricsLog.append
+from subgnn.training import resume
+real = resume.MetricsLog.append
 def append(self, record):
     real(self, record)
     print(record["epoch"], flush=True)
     sys.stdin.readline()
-resumable.MetricsLog.append = append
+resume.MetricsLog.append = append
 from subgnn.__main__ import run
 run()
 """

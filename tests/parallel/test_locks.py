@@ -226,7 +226,7 @@ import json, os, sys
 from pathlib import Path
 from subgnn.errors import DataError
 from subgnn.training import run
-from subgnn.training.run import train
+from subgnn.experiments.train import train
 from tests.training.examples import CHANNELS, dataset, recipe
 
 def meet(_):

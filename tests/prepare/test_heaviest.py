@@ -11,6 +11,7 @@ import torch
 from subgnn import Graph, Ragged, write_folder
 from subgnn import prepare as preparing
 from subgnn.channels.anchors import sample_own
+from subgnn.experiments.train import train
 from subgnn.explain.files import open_explainer
 from subgnn.inference import export_run
 from subgnn.inference.open import open_run
@@ -24,7 +25,6 @@ from subgnn.prepare.file import encode, read_prepared
 from subgnn.prepare.measure import prepare
 from subgnn.storage.arrays import write_parts
 from subgnn.training.evaluation import outputs_of
-from subgnn.training.run import train
 from tests.models.subgnn.examples import (
     ALL_CHANNELS,
     SMALL,

@@ -10,10 +10,10 @@ import torch
 
 from subgnn import Graph
 from subgnn.data.layout import lay_out
+from subgnn.experiments.train import train
 from subgnn.reports.answers import confusion_values, label_rows
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.reports.examples import drawing_values
-from subgnn.training.run import train
 from tests.training.examples import dataset, recipe
 
 from .reading import drawn, read

@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
+from subgnn.experiments.train import train
 from subgnn.reports.charts import HEIGHT, WIDTH, Chart, Line, Scale, bar, padded_range, plot, row_plot, thin
 from subgnn.reports.run_page import epoch_chart
-from subgnn.training.run import train
 from subgnn.training.run_dir import METRICS
 from tests.training.examples import dataset, recipe
 

@@ -17,11 +17,11 @@ from subgnn.config.files import parse_recipe
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames
 from subgnn.errors import DataError, DataWarning
+from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.reports import run_report, write_report
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.training import run as runs
-from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS
 from tests.training.examples import CHANNELS, dataset, recipe
 

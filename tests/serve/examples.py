@@ -20,11 +20,11 @@ from fastapi.testclient import TestClient
 from subgnn.config.recipes import find_recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.strings import NodeNames
+from subgnn.experiments.train import train
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import ServedRun, open_runs
 from subgnn.serve.security import AccessRules
-from subgnn.training.run import train
 from tests.training.examples import dataset, recipe
 
 HOST = "http://127.0.0.1"

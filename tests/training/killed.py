@@ -14,14 +14,14 @@ import threading
 import time
 
 from subgnn.cli.app import main
-from subgnn.training import resumable
+from subgnn.training import resume
 
 
 def child(arguments: list[str]) -> None:
     """Run a command and leave, as the interpreter would but without its farewells."""
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
-    resumable.SECONDS_BETWEEN_SAVES = 0.0
+    resume.SECONDS_BETWEEN_SAVES = 0.0
     os._exit(main(arguments))
 
 

@@ -12,13 +12,14 @@ import torch
 from subgnn import Ragged
 from subgnn.config.settings import BaselineSettings, Recipe
 from subgnn.data.formats.folder import write_folder
+from subgnn.experiments.train import train
+from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint, save_checkpoint
 from subgnn.models.scores import BaselineScores
 from subgnn.reports.evaluation import evaluate_run
-from subgnn.training import resumable
+from subgnn.training import resume
 from subgnn.training.evaluation import outputs_of
-from subgnn.training.run import evaluate_split, train
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from subgnn.training.set_up import set_up
 
@@ -156,7 +157,7 @@ def test_the_baseline_is_a_part_of_its_own_on_the_page(trained):
 
 @pytest.mark.parametrize("stop", [0, 2])
 def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, stop):
-    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
     data, settings = dataset(), correcting("topology")
     train(data, settings, tmp_path / "whole", seed=3, report=False)
 

@@ -8,7 +8,6 @@ import os
 import signal
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,15 +17,16 @@ from subgnn.cli.app import main
 from subgnn.config.recipes import find_recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, RankDied, UserError
+from subgnn.experiments.train import train
 from subgnn.models.checkpoint import load_checkpoint
+from subgnn.parallel.engine import Failure
 from subgnn.parallel.locks import LOCK, locked_folder
-from subgnn.parallel.memory import limit, within
-from subgnn.training import launch, worker
-from subgnn.training import run as runs
-from subgnn.training.ranks import joined
-from subgnn.training.run import train
+from subgnn.parallel.memory import within
+from subgnn.parallel.processes import Ended
+from subgnn.training import launch
+from subgnn.training.devices import current_ranks
+from subgnn.training.options import Callbacks, RunOptions
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS
-from subgnn.training.worker import Parent
 
 from .examples import CHANNELS, dataset, recipe
 
@@ -104,7 +104,7 @@ def test_two_devices_that_are_interrupted_and_killed_are_one_with_twice_the_batc
     assert (run / LAST).is_file()
     with pytest.raises(DataError, match="the run was on 2 devices, not 1"):
         go_on(1)
-    with pytest.raises(RankDied, match=r"rank 1 of 2 was killed \(SIGKILL.*go on with --resume"):
+    with pytest.raises(RankDied, match=r"rank 1 of 2 was killed \(SIGKILL.*continue with --resume"):
         go_on(2, kill)
     assert len(seen) == 2
     assert not any(Path(f"/proc/{pid}").exists() for pid in seen)
@@ -152,13 +152,12 @@ def test_the_command_line_trains_a_baseline_on_two_devices(tmp_path, capfd):
         (ValueError("seven"), RuntimeError, r"ValueError: seven \(rank 1 of 2\)"),
     ],
 )
-def test_what_a_rank_has_to_say_is_raised_here(error, kind, text):
-    ends, sent = launch.Ends(), Parent.__new__(Parent)
-    sent.send = lambda message, **content: ends.note(1, {"kind": message} | content)
-    sent.fail(error)
-    ends.note(0, {"kind": "error", "type": "RuntimeError", "text": "connection closed", "at": float("inf")})
+def test_the_error_of_a_rank_is_raised_here(error, kind, text, tmp_path):
+    failures = launch.Failures()
+    failures.add(0, Failure("RuntimeError: connection closed"), 2.0)  # noticed first, but the later one
+    failures.add(1, Failure.of(error), 1.0)
     with pytest.raises(kind, match=text):
-        raise launch._error(ends, SimpleNamespace(size=2), Path("run"))
+        failures.throw(2, tmp_path, Path("run"))
 
 
 def test_a_rank_that_died_is_one_line_and_exit_1(tmp_path, monkeypatch, capsys):
@@ -175,7 +174,7 @@ def test_a_rank_that_died_is_one_line_and_exit_1(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("name", "device", "devices", "message"),
     [
-        ("bag", "cpu", 2, "the method bag is fitted on one device; with many devices: subgnn, avg, gc"),
+        ("bag", "cpu", 2, "the method bag is fitted on one device; with several devices: subgnn, avg, gc"),
         ("default", "cpu", 0, "--devices: 0 devices; accepted: a whole number from 1"),
         ("default", "cuda", 999, "999 devices, but there are"),
     ],
@@ -183,7 +182,7 @@ def test_a_rank_that_died_is_one_line_and_exit_1(tmp_path, monkeypatch, capsys):
 def test_what_many_devices_cannot_do_is_said_first(tmp_path, name, device, devices, message):
     if device == "cuda" and not torch.cuda.is_available():
         with pytest.raises(UserError, match=message):
-            launch.check_devices(find_recipe(name), device, devices, True)
+            launch.check_devices(find_recipe(name), RunOptions(device=device), devices)
         return
     with pytest.raises(UserError, match=message):
         train(dataset(), find_recipe(name), tmp_path / "run", device=device, devices=devices)
@@ -193,53 +192,52 @@ def test_what_many_devices_cannot_do_is_said_first(tmp_path, name, device, devic
 def test_pretrained_embeddings_need_the_cache_to_be_shared():
     chosen = find_recipe("default", ["embeddings.source=gin"])
     with pytest.raises(UserError, match="pretrained embeddings are shared through the cache; leave --no-cache out"):
-        launch.check_devices(chosen, "cpu", 2, False)
+        launch.check_devices(chosen, RunOptions(device="cpu", cache=False), 2)
 
 
 def test_a_rank_is_known_by_its_environment(monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
     monkeypatch.delenv("WORLD_SIZE", raising=False)
-    assert joined(None) is None
-    assert joined(4) is None
+    assert current_ranks(None) is None
+    assert current_ranks(4) is None
     for name, value in {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}.items():
         monkeypatch.setenv(name, value)
-    found = joined(None)
+    found = current_ranks(None)
     assert found is not None
     assert (found.rank, found.size, found.local_rank, found.nodes) == (3, 4, 1, 2)
-    assert joined(2) == found
-    assert joined(1) is None
+    assert current_ranks(2) == found
+    assert current_ranks(1) is None
     with pytest.raises(UserError, match="4 devices, but 2 processes were started on this machine"):
-        joined(4)
+        current_ranks(4)
 
 
 def test_ranks_divide_the_memory(tmp_path, monkeypatch):
-    class Ranks:
-        """Does what ranks do, here."""
-
-        def __init__(self, folder, devices, _, *, keep):
-            self.limits = [worker._train(folder, None) for _ in range(devices)]
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
-    monkeypatch.setattr(runs, "train", lambda *_, **__: limit())
-    monkeypatch.setattr(launch, "Processes", Ranks)
-    monkeypatch.setattr(launch, "_follow", lambda processes, *_: processes.limits)
-    options = {"out": str(tmp_path), "cache": True}
+    limits = []
+    monkeypatch.setattr(launch, "Process", lambda *_, memory, **__: limits.append(memory))
+    monkeypatch.setattr(launch, "_follow", lambda *_: {})
+    monkeypatch.setattr(launch, "end_all", lambda *_, **__: None)
     with within("6GB"):
-        found = launch.launch(dataset(), recipe(1), devices=2, options=options, watch=launch.Watch())
-    assert found == [3 * 10**9] * 2
+        launch.launch(dataset(), recipe(1), tmp_path, RunOptions(), Callbacks(), devices=2)
+    assert limits == [3 * 10**9] * 2
 
 
-def test_the_first_death_is_the_reason():
-    ends = launch.Ends()
-    ends.note(0, {"kind": "done"})
-    assert not ends
-    ends.note(1, {"kind": "error", "at": 1.0})
-    ends.note(0, {"kind": "gone", "code": -signal.SIGABRT})
-    assert (ends.first, ends.killed) == (1, [])
-    ends.note(2, {"kind": "gone", "code": -signal.SIGKILL})
-    assert (ends.killed, ends.settled) == ([2], True)
+def test_the_first_death_is_the_reason(tmp_path):
+    failures = launch.Failures()
+    failures.add(0, Ended(0))
+    assert not failures
+    failures.add(1, Failure("ValueError: seven"), 1.0)
+    assert not failures.are_complete  # another rank may still report an earlier error
+    failures.add(0, Ended(-signal.SIGABRT))
+    assert (failures.first, failures.killed) == (1, [])
+    failures.add(2, Ended(-signal.SIGKILL))
+    assert (failures.killed, failures.are_complete) == ([2], True)
+    with pytest.raises(RankDied, match=r"^run: rank 2 of 3 was killed \(SIGKILL: out of memory, perhaps\); the others"):
+        failures.throw(3, tmp_path, Path("run"))
+
+
+def test_a_rank_that_ends_without_a_message_is_explained_by_its_last_line(tmp_path):
+    (tmp_path / "1.log").write_text("first\nlast words\n")
+    failures = launch.Failures()
+    failures.add(1, Ended(7))
+    with pytest.raises(RankDied, match=r"rank 1 of 2 ended by itself \(exit code 7\) \(last words\); the others"):
+        failures.throw(2, tmp_path, Path("run"))

@@ -19,13 +19,13 @@ from subgnn import SubgraphSet
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, DataWarning
 from subgnn.estimator import SubgraphClassifier
+from subgnn.experiments.train import train
 from subgnn.models import checkpoint as checkpoints
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.parallel.interrupts import noted_interrupt
 from subgnn.parallel.locks import LOCK, host_name
 from subgnn.storage.tensor_file import Damaged, load
-from subgnn.training import resumable, steps
-from subgnn.training.run import train
+from subgnn.training import resume, steps
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS
 from tests.cli.command import call
 from tests.training.examples import CHANNELS, dataset, recipe
@@ -168,7 +168,7 @@ def test_what_a_killed_writer_left_is_no_hindrance(whole, tmp_path):
 
 def test_a_disk_that_fills_up(whole, tmp_path, monkeypatch):
     write_folder(dataset(), tmp_path / "data")
-    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
     command = ("train", tmp_path / "data", *OPTIONS, "--out")
     assert call(*command, tmp_path / "whole").code == 0
     sync, calls = os.fsync, []
@@ -206,7 +206,7 @@ def tiny_disk(tmp_path):
 @pytest.mark.parametrize("room", [0, 8_192, 40_960])
 def test_a_disk_that_is_full(tiny_disk, tmp_path, monkeypatch, room):
     write_folder(dataset(), tmp_path / "data")
-    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
     ballast = tiny_disk / "ballast"
     ballast.write_bytes(b"x" * (shutil.disk_usage(tiny_disk).free - room))
     command = ("train", tmp_path / "data", *OPTIONS, "--resume", "--out", tiny_disk / "run")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from subgnn.models.subgnn.layer import StateNorm
-from subgnn.training.global_batch import GlobalDropout, follow_global_batch, followers, part_of_loss, share_of
+from subgnn.training.global_batch import GlobalDropout, global_modules, part_of_loss, share_of, use_global_batch
 from subgnn.training.metrics import loss
 
 
@@ -68,8 +68,8 @@ def test_a_model_that_follows_computes_the_same_alone():
     x = torch.randn(5, 4)
     torch.manual_seed(0)
     expected, names = model(x), list(model.state_dict())
-    follow_global_batch(model)
+    use_global_batch(model)
     torch.manual_seed(0)
     torch.testing.assert_close(model(x), expected)
     assert list(model.state_dict()) == names
-    assert len(followers(model)) == 3
+    assert len(global_modules(model)) == 3

@@ -11,11 +11,11 @@ import torch
 from subgnn import Dataset, Graph, SubgraphSet
 from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.embeddings import node_vectors
+from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.training import run as runs
 from subgnn.training.evaluation import outputs_of
-from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT
 
 TRANSDUCTIVE = {"mn-gin", "mn-gat", "s2v-n", "s2v-s", "s2v-ns"}

@@ -11,12 +11,12 @@ import torch
 from torch import nn
 
 from subgnn.config.settings import TrainingSettings
+from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.training import loop
+from subgnn.training.devices import make_fabric
 from subgnn.training.evaluation import Examples, evaluate
 from subgnn.training.loop import class_weights, fit
-from subgnn.training.precision import make_fabric
-from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 
 from .examples import CHANNELS, dataset, recipe

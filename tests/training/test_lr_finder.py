@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from subgnn.training import candidates, resumable
+from subgnn.experiments.train import train
+from subgnn.training import candidates, resume
+from subgnn.training.devices import make_fabric
 from subgnn.training.lr_finder import HIGHEST, LOWEST, diverged, find_rate, smooth, steepest_step
-from subgnn.training.precision import make_fabric
-from subgnn.training.run import train
 from subgnn.training.run_dir import RESULTS
 from subgnn.training.set_up import set_up
 
@@ -63,7 +63,7 @@ def test_it_leaves_weights_and_random_state_as_they_were():
 
 
 def test_the_found_rate_is_used_written_and_kept_on_resume(tmp_path, monkeypatch):
-    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
     results = train(dataset(), with_finder(), tmp_path / "whole")
     assert results["lr"] != 0.5
     assert json.loads((tmp_path / "whole" / RESULTS).read_text())["lr"] == results["lr"]

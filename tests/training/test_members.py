@@ -13,6 +13,7 @@ import torch
 from subgnn import DataError, Ragged, UserError
 from subgnn.config.recipes import find_recipe
 from subgnn.estimator import SubgraphClassifier
+from subgnn.experiments.train import train
 from subgnn.explain import Explainer
 from subgnn.inference import export_run
 from subgnn.inference.distributed import Spread
@@ -27,9 +28,8 @@ from subgnn.reports import run_report
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
-from subgnn.training import loop, resumable, set_up
+from subgnn.training import loop, resume, set_up
 from subgnn.training.metrics import metrics
-from subgnn.training.run import train
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.explain.examples import PAIRED
 from tests.inference.test_export import finished, rewritten, same
@@ -110,7 +110,7 @@ def test_a_mean_over_networks_and_draws(tmp_path):
 
 @pytest.mark.parametrize("last", [("member 0", 2), ("member 1", 1), ("member 2", 2)])
 def test_an_interrupted_run_goes_on_with_the_same_networks(tmp_path, monkeypatch, done, last):
-    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
     small = several(topology=True)
 
     def stop(record):

@@ -14,13 +14,14 @@ from subgnn.config.files import parse_recipe
 from subgnn.config.recipes import find_recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
+from subgnn.experiments.train import train
+from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.subgnn.build import build_model, check_recipe, check_sight
 from subgnn.ragged import Ragged
-from subgnn.training import resumable
+from subgnn.training import resume
 from subgnn.training.evaluation import outputs_of
-from subgnn.training.run import evaluate_split, train
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from subgnn.training.set_up import set_up as set_up_run
 from tests.cli.command import call
@@ -68,7 +69,7 @@ VARIANTS = {
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_run_is_the_same_at_load_time_whatever_the_batch_and_after_an_interruption(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
     data, chosen = with_features(), VARIANTS[name]
     write_folder(data, tmp_path / "data")
     results = train(data, chosen, tmp_path / "whole", seed=3, source=str(tmp_path / "data"))

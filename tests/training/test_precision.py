@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from subgnn.errors import UserError
+from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
-from subgnn.training import resumable
-from subgnn.training.precision import make_fabric
-from subgnn.training.run import train
+from subgnn.training import resume
+from subgnn.training.devices import make_fabric
 from subgnn.training.run_dir import CHECKPOINT
 
 from .examples import dataset, recipe
@@ -51,7 +51,7 @@ def test_bfloat16_learns_what_float32_learns(tmp_path):
 
 
 def test_a_mixed_run_goes_on_as_if_it_was_not_interrupted(tmp_path, monkeypatch):
-    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
     train(dataset(), in_precision("bf16-mixed", hidden_norm="batch"), tmp_path / "whole", device="cpu")
 
     def interrupt(record):

@@ -13,12 +13,13 @@ from subgnn.config.files import parse_recipe
 from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
+from subgnn.experiments.train import train
+from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.reports.evaluation import evaluate_run
-from subgnn.training import resumable
+from subgnn.training import resume
 from subgnn.training.evaluation import outputs_of
-from subgnn.training.run import evaluate_split, train
 from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS, read_results
 from subgnn.training.set_up import set_up
 
@@ -92,7 +93,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_gives_others(tmp_path)
 
 @pytest.mark.parametrize("stop", [0, 2, 4])
 def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, stop):
-    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
     train(dataset(), recipe(6), tmp_path / "whole", seed=3)
 
     def interrupt(record):

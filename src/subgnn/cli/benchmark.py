@@ -204,7 +204,7 @@ def _run_quick(
         raise UserError("no dataset is given", where=_WHERE, hint=hint)
     from subgnn.experiments.quick import run_quick
     from subgnn.experiments.quick_page import HEADER, quick_table, quick_title, quick_words
-    from subgnn.training.precision import quiet_lightning
+    from subgnn.training.devices import quiet_lightning
 
     quiet_lightning()
     dataset = read_dataset(path, id_base=id_base)

@@ -1,4 +1,4 @@
-"""``--engine`` and ``--address``: where the work is done."""
+"""The options ``--engine`` and ``--address``: which processes and machines do the work."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from subgnn.parallel.engine import Engine
 
 
 class EngineKind(StrEnum):
-    """What runs the work."""
+    """Engines by name."""
 
     local = "local"
     ray = "ray"
 
 
 EngineChoice = Annotated[
-    EngineKind, typer.Option("--engine", help="What does the work: this process, or Ray's workers. Changes no result.")
+    EngineKind, typer.Option("--engine", help="Work in this process, or on Ray's workers; results are the same.")
 ]
 Address = Annotated[
     str | None,
     typer.Option(
         "--address",
         metavar="HOST:PORT",
-        help="The head of a Ray cluster, or auto; without it, Ray is started on this machine and stopped again.",
+        help="Head of a Ray cluster, or auto; by default a Ray is started on this machine, and stopped again.",
     ),
 ]
 
@@ -37,18 +37,18 @@ Address = Annotated[
 def cluster(
     engine: EngineKind, address: str | None, *, processes: int | None = None, device: str = "cpu"
 ) -> Iterator[Engine | None]:
-    """Ray's workers until the block ends; None where this machine does the work without Ray.
+    """Connect to Ray until the end of the block; gives None for the local engine.
 
     Args:
-        processes: jobs at once, at most.
-        device: on ``cuda`` each job takes a part of a GPU.
+        processes: the most jobs at once.
+        device: with ``cuda``, each job takes a part of a GPU.
     """
     from subgnn.parallel.cluster import GPU_SHARE, open_engine
 
     gpus = GPU_SHARE if device == "cuda" else 0.0
     with (
         open_engine(engine.value, address=address, processes=processes, gpus=gpus) as opened,
-        # Ray tells of lost machines on stdout, which is for results.
+        # Ray prints messages about lost machines on stdout, which is for results.
         redirect_stdout(sys.stdout if engine is EngineKind.local else sys.stderr),
     ):
         yield None if engine is EngineKind.local else opened

@@ -67,7 +67,7 @@ def pretrain_nodes(
     from subgnn.embeddings.cached import about
     from subgnn.embeddings.pretrain import pretrain
     from subgnn.embeddings.stored import write_vectors
-    from subgnn.training.precision import quiet_lightning
+    from subgnn.training.devices import quiet_lightning
 
     quiet_lightning()
 

@@ -55,17 +55,16 @@ def train_run(
 
     Example: subgnn train my_folder --recipe default --out runs/first --seed 0
     """
+    from subgnn.experiments.train import train
     from subgnn.models.subgnn.build import unused_data
-    from subgnn.training.precision import quiet_lightning
-    from subgnn.training.ranks import joined
-    from subgnn.training.run import train
+    from subgnn.training.devices import current_ranks, quiet_lightning
     from subgnn.training.run_dir import PAGE
 
     quiet_lightning()
 
     chosen = find_recipe(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
-    speaks = (ranks := joined(devices)) is None or not ranks.rank  # of many ranks, one does
+    speaks = (ranks := current_ranks(devices)) is None or not ranks.rank  # of many ranks, one does
     unused = unused_data(chosen, dataset.graph)
     if speaks and not json:
         print_line(task_line(dataset.subgraphs))
@@ -110,7 +109,7 @@ def evaluate_run(
 
     Example: subgnn evaluate runs/first --split test
     """
-    from subgnn.training.run import evaluate_split
+    from subgnn.inference.evaluate import evaluate_split
 
     results = evaluate_split(run, split.value, data)
     if json:

@@ -87,7 +87,7 @@ def tune_recipe(
     chosen = find_recipe(recipe, settings or ())
     wanted = None if space is None else find_space(space)
     from subgnn.experiments.tune import tune
-    from subgnn.training.precision import quiet_lightning
+    from subgnn.training.devices import quiet_lightning
 
     quiet_lightning()
 

@@ -1,4 +1,4 @@
-"""A folder belongs to what was put into it: asked for again, the same goes on, and anything else is refused."""
+"""Reuse an output folder only for identical inputs."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from subgnn.training.run_dir import read_json, write_json
 
 INPUTS = "inputs.json"
 _OURS = (LOCK, f".{INPUTS}.")
-"""How names begin of what another process has there while it claims the folder."""
+"""How the names of files begin that another process may have there while it claims the folder."""
 
 
 def claim_folder(out: Path, inputs: Mapping[str, Any], *, holds: str) -> bool:
     """Make the folder, or check that it was made for the same inputs; returns whether it is new.
 
     Args:
-        inputs: what the result depends on, as JSON has it.
-        holds: what to say of a folder that was made for others.
+        inputs: what the result depends on, as JSON.
+        holds: the beginning of the message about a folder that was made for other inputs.
 
     Raises:
-        DataError: where it was, or holds something else altogether.
+        DataError: for a folder that was made for other inputs, or holds something else.
     """
     if check_folder(out, inputs, holds=holds):
         return False
     try:
         write_json(inputs, out / INPUTS, overwrite=False)
     except DataError:
-        # Another process has claimed it at the same time, for the same or for something else.
+        # Another process has claimed it at the same time, for the same inputs or for others.
         if not check_folder(out, inputs, holds=holds):
             raise
         return False
@@ -38,10 +38,10 @@ def claim_folder(out: Path, inputs: Mapping[str, Any], *, holds: str) -> bool:
 
 
 def check_folder(out: Path, inputs: Mapping[str, Any], *, holds: str) -> bool:
-    """Whether the folder was made for the same inputs; False where it is new or empty.
+    """Whether the folder was made for the same inputs; False for a new or empty one.
 
     Raises:
-        DataError: as of :func:`claim_folder`.
+        DataError: as for :func:`claim_folder`.
     """
     names = names_in(out)
     if names is not None and INPUTS in names:

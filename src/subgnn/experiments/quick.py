@@ -30,11 +30,11 @@ from subgnn.experiments.outcome import ask_runs, constant_row, looks_of, recipe_
 from subgnn.experiments.paired import mean_pieces
 from subgnn.experiments.quick_page import quick_page
 from subgnn.experiments.signal import NETWORK, Model, Verdict, judge
+from subgnn.experiments.train import train
 from subgnn.parallel.locks import clear_locked, locked_folder
 from subgnn.parallel.progress import OnProgress
 from subgnn.storage.files import atomic_write
 from subgnn.training.labels import check_labels
-from subgnn.training.run import train
 from subgnn.training.run_dir import write_json
 
 QUICK_RECIPES = ("topology", "bag", "avg", NETWORK)
@@ -63,7 +63,7 @@ def run_quick(
         out: the folder; new, or of an earlier look at the same dataset with the same settings.
         epochs: of the recipes that are trained by gradient.
         overrides: ``section.key=value`` for all recipes.
-        device, source, cache: as for :func:`~subgnn.training.run.train`.
+        device, source, cache: as for :func:`~subgnn.experiments.train.train`.
         on_progress: called with what is being done, the units done and the units in all.
 
     Returns:

@@ -12,9 +12,9 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError
 from subgnn.experiments.held_out import divide_anew
+from subgnn.experiments.train import train
 from subgnn.models.registry import METHODS
 from subgnn.storage.files import temporary_folder
-from subgnn.training.run import train
 
 Splitting = Literal["stored", "random"]
 OnStep = Callable[[int, float], None]
@@ -90,7 +90,7 @@ def judge_recipe(
     Args:
         dataset: without test subgraphs (:func:`~subgnn.experiments.held_out.without_test`).
         split: ``stored``, the dataset's own training and validation; or ``random``, these divided anew for each seed.
-        device, cache: as for :func:`~subgnn.training.run.train`.
+        device, cache: as for :func:`~subgnn.experiments.train.train`.
         on_step: called after each epoch with its number, counted over all seeds from 1, and the mean over seeds of
             the best score so far.
 

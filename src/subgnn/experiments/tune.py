@@ -78,7 +78,7 @@ def tune(
         timeout: seconds after which no further trial is begun.
         processes: workers on this machine.
         seed: of the search; trainings have seeds 0, 1 and so on.
-        device, cache: as for :func:`~subgnn.training.run.train`.
+        device, cache: as for :func:`~subgnn.experiments.train.train`.
         engine: what runs trials, instead of processes of this machine.
         on_progress: called with what is being done, the trials done and the trials in all.
 

@@ -1,7 +1,7 @@
-"""Signals that end a command in an orderly way: Ctrl-C, SIGTERM (a batch system's), SIGHUP (a closed terminal).
+"""Signals that end a command in an orderly way: Ctrl-C, SIGTERM (of a batch system), SIGHUP (of a closed terminal).
 
-All of them raise KeyboardInterrupt, so that files are removed that would be half-written. A training waits for the end
-of its epoch, so that it is saved where it can go on. This module imports little: it is there before anything else.
+All of them raise KeyboardInterrupt, so that half-written files are removed. A training first finishes its epoch and
+saves its progress. This module imports little, since a command imports it before anything else.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _received = int(signal.SIGINT)
 
 
@@ -25,9 +25,9 @@ def exit_code() -> int:
 
 
 def leave_on_signals() -> None:
-    """Let signals end this process at once and quietly: for a time in which there is nothing to tidy up.
+    """Let signals end this process at once and quietly, while there is nothing to tidy up.
 
-    No exception is raised: while modules are imported, much of what runs would swallow it, or print it.
+    No exception is raised: while modules are imported, other code would swallow or print it.
     """
     _handle(_leave)
 
@@ -39,8 +39,8 @@ def raise_on_signals() -> None:
 
 
 def _handle(handler: Any) -> None:
-    for number in _SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             signal.signal(number, handler)
 
 
@@ -50,17 +50,17 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
-    _note(number)
+    _record(number)
     raise KeyboardInterrupt
 
 
-def _note(number: int) -> None:
+def _record(number: int) -> None:
     global _received
     _received = number
 
 
 def _unraisable(found: Any) -> None:
-    """Send a signal again that came in the middle of a callback, which no exception leaves."""
+    """Repeat a signal that arrived inside a callback, from which exceptions do not propagate."""
     if found.exc_type is KeyboardInterrupt:
         again = threading.Timer(0.01, os.kill, (os.getpid(), _received))
         again.daemon = True
@@ -70,14 +70,14 @@ def _unraisable(found: Any) -> None:
 
 
 class Interrupt:
-    """Whether a signal came."""
+    """A signal handler that records the first signal; ``pressed`` tells whether one has arrived."""
 
     def __init__(self) -> None:
         self.pressed = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """The signal handler: note the first, obey the second at once."""
-        _note(number)
+        """Record the first signal, and raise KeyboardInterrupt at the second."""
+        _record(number)
         if self.pressed:
             raise KeyboardInterrupt
         self.pressed = True
@@ -85,14 +85,14 @@ class Interrupt:
 
 @contextmanager
 def noted_interrupt() -> Iterator[Interrupt]:
-    """Note a signal instead of raising at once; whoever asked must look at ``pressed`` and raise.
+    """Record a signal instead of raising; the caller must look at ``pressed``, and raise.
 
-    Outside the main thread, and of signals that somebody else handles, all stays as it is.
+    Outside the main thread, and for signals with another handler, nothing changes.
     """
     noted = Interrupt()
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        handlers = {number: signal.getsignal(number) for number in _SIGNALS}
+        handlers = {number: signal.getsignal(number) for number in SIGNALS}
         before = {n: handler for n, handler in handlers.items() if handler in (signal.default_int_handler, _raise)}
     for number in before:
         signal.signal(number, noted)

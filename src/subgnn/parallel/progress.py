@@ -1,6 +1,6 @@
-"""Work in pieces: small enough that progress is seen and memory stays bounded, large enough to keep the threads busy.
+"""Cut work into pieces of about half a second, between which progress is reported.
 
-A piece takes about :data:`SECONDS`, whatever the machine and the graph. Where pieces end never changes a result.
+Pieces bound the memory that is used at once; their limits never change a result.
 """
 
 from __future__ import annotations
@@ -9,21 +9,22 @@ import time
 from collections.abc import Callable, Iterator
 
 OnProgress = Callable[[str, int, int], None]
+"""Called with the name of a stage, the units done and the total."""
 
 SECONDS = 0.5
+"""The time that a piece is to take."""
 
 
 def pieces(
     count: int, *, step: int, most: int | None = None, what: str = "", on_progress: OnProgress | None = None
 ) -> Iterator[slice]:
-    """Cut ``range(count)`` into slices, each as long as the time the ones before it took suggests.
+    """Cut ``range(count)`` into slices, longer or shorter by the time that the slices before took.
 
     Args:
-        step: slices have a multiple of this length, the last one excepted.
-        most: no slice is longer than this, or than one step where that is longer.
-        what: what is done, for ``on_progress``.
-        on_progress: called with what is done, how many are done and how many there are: at the start and after each
-            slice.
+        step: the length of each slice, except the last, is a multiple of this.
+        most: the longest slice, but at least one step.
+        what: the stage, for ``on_progress``.
+        on_progress: called at the start and after each slice.
 
     Example:
         >>> [(s.start, s.stop) for s in pieces(5, step=2, most=2)]

@@ -20,7 +20,7 @@ from subgnn.errors import UserError
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn.streamed import StreamedInputs
 from subgnn.training.evaluation import Examples, evaluate
-from subgnn.training.global_batch import follow_global_batch
+from subgnn.training.global_batch import use_global_batch
 from subgnn.training.loop import Progress, State, fit
 from subgnn.training.lr_finder import find_rate
 
@@ -64,7 +64,7 @@ def fit_candidate(
     if not isinstance(model, Solvable):
         if fabric.world_size > 1:
             _check_table(model, examples)
-            follow_global_batch(model)
+            use_global_batch(model)
         if resume is not None:
             settings = replace(settings, lr=resume["progress"]["lr"])
         elif settings.lr_finder:

@@ -1,8 +1,8 @@
-"""A step's batch, shared out over ranks so that together they do what one process would do with all of it.
+"""Divide the batch of a step among ranks, so that together they compute what one process would for the whole batch.
 
-The loss of a batch is a mean over its subgraphs. A rank computes the mean over its own share and weighs it by the part
-that share has of the whole; the sum over ranks is the loss of the batch, and the sum of gradients its gradient. What
-looks at the batch as a whole, batch norm and the random numbers of dropout, is given modules that do so here too.
+The loss of a batch is a mean over its subgraphs. A rank computes the mean over its share and multiplies it by the
+weight of the share in the batch; the sum over ranks is the loss of the batch, and the sum of gradients its gradient.
+Batch norm and dropout depend on the whole batch: their modules are replaced by ones that do so across ranks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from subgnn.models.subgnn.norm import BatchNorm
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The subgraphs begin..end of a batch of ``total``."""
+    """The subgraphs from begin up to end of a batch of ``total``."""
 
     begin: int
     end: int
@@ -34,9 +34,9 @@ class Share:
 
 
 def share_of(total: int, rank: int, size: int) -> Share:
-    """The share of a rank: consecutive, and as large as any other's, or one larger.
+    """The share of a rank: consecutive subgraphs, in numbers that differ by one at most between ranks.
 
-    A batch with fewer subgraphs than ranks goes to every rank whole: none is left without, and all find the same.
+    A batch with fewer subgraphs than ranks goes to every rank whole, so that none is without and all agree.
 
     Example:
         >>> [share_of(5, rank, 2) for rank in range(2)]
@@ -52,7 +52,7 @@ def share_of(total: int, rank: int, size: int) -> Share:
 
 
 def part_of_loss(share: Share, targets: Tensor, *, task: Task, weights: Tensor | None, size: int) -> Tensor | float:
-    """What the mean loss of a share is multiplied by; over all ranks, the products add up to the loss of the batch.
+    """The factor of the mean loss of a share; over all ranks, the products add up to the loss of the batch.
 
     Weighted cross entropy divides by the sum of the weights, not by the number of subgraphs.
 
@@ -69,7 +69,7 @@ def part_of_loss(share: Share, targets: Tensor, *, task: Task, weights: Tensor |
 
 
 class GlobalDropout(nn.Dropout):
-    """Dropout of the rows of a share, by the mask that one process would draw for the whole batch."""
+    """Dropout of the rows of a share, with the mask that one process would draw for the whole batch."""
 
     share: Share | None = None
 
@@ -84,7 +84,7 @@ class GlobalDropout(nn.Dropout):
 class GlobalBatchNorm(BatchNorm):
     """Batch norm by the mean and variance of the whole batch, added up over ranks.
 
-    torch's own for several devices has no CPU; this has two sums of ``width`` numbers forwards, and two backwards.
+    torch's own for several devices does not support CPUs; this takes two sums of ``width`` numbers in each direction.
     """
 
     share: Share | None = None
@@ -126,7 +126,7 @@ class _SumOverRanks(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Tensor:
-        # Every rank's loss depends on the sum, so every rank's gradient of it counts.
+        # Every rank's loss depends on the sum, so the gradients of all ranks add up.
         total = grads[0].clone()
         distributed.all_reduce(total)
         return total
@@ -143,8 +143,8 @@ _GLOBAL_NORMS: dict[type, type[GlobalBatchNorm | GlobalStateNorm]] = {
 }
 
 
-def follow_global_batch(model: nn.Module) -> None:
-    """Replace, in place, the modules of a model that look at the batch as a whole; the weights keep their names."""
+def use_global_batch(model: nn.Module) -> None:
+    """Replace, in place, the modules of a model that depend on the whole batch; the weights keep their names."""
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
             if type(child) is nn.Dropout:
@@ -155,7 +155,7 @@ def follow_global_batch(model: nn.Module) -> None:
                 module.add_module(name, norm.to(child.weight.device))
 
 
-def followers(model: nn.Module) -> list[GlobalDropout | GlobalBatchNorm | GlobalStateNorm]:
-    """The modules that must be told of a step's share."""
+def global_modules(model: nn.Module) -> list[GlobalDropout | GlobalBatchNorm | GlobalStateNorm]:
+    """The modules whose ``share`` must be set before each step."""
     kinds = (GlobalDropout, GlobalBatchNorm, GlobalStateNorm)
     return [module for module in model.modules() if isinstance(module, kinds)]

@@ -1,4 +1,4 @@
-"""What the labels of a split allow to learn."""
+"""Check that the labels of a split can be learned, and warn of those that cannot."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _FARTHEST = 1e15  # squared errors are added up in 32 bits, which end at 3e38
 
 
 def check_labels(subgraphs: SubgraphSet, where: str = "train") -> None:
-    """Refuse labels that nothing can be learned or selected by.
+    """Refuse labels that allow no training or no selection.
 
     Raises:
-        DataError: where there are none, where train or val has no subgraph, where all subgraphs are of one class, and
-            where real values are not finite, too large, too close together, or too far from those of the training split
-            for a squared error of 32 bits.
+        DataError: without labels, without subgraphs in train or val, for a single class, and for real values that are
+            not finite, too large, too close together, or too far from those of the training split for a squared error
+            in 32 bits.
     """
     if subgraphs.targets is None:
         raise DataError("the subgraphs have no labels", where=where, hint="give each one a label")
@@ -38,9 +38,8 @@ def check_labels(subgraphs: SubgraphSet, where: str = "train") -> None:
 
 def _check_values(subgraphs: SubgraphSet, where: str) -> None:
     targets = np.asarray(subgraphs.targets)
-    outside = np.flatnonzero(
-        ~(np.abs(targets) <= LARGEST_LABEL)
-    )  # as in a bundle, whose labels are not read one by one
+    # A bundle may have such labels: they are not read one by one.
+    outside = np.flatnonzero(~(np.abs(targets) <= LARGEST_LABEL))
     if len(outside):
         hint = f"accepted: finite numbers from -{LARGEST_LABEL:g} to {LARGEST_LABEL:g}"
         raise DataError(f"the label of subgraph {outside[0]} is {targets[outside[0]]}", where=where, hint=hint)
@@ -58,14 +57,14 @@ def _check_values(subgraphs: SubgraphSet, where: str) -> None:
 
 
 def warn_of_labels(subgraphs: SubgraphSet) -> None:
-    """Warn of a task that may be another one than was meant, and of labels that cannot be learned."""
+    """Warn of labels that may be meant for another task, and of labels that cannot be learned."""
     for note in label_notes(subgraphs):
         warnings.warn(note, DataWarning, stacklevel=4)
     warn_of_unseen(subgraphs)
 
 
 def warn_of_unseen(subgraphs: SubgraphSet) -> None:
-    """Warn of classes that subgraphs of val or test carry and no training subgraph does: they cannot be learned."""
+    """Warn of classes that subgraphs of val or test have and no training subgraph has: they cannot be learned."""
     if subgraphs.targets is None or subgraphs.task == "regression":
         return
     if subgraphs.task == "multi-label":

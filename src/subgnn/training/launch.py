@@ -1,110 +1,199 @@
-"""Start the ranks of a training on many devices of this machine, follow them, and end them together.
+"""Start the ranks of a training on several devices of this machine, follow them, and end them together.
 
-Each rank is a process of its own (:mod:`~subgnn.training.worker`) that finds the dataset, as a bundle it maps, and its
-orders in a temporary folder. This process trains nothing: it hands on what the first rank reports, and watches. So it
-needs no main guard in a caller's script, and a rank that dies is noticed at once, whatever the others are waiting for.
+Each rank is a child process (:mod:`subgnn.parallel.processes`) that maps the dataset from a bundle in a temporary
+folder. This process trains nothing: it passes on what the first rank reports, and watches. So a rank that dies is
+noticed at once, even while the others wait for it.
+
+Ours, not Lightning's launcher or torchrun: those run the caller's script again in each rank or need a main guard in it,
+and tell neither how the training progresses nor which rank failed first.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
+import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
+from subgnn.data.formats import read_dataset
 from subgnn.data.formats.bundle import write_bundle
 from subgnn.embeddings import PRETRAINED
-from subgnn.errors import DataError, DataWarning, RankDied, UserError
-from subgnn.parallel.interrupts import noted_interrupt
+from subgnn.errors import DataWarning, RankDied, UserError
+from subgnn.parallel.engine import Failure
+from subgnn.parallel.interrupts import SIGNALS, noted_interrupt
+from subgnn.parallel.locks import shared_lock
 from subgnn.parallel.memory import share_of_each
-from subgnn.parallel.progress import OnProgress
+from subgnn.parallel.processes import Ended, Parent, Process, end_all
 from subgnn.storage.cache import cache_limit
 from subgnn.storage.files import temporary_folder
-from subgnn.training.processes import Processes
-from subgnn.training.worker import DATASET, write_order
+from subgnn.training.devices import quiet_lightning
+from subgnn.training.options import Callbacks, RunOptions
 
 _METHODS = ("subgnn", "avg", "gc")
-_GRACE = 3.0  # seconds that ranks have, after the first failure, to say what theirs was
+_DATASET = "dataset.subgnn"
+_GRACE = 3.0  # seconds that ranks have, after the first failure, to report theirs
+_LOOK = 0.2  # seconds between looks at Ctrl-C
 
 
-@dataclass(slots=True)
-class Watch:
-    """Whom to tell of an epoch, of the preparation and of a pretraining."""
-
-    on_epoch: Callable[[dict[str, Any]], None] | None = None
-    on_prepare: OnProgress | None = None
-    on_pretrain: Callable[[dict[str, Any]], None] | None = None
-
-
-def check_devices(recipe: Recipe, device: str, devices: int, cache: bool) -> None:
-    """Refuse what cannot be trained on many devices.
+def check_devices(recipe: Recipe, options: RunOptions, devices: int) -> None:
+    """Refuse a training that several devices cannot do.
 
     Raises:
-        UserError: for a method whose work they could not share, for more GPUs than there are, and where the ranks would
-            have no place to share pretrained embeddings in.
+        UserError: for a model whose fit cannot be divided, for more GPUs than there are, and for pretrained embeddings
+            without a cache, through which the ranks share them.
     """
     if recipe.method not in _METHODS:
-        hint = f"with many devices: {', '.join(_METHODS)}; leave --devices out for the others, they are small"
+        hint = f"with several devices: {', '.join(_METHODS)}; leave --devices out for the others, they are small"
         raise UserError(f"the method {recipe.method} is fitted on one device", where="--devices", hint=hint)
     gpus = torch.cuda.device_count()
-    if device != "cpu" and (gpus or device == "cuda") and gpus < devices:
+    if options.device != "cpu" and (gpus or options.device == "cuda") and gpus < devices:
         hint = f"accepted: up to {gpus}; or compute with --device cpu"
         raise UserError(f"{devices} devices, but there are {gpus} GPUs", where="--devices", hint=hint)
-    if recipe.embeddings.source in PRETRAINED and not (cache and cache_limit()):
+    if recipe.embeddings.source in PRETRAINED and not (options.cache and cache_limit()):
         hint = "leave --no-cache out, or pretrain into a file first with subgnn pretrain"
         raise UserError("pretrained embeddings are shared through the cache", where="--devices", hint=hint)
 
 
 def launch(
-    dataset: Dataset, recipe: Recipe, *, devices: int, options: dict[str, Any], watch: Watch, lock: int | None = None
+    dataset: Dataset,
+    recipe: Recipe,
+    out: Path,
+    options: RunOptions,
+    callbacks: Callbacks,
+    *,
+    devices: int,
+    lock: int | None = None,
 ) -> dict[str, Any]:
-    """Train on many devices of this machine.
+    """Train on several devices of this machine, into a folder that is locked already.
 
     Args:
-        options: of :func:`~subgnn.training.run.train`, as JSON has them; the run's folder is claimed already.
-        lock: the descriptor of the folder's lock, which the ranks share: it lasts as long as any of them.
+        lock: the descriptor of the folder's lock, which the ranks hold, too: it lasts as long as any of them.
+
+    Returns:
+        The results of the run.
 
     Raises:
-        RankDied: where a rank was killed, or ended without a word.
-        KeyboardInterrupt: after Ctrl-C, when progress is saved; at once before the first epoch is done, and the second
-            time.
+        RankDied: where a rank was killed, or ended without a message.
+        KeyboardInterrupt: after Ctrl-C, when progress is saved; at once before the end of the first epoch, and after
+            the second Ctrl-C.
     """
     with temporary_folder("subgnn-ranks") as folder:
-        write_bundle(dataset, folder / DATASET)
-        extra = {}
-        if not (options["cache"] and cache_limit()):
-            # What the first rank prepares has to reach the others all the same.
-            extra = {"SUBGNN_CACHE": str(folder / "cache"), "SUBGNN_CACHE_LIMIT": "1000TB"}
-        write_order(folder, recipe, options | {"cache": True}, memory=share_of_each(devices))
-        with Processes(folder, devices, extra, keep=() if lock is None else (lock,)) as processes:
-            return _follow(processes, watch, Path(options["out"]))
+        write_bundle(dataset, folder / _DATASET)
+        # Held by this process, so that the port is taken from the start and lasts as long as any rank.
+        store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        environment = {  # as torchrun sets it
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(store.port),
+            "WORLD_SIZE": str(devices),
+            "LOCAL_WORLD_SIZE": str(devices),
+            "GROUP_RANK": "0",
+            "TORCHELASTIC_USE_AGENT_STORE": str(True),
+            "TORCHELASTIC_RESTART_COUNT": "0",
+        }
+        if sys.platform == "linux":
+            environment["GLOO_SOCKET_IFNAME"] = os.environ.get("GLOO_SOCKET_IFNAME", "lo")
+        if not (options.cache and cache_limit()):
+            # The others still need what the first rank prepares.
+            environment |= {"SUBGNN_CACHE": str(folder / "cache"), "SUBGNN_CACHE_LIMIT": "1000TB"}
+        ranks: list[Process] = []
+        try:
+            for rank in range(devices):
+                started = Process(
+                    run_rank,
+                    *(folder, recipe, out, replace(options, cache=True)),
+                    memory=share_of_each(devices),
+                    environment=environment | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+                    log=_log(folder, rank),
+                    descriptors=() if lock is None else (lock,),
+                )
+                ranks.append(started)
+            return _follow(ranks, callbacks, folder, out)
+        finally:
+            end_all(ranks, grace=0.0)
+
+
+def _log(folder: Path, rank: int) -> Path:
+    return folder / f"{rank}.log"
+
+
+def run_rank(parent: Parent, folder: Path, recipe: Recipe, out: Path, options: RunOptions) -> None:
+    """Train as the rank that the environment names, and report to the parent: the main function of a rank.
+
+    Messages are pairs of a kind and arguments; the parent answers those about epochs with whether to stop.
+    """
+    from subgnn.training.run import train_run
+
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)  # the parent receives them, too, and ends its ranks
+
+    def leave() -> None:
+        shutil.rmtree(folder, ignore_errors=True)  # of a parent that was killed
+        os._exit(1)
+
+    def on_epoch(record: dict[str, Any]) -> None:
+        parent.send(("epoch", record))
+        if parent.receive():
+            raise KeyboardInterrupt
+
+    def warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if issubclass(category, DataWarning):
+            parent.send(("warning", str(message)))
+
+    def send(kind: str) -> Callable[..., None]:
+        return lambda *arguments: parent.send((kind, *arguments))
+
+    parent.when_gone = leave
+    quiet_lightning()
+    warnings.simplefilter("always", DataWarning)
+    first = os.environ["RANK"] == "0"
+    warnings.showwarning = warn if first else (lambda *_, **__: None)
+    callbacks = Callbacks(on_epoch, send("prepare"), send("pretrain")) if first else Callbacks()
+    try:
+        with shared_lock(out):
+            results = train_run(read_dataset(folder / _DATASET), recipe, out, options, callbacks, resume=True)
+        parent.send(("done", results))
+        code = 0
+    except KeyboardInterrupt:
+        parent.send(("interrupted",))
+        code = 0
+    except Exception as error:
+        parent.send(("error", Failure.of(error), time.monotonic()))
+        code = 1
+    # Without the usual shutdown: that of the process group may wait for ranks that have ended.
+    sys.stderr.flush()
+    os._exit(code)
 
 
 @dataclass(slots=True)
-class Ends:
-    """How ranks ended that did not end well, by rank and in the order in which it was noticed."""
+class Failures:
+    """Ranks that failed: their errors with the times, and their ends; which was noticed first, and when."""
 
-    codes: dict[int, int] = field(default_factory=dict)
-    errors: dict[int, dict[str, Any]] = field(default_factory=dict)
+    errors: dict[int, tuple[float, Failure]] = field(default_factory=dict)
+    ends: dict[int, Ended] = field(default_factory=dict)
     first: int = -1
     since: float = 0.0
 
     def __bool__(self) -> bool:
         return self.first >= 0
 
-    def note(self, rank: int, message: dict[str, Any]) -> None:
-        """Take notice of a message, if it is about an end."""
-        if message["kind"] == "error":
-            self.errors[rank] = message
-        elif message["kind"] == "gone" and message["code"]:
-            self.codes[rank] = message["code"]
+    def add(self, rank: int, found: Ended | Failure, at: float = 0.0) -> None:
+        """Add an error or an end; exit code 0 is not a failure."""
+        if isinstance(found, Failure):
+            self.errors[rank] = at, found
+        elif found.code:
+            self.ends[rank] = found
         else:
             return
         if not self:
@@ -112,78 +201,62 @@ class Ends:
 
     @property
     def killed(self) -> list[int]:
-        """Ranks that a signal ended; where others have ended before, an abort is but what became of it."""
-        return [r for r, code in self.codes.items() if code < 0 and (code != -signal.SIGABRT or r == self.first)]
+        """Ranks that a signal ended; an abort after the end of another is only its consequence."""
+        return [r for r, end in self.ends.items() if end.code < 0 and (end.code != -signal.SIGABRT or r == self.first)]
 
     @property
-    def settled(self) -> bool:
-        """Whether the reason is known, or the ranks have had their time to say it."""
-        plain = any("user" in error or "os" in error for error in self.errors.values())
-        return bool(self) and (plain or bool(self.killed) or time.monotonic() - self.since > _GRACE)
+    def are_complete(self) -> bool:
+        """Whether the reason is known, or the ranks have had the time to report it."""
+        known = bool(self.killed) or any(failure.error is not None for _, failure in self.errors.values())
+        return bool(self) and (known or time.monotonic() - self.since > _GRACE)
+
+    def throw(self, size: int, folder: Path, out: Path) -> None:
+        """Raise the reason: a killed rank before what others report of it, the first error before later ones."""
+        if self.killed or not self.errors:
+            rank = self.killed[0] if self.killed else self.first
+            last = []
+            if self.ends[rank].code > 0:
+                last = _log(folder, rank).read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
+            how = f"{self.ends[rank]}{f' ({last[0]})' if last else ''}"
+            raise RankDied(f"{out}: rank {rank} of {size} {how}; the others were ended; continue with --resume")
+        rank, (_, failure) = min(self.errors.items(), key=lambda item: item[1][0])
+        replace(failure, message=f"{failure.message} (rank {rank} of {size})").throw()
 
 
-def _follow(processes: Processes, watch: Watch, out: Path) -> dict[str, Any]:
-    """Hand on what the first rank says until all are done; raise what ended them otherwise."""
+def _follow(ranks: list[Process], callbacks: Callbacks, folder: Path, out: Path) -> dict[str, Any]:
+    """Pass on what the first rank reports until all have ended; raise the reason if they fail."""
     results: dict[str, Any] | None = None
-    begun, ends = False, Ends()
+    begun, failures = False, Failures()
+    running = {process.pipe: rank for rank, process in enumerate(ranks)}
     with noted_interrupt() as interrupt:
-        for found in processes.messages():
-            if ends.settled or (interrupt.pressed and not begun):
-                break
-            if found is None:
-                continue
-            rank, message = found
-            ends.note(rank, message)
-            if message["kind"] == "epoch":
-                begun = True
-                try:
-                    if watch.on_epoch is not None:
-                        watch.on_epoch(message["record"])
-                except KeyboardInterrupt:
-                    interrupt.pressed = True
-                processes.answer(rank, "stop" if interrupt.pressed else "go")
-            elif message["kind"] == "done" and rank == 0:
-                results = message["results"]
-            else:
-                _hand_on(message, watch)
-    if ends:
-        raise _error(ends, processes, out)
+        while running and not failures.are_complete and not (interrupt.pressed and not begun):
+            for pipe in wait(list(running), _LOOK):
+                rank = running[pipe]  # type: ignore[index]
+                message = ranks[rank].receive()
+                if isinstance(message, Ended):
+                    del running[pipe]  # type: ignore[arg-type]
+                    failures.add(rank, message)
+                    continue
+                kind, *content = message
+                if kind == "epoch":
+                    begun = True
+                    try:
+                        callbacks.on_epoch(*content)
+                    except KeyboardInterrupt:
+                        interrupt.pressed = True
+                    ranks[rank].send(interrupt.pressed)
+                elif kind == "prepare":
+                    callbacks.on_prepare(*content)
+                elif kind == "pretrain":
+                    callbacks.on_pretrain(*content)
+                elif kind == "warning":
+                    warnings.warn(*content, DataWarning, stacklevel=5)
+                elif kind == "error":
+                    failures.add(rank, *content)
+                elif kind == "done" and rank == 0:
+                    (results,) = content
+    if failures:
+        failures.throw(len(ranks), folder, out)
     if results is None:
         raise KeyboardInterrupt
     return results
-
-
-def _hand_on(message: dict[str, Any], watch: Watch) -> None:
-    if message["kind"] == "prepare" and watch.on_prepare is not None:
-        watch.on_prepare(message["what"], message["done"], message["total"])
-    elif message["kind"] == "pretrain" and watch.on_pretrain is not None:
-        watch.on_pretrain(message["record"])
-    elif message["kind"] == "warning":
-        warnings.warn(message["text"], DataWarning, stacklevel=5)
-
-
-def _error(ends: Ends, processes: Processes, out: Path) -> Exception:
-    """What to raise: the death of a rank before what the others say of it, the first error before later ones."""
-    if ends.killed or not ends.errors:
-        rank = ends.killed[0] if ends.killed else ends.first
-        return _died(rank, ends.codes[rank], processes, out)
-    rank, message = min(ends.errors.items(), key=lambda item: item[1]["at"])
-    if "user" in message:
-        what, where, hint = message["user"]
-        kind = DataError if message["type"] == "DataError" else UserError
-        return kind(what, where=where, hint=hint)
-    if "os" in message:
-        return OSError(*message["os"])
-    error = RuntimeError(f"{message['type']}: {message['text']} (rank {rank} of {processes.size})")
-    error.add_note(message["traceback"])
-    return error
-
-
-def _died(rank: int, code: int, processes: Processes, out: Path) -> RankDied:
-    if code < 0:
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-        how = f"was killed ({name}{': out of memory, perhaps' if name == 'SIGKILL' else ''})"
-    else:
-        last = processes.log(rank).read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
-        how = f"ended with exit code {code}" + (f" ({last[0]})" if last else "")
-    return RankDied(f"{out}: rank {rank} of {processes.size} {how}; the others were ended; go on with --resume")

@@ -1,9 +1,9 @@
 """The training loop.
 
-Selection: higher validation micro-F1, then lower validation loss, then the earlier epoch; the test split is not touched
-here. Every epoch's batches and dropout follow the seed and the epoch alone, so a run that goes on
-after an interruption gives the same weights as one that was not interrupted. On many ranks, a step's batch is as many
-times training.batch_size, drawn as one process would draw it.
+Selection: higher validation micro-F1, then lower validation loss, then the earlier epoch; the test split is not used
+here. Every epoch's batches and dropout depend on the seed and the epoch only, so a run that continues after an
+interruption gives the same weights as one that was not interrupted. On N ranks, the batch of a step has N times
+training.batch_size subgraphs, drawn as one process would draw it.
 """
 
 from __future__ import annotations
@@ -25,19 +25,16 @@ from subgnn.config.settings import TrainingSettings
 from subgnn.errors import UserError
 from subgnn.models.subgnn.inputs import Inputs
 from subgnn.rng import stream, stream_key
-from subgnn.training.by_rows import AdamByRows
 from subgnn.training.evaluation import Examples, evaluate
+from subgnn.training.optimizer import adam, set_rate
 from subgnn.training.steps import GraphedSteps, Steps
 
 State = dict[str, Any]
 
-TABLES = ("table", "component_offsets")
-"""Names of parameters that have a row for each node, component or subgraph, of which a batch looks up some."""
-
 
 @dataclass(slots=True)
 class Progress:
-    """How far training has come; all of it is in the checkpoint that ``--resume`` reads."""
+    """The progress of a training: epochs done and the best one; ``--resume`` reads it from the file last.pt."""
 
     lr: float = 0.0
     epoch: int = 0
@@ -48,7 +45,7 @@ class Progress:
     seconds: list[float] = field(default_factory=list)
 
     def plain(self) -> dict[str, Any]:
-        """The fields by name, as they are saved."""
+        """The fields by name, to be saved."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
@@ -66,11 +63,11 @@ def fit(
     """Train, and return the best epoch's weights and metrics.
 
     Args:
-        resume: what ``state()`` gave ``after_epoch`` in an earlier run.
-        after_epoch: called with the epoch's record, the progress, and a function that gives all state.
-        first_as_it_is: epoch 0 takes no step. It judges the network as it is, so that this too can be selected: for one
-            that corrects a baseline it is the baseline itself, whose fit is what this epoch did. A lower loss alone
-            does not replace it: as between candidates, what was fitted in one go goes before the best of many looks.
+        resume: the state that ``after_epoch`` saved in an earlier run.
+        after_epoch: called with the epoch's record, the progress, and a function that returns the whole state.
+        first_as_it_is: epoch 0 takes no step. It evaluates the initial network, so that this can be selected, too: for
+            a network that corrects a baseline, it is the baseline itself. A lower loss alone does not replace it: as
+            between candidates, a model that was fitted in one go is preferred to the best of many epochs.
     """
     graphed = (
         settings.cuda_graph
@@ -108,7 +105,7 @@ def fit(
 
     with torch.random.fork_rng(devices=[fabric.device] if fabric.device.type == "cuda" else []):
         for epoch in range(progress.epoch, settings.epochs):
-            # Asked before the epoch: what was saved after the last one of an earlier run has no patience left.
+            # Before the epoch, since the progress of an earlier run may have used up the patience.
             if settings.patience and epoch - 1 - progress.best_epoch >= settings.patience:
                 break
             begin = time.perf_counter()
@@ -119,7 +116,7 @@ def fit(
                 train_loss = _train_epoch(wrapped, step, examples, settings, seed=seed, epoch=epoch, fabric=fabric)
             _require_finite("the loss", train_loss, epoch)
             judged = evaluate(wrapped, examples, examples.val, settings.batch_size, weights, fabric=fabric)
-            val_loss, val = fabric.broadcast(judged)  # so that all ranks select, and stop, alike
+            val_loss, val = fabric.broadcast(judged)  # so that all ranks select the same epoch, and stop together
             _require_finite("the validation loss", val_loss, epoch)
             score = (val.get("micro_f1", -val_loss), -val_loss)
             in_one_go = first_as_it_is and progress.best_epoch == 0
@@ -147,34 +144,11 @@ def _rate(settings: TrainingSettings, epoch: int) -> float:
     return settings.lr * 0.5 * (1 + math.cos(math.pi * epoch / max(1, settings.epochs)))
 
 
-def adam(
-    model: nn.Module, settings: TrainingSettings, *, graphed_on: torch.device | None = None
-) -> torch.optim.Optimizer:
-    """The optimizer, over all that is learned; tables of vectors (:data:`TABLES`) have no weight decay.
-
-    Decay would move the rows that no training subgraph looks up, and so make them another vector than prediction gives
-    a node that training has not met. Without it such a row has no gradient and rests.
-
-    Args:
-        graphed_on: the device whose steps are to be captured; a captured step reads the rate from the device, where it
-            can still be changed.
-    """
-    decayed: list[nn.Parameter] = []
-    tables: list[nn.Parameter] = []
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            (tables if name.rpartition(".")[2] in TABLES else decayed).append(parameter)
-    groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": tables, "weight_decay": 0.0}]
-    if graphed_on is None:
-        return AdamByRows(groups, lr=settings.lr, fused=True)
-    return torch.optim.Adam(groups, lr=torch.tensor(settings.lr, device=graphed_on), capturable=True, fused=True)
-
-
 def class_weights(examples: Examples, settings: TrainingSettings) -> Tensor | None:
-    """Weights that make up for unequal classes of the training split, where the settings ask for them.
+    """Class weights that balance the training split, if the settings ask for them.
 
-    n / (classes * n_c) for class c, and as if it were once for a class that is not there; for multi-label, the
-    subgraphs without a label over those with it. None for regression.
+    n / (classes * n_c) for class c, with n_c = 1 for an absent class; for multi-label, the number of subgraphs without
+    a label over the number with it. None for regression.
 
     Shapes:
         returns: (classes,).
@@ -187,15 +161,6 @@ def class_weights(examples: Examples, settings: TrainingSettings) -> Tensor | No
         return (len(targets) - positive) / positive
     counts = torch.bincount(targets.long(), minlength=examples.num_classes).float().clamp(min=1)
     return len(targets) / (len(counts) * counts)
-
-
-def set_rate(optimizer: Any, rate: float) -> None:
-    """Give the optimizer another rate, in place where a captured step reads it."""
-    for group in optimizer.param_groups:
-        if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(rate)
-        else:
-            group["lr"] = rate
 
 
 def _train_epoch(
@@ -219,7 +184,7 @@ def _train_epoch(
 
 
 def batches(order: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
-    """Consecutive batches; a last one of a single subgraph, which has no variance, joins the one before (batch norm).
+    """Consecutive batches; a single last subgraph, which has no variance for batch norm, joins the batch before.
 
     Example:
         >>> [len(rows) for rows in batches(np.arange(9), 4)]

@@ -1,8 +1,8 @@
 """A learning-rate range test: train a copy with a rising rate, and take the rate at which the loss falls fastest.
 
-Rates rise exponentially from 1e-6 to 1. The loss of each step is smoothed by an exponential mean, free of the bias to
-its start. The test ends when the smoothed loss is no number or has grown to four times its least value. The network
-itself, the optimizer and all random state are left as they were.
+Rates rise exponentially from 1e-6 to 1. The loss of each step is smoothed by a bias-corrected exponential mean. The
+test ends when the smoothed loss is not finite, or four times its minimum. The network itself, the optimizer and all
+random state stay as they were.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from torch import nn
 from subgnn.config.settings import TrainingSettings
 from subgnn.rng import stream, stream_key
 from subgnn.training.evaluation import Examples
-from subgnn.training.loop import adam, batches, class_weights, set_rate
+from subgnn.training.loop import batches, class_weights
+from subgnn.training.optimizer import adam, set_rate
 from subgnn.training.steps import Steps
 
 LOWEST, HIGHEST, STEPS = 1e-6, 1.0, 100
 _SMOOTHING = 0.9
 _DIVERGED = 4.0
-_SKIP = 10  # steps at either end that are left out: the mean has to fill, and divergence begins before it shows
+_SKIP = 10  # steps ignored at either end: the mean needs some values, and divergence begins before it shows
 
 
 def find_rate(model: nn.Module, examples: Examples, settings: TrainingSettings, *, seed: int, fabric: Fabric) -> float:
-    """The rate of the steepest descent; ``settings.lr`` where the loss never falls.
+    """Find the rate of the steepest descent; ``settings.lr`` where the loss never falls.
 
     Args:
-        model: not yet trained; it is copied.
+        model: untrained; it is copied.
         seed: of the batches and of dropout.
     """
     probe = copy.deepcopy(model)
@@ -58,7 +59,7 @@ def find_rate(model: nn.Module, examples: Examples, settings: TrainingSettings, 
 
 
 def _batches(examples: Examples, size: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """Batches of the training split without end, in a new order each time round."""
+    """Endless batches of the training split, in a new order for each pass."""
     draws = stream(seed, "lr_finder/batches")
     while True:
         yield from batches(draws.permutation(examples.train), size)
@@ -74,7 +75,7 @@ def smooth(losses: list[float]) -> NDArray[np.float64]:
 
 
 def diverged(smoothed: NDArray[np.float64]) -> bool:
-    """Whether the last value is no number, or has grown to four times the least."""
+    """Whether the last value is not finite, or more than four times the minimum."""
     last = float(smoothed[-1])
     return not math.isfinite(last) or last > _DIVERGED * float(smoothed.min())
 

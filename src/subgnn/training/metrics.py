@@ -1,4 +1,4 @@
-"""Loss and metrics, by task."""
+"""Losses, predictions and metrics of each task."""
 
 from __future__ import annotations
 
@@ -47,13 +47,12 @@ def predictions(outputs: Tensor, task: Task) -> Tensor:
 def metrics(outputs: Tensor, targets: Tensor, task: Task, *, unit: float = 1.0) -> dict[str, float]:
     """micro-F1, macro-F1, accuracy and AUROC; for regression, mean absolute error, root mean square error and R^2.
 
-    AUROC is the mean over classes, one against the rest; a class that is absent, or all there is, has none and is left
-    out. Multi-label accuracy counts a subgraph as right when all its labels are.
+    AUROC is the mean over classes, one against the rest; a class that no subgraph or every subgraph has is left out.
+    Multi-label accuracy counts a subgraph as correct when all its labels are.
 
     Args:
-        unit: what 1 of the outputs and targets is in units of the label
-            (:func:`~subgnn.models.subgnn.build.label_unit`); the two
-            errors of regression are multiplied by it.
+        unit: the scale of standardised labels (:func:`~subgnn.models.subgnn.build.label_unit`), by which the two errors
+            of regression are multiplied.
     """
     outputs, targets = outputs.detach().float().cpu(), targets.cpu()
     found = predictions(outputs, task)
@@ -82,7 +81,7 @@ def metrics(outputs: Tensor, targets: Tensor, task: Task, *, unit: float = 1.0) 
 
 
 def metric_text(name: str, value: float) -> str:
-    """A metric for people: three places; an error, which has the label's units, in four significant digits.
+    """Format a metric: three decimals; an error of regression, in the label's unit, in four significant digits.
 
     Example:
         >>> metric_text("r2", 0.71234), metric_text("mae", 0.00012346), metric_text("rmse", 12345678.9)
@@ -92,7 +91,7 @@ def metric_text(name: str, value: float) -> str:
 
 
 def _multilabel_f1(found: Tensor, truth: Tensor, average: Literal["micro", "macro"]) -> Tensor:
-    """F1 over labels; torchmetrics takes a single label as a binary task alone."""
+    """F1 over labels; torchmetrics accepts a single label only as a binary task."""
     if truth.shape[1] == 1:
         return binary_f1_score(found[:, 0], truth[:, 0])
     return multilabel_f1_score(found, truth, num_labels=truth.shape[1], average=average)

@@ -1,7 +1,8 @@
-"""One optimisation step: as it is, or captured once on a GPU and replayed.
+"""One optimisation step, run directly or captured once as a CUDA graph and replayed.
 
-The step of a small network is hundreds of tiny kernels, and starting them costs more than running them. A CUDA graph
-starts them all at once; it needs fixed shapes, so batches are filled up to the room that any batch of that size fits.
+The step of a small network is hundreds of tiny kernels, and starting them takes longer than running them. A CUDA graph
+starts them all at once; it needs fixed shapes, so batches are padded to the size that any batch of as many subgraphs
+fits.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from subgnn.data.subgraphs import Task
 from subgnn.errors import DataWarning
 from subgnn.models.subgnn import Inputs
 from subgnn.models.subgnn.inputs import Choice, Room
-from subgnn.training.by_rows import clip_sparse, has_sparse_gradient
-from subgnn.training.global_batch import followers, part_of_loss, share_of
+from subgnn.training.global_batch import global_modules, part_of_loss, share_of
 from subgnn.training.metrics import loss
+from subgnn.training.optimizer import clip_sparse, has_sparse_gradient
 
-_WARM_UP = 3  # steps that run as they are before one is captured
+_WARM_UP = 3  # steps that run directly before one is captured
 
 
 @dataclass(slots=True)
 class Steps:
-    """Steps on batches of the given examples; calling one returns its loss, on many ranks this rank's part of it."""
+    """Steps on batches of the given examples; a call returns the loss, on several ranks this rank's part of it."""
 
     model: Any
     optimizer: Any
@@ -39,16 +40,16 @@ class Steps:
     settings: TrainingSettings
     weights: Tensor | None
     fabric: Fabric
-    following: list[Any] = field(init=False)
+    global_modules: list[Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.following = followers(self.model)
+        self.global_modules = global_modules(self.model)
 
     def __call__(self, inputs: Any, rows: NDArray[np.int64]) -> Tensor:
-        """Train on the chosen subgraphs, which the ranks share out."""
+        """Train on the chosen subgraphs, divided among the ranks."""
         size = self.fabric.world_size
         share = share_of(len(rows), self.fabric.global_rank, size)
-        for module in self.following:
+        for module in self.global_modules:
             module.share = share
         targets = self.targets[torch.from_numpy(rows).to(self.fabric.device)]
         part = part_of_loss(share, targets, task=self.task, weights=self.weights, size=size)
@@ -59,7 +60,7 @@ class Steps:
         """Forward, backward, clip, update.
 
         Args:
-            part: what the loss counts for in that of the batch of all ranks.
+            part: the weight of this loss in that of the batch of all ranks.
         """
         self.optimizer.zero_grad()
         value = loss(self.model(batch), targets, self.task, self.weights) * part
@@ -78,8 +79,8 @@ class Steps:
 class GraphedSteps:
     """Steps as CUDA graphs, one for each draw of anchors and size of batch.
 
-    The first steps of each run as they are, on the stream of the capture, and count like all others. Where a step
-    cannot be captured, all run as they are.
+    The first steps of each run directly, on the stream of the capture, and count like all others. If a step cannot be
+    captured, all steps run directly.
     """
 
     def __init__(self, steps: Steps) -> None:
@@ -95,20 +96,20 @@ class GraphedSteps:
         if key not in self.captured:
             self.seen[key] = self.seen.get(key, 0) + 1
             if self.refused or self.seen[key] <= _WARM_UP:
-                return self._as_it_is(inputs, rows)
+                return self._run_directly(inputs, rows)
             try:
                 self.captured[key] = self._capture(inputs, rows)
             except RuntimeError as error:
                 self.refused = True
-                what = f"steps cannot be captured here ({str(error).splitlines()[0]}); they run as they are"
+                what = f"steps cannot be captured here ({str(error).splitlines()[0]}); they run directly"
                 warnings.warn(f"{what}; training.cuda_graph=false does not try", DataWarning, stacklevel=2)
-                return self._as_it_is(inputs, rows)
+                return self._run_directly(inputs, rows)
         captured = self.captured[key]
         captured.choice.overwrite(inputs.choose(rows, captured.room))
         captured.graph.replay()
         return captured.loss.clone()
 
-    def _as_it_is(self, inputs: Inputs, rows: NDArray[np.int64]) -> Tensor:
+    def _run_directly(self, inputs: Inputs, rows: NDArray[np.int64]) -> Tensor:
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.stream):
             value = self.steps(inputs, rows)

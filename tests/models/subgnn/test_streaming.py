@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from subgnn.errors import UserError
+from subgnn.experiments.train import train
 from subgnn.inference import predictor as predict
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
@@ -17,7 +18,6 @@ from subgnn.models.subgnn import streaming
 from subgnn.models.subgnn.streaming import NodeLookup, is_carried
 from subgnn.parallel import memory
 from subgnn.training import candidates
-from subgnn.training.run import train
 from subgnn.training.set_up import set_up
 from tests.training.examples import dataset, recipe
 

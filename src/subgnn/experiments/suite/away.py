@@ -1,4 +1,4 @@
-"""Runs of a suite on machines that share no folder with this one: datasets go out, files of runs come back."""
+"""Run a suite on machines that share no folder with this one: send datasets, and receive the files of runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sent:
-    """A job, what is to be done with it, and its dataset."""
+    """A job, its function and its dataset."""
 
     function: Function
     job: dict[str, Any]
@@ -28,18 +28,17 @@ class _Sent:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Returned:
-    """A job's result, and the files it wrote by their names."""
+    """A job's result, and the files that it wrote, by name."""
 
     result: Any
     files: dict[str, bytes]
 
 
 class AwayEngine:
-    """An engine for :func:`~subgnn.experiments.suite.run.run_suite` whose workers see none of this machine's files.
+    """An engine for :func:`~subgnn.experiments.suite.run.run_suite` whose workers cannot read this machine's files.
 
-    A dataset is read here and sent once; a run is done in a temporary folder of the worker's machine, and what it
-    leaves, some kilobytes, is written to the run's folder here. ``outcome.json``, which says that a run is finished,
-    comes last.
+    A dataset is read here and sent once; a run is written to a temporary folder of the worker's machine, and its files,
+    some kilobytes, are written to the run's folder here. ``outcome.json``, which marks a finished run, is written last.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -48,15 +47,15 @@ class AwayEngine:
 
     @property
     def slots(self) -> int:
-        """How many jobs run at once."""
+        """The number of jobs that run at once."""
         return self._engine.slots
 
     def share(self, value: Any) -> Shared[Any]:
-        """As the engine's."""
+        """Place a value where the engine's workers can read it."""
         return self._engine.share(value)
 
     def map(self, function: Function, jobs: Sequence[Any]) -> Iterator[tuple[Any, Any | Failure]]:
-        """Each job with its result, or why it has none, in the order in which they end; its files are there then."""
+        """Yield each job with its result or failure, in the order in which they end, when its files are written."""
         for sent, found in self._engine.map(_work_away, [_Sent(function, job, self._place(job)) for job in jobs]):
             if isinstance(found, Failure):
                 yield sent.job, found
@@ -73,12 +72,12 @@ class AwayEngine:
 
 
 def _work_away(sent: _Sent) -> _Returned:
-    """What a worker does."""
+    """Run a job in a worker."""
     with temporary_folder("subgnn-away") as parent:
         folder = parent / "run"
         result = sent.function({**sent.job, "out": str(folder)}, sent.dataset.get())
         if (folder / RESULTS).is_file():
-            # It tells where the run is, and that will be elsewhere.
+            # The results name the folder of the run, which will be the one here.
             write_json({**read_json(folder / RESULTS, ""), "run": sent.job["out"]}, folder / RESULTS)
         return _Returned(result, {path.name: path.read_bytes() for path in folder.glob("*") if path.is_file()})
 
@@ -88,5 +87,5 @@ def _write(folder: Path, files: dict[str, bytes]) -> None:
     for name in sorted(files, key=lambda name: name == OUTCOME):
         with atomic_write(folder / name, overwrite=True) as temporary:
             temporary.write_bytes(files[name])
-    # Of an earlier try here that was interrupted.
+    # From an earlier attempt here that was interrupted.
     drop_weights(folder)

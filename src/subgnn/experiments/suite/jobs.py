@@ -33,13 +33,13 @@ from subgnn.embeddings.of_run import FILE as EMBEDDINGS
 from subgnn.experiments.constant import constant_pieces
 from subgnn.experiments.suite.circumstances import circumstances, peak_memory, release_memory, reset_peak_memory
 from subgnn.experiments.suite.plan import with_split
+from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.parallel.locks import locked_folder
 from subgnn.prepare.cached import prepare_draws_cached
 from subgnn.ragged import Ragged
 from subgnn.storage.files import atomic_write
-from subgnn.training.precision import quiet_lightning
-from subgnn.training.run import train
+from subgnn.training.devices import quiet_lightning
 from subgnn.training.run_dir import CHECKPOINT, LAST, write_json
 
 OUTCOME, ANSWERS, FAILURE = "outcome.json", "answers.npz", "failure.json"

@@ -39,7 +39,7 @@ def is_large(num_nodes: int, settings: EmbeddingSettings) -> bool:
     """Whether a table of this many nodes is too large to be looked at in every step.
 
     A frozen one is so from a quarter of the size on, where streaming begins to be faster: it computes the same. A
-    learned one is moved in another way then (:mod:`subgnn.training.by_rows`).
+    learned one is moved in another way then (:mod:`subgnn.training.optimizer`).
     """
     return num_nodes * settings.dim > (LARGE if settings.trainable else LARGE // 4)
 

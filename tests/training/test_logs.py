@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from subgnn.errors import MissingExtra
-from subgnn.training import resumable
-from subgnn.training.run import train
+from subgnn.experiments.train import train
+from subgnn.training import resume
 from subgnn.training.run_dir import METRICS
 
 from .examples import dataset, recipe
@@ -52,15 +52,15 @@ def test_events_are_the_records(tmp_path):
 
 @pytest.mark.parametrize("before", [True, False], ids=["from the start", "on going on"])
 def test_a_run_that_goes_on_has_every_epoch_once(tmp_path, monkeypatch, before):
-    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
 
     def interrupt(record):
         if record["epoch"] == 3:
             # What was saved after epoch 1 is all there is to go on from.
-            monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
+            monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
             raise KeyboardInterrupt
         if record["epoch"] == 1:
-            monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 1e9)
+            monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 1e9)
 
     with pytest.raises(KeyboardInterrupt):
         train(dataset(), recipe(6), tmp_path / "run", on_epoch=interrupt, tensorboard=before, report=False)
@@ -72,7 +72,7 @@ def test_a_run_that_goes_on_has_every_epoch_once(tmp_path, monkeypatch, before):
 
 
 def test_several_networks_have_a_curve_each_also_after_an_interruption(tmp_path, monkeypatch):
-    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
     several = replace(recipe(3), training=replace(recipe(3).training, members=2))
 
     def interrupt(record):

@@ -1,4 +1,4 @@
-"""Fitting that an interruption does not lose: what was done is saved as it goes, and taken up again."""
+"""Fit the candidates of a run, save progress on the way, and continue after an interruption."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from subgnn.models.checkpoint import load_progress, save_progress
 from subgnn.parallel.interrupts import noted_interrupt
 from subgnn.storage.tensor_file import Damaged
 from subgnn.training.candidates import Candidate, fit_candidate
+from subgnn.training.devices import any_rank
 from subgnn.training.evaluation import Examples
+from subgnn.training.logs import MetricsLog
 from subgnn.training.loop import Progress
-from subgnn.training.metrics_log import MetricsLog
-from subgnn.training.ranks import on_any
+from subgnn.training.options import OnEpoch
 from subgnn.training.run_dir import LAST, METRICS
 
 SECONDS_BETWEEN_SAVES = 10.0
@@ -32,12 +33,12 @@ def fit_all(
     seed: int,
     fabric: Fabric,
     resume: bool,
-    on_epoch: Callable[[dict[str, Any]], None] | None,
+    on_epoch: OnEpoch,
 ) -> list[Progress]:
-    """Fit the candidates in turn; what was done before an interruption is not done again."""
+    """Fit the candidates in turn, from the saved progress of an interrupted run if there is any."""
     first = fabric.is_global_zero
     before: dict[str, Any] | None = fabric.broadcast(
-        _before(out, fabric.world_size, len(candidates)) if resume and first else None
+        _saved_progress(out, fabric.world_size, len(candidates)) if resume and first else None
     )
     fitted = [] if before is None else [Progress(**progress) for progress in before["fitted"]]
     log = MetricsLog(out / METRICS, "" if before is None else before["metrics"]) if first else None
@@ -51,11 +52,10 @@ def fit_all(
                 log.append(record)
             due = time.monotonic() - saved_at >= SECONDS_BETWEEN_SAVES
             try:
-                if on_epoch is not None:
-                    on_epoch(record)
+                on_epoch(record)
             except KeyboardInterrupt:
                 interrupt.pressed = True
-            stop = on_any(fabric, interrupt.pressed)
+            stop = any_rank(fabric, interrupt.pressed)
             if log is not None and (due or stop):
                 about = {"metrics": log.text, "devices": fabric.world_size}
                 save_progress(state() | about | {"fitted": [progress.plain() for progress in fitted]}, out / LAST)
@@ -79,8 +79,8 @@ def fit_all(
     return fitted
 
 
-def _before(out: Path, devices: int, candidates: int) -> dict[str, Any] | None:
-    """The progress of an interrupted run; None where it has to start from the beginning."""
+def _saved_progress(out: Path, devices: int, candidates: int) -> dict[str, Any] | None:
+    """The progress of an interrupted run; None where there is none, or it is damaged."""
     if not (out / LAST).is_file():
         return None
     try:
@@ -96,5 +96,5 @@ def _before(out: Path, devices: int, candidates: int) -> dict[str, Any] | None:
     before = found.get("devices", 1)
     if before != devices:
         what = f"the run was on {before} devices, not {devices}, which makes other batches"
-        raise DataError(what, where=str(out), hint=f"go on with --devices {before}, or give another --out")
+        raise DataError(what, where=str(out), hint=f"continue with --devices {before}, or give another --out")
     return found

@@ -1,0 +1,71 @@
+"""Train one run and write its page: the Python function behind ``subgnn train``."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.config.settings import Recipe
+from subgnn.data.dataset import Dataset
+from subgnn.errors import DataWarning
+from subgnn.parallel.progress import OnProgress
+from subgnn.training.options import Callbacks, OnEpoch, RunOptions
+from subgnn.training.run import train_run
+from subgnn.training.run_dir import PAGE
+
+
+def train(
+    dataset: Dataset,
+    recipe: Recipe,
+    out: Path,
+    *,
+    seed: int = 0,
+    device: str = "auto",
+    devices: int | None = None,
+    resume: bool = False,
+    source: str = "",
+    cache: bool = True,
+    on_epoch: OnEpoch | None = None,
+    on_prepare: OnProgress | None = None,
+    on_pretrain: OnEpoch | None = None,
+    tensorboard: bool = False,
+    report: bool = True,
+) -> dict[str, Any]:
+    """Train a recipe on a dataset and write the run's folder.
+
+    Args:
+        seed: of anchors, weights, batches and dropout.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        devices: how many to train on, a process each; N of them at batches of b do what one does at N x b. None is one,
+            or the ranks that torchrun has started.
+        resume: continue a run that was interrupted; its recipe, seed and number of devices must be the same.
+        source: where the dataset was read from, stored so that ``predict`` finds the graph.
+        cache: read prepared subgraphs and pretrained embeddings from the cache, and write them there.
+        on_epoch: called with each epoch's record.
+        on_prepare: called, before the first epoch, with what is being prepared, the units done and the total.
+        on_pretrain: called with each epoch's record of a pretraining, where one is needed.
+        tensorboard: write event files for TensorBoard.
+        report: write the page of the run.
+
+    Returns:
+        The results, as in run.json; on every rank.
+    """
+    options = RunOptions(seed, device, source, cache, tensorboard, write_run_page if report else None)
+    given = {"on_epoch": on_epoch, "on_prepare": on_prepare, "on_pretrain": on_pretrain}
+    callbacks = Callbacks(**{name: function for name, function in given.items() if function is not None})
+    return train_run(dataset, recipe, out, options, callbacks, devices=devices, resume=resume)
+
+
+def write_run_page(dataset: Dataset, out: Path, vectors: NDArray[np.float32] | None) -> None:
+    """Write the page of a finished run; the run is done, so a failure is only a warning."""
+    from subgnn.reports import run_report, write_page
+
+    try:
+        write_page(run_report(out, dataset, vectors=vectors), out / PAGE)
+    except Exception as error:
+        what = f"the run is done, but its page could not be written ({type(error).__name__}: {error})"
+        warnings.warn(f"{what}; try again with: subgnn report {out}", DataWarning, stacklevel=3)

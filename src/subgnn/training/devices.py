@@ -1,0 +1,183 @@
+"""The devices of a training: one, or one of several ranks; precision, and what ranks do in turn or decide together.
+
+A rank is one of the processes that train together. It knows its place by the variables that torchrun sets (RANK,
+WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT); ``--devices`` sets the same ones for the ranks it
+starts (:mod:`~subgnn.training.launch`).
+
+Some sandboxes announce a CPU's AMX instructions and then forbid them; torch's products in bfloat16 end the process
+there. ``ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16`` in the environment keeps torch from using them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from inspect import signature
+from itertools import count
+from typing import Any
+
+import numba
+import torch
+from lightning.fabric import Fabric
+from lightning.fabric.plugins import MixedPrecision
+from lightning.fabric.plugins.environments import LightningEnvironment, TorchElasticEnvironment
+from lightning.fabric.strategies import DDPStrategy
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
+from torch.nn.parallel import DistributedDataParallel
+
+from subgnn.errors import UserError
+
+TIMEOUT = timedelta(minutes=30)
+"""How long a rank waits for the others before they count as lost; one that has died is noticed at once."""
+_LONGEST_TURN = timedelta(days=7)
+_turns = count()
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """The place of this process among those that train together."""
+
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+
+    @property
+    def nodes(self) -> int:
+        """The number of machines."""
+        return self.size // self.local_size
+
+
+def current_ranks(devices: int | None) -> Ranks | None:
+    """The ranks that this process belongs to; None where it trains alone, or is to start them.
+
+    Args:
+        devices: the user's choice. 1 is alone, whatever the environment says; None is what the environment says.
+
+    Raises:
+        UserError: where the environment has another number of ranks on this machine.
+    """
+    if devices is not None and devices < 1:
+        raise UserError(f"{devices} devices", where="--devices", hint="accepted: a whole number from 1")
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if devices == 1 or size == 1 or "RANK" not in os.environ:
+        return None
+    # Without these variables, every machine has one process.
+    local_rank = int(os.environ.setdefault("LOCAL_RANK", "0"))
+    local_size = int(os.environ.setdefault("LOCAL_WORLD_SIZE", "1"))
+    if devices not in (None, local_size):
+        what = f"{devices} devices, but {local_size} processes were started on this machine (LOCAL_WORLD_SIZE)"
+        raise UserError(
+            what, where="--devices", hint="leave --devices out under torchrun, whose --nproc-per-node it is"
+        )
+    return Ranks(int(os.environ["RANK"]), size, local_rank, local_size)
+
+
+def quiet_lightning() -> None:
+    """Hide Lightning's advice to its own users until the end of the process."""
+    for name in ("lightning", "lightning.fabric"):  # each sets its own level when it is imported
+        logging.getLogger(name).setLevel(logging.ERROR)
+
+
+class AutocastOnly(MixedPrecision):  # type: ignore[misc]
+    """Mixed precision that leaves a batch as it is.
+
+    Lightning's own rounds the whole input to half precision first; distances would lose digits even in operations that
+    need them.
+    """
+
+    def convert_input(self, data: Any) -> Any:
+        """The data, unchanged."""
+        return data
+
+
+def make_fabric(device: str, precision: str, ranks: Ranks | None = None) -> Fabric:
+    """Set up one device, or this rank's among several, which :func:`in_turn` connects.
+
+    Args:
+        device: ``auto``, ``cpu`` or ``cuda``.
+        precision: ``32-true``, ``bf16-mixed`` or ``16-mixed``.
+
+    Raises:
+        UserError: for 16-mixed on a CPU.
+    """
+    fabric = _fabric(device, ranks)
+    if precision == "32-true":
+        return fabric
+    kind = fabric.device.type
+    if precision == "16-mixed" and kind == "cpu":
+        hint = "accepted on a CPU: 32-true, bf16-mixed; or compute elsewhere with --device cuda"
+        raise UserError("16-mixed needs a GPU", where="training.precision", hint=hint)
+    return _fabric(device, ranks, AutocastOnly(precision, device=kind))
+
+
+def _fabric(device: str, ranks: Ranks | None, *plugins: MixedPrecision) -> Fabric:
+    if ranks is None:
+        # Explicit, so that a training on one device inside another program's torchrun stays on one.
+        return Fabric(accelerator=device, devices=1, plugins=[LightningEnvironment(), *plugins])
+    # Some weights may be unused, as in all layers but the last with layer_aggregation = "last". Buffers are equal on
+    # all ranks anyway, and ranks that evaluate unequal numbers of batches must not wait for each other's.
+    newer = "forward_sync_buffers" in signature(DistributedDataParallel).parameters
+    buffers = {"forward_sync_buffers" if newer else "broadcast_buffers": False}
+    strategy = DDPStrategy(timeout=TIMEOUT, find_unused_parameters=True, **buffers)
+    return Fabric(
+        accelerator=device,
+        devices=ranks.local_size,
+        num_nodes=ranks.nodes,
+        strategy=strategy,
+        plugins=[TorchElasticEnvironment(), *plugins],
+    )
+
+
+@contextmanager
+def in_turn(fabric: Fabric, ranks: Ranks | None) -> Iterator[None]:
+    """Run the block on the first rank of each machine, then on the others, which find its results in the cache.
+
+    The ranks are connected at the end of the block, not before: the first may take longer than :data:`TIMEOUT`.
+    """
+    if ranks is None:
+        yield
+        return
+    first = ranks.local_rank == 0
+    store = _store()
+    done = f"subgnn/turn/{os.environ.get('GROUP_RANK', ranks.rank)}/{next(_turns)}"
+    if not first:
+        if store is not None:
+            store.wait([done], _LONGEST_TURN)
+        fabric.launch()
+        fabric.barrier()
+    yield
+    if first:
+        if store is not None:
+            store.set(done, "")
+        fabric.launch()
+        fabric.barrier()
+    _share_cores(ranks.local_size)
+
+
+def _store() -> TCPStore | None:
+    """The key-value store that torchrun and ``--devices`` provide to their ranks from the start, if there is one."""
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != str(True):
+        return None
+    return TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=TIMEOUT)
+
+
+def _share_cores(local_size: int) -> None:
+    """Divide this machine's cores among its ranks, unless the user has set a number of threads."""
+    if "OMP_NUM_THREADS" in os.environ:
+        return
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = max(1, cores // local_size)
+    torch.set_num_threads(threads)
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+
+
+def any_rank(fabric: Fabric, value: bool) -> bool:
+    """Whether a value is true on any rank; every rank must call this."""
+    if fabric.world_size == 1:
+        return value
+    return bool(fabric.all_reduce(torch.tensor(float(value), device=fabric.device), reduce_op="sum") > 0)
