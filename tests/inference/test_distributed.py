@@ -8,7 +8,7 @@ import pytest
 
 from subgnn.experiments.train import train
 from subgnn.inference import predictor as predict
-from subgnn.inference.distributed import Spread
+from subgnn.inference.distributed import Workers
 from subgnn.inference.predictor import Predictor
 from subgnn.models.subgnn import streaming
 from subgnn.parallel.engine import LocalEngine
@@ -45,8 +45,8 @@ def test_answers_are_equal(run, monkeypatch, large, method):
     graph, subgraphs = dataset().graph, dataset().subgraphs.nodes
     engine = Backwards()
     here = getattr(Predictor(run, graph), method)(subgraphs)
-    there = getattr(Predictor(run, graph, spread=Spread(engine, graph)), method)(subgraphs)
+    there = getattr(Predictor(run, graph, workers=Workers(engine, graph)), method)(subgraphs)
     assert here.tobytes() == there.tobytes()
     assert engine.count > -(-len(subgraphs) // 4)
-    some = getattr(Predictor(run, graph, spread=Spread(engine, graph)), method)(subgraphs.take([]))
+    some = getattr(Predictor(run, graph, workers=Workers(engine, graph)), method)(subgraphs.take([]))
     assert some.shape == (0, here.shape[1])

@@ -16,7 +16,7 @@ from subgnn.estimator import SubgraphClassifier
 from subgnn.experiments.train import train
 from subgnn.explain import Explainer
 from subgnn.inference import export_run
-from subgnn.inference.distributed import Spread
+from subgnn.inference.distributed import Workers
 from subgnn.inference.export import make_program
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
@@ -174,9 +174,9 @@ def test_workers_answer_alike(predictor, monkeypatch, large, method):
     expected = getattr(predictor, method)(ROWS)
     if large:
         monkeypatch.setattr(streaming, "LARGE", 0)
-    spread = Spread(LocalEngine(), predictor.graph)
-    for asked in (None, spread):
-        found = Predictor(predictor.checkpoint, predictor.graph, spread=asked)
+    workers = Workers(LocalEngine(), predictor.graph)
+    for asked in (None, workers):
+        found = Predictor(predictor.checkpoint, predictor.graph, workers=asked)
         np.testing.assert_allclose(getattr(found, method)(ROWS), expected, atol=1e-6)
 
 

@@ -1,7 +1,7 @@
-"""Asking a trained network over the machines of a cluster.
+"""Predict with a trained network on the workers of an engine.
 
-Subgraphs are measured in parts (:mod:`subgnn.prepare.distributed`); then each worker answers for whole batches, the
-same ones that one machine would make, so that every sum is of the same numbers in the same order.
+Subgraphs are measured in parts (:mod:`subgnn.prepare.distributed`); then each worker computes whole batches, the same
+ones as on one machine, so that every sum adds the same numbers in the same order.
 """
 
 from __future__ import annotations
@@ -27,29 +27,21 @@ from subgnn.ragged import Ragged
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
-    """A network and its graph."""
-
-    network: Network
-    graph: Shared[Graph]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class _Batch:
-    """Subgraphs that are answered for together; place is that of the batch among all."""
+    """Subgraphs that are computed together, and the position of this batch among all."""
 
-    asked: Shared[_Asked]
-    place: int
+    network: Shared[tuple[Network, Shared[Graph]]]
+    position: int
     subgraphs: Ragged
     draws: list[Prepared]
 
 
-class Spread:
-    """An engine's workers for one graph.
+class Workers:
+    """Workers of an engine that measure subgraphs of one graph and predict them.
 
     Args:
         graph: undirected.
-        source: where it was read from, as for :func:`~subgnn.prepare.distributed.place_graph`.
+        source: the file it was read from, as for :func:`~subgnn.prepare.distributed.place_graph`.
     """
 
     def __init__(self, engine: Engine, graph: Graph, *, source: Path | None = None) -> None:
@@ -57,8 +49,8 @@ class Spread:
         self._graph = place_graph(engine, graph, source=source)
         self.measure: Measuring = spread_over(engine, self._graph)
 
-    def answer(self, network: Network, subgraphs: Ragged, draws: list[Prepared], *, size: int) -> list[torch.Tensor]:
-        """What the network answers for prepared subgraphs, for each draw of anchors.
+    def outputs(self, network: Network, subgraphs: Ragged, draws: list[Prepared], *, size: int) -> list[torch.Tensor]:
+        """Outputs of the network for prepared subgraphs, for each draw of anchors.
 
         Args:
             size: subgraphs in a batch.
@@ -66,39 +58,39 @@ class Spread:
         Shapes:
             returns: for each draw (n, outputs), or (n, width) for vectors.
         """
-        asked = self._engine.share(_Asked(network, self._graph))
+        shared = self._engine.share((network, self._graph))
         cuts = [(i, min(i + size, len(subgraphs))) for i in range(0, max(1, len(subgraphs)), size)]
         jobs = [
-            _Batch(asked, place, subgraphs.take(np.arange(*cut)), [_rows(draw, *cut) for draw in draws])
-            for place, cut in enumerate(cuts)
+            _Batch(shared, position, subgraphs.take(np.arange(*cut)), [_rows(draw, *cut) for draw in draws])
+            for position, cut in enumerate(cuts)
         ]
         found: list[list[NDArray[np.float32]]] = [[] for _ in jobs]
-        for job, result in self._engine.map(_answer, jobs):
+        for job, result in self._engine.map(_batch_outputs, jobs):
             if isinstance(result, Failure):
                 result.throw()
-            found[job.place] = result
+            found[job.position] = result
         return [torch.cat([torch.from_numpy(np.array(of[draw])) for of in found]) for draw in range(len(draws))]
 
 
 @torch.no_grad()
-def _answer(batch: _Batch) -> list[NDArray[np.float32]]:
-    """What a worker does: answers for one batch, for each draw."""
-    model, network, graph = _opened(batch.asked)
+def _batch_outputs(batch: _Batch) -> list[NDArray[np.float32]]:
+    """Outputs for one batch, for each draw; called in a worker."""
+    model, network, graph = _built(batch.network)
     method = getattr(model, network.method)
     rows = np.arange(len(batch.subgraphs))
     return [method(draw.batch(rows)).numpy() for draw in network.inputs(graph, batch.subgraphs, batch.draws)]
 
 
 @lru_cache(maxsize=1)
-def _opened(asked: Shared[_Asked]) -> tuple[SubGNN, Network, Graph]:
-    """A worker's next batch is often for the same network."""
-    found = asked.get()
-    graph = found.graph.get()
-    return found.network.model(graph), found.network, graph
+def _built(shared: Shared[tuple[Network, Shared[Graph]]]) -> tuple[SubGNN, Network, Graph]:
+    """The network, built once: the next batch of a worker is often for the same one."""
+    network, placed = shared.get()
+    graph = placed.get()
+    return network.model(graph), network, graph
 
 
 def _rows(prepared: Prepared, begin: int, end: int) -> Prepared:
-    """Some of the subgraphs, one after the other."""
+    """The subgraphs from begin up to end."""
     components = prepared.components
     first, last = (int(at) for at in np.searchsorted(components.subgraph, [begin, end]))
     some = slice(first, last)

@@ -23,7 +23,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.stored import vectors_hash
 from subgnn.errors import DataError
-from subgnn.inference.distributed import Spread
+from subgnn.inference.distributed import Workers
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import WRONG, broken, unpack
 from subgnn.models.spec import Checkpoint
@@ -93,8 +93,8 @@ def open_run(
     source = source_of(results, data)
     dataset = read(source)
     graph = dataset.graph.undirected()
-    spread = None if engine is None else Spread(engine, graph, source=source)
-    return OpenedRun(predictor(path / CHECKPOINT, graph, spread=spread), results, dataset.subgraphs)
+    workers = None if engine is None else Workers(engine, graph, source=source)
+    return OpenedRun(predictor(path / CHECKPOINT, graph, workers=workers), results, dataset.subgraphs)
 
 
 def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., Predictor]) -> OpenedRun:

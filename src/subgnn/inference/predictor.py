@@ -14,7 +14,7 @@ from torch import Tensor
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import label_separator
 from subgnn.embeddings.of_run import kept_vectors
-from subgnn.inference.distributed import Spread
+from subgnn.inference.distributed import Workers
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.integrity import check_checkpoint
 from subgnn.models.registry import Answers, uses_embeddings
@@ -65,7 +65,7 @@ class Predictor:
             for in the run's folder.
         keep_numbers: a table of all nodes is kept between calls where it has no more numbers than this; of larger ones,
             the rows that were needed so far, as long as they are not many.
-        spread: workers that measure subgraphs and answer for them; this process by default.
+        workers: processes that measure subgraphs and predict; this process by default.
         where: what the checkpoint was read from, for errors; a file of a run says it itself.
         again: what to do about a checkpoint that does not fit.
 
@@ -81,7 +81,7 @@ class Predictor:
         device: torch.device | str = "cpu",
         vectors: NDArray[np.float32] | None = None,
         keep_numbers: int = _KEPT_NUMBERS,
-        spread: Spread | None = None,
+        workers: Workers | None = None,
         where: str = "checkpoint",
         again: str = "train again",
     ) -> None:
@@ -92,7 +92,7 @@ class Predictor:
         place = str(checkpoint) if isinstance(checkpoint, Path) else where
         check_checkpoint(self.checkpoint, graph, where=place, again=again)
         self.graph, self.device = graph, torch.device(device)
-        self._keep_numbers, self._spread = keep_numbers, spread
+        self._keep_numbers, self._workers = keep_numbers, workers
         self.vectors = vectors
         if vectors is None and uses_embeddings(self.checkpoint.spec):
             self.vectors = kept_vectors(run, self.checkpoint.spec, graph, self.checkpoint.spec.vectors_hash)
@@ -176,22 +176,22 @@ class Predictor:
         """The mean of a method's answers over networks and draws of anchors."""
         if self._answers is not None:
             return self._answers.ask(subgraphs, method)
-        spread = self._spread
-        measuring = None if spread is None else spread.measure
+        workers = self._workers
+        measuring = None if workers is None else workers.measure
         prepared = measure_draws(self.checkpoint, self.graph, subgraphs, draws=draws, measuring=measuring)
         touched = touched_nodes(prepared)
         table = np.union1d(self.checkpoint.spec.table_nodes, touched)
         streamed = is_carried(self.checkpoint) or is_large(len(table), self.checkpoint.spec.embeddings)
         size = STREAMED_BATCH if streamed else BATCH
-        if spread is None and not streamed:
+        if workers is None and not streamed:
             measured = self._as_inputs(subgraphs, prepared, touched)
             asked = [getattr(kept, method) for kept in measured.kept[:members]]
             return _mean([_answers(one, draw, size) for one in asked for draw in measured.inputs])
         found = []
         for i in range(members):
             network = Network(self.checkpoint.member(i), self.vectors, None if streamed else table, method)
-            if spread is not None:
-                found += spread.answer(network, subgraphs, prepared, size=size)
+            if workers is not None:
+                found += workers.outputs(network, subgraphs, prepared, size=size)
                 continue
             model = network.model(self.graph).to(self.device)
             inputs = network.inputs(self.graph, subgraphs, prepared, device=self.device)
