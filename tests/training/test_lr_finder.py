@@ -16,6 +16,7 @@ from subgnn.training.devices import make_fabric
 from subgnn.training.lr_finder import HIGHEST, LOWEST, diverged, find_rate, smooth, steepest_step
 from subgnn.training.run_dir import RESULTS
 from subgnn.training.set_up import set_up
+from subgnn.training.steps import Fitting
 
 from .examples import dataset, recipe
 from .test_run import assert_equal_weights, weights
@@ -53,13 +54,13 @@ def test_it_leaves_weights_and_random_state_as_they_were():
     candidates, examples = set_up(dataset(), with_finder(), 0, torch.device("cpu"))
     model = candidates[0].model
     before, state = copy.deepcopy(model.state_dict()), torch.get_rng_state()
-    fabric = make_fabric("cpu", "32-true")
-    rate = find_rate(model, examples, settings, seed=0, fabric=fabric)
+    fitting = Fitting(examples, settings, 0, make_fabric("cpu", "32-true"))
+    rate = find_rate(model, fitting)
     assert_equal_weights(before, model.state_dict())
     assert torch.equal(state, torch.get_rng_state())
     assert all(p.grad is None for p in model.parameters())
     assert LOWEST < rate < HIGHEST
-    assert rate == find_rate(model, examples, settings, seed=0, fabric=fabric)
+    assert rate == find_rate(model, fitting)
 
 
 def test_the_found_rate_is_used_written_and_kept_on_resume(tmp_path, monkeypatch):

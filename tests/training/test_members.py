@@ -312,6 +312,6 @@ def test_a_large_table_has_one(monkeypatch, tmp_path):
 def test_batches_differ_between_networks(monkeypatch, tmp_path):
     seeds = []
     fit = loop.fit
-    monkeypatch.setattr("subgnn.training.candidates.fit", lambda *a, **k: seeds.append(k["seed"]) or fit(*a, **k))
+    monkeypatch.setattr("subgnn.training.candidates.fit", lambda *a, **k: seeds.append(a[1].seed) or fit(*a, **k))
     train(dataset(), several(2, 1, channels=CHANNELS[2:4]), tmp_path / "run", device="cpu", cache=False, report=False)
     assert seeds == [0, member_seed(0, 1)]

@@ -13,7 +13,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.errors import DataWarning
 from subgnn.parallel.progress import OnProgress
-from subgnn.training.options import Callbacks, OnEpoch, RunOptions
+from subgnn.training.options import Callbacks, OnEpoch, RunOptions, ignore
 from subgnn.training.run import train_run
 from subgnn.training.run_dir import PAGE
 
@@ -55,8 +55,7 @@ def train(
         The results, as in run.json; on every rank.
     """
     options = RunOptions(seed, device, source, cache, tensorboard, write_run_page if report else None)
-    given = {"on_epoch": on_epoch, "on_prepare": on_prepare, "on_pretrain": on_pretrain}
-    callbacks = Callbacks(**{name: function for name, function in given.items() if function is not None})
+    callbacks = Callbacks(on_epoch or ignore, on_prepare or ignore, on_pretrain or ignore)
     return train_run(dataset, recipe, out, options, callbacks, devices=devices, resume=resume)
 
 

@@ -8,23 +8,21 @@ picked on validation, as the best of many looks flatters; then lower validation 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
-from lightning.fabric import Fabric
 from torch import nn
 
-from subgnn.config.settings import Recipe, TrainingSettings
+from subgnn.config.settings import Recipe
 from subgnn.errors import UserError
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn.streamed import StreamedInputs
 from subgnn.training.evaluation import Examples, evaluate
 from subgnn.training.global_batch import use_global_batch
-from subgnn.training.loop import Progress, State, fit
+from subgnn.training.loop import AfterEpoch, Progress, State, fit
 from subgnn.training.lr_finder import find_rate
-
-AfterEpoch = Callable[[dict[str, Any], Progress, Callable[[], State]], None]
+from subgnn.training.steps import Fitting
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,32 +47,20 @@ class Solvable(Protocol):
         """Learn from the training split."""
 
 
-def fit_candidate(
-    candidate: Candidate,
-    examples: Examples,
-    settings: TrainingSettings,
-    *,
-    seed: int,
-    fabric: Fabric,
-    resume: State | None,
-    after_epoch: AfterEpoch,
-) -> Progress:
+def fit_candidate(candidate: Candidate, fitting: Fitting, *, resume: State | None, after_epoch: AfterEpoch) -> Progress:
     """Fit by gradient, or in one go, which counts as one epoch; see :func:`~subgnn.training.loop.fit`."""
-    model = candidate.model
+    model, examples, settings = candidate.model, fitting.examples, fitting.settings
     if not isinstance(model, Solvable):
-        if fabric.world_size > 1:
+        if fitting.fabric.world_size > 1:
             _check_table(model, examples)
             use_global_batch(model)
         if resume is not None:
-            settings = replace(settings, lr=resume["progress"]["lr"])
+            fitting = replace(fitting, settings=replace(settings, lr=resume["progress"]["lr"]))
         elif settings.lr_finder:
-            settings = replace(settings, lr=find_rate(model, examples, settings, seed=seed, fabric=fabric))
+            fitting = replace(fitting, settings=replace(settings, lr=find_rate(model, fitting)))
         return fit(
             model,
-            examples,
-            settings,
-            seed=seed,
-            fabric=fabric,
+            fitting,
             resume=resume,
             after_epoch=after_epoch,
             first_as_it_is=candidate.checkpoint.baseline is not None,
@@ -82,7 +68,7 @@ def fit_candidate(
     if resume is not None:
         return Progress(**resume["progress"])
     begin = time.perf_counter()
-    model.to(fabric.device)
+    model.to(fitting.fabric.device)
     model.solve(examples)
     progress, record = judge_solved(model, examples, settings.batch_size)
     progress.seconds = [time.perf_counter() - begin]

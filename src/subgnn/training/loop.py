@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning.fabric import Fabric
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -27,7 +26,7 @@ from subgnn.models.subgnn.inputs import Inputs
 from subgnn.rng import stream, stream_key
 from subgnn.training.evaluation import Examples, evaluate
 from subgnn.training.optimizer import adam, set_rate
-from subgnn.training.steps import GraphedSteps, Steps
+from subgnn.training.steps import Fitting, GraphedSteps, Steps
 
 State = dict[str, Any]
 
@@ -49,26 +48,27 @@ class Progress:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
+AfterEpoch = Callable[[dict[str, Any], Progress, Callable[[], State]], None]
+"""Called with an epoch's record, the progress, and a function that returns the whole state."""
+
+
 def fit(
     model: nn.Module,
-    examples: Examples,
-    settings: TrainingSettings,
+    fitting: Fitting,
     *,
-    seed: int,
-    fabric: Fabric,
     resume: State | None = None,
-    after_epoch: Callable[[dict[str, Any], Progress, Callable[[], State]], None] | None = None,
+    after_epoch: AfterEpoch | None = None,
     first_as_it_is: bool = False,
 ) -> Progress:
     """Train, and return the best epoch's weights and metrics.
 
     Args:
         resume: the state that ``after_epoch`` saved in an earlier run.
-        after_epoch: called with the epoch's record, the progress, and a function that returns the whole state.
         first_as_it_is: epoch 0 takes no step. It evaluates the initial network, so that this can be selected, too: for
             a network that corrects a baseline, it is the baseline itself. A lower loss alone does not replace it: as
             between candidates, a model that was fitted in one go is preferred to the best of many epochs.
     """
+    examples, settings, fabric = fitting.examples, fitting.settings, fitting.fabric
     graphed = (
         settings.cuda_graph
         and fabric.device.type == "cuda"
@@ -79,7 +79,7 @@ def fit(
     wrapped, optimizer = fabric.setup(model, adam(model, settings, graphed_on=fabric.device if graphed else None))
     wrapped.mark_forward_method("embed")
     weights = class_weights(examples, settings)
-    plain = Steps(wrapped, optimizer, examples.targets, examples.task, settings, weights, fabric)
+    plain = Steps(wrapped, optimizer, fitting, weights)
     step = GraphedSteps(plain) if graphed else plain
     progress = Progress(settings.lr)
     if resume is not None:
@@ -113,7 +113,7 @@ def fit(
             if first_as_it_is and epoch == 0:
                 train_loss, _ = evaluate(wrapped, examples, examples.train, settings.batch_size, weights, fabric=fabric)
             else:
-                train_loss = _train_epoch(wrapped, step, examples, settings, seed=seed, epoch=epoch, fabric=fabric)
+                train_loss = _train_epoch(wrapped, step, fitting, epoch)
             _require_finite("the loss", train_loss, epoch)
             judged = evaluate(wrapped, examples, examples.val, settings.batch_size, weights, fabric=fabric)
             val_loss, val = fabric.broadcast(judged)  # so that all ranks select the same epoch, and stop together
@@ -163,24 +163,16 @@ def class_weights(examples: Examples, settings: TrainingSettings) -> Tensor | No
     return len(targets) / (len(counts) * counts)
 
 
-def _train_epoch(
-    model: Any,
-    step: Steps | GraphedSteps,
-    examples: Examples,
-    settings: TrainingSettings,
-    *,
-    seed: int,
-    epoch: int,
-    fabric: Fabric,
-) -> float:
-    torch.manual_seed(stream_key(seed, f"dropout/{epoch}"))
-    order = stream(seed, f"batches/{epoch}").permutation(examples.train)
+def _train_epoch(model: Any, step: Steps | GraphedSteps, fitting: Fitting, epoch: int) -> float:
+    examples = fitting.examples
+    torch.manual_seed(stream_key(fitting.seed, f"dropout/{epoch}"))
+    order = stream(fitting.seed, f"batches/{epoch}").permutation(examples.train)
     inputs = examples.of_epoch(epoch)
     model.train()
     total = torch.zeros((), device=examples.targets.device)
-    for rows in batches(order, settings.batch_size * fabric.world_size):
+    for rows in batches(order, fitting.batch_size):
         total += step(inputs, rows) * len(rows)
-    return float(fabric.all_reduce(total, reduce_op="sum")) / len(order)
+    return float(fitting.fabric.all_reduce(total, reduce_op="sum")) / len(order)
 
 
 def batches(order: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:

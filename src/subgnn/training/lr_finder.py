@@ -13,16 +13,13 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from lightning.fabric import Fabric
 from numpy.typing import NDArray
 from torch import nn
 
-from subgnn.config.settings import TrainingSettings
 from subgnn.rng import stream, stream_key
-from subgnn.training.evaluation import Examples
 from subgnn.training.loop import batches, class_weights
 from subgnn.training.optimizer import adam, set_rate
-from subgnn.training.steps import Steps
+from subgnn.training.steps import Fitting, Steps
 
 LOWEST, HIGHEST, STEPS = 1e-6, 1.0, 100
 _SMOOTHING = 0.9
@@ -30,25 +27,24 @@ _DIVERGED = 4.0
 _SKIP = 10  # steps ignored at either end: the mean needs some values, and divergence begins before it shows
 
 
-def find_rate(model: nn.Module, examples: Examples, settings: TrainingSettings, *, seed: int, fabric: Fabric) -> float:
+def find_rate(model: nn.Module, fitting: Fitting) -> float:
     """Find the rate of the steepest descent; ``settings.lr`` where the loss never falls.
 
     Args:
         model: untrained; it is copied.
-        seed: of the batches and of dropout.
     """
+    examples, settings, fabric = fitting.examples, fitting.settings, fitting.fabric
     probe = copy.deepcopy(model)
     before = copy.deepcopy(fabric.strategy.precision.state_dict())
     wrapped, optimizer = fabric.setup(probe, adam(probe, settings))
     weights = class_weights(examples, settings)
-    step = Steps(wrapped, optimizer, examples.targets, examples.task, settings, weights, fabric)
+    step = Steps(wrapped, optimizer, fitting, weights)
     rates = np.geomspace(LOWEST, HIGHEST, STEPS)
     losses: list[float] = []
-    size = settings.batch_size * fabric.world_size
     wrapped.train()
     with torch.random.fork_rng(devices=[fabric.device] if fabric.device.type == "cuda" else []):
-        torch.manual_seed(stream_key(seed, "lr_finder/dropout"))
-        for rate, rows in zip(rates, _batches(examples, size, seed), strict=False):
+        torch.manual_seed(stream_key(fitting.seed, "lr_finder/dropout"))
+        for rate, rows in zip(rates, _batches(fitting), strict=False):
             set_rate(optimizer, float(rate))
             losses.append(float(fabric.all_reduce(step(examples.inputs, rows), reduce_op="sum")))
             if diverged(smooth(losses)):
@@ -58,11 +54,11 @@ def find_rate(model: nn.Module, examples: Examples, settings: TrainingSettings, 
     return settings.lr if steepest is None else float(rates[steepest])
 
 
-def _batches(examples: Examples, size: int, seed: int) -> Iterator[NDArray[np.int64]]:
+def _batches(fitting: Fitting) -> Iterator[NDArray[np.int64]]:
     """Endless batches of the training split, in a new order for each pass."""
-    draws = stream(seed, "lr_finder/batches")
+    draws = stream(fitting.seed, "lr_finder/batches")
     while True:
-        yield from batches(draws.permutation(examples.train), size)
+        yield from batches(draws.permutation(fitting.examples.train), fitting.batch_size)
 
 
 def smooth(losses: list[float]) -> NDArray[np.float64]:

@@ -39,7 +39,7 @@ class RunOptions:
     write_page: WritePage | None = None
 
 
-def _ignore(*_: Any) -> None:
+def ignore(*_: Any) -> None:
     """Do nothing."""
 
 
@@ -47,6 +47,6 @@ def _ignore(*_: Any) -> None:
 class Callbacks:
     """Functions that are called with an epoch's record, the progress of the preparation, and epochs of pretraining."""
 
-    on_epoch: OnEpoch = _ignore
-    on_prepare: OnProgress = _ignore
-    on_pretrain: OnEpoch = _ignore
+    on_epoch: OnEpoch = ignore
+    on_prepare: OnProgress = ignore
+    on_pretrain: OnEpoch = ignore

@@ -21,6 +21,7 @@ from subgnn.training.logs import MetricsLog
 from subgnn.training.loop import Progress
 from subgnn.training.options import OnEpoch
 from subgnn.training.run_dir import LAST, METRICS
+from subgnn.training.steps import Fitting
 
 SECONDS_BETWEEN_SAVES = 10.0
 
@@ -64,17 +65,9 @@ def fit_all(
                 raise KeyboardInterrupt
 
         for candidate in candidates[len(fitted) :]:
-            fitted.append(
-                fit_candidate(
-                    candidate,
-                    examples,
-                    candidate.recipe.training,
-                    seed=seed if candidate.seed is None else candidate.seed,
-                    fabric=fabric,
-                    resume=before,
-                    after_epoch=after_epoch,
-                )
-            )
+            own_seed = seed if candidate.seed is None else candidate.seed
+            fitting = Fitting(examples, candidate.recipe.training, own_seed, fabric)
+            fitted.append(fit_candidate(candidate, fitting, resume=before, after_epoch=after_epoch))
             before = None
     return fitted
 

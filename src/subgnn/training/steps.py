@@ -18,15 +18,30 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from subgnn.config.settings import TrainingSettings
-from subgnn.data.subgraphs import Task
 from subgnn.errors import DataWarning
 from subgnn.models.subgnn import Inputs
 from subgnn.models.subgnn.inputs import Choice, Room
+from subgnn.training.evaluation import Examples
 from subgnn.training.global_batch import global_modules, part_of_loss, share_of
 from subgnn.training.metrics import loss
 from subgnn.training.optimizer import clip_sparse, has_sparse_gradient
 
 _WARM_UP = 3  # steps that run directly before one is captured
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitting:
+    """The inputs of a fit: examples, settings, the seed of batches and dropout, and the devices."""
+
+    examples: Examples
+    settings: TrainingSettings
+    seed: int
+    fabric: Fabric
+
+    @property
+    def batch_size(self) -> int:
+        """Subgraphs in the batch of a step, over all ranks."""
+        return self.settings.batch_size * self.fabric.world_size
 
 
 @dataclass(slots=True)
@@ -35,11 +50,8 @@ class Steps:
 
     model: Any
     optimizer: Any
-    targets: Tensor
-    task: Task
-    settings: TrainingSettings
+    fitting: Fitting
     weights: Tensor | None
-    fabric: Fabric
     global_modules: list[Any] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -47,12 +59,12 @@ class Steps:
 
     def __call__(self, inputs: Any, rows: NDArray[np.int64]) -> Tensor:
         """Train on the chosen subgraphs, divided among the ranks."""
-        size = self.fabric.world_size
-        share = share_of(len(rows), self.fabric.global_rank, size)
+        fabric, examples = self.fitting.fabric, self.fitting.examples
+        share = share_of(len(rows), fabric.global_rank, fabric.world_size)
         for module in self.global_modules:
             module.share = share
-        targets = self.targets[torch.from_numpy(rows).to(self.fabric.device)]
-        part = part_of_loss(share, targets, task=self.task, weights=self.weights, size=size)
+        targets = examples.targets[torch.from_numpy(rows).to(fabric.device)]
+        part = part_of_loss(share, targets, task=examples.task, weights=self.weights, size=fabric.world_size)
         own = slice(share.begin, share.end)
         return self.advance(inputs.batch(rows[own]), targets[own], part)
 
@@ -62,16 +74,15 @@ class Steps:
         Args:
             part: the weight of this loss in that of the batch of all ranks.
         """
+        fabric, clip = self.fitting.fabric, self.fitting.settings.clip
         self.optimizer.zero_grad()
-        value = loss(self.model(batch), targets, self.task, self.weights) * part
+        value = loss(self.model(batch), targets, self.fitting.examples.task, self.weights) * part
         # Gradients are averaged over ranks; the gradient of the batch is their sum.
-        self.fabric.backward(value * self.fabric.world_size)
-        if self.settings.clip and has_sparse_gradient(self.model):
-            clip_sparse(self.model, self.settings.clip)
-        elif self.settings.clip:
-            self.fabric.clip_gradients(
-                self.model, self.optimizer, max_norm=self.settings.clip, error_if_nonfinite=False
-            )
+        fabric.backward(value * fabric.world_size)
+        if clip and has_sparse_gradient(self.model):
+            clip_sparse(self.model, clip)
+        elif clip:
+            fabric.clip_gradients(self.model, self.optimizer, max_norm=clip, error_if_nonfinite=False)
         self.optimizer.step()
         return value.detach()
 
@@ -118,12 +129,13 @@ class GraphedSteps:
 
     def _capture(self, inputs: Inputs, rows: NDArray[np.int64]) -> _Captured:
         room = inputs.room(len(rows))
-        choice = inputs.choose(rows, room).to(self.steps.fabric.device)
+        fitting = self.steps.fitting
+        choice = inputs.choose(rows, room).to(fitting.fabric.device)
         graph = torch.cuda.CUDAGraph()
         self.steps.optimizer.zero_grad()
         torch.cuda.synchronize()
         with torch.cuda.graph(graph, stream=self.stream):
-            value = self.steps.advance(inputs.pick(choice), self.steps.targets[choice.rows])
+            value = self.steps.advance(inputs.pick(choice), fitting.examples.targets[choice.rows])
         return _Captured(graph, room, choice, value)
 
 

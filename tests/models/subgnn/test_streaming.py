@@ -19,6 +19,7 @@ from subgnn.models.subgnn.streaming import NodeLookup, is_carried
 from subgnn.parallel import memory
 from subgnn.training import candidates
 from subgnn.training.set_up import set_up
+from subgnn.training.steps import Fitting
 from tests.training.examples import dataset, recipe
 
 
@@ -133,15 +134,12 @@ def test_a_table_that_is_learned_by_rows_is_for_one_device(monkeypatch, large, t
     def reached(model):
         raise InterruptedError
 
-    monkeypatch.setattr(candidates, "follow_global_batch", reached)  # what comes next, where nothing is refused
+    monkeypatch.setattr(candidates, "use_global_batch", reached)  # what comes next, where nothing is refused
     refused = pytest.raises(UserError, match=r"--devices: a learned table of 24 nodes x 8 numbers is trained on one")
     with refused if large and trainable else pytest.raises(InterruptedError):
         candidates.fit_candidate(
             candidate,
-            examples,
-            chosen.training,
-            seed=0,
-            fabric=SimpleNamespace(world_size=2),
+            Fitting(examples, chosen.training, 0, SimpleNamespace(world_size=2)),
             resume=None,
             after_epoch=lambda *_: None,
         )
