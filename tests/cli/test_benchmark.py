@@ -192,7 +192,7 @@ def test_a_suite_as_json_and_its_report(suite):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["synthetic", "x", "--out", "y"], "'x': only quick takes a dataset by its place; give folders by name"),
+        (["synthetic", "x", "--out", "y"], "'x': only quick takes a dataset by its path; give folders by name"),
         (["synthetic", "--out", "y", "--epochs", "3"], "only quick takes --epochs; use --set training.epochs=3"),
         (["quick", "x", "--out", "y", "--processes", "2"], "quick takes no --processes"),
         (["real", "--out", "y"], "no dataset is given; give at least one folder, as --data ppi-bp=DIR"),

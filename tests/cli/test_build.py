@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from subgnn import read_dataset
-from subgnn.cli.build import build_dataset
+from subgnn.cli.create import build_dataset
 from subgnn.errors import UserError
 from tests.data.real_samples import fitness_records, workout, write_hpo, write_ppi, write_records
 
@@ -101,7 +101,7 @@ def test_em_user(tmp_path: Path) -> None:
         (["em-user", "--go", "x"], "em-user: --go is not a source of it"),
         (["em-user", "--records", "none"], "none: no such file"),
         (["em-user", "--records", "none", "--set", "kep=1"], "em-user: no option 'kep'; accepted: .*'keep'"),
-        (["em-user", "--records", "none", "--set", "keep"], "--set: 'keep' is no setting; KEY=VALUE is accepted"),
+        (["em-user", "--records", "none", "--set", "keep"], "--set: 'keep' is not a setting; KEY=VALUE is accepted"),
         (["em-user", "--records", "none", "--patients", "2"], "em-user: no option 'patients'"),
     ],
 )

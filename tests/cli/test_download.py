@@ -16,12 +16,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from subgnn.cli.download import _progress_bar, download_dataset_verb
+from subgnn.cli.create import _progress_bar, download
 from subgnn.data.formats import read_dataset
 from subgnn.errors import UserError
 
 app = typer.Typer()
-app.command()(download_dataset_verb)
+app.command()(download)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from subgnn.cli.generate import generate_dataset
+from subgnn.cli.create import generate_dataset
 from subgnn.data.formats import read_dataset
 from subgnn.errors import DataError
 
@@ -76,7 +76,7 @@ def test_what_is_there_is_kept_unless_forced(tmp_path: Path) -> None:
         (("densty",), r"unknown synthetic dataset 'densty'; accepted: density, .*; did you mean 'density'\?"),
         (("density", "--min-core", 2), "recipe density: no option 'min_core'; accepted: num_nodes, m,"),
         (("density", "--set", "max_depth=x"), "max_depth is 'x'; a whole number is needed"),
-        (("density", "--set", "max_depth"), "--set: 'max_depth' is no setting; KEY=VALUE is accepted"),
+        (("density", "--set", "max_depth"), "--set: 'max_depth' is not a setting; KEY=VALUE is accepted"),
         (("density", "--set", "=3"), "KEY=VALUE is accepted"),
         (("density", "--bins", 100, "--max-density", 0.2), "at most 38 bins"),
     ],

@@ -241,7 +241,7 @@ def test_the_task_of_a_table(tmp_path, labels, options, task, classes):
         (
             ["a", "b"],
             ("--task", "binary", "--label-separator", ";"),
-            "--label-separator: labels of task binary are whole",
+            "--label-separator: labels of task binary are not separated",
         ),
     ],
 )

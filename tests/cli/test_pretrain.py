@@ -72,7 +72,7 @@ def test_it_names_the_next_command(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--set", "training.lr=1"), "'training.lr=1' is no setting of pretraining; accepted: pretrain.KEY=VALUE"),
+        (("--set", "training.lr=1"), "'training.lr=1' is not a setting of pretraining; accepted: pretrain.KEY=VALUE"),
         (("--set", "pretrain.epoch=1"), "unknown setting 'pretrain.epoch'"),
         (("--method", "gat"), "'gat' is not one of 'gin', 'graphsaint'"),
         (("--set", "pretrain.fraction=2.0"), "pretrain.fraction is 2.0"),

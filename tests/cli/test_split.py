@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from subgnn.cli.split import split_dataset
+from subgnn.cli.data import split_dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.splits import find_leaks
 from subgnn.errors import UserError

@@ -1,6 +1,6 @@
-"""``subgnn``: the verbs, and how errors leave the program.
+"""The command ``subgnn``: its commands, error messages and exit codes.
 
-Exit 0: done. 2: the user's mistake, one line on stderr. 1: ours. 130: interrupted (143: by SIGTERM).
+Exit codes: 0 done; 2 an error of the user, one line on stderr; 1 a bug; 130 interrupted (143 by SIGTERM).
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ import typer
 
 from subgnn.cli.benchmark import benchmark
 from subgnn.cli.data import data
-from subgnn.cli.explain import explain_subgraphs
-from subgnn.cli.export import export_run_file
 from subgnn.cli.info import info
 from subgnn.cli.output import print_error, print_line, warnings_as_lines
-from subgnn.cli.predict import embed_subgraphs, predict_subgraphs
-from subgnn.cli.prepare import prepare_dataset
-from subgnn.cli.pretrain import pretrain_nodes
-from subgnn.cli.report import report_run
-from subgnn.cli.serve import serve_runs
-from subgnn.cli.train import evaluate_run, train_run
+from subgnn.cli.prepare import prepare_dataset, pretrain_nodes
+from subgnn.cli.runs import (
+    embed_subgraphs,
+    evaluate_run,
+    explain_subgraphs,
+    export_run_file,
+    predict_subgraphs,
+    report_run,
+    serve_runs,
+)
+from subgnn.cli.train import train_run
 from subgnn.cli.tune import tune_recipe
 from subgnn.errors import RankDied, UserError
 from subgnn.parallel.interrupts import exit_code
@@ -34,25 +37,27 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Learn to predict what a subgraph is: its position, neighbourhood and structure in one large graph.",
+    help="Classify subgraphs of a large graph by their position, neighborhood and structure.",
 )
-app.command()(info)
-app.command("pretrain")(pretrain_nodes)
-app.command("prepare")(prepare_dataset)
-app.command("train")(train_run)
-app.command("tune")(tune_recipe)
-app.command("evaluate")(evaluate_run)
-app.command("predict")(predict_subgraphs)
-app.command("embed")(embed_subgraphs)
-app.command("explain")(explain_subgraphs)
-app.command("export")(export_run_file)
-app.command("report")(report_run)
-app.command("serve")(serve_runs)
+for name, command in {
+    "info": info,
+    "pretrain": pretrain_nodes,
+    "prepare": prepare_dataset,
+    "train": train_run,
+    "tune": tune_recipe,
+    "evaluate": evaluate_run,
+    "predict": predict_subgraphs,
+    "embed": embed_subgraphs,
+    "explain": explain_subgraphs,
+    "export": export_run_file,
+    "report": report_run,
+    "serve": serve_runs,
+}.items():
+    app.command(name)(command)
 app.add_typer(data, name="data")
 app.add_typer(benchmark, name="benchmark")
 
-
-_INTERRUPTED = 130  # what typer makes of a KeyboardInterrupt
+_INTERRUPTED = 130  # the code that typer turns a KeyboardInterrupt into
 
 
 def _print_version(wanted: bool) -> None:
@@ -64,14 +69,16 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     debug: Annotated[
         bool,
-        typer.Option("--debug", help="Show the traceback of an error. Works behind any verb, as does SUBGNN_DEBUG=1."),
+        typer.Option(
+            "--debug", help="Show the traceback of an error; accepted after any command. Or set SUBGNN_DEBUG=1."
+        ),
     ] = False,
 ) -> None:
-    """Learn to predict what a subgraph is."""
+    """Classify subgraphs of a large graph."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -89,16 +96,17 @@ def main(arguments: list[str] | None = None) -> int:
         print_error("interrupted")
         return exit_code()
     except (BrokenPipeError, SystemExit):
-        # The reader of our output has left, of which typer makes an exit; what it wanted it has.
+        # The process that reads our output has ended, which typer turns into an exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except Exception as error:
         if debug:
             traceback.print_exc()
-        return _explain(error)
+        return _report(error)
 
 
-def _explain(error: Exception) -> int:
+def _report(error: Exception) -> int:
+    """Print the message of an error, and return the exit code."""
     if isinstance(error, UserError):
         print_error(str(error))
         return 2
@@ -127,8 +135,8 @@ def _explain(error: Exception) -> int:
 
 
 def _out_of_memory(error: Exception) -> bool:
-    """Whether an allocation failed; torch says so in words of its own."""
+    """Whether an allocation failed; torch has messages of its own."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
-    told = ("can't allocate memory", "Storage size calculation overflowed")
-    return isinstance(error, RuntimeError) and any(words in str(error) for words in told)
+    messages = ("can't allocate memory", "Storage size calculation overflowed")
+    return isinstance(error, RuntimeError) and any(text in str(error) for text in messages)

@@ -1,56 +1,54 @@
-"""``subgnn data ...``: make, fetch, look at, check, split and convert datasets."""
+"""``subgnn data``: make, get, describe, check, split and convert datasets."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from enum import StrEnum
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
+import numpy as np
 import typer
+from typer import Argument, Option
 
-from subgnn.cli.build import build_dataset
-from subgnn.cli.download import download_dataset_verb
-from subgnn.cli.generate import generate_dataset
-from subgnn.cli.output import IdBase, JsonFlag, print_error, print_json, print_line, print_table
-from subgnn.cli.progress import progress_bar
-from subgnn.cli.split import split_dataset
+from subgnn.cli.convert import convert_dataset
+from subgnn.cli.create import (
+    GRAPH_KEYS,
+    SUBGRAPHS_HEADER,
+    SUBGRAPHS_TITLE,
+    build_dataset,
+    download,
+    generate_dataset,
+    graph_cells,
+    mean_cell,
+)
+from subgnn.cli.options import DatasetPath, ForceFlag, IdBase, JsonFlag
+from subgnn.cli.output import print_error, print_json, print_line, print_notes, print_table
 from subgnn.data.catalog import CATALOG
 from subgnn.data.check import check
-from subgnn.data.convert import TableColumns, convert
-from subgnn.data.describe import describe, label_notes, task_line
+from subgnn.data.describe import describe, task_line
 from subgnn.data.formats import read_dataset
-from subgnn.data.formats.bundle import is_bundle
-from subgnn.data.formats.folder import LabelForm
+from subgnn.data.formats.bundle import SUFFIX, write_bundle
+from subgnn.data.formats.folder import write_folder
+from subgnn.data.formats.text import read_lines
 from subgnn.data.plot import plot_dataset
-from subgnn.data.subgraphs import SubgraphSet, Task, parse_task
-from subgnn.errors import UserError, excerpt
-from subgnn.parallel.memory import parse_size
+from subgnn.data.splits import FRACTIONS, split_subgraphs
+from subgnn.data.subgraphs import SPLITS, SubgraphSet
+from subgnn.errors import DataError, UserError, excerpt
 
-data = typer.Typer(no_args_is_help=True, help="Make, fetch, look at, check, split and convert datasets.")
+data = typer.Typer(no_args_is_help=True, help="Make, get, describe, check, split and convert datasets.")
 data.command("generate")(generate_dataset)
 data.command("build")(build_dataset)
-data.command("download")(download_dataset_verb)
-data.command("split")(split_dataset)
+data.command("download")(download)
+data.command("convert")(convert_dataset)
 
-_LEAST_MEMORY = 10**7
-_LABELLED: tuple[Task, ...] = ("multi-class", "binary", "multi-label", "regression")
-
-Dataset = Annotated[
-    Path, typer.Argument(metavar="DIR", help="A dataset folder, a bundle, or a file of subgraphs alone.")
+DatasetFiles = Annotated[
+    Path, Argument(metavar="DIR", help="A dataset folder, a bundle, or a file of subgraphs without a graph.")
 ]
-
-
-class Layout(StrEnum):
-    """What ``data convert`` writes."""
-
-    folder = "folder"
-    bundle = "bundle"
 
 
 @data.command("list")
 def list_datasets(json: JsonFlag = False) -> None:
-    """List the datasets of the paper: what they are, how large, how they are had."""
+    """List the datasets of the paper: what they are, how large they are and how to get them."""
     if json:
         print_json({"datasets": [asdict(entry) for entry in CATALOG.values()]})
         return
@@ -68,10 +66,8 @@ def list_datasets(json: JsonFlag = False) -> None:
 
 @data.command("describe")
 def describe_dataset(
-    path: Dataset,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FOLDER", help="Draw properties by class, and a few subgraphs.")
-    ] = None,
+    path: DatasetFiles,
+    plot: Annotated[Path | None, Option(metavar="FOLDER", help="Draw properties by class and some subgraphs.")] = None,
     id_base: IdBase = None,
     json: JsonFlag = False,
 ) -> None:
@@ -89,37 +85,21 @@ def describe_dataset(
     print_table(
         f"Base graph of {found['name']}",
         ("nodes", "edges", "density", "subgraphs", "labels", "task"),
-        [
-            (
-                f"{found['num_nodes']:,}",
-                f"{found['num_edges']:,}",
-                f"{found['density']:.4f}",
-                f"{found['num_subgraphs']:,}",
-                str(found["num_labels"]),
-                found["task"],
-            )
-        ],
+        [(*graph_cells(*(found[key] for key in GRAPH_KEYS)), found["task"])],
     )
-    properties = found["subgraphs"]
-    formats = {"nodes": ".1f", "density": ".3f", "cut_ratio": ".3g", "components": ".1f"}
-    cells = [f"{properties[k]['mean']:{f}} ± {properties[k]['std']:{f}}" for k, f in formats.items()]
-    print_table("Subgraphs, mean ± standard deviation", ("nodes", "density", "cut ratio", "components"), [cells])
-    _print_counts(found, task_line(dataset.subgraphs))
+    cells = [mean_cell(key, values["mean"], values["std"]) for key, values in found["subgraphs"].items()]
+    print_table(SUBGRAPHS_TITLE, SUBGRAPHS_HEADER, [cells])
+    print_line(task_line(dataset.subgraphs))
+    if found["splits"]:
+        print_line("splits: " + ", ".join(f"{name} {count:,}" for name, count in found["splits"].items()))
+    print_notes(found["notes"])
     for picture in found.get("plots", ()):
         print_line(f"drawn: {picture}")
     print_line(f"next: subgnn data check {path}")
 
 
-def _print_counts(found: dict[str, Any], task: str) -> None:
-    print_line(task)
-    if found["splits"]:
-        print_line("splits: " + ", ".join(f"{name} {count:,}" for name, count in found["splits"].items()))
-    for note in found["notes"]:
-        print_line(f"note: {note}")
-
-
 @data.command("check")
-def check_dataset(path: Dataset, id_base: IdBase = None, json: JsonFlag = False) -> None:
+def check_dataset(path: DatasetFiles, id_base: IdBase = None, json: JsonFlag = False) -> None:
     """List every problem of a dataset, with file and line; exit 0 if there is none, 2 otherwise.
 
     Example: subgnn data check my_folder
@@ -137,8 +117,7 @@ def check_dataset(path: Dataset, id_base: IdBase = None, json: JsonFlag = False)
             }
         )
     else:
-        for problem in problems.notes:
-            print_line(f"note: {problem}")
+        print_notes([str(problem) for problem in problems.notes])
         for problem in problems.warnings:
             print_line(f"warning: {problem}")
         for problem in problems.errors:
@@ -155,140 +134,83 @@ def check_dataset(path: Dataset, id_base: IdBase = None, json: JsonFlag = False)
         print_line(f"next: subgnn data describe {path}")
 
 
-@data.command("convert")
-def convert_dataset(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SRC",
-            help="A dataset folder or bundle, or a graph: .csv .tsv .parquet .graphml .gml .json .pt .npz .mtx",
-        ),
-    ],
-    out: Annotated[Path, typer.Option("--out", metavar="DST", help="The folder or bundle to write.")],
-    to: Annotated[
-        Layout | None,
-        typer.Option("--to", help="What to write; by default a folder becomes a bundle and everything else a folder."),
-    ] = None,
-    subgraphs: Annotated[
+@data.command("split")
+def split_dataset(
+    source: DatasetPath,
+    out: Annotated[Path, Option(metavar="DIR2", help=f"The folder to write, or a bundle if it ends in {SUFFIX}.")],
+    method: Annotated[
+        Literal["random", "stratified", "group"],
+        Option(help="stratified keeps the shares of classes; group keeps groups together."),
+    ] = "stratified",
+    fractions: Annotated[str, Option(help="Shares of train, val and test.")] = ",".join(map(str, FRACTIONS)),
+    seed: Annotated[int, Option(help="The same seed gives the same split.")] = 0,
+    groups: Annotated[
         Path | None,
-        typer.Option(
-            "--subgraphs",
-            help="For a graph alone: a table with columns subgraph, node, label, split, or a subgraphs.tsv.",
+        Option(
+            metavar="FILE",
+            help="With --method group: a group per line, in the order of subgraphs; by default the dataset's groups.",
         ),
     ] = None,
-    source_column: Annotated[
-        str | None, typer.Option("--source", help="Table of edges: column of the first node; by default the first.")
-    ] = None,
-    target_column: Annotated[
-        str | None, typer.Option("--target", help="Table of edges: column of the second node; by default the second.")
-    ] = None,
-    weight_column: Annotated[
-        str | None, typer.Option("--weight", help="Table of edges: column of weights; by default none.")
-    ] = None,
-    directed: Annotated[bool, typer.Option("--directed", help="Table of edges: keep the direction of edges.")] = False,
+    refuse_duplicates: Annotated[
+        bool,
+        Option("--refuse-duplicates", help="Refuse subgraphs with equal nodes; by default they go to the same split."),
+    ] = False,
     id_base: IdBase = None,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            "--task",
-            metavar="TASK",
-            help="What labels are: multiclass, binary, multilabel or regression; by default what they look like.",
-        ),
-    ] = None,
-    separator: Annotated[
-        str | None,
-        typer.Option(
-            "--label-separator", metavar="TEXT", help="What joins several labels of a subgraph; '-' with multilabel."
-        ),
-    ] = None,
-    gzip: Annotated[bool, typer.Option("--gzip", help="Compress the edge list of a folder.")] = False,
-    memory: Annotated[
-        str,
-        typer.Option(
-            "--memory",
-            metavar="SIZE",
-            help="A folder to a bundle: memory to work in; the edge list may be larger. 10MB at least.",
-        ),
-    ] = "2GB",
-    force: Annotated[bool, typer.Option("--force", help="Replace what is at DST.")] = False,
+    force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Turn a folder into a bundle that opens by memory map, a bundle or another library's graph into a folder.
+    """Split the subgraphs of a dataset anew; subgraphs with equal nodes are never in two splits.
 
-    Examples:
-    subgnn data convert my_folder --out my.subgnn
-
-    subgnn data convert edges.csv --subgraphs members.csv --out my_folder
+    Example: subgnn data split my_folder --out my_folder_seed1 --method stratified --fractions 0.5,0.25,0.25 --seed 1
     """
-    form = _label_form(task, separator)
-    with progress_bar() as bar:
-        dataset, layout = convert(
-            source,
-            out,
-            to=None if to is None else to.value,
-            subgraphs=subgraphs,
-            columns=TableColumns(source_column, target_column, weight_column),
-            directed=directed,
-            id_base=id_base,
-            labels=form,
-            compress=gzip,
-            overwrite=force,
-            memory=_memory(memory),
-            on_progress=bar.prepare,
-        )
-    graph, count = dataset.graph, len(dataset.subgraphs)
-    notes = label_notes(dataset.subgraphs) if form is None else []
-    if form is None and not source.is_dir() and not is_bundle(source):
-        notes += _whole_notes(dataset.subgraphs)
-    if json:
-        print_json(
-            {
-                "out": str(out),
-                "layout": layout,
-                "num_nodes": graph.num_nodes,
-                "num_edges": graph.num_edges,
-                "num_subgraphs": count,
-                "dropped": asdict(graph.dropped),
-                "graph_hash": graph.content_hash,
-                "task": dataset.subgraphs.task,
-                "label_counts": dataset.subgraphs.label_counts(),
-                "notes": notes,
-            }
-        )
-        return
-    print_line(f"{out}: a {layout} of {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {count:,} subgraphs")
-    if not count:
-        print_line(f"there are no subgraphs yet: write {out}/subgraphs.tsv, or convert again with --subgraphs")
+    dataset = read_dataset(source, id_base=id_base)
+    shares = _parse_fractions(fractions)
+    given = None if groups is None else _read_groups(groups, len(dataset.subgraphs))
+    if method == "group" and given is None and dataset.subgraphs.groups is not None:
+        given = list(dataset.subgraphs.groups)
+    subgraphs = split_subgraphs(
+        dataset.subgraphs,
+        method=method,
+        seed=seed,
+        fractions=shares,
+        groups=given,
+        duplicates="refuse" if refuse_duplicates else "together",
+    )
+    how = {"method": method, "fractions": list(shares), "seed": seed}
+    again = replace(dataset, subgraphs=subgraphs, card={**dataset.card, "split": how})
+    if out.suffix == SUFFIX:
+        write_bundle(again, out, overwrite=force)
     else:
-        print_line(task_line(dataset.subgraphs))
-    for note in notes:
-        print_line(f"note: {note}")
+        write_folder(again, out, overwrite=force)
+    sizes = {split: len(subgraphs.indices(split)) for split in SPLITS}
+    counts = _labels_by_split(subgraphs)
+    if json:
+        print_json({"out": str(out), **how, "splits": sizes, "labels": counts})
+        return
+    print_line(f"{out}: " + ", ".join(f"{split} {count:,}" for split, count in sizes.items()))
+    if counts:
+        rows = [(name, *(f"{counts[name][split]:,}" for split in SPLITS)) for name in counts]
+        print_table("Subgraphs by label and split", ("label", *SPLITS), rows)
     print_line(f"next: subgnn data check {out}")
 
 
-def _label_form(task: str | None, separator: str | None) -> LabelForm | None:
-    if task is None and separator is None:
-        return None
-    if separator is not None and not separator.strip():
-        raise UserError(
-            f"{excerpt(separator)} joins nothing", where="--label-separator", hint="such as ';' is accepted"
-        )
-    form = LabelForm(None if task is None else parse_task(task, "--task", _LABELLED), separator)
-    if separator is not None and form.stated != "multi-label":
-        raise UserError(f"labels of task {task} are whole", where="--label-separator", hint="pass --task multilabel")
-    return form
+def _parse_fractions(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(piece) for piece in text.split(","))
+    except ValueError:
+        hint = "three numbers joined by commas, as 0.5,0.25,0.25"
+        raise UserError(f"fractions {excerpt(text)}", where="--fractions", hint=hint) from None
 
 
-def _whole_notes(subgraphs: SubgraphSet) -> list[str]:
-    """That labels with a hyphen were kept whole."""
-    joined = [name for name in subgraphs.classes if "-" in name.strip("-")]
-    if subgraphs.task == "multi-label" or not joined:
-        return []
-    return [f"labels are kept whole ({joined[0]}); where '-' joins several labels, pass --task multilabel"]
+def _read_groups(path: Path, count: int) -> list[str]:
+    found = [line.strip() for _, line in read_lines(path)]
+    if len(found) != count:
+        what = f"{len(found):,} groups for {count:,} subgraphs"
+        raise DataError(what, where=str(path), hint="a group per line, in the order of subgraphs")
+    return found
 
 
-def _memory(text: str) -> int:
-    size = parse_size(text, "--memory")
-    if size < _LEAST_MEMORY:
-        raise UserError(f"{excerpt(text)} is too little", where="--memory", hint="10MB or more is accepted")
-    return size
+def _labels_by_split(subgraphs: SubgraphSet) -> dict[str, dict[str, int]]:
+    """Number of subgraphs of each label in each split; empty without classes."""
+    by_split = {split: subgraphs.take(np.asarray(subgraphs.indices(split))).label_counts() for split in SPLITS}
+    return {name: {split: by_split[split][name] for split in SPLITS} for name in subgraphs.classes}

@@ -1,4 +1,4 @@
-"""``subgnn info``."""
+"""``subgnn info``: versions, devices and the cache."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 import numba
 
-from subgnn.cli.output import JsonFlag, print_json, print_table
+from subgnn.cli.options import JsonFlag
+from subgnn.cli.output import print_json, print_table
 from subgnn.storage.cache import cache_entries, cache_folder, cache_limit
 from subgnn.versions import __version__
 
@@ -44,13 +45,9 @@ def _devices() -> list[str]:
     return found
 
 
-def _kept(entries: int, bytes: int, limit_bytes: int) -> str:
-    return f"{entries:,} files, {bytes / 1e9:.2f} of {limit_bytes / 1e9:g} GB"
-
-
 def gather() -> dict[str, Any]:
-    """What a report of a problem should carry."""
-    kept = cache_entries()
+    """Facts to include in a bug report."""
+    entries = cache_entries()
     return {
         "subgnn": __version__,
         "python": platform.python_version(),
@@ -63,8 +60,8 @@ def gather() -> dict[str, Any]:
         },
         "cache": str(cache_folder()),
         "cache_content": {
-            "entries": len(kept),
-            "bytes": sum(entry.size for entry in kept),
+            "entries": len(entries),
+            "bytes": sum(entry.size for entry in entries),
             "limit_bytes": cache_limit(),
         },
     }
@@ -76,12 +73,14 @@ def info(json: JsonFlag = False) -> None:
     if json:
         print_json(found)
         return
-    rows = [("subgnn", found["subgnn"]), ("python", found["python"]), ("platform", found["platform"])]
-    rows += list(found["packages"].items())
-    rows += [("devices", ", ".join(found["devices"]))]
-    rows += [
-        ("threads", f"{found['threads']['numba']} of {found['threads']['cpus']} processors"),
+    threads, cached = found["threads"], found["cache_content"]
+    size = f"{cached['bytes'] / 1e9:.2f} of {cached['limit_bytes'] / 1e9:g} GB"
+    rows = [
+        *((name, found[name]) for name in ("subgnn", "python", "platform")),
+        *found["packages"].items(),
+        ("devices", ", ".join(found["devices"])),
+        ("threads", f"{threads['numba']} of {threads['cpus']} processors"),
         ("cache", found["cache"]),
-        ("kept there", _kept(**found["cache_content"])),
+        ("cached", f"{cached['entries']:,} files, {size}"),
     ]
     print_table("subgnn info", ("what", "value"), rows)

@@ -1,37 +1,50 @@
-"""``subgnn prepare``."""
+"""``subgnn prepare`` and ``subgnn pretrain``: compute what training starts from."""
 
 from __future__ import annotations
 
+import resource
 import shlex
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-import typer
+from typer import Option
 
 from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
-from subgnn.cli.output import CacheFlag, IdBase, JsonFlag, MemoryLimit, print_json, print_line, print_table, unused_line
+from subgnn.cli.options import (
+    CacheFlag,
+    DatasetPath,
+    DeviceChoice,
+    ForceFlag,
+    IdBase,
+    JsonFlag,
+    MemoryLimit,
+    RecipeName,
+    Settings,
+)
+from subgnn.cli.output import print_json, print_line, print_table, print_unused
 from subgnn.cli.progress import progress_bar
+from subgnn.config.files import parse_recipe
 from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import Recipe
+from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
-from subgnn.data.graph import Graph
+from subgnn.errors import DataError, UserError
 from subgnn.parallel.engine import Engine
+from subgnn.parallel.locks import locked_file
 from subgnn.parallel.progress import OnProgress
-from subgnn.ragged import Ragged
+from subgnn.storage.files import refuse_existing
 
 if TYPE_CHECKING:
     from subgnn.prepare.measure import Measuring
 
 
 def prepare_dataset(
-    path: Annotated[Path, typer.Argument(metavar="DIR", help="A dataset folder or bundle.")],
-    recipe: Annotated[str, typer.Option("--recipe", help="A recipe by name, or a .toml file.")] = "default",
-    seed: Annotated[int, typer.Option("--seed", help="Of anchors and walks.")] = 0,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Override a setting; repeat.")
-    ] = None,
+    path: DatasetPath,
+    recipe: RecipeName = "default",
+    seed: Annotated[int, Option(help="Seed of anchors and walks.")] = 0,
+    settings: Settings = None,
     cache: CacheFlag = True,
     id_base: IdBase = None,
     engine: EngineChoice = EngineKind.local,
@@ -39,7 +52,7 @@ def prepare_dataset(
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
-    """Compute components, anchors and similarities, and keep them in the cache, where train finds them.
+    """Compute components, anchors and similarities, and store them in the cache, where train finds them.
 
     Example: subgnn prepare my_folder --recipe default --seed 0
     """
@@ -49,11 +62,8 @@ def prepare_dataset(
     dataset = read_dataset(path, id_base=id_base)
     begin = time.perf_counter()
     with progress_bar() as bar, cluster(engine, address) as workers:
-        graph = dataset.graph.undirected()
-        measuring = _over(workers, graph, path)
-        done = _prepare(
-            chosen, graph, dataset.subgraphs.nodes, seed=seed, cache=cache, on_progress=bar.prepare, measuring=measuring
-        )
+        measuring = _measure_on(workers, dataset, path)
+        done = _prepare(chosen, dataset, seed=seed, cache=cache, on_progress=bar.prepare, measuring=measuring)
     found = {
         "dataset": dataset.name,
         "recipe": chosen.name,
@@ -68,54 +78,55 @@ def prepare_dataset(
     if json:
         print_json(found)
         return
-    _print_table(found)
-    if found["unused"]:
-        print_line(unused_line("recipe", found["unused"]))
-    print_line(f"next: {_train(path, chosen, recipe, seed, settings or [])}")
+    _print_prepared(found)
+    print_unused("recipe", found["unused"])
+    overrides = [word for setting in settings or () for word in ("--set", setting)]
+    train = ["subgnn", "train", str(path), "--recipe", recipe, "--seed", str(seed), *overrides]
+    print_line(f"next: {shlex.join([*train, '--out', f'runs/{chosen.name}_{seed}'])}")
 
 
-def _over(workers: Engine | None, graph: Graph, path: Path) -> Measuring | None:
+def _measure_on(workers: Engine | None, dataset: Dataset, path: Path) -> Measuring | None:
+    """The function that measures similarities on the workers of a cluster; None for this process."""
     if workers is None:
         return None
     from subgnn.prepare.distributed import place_graph, spread_over
 
-    return spread_over(workers, place_graph(workers, graph, source=path))
+    return spread_over(workers, place_graph(workers, dataset.graph.undirected(), source=path))
 
 
 def _prepare(
-    recipe: Recipe,
-    graph: Graph,
-    subgraphs: Ragged,
-    *,
-    seed: int,
-    cache: bool,
-    on_progress: OnProgress,
-    measuring: Measuring | None,
+    recipe: Recipe, dataset: Dataset, *, seed: int, cache: bool, on_progress: OnProgress, measuring: Measuring | None
 ) -> dict[str, Any]:
-    """Prepare every draw that train would, one at a time, and add them up."""
+    """Prepare every draw that train would use, one at a time, and summarise them."""
     from subgnn.prepare.cached import prepare_draws_cached
 
-    touched, components, found, files = np.empty(0, np.int32), 0, [], []
+    touched, components, cached, files = np.empty(0, np.int32), 0, [], []
     draws = prepare_draws_cached(
-        recipe, graph, subgraphs, seed=seed, cache=cache, on_progress=on_progress, measuring=measuring
+        recipe,
+        dataset.graph.undirected(),
+        dataset.subgraphs.nodes,
+        seed=seed,
+        cache=cache,
+        on_progress=on_progress,
+        measuring=measuring,
     )
-    for kept in draws:
-        touched = np.union1d(touched, kept.prepared.touched())
-        components = len(kept.prepared.components.nodes)
-        found.append(kept.found)
-        if kept.path is not None:
-            files.append(kept.path)
+    for draw in draws:
+        touched = np.union1d(touched, draw.prepared.touched())
+        components = len(draw.prepared.components.nodes)
+        cached.append(draw.found)
+        if draw.path is not None:
+            files.append(draw.path)
     return {
         "num_components": components,
         "num_touched_nodes": len(touched),
-        "draws": len(found),
-        "found": all(found),
+        "draws": len(cached),
+        "found": all(cached),
         "files": [str(file) for file in files],
         "bytes": sum(file.stat().st_size for file in files),
     }
 
 
-def _print_table(found: dict[str, Any]) -> None:
+def _print_prepared(found: dict[str, Any]) -> None:
     rows = [
         ("subgraphs", f"{found['num_subgraphs']:,}"),
         ("components", f"{found['num_components']:,}"),
@@ -134,8 +145,78 @@ def _print_table(found: dict[str, Any]) -> None:
     print_table(f"{found['dataset']}: {found['recipe']}, seed {found['seed']}", ("what", "value"), rows)
 
 
-def _train(path: Path, chosen: Recipe, recipe: str, seed: int, settings: list[str]) -> str:
-    """The command that uses what was prepared."""
-    overrides = [word for setting in settings for word in ("--set", setting)]
-    words = ["subgnn", "train", str(path), "--recipe", recipe, "--seed", str(seed), *overrides]
-    return shlex.join([*words, "--out", f"runs/{chosen.name}_{seed}"])
+def pretrain_nodes(
+    path: DatasetPath,
+    out: Annotated[Path, Option(metavar="EMB", help="The .safetensors file to write.")],
+    method: Annotated[Literal["gin", "graphsaint"], Option(help="Model that learns the embeddings.")] = "gin",
+    dim: Annotated[int, Option(min=1, help="Numbers per node.")] = 64,
+    seed: Annotated[int | None, Option(help="The same as --set pretrain.seed.")] = None,
+    settings: Annotated[
+        list[str] | None, Option("--set", metavar="pretrain.KEY=VALUE", help="Override a setting; may be repeated.")
+    ] = None,
+    device: DeviceChoice = "auto",
+    resume: Annotated[bool, Option("--resume", help="Continue an interrupted pretraining.")] = False,
+    force: ForceFlag = False,
+    id_base: IdBase = None,
+    json: JsonFlag = False,
+) -> None:
+    """Learn node embeddings by link prediction, for recipes to start from.
+
+    Example: subgnn pretrain my_folder --method gin --out vectors.safetensors
+    """
+    from subgnn.embeddings.cached import about
+    from subgnn.embeddings.pretrain import pretrain
+    from subgnn.embeddings.stored import write_vectors
+    from subgnn.training.devices import quiet_lightning
+
+    quiet_lightning()
+    given = list(settings or ()) + ([f"pretrain.seed={seed}"] if seed is not None else [])
+    for text in given:
+        if not text.strip().startswith("pretrain."):
+            what = f"'{text}' is not a setting of pretraining"
+            raise UserError(what, where="--set", hint="accepted: pretrain.KEY=VALUE")
+    chosen = parse_recipe({}, "--set", given).pretrain
+    if out.suffix != ".safetensors":
+        raise DataError(f"unknown kind of file '{out.suffix}'", where=str(out), hint="accepted: .safetensors")
+    refuse_existing(out, overwrite=force)
+    graph = read_dataset(path, id_base=id_base).graph
+    with locked_file(out, doing="pretraining into this file"), progress_bar(pretrain_epochs=chosen.epochs) as bar:
+        found = pretrain(
+            graph.undirected(),
+            method,
+            dim=dim,
+            settings=chosen,
+            device=device,
+            state=out.with_suffix(".state.pt"),
+            resume=resume,
+            on_epoch=bar.pretrain,
+        )
+        write_vectors(out, found.vectors, about(found), graph_hash=found.graph_hash, overwrite=force)
+    unused = ["edge weights"] * (graph.weights is not None) + ["direction of edges"] * graph.directed
+    results = {
+        "method": method,
+        "dim": dim,
+        "val_auroc": found.val_auroc,
+        "val_matched_auroc": found.val_matched_auroc,
+        "epochs": found.epochs,
+        "selected_epoch": found.selected_epoch,
+        "seconds": found.seconds,
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "unused": unused,
+        "graph_hash": found.graph_hash,
+        "out": str(out),
+    }
+    if json:
+        print_json(results)
+        return
+    row = (
+        f"{found.val_auroc:.3f}",
+        f"{found.val_matched_auroc:.3f}",
+        f"{found.selected_epoch} of {found.epochs}",
+        f"{found.seconds:.0f}",
+        f"{results['peak_memory_mb']:.0f}",
+    )
+    title = f"{out}: {graph.num_nodes:,} vectors of {dim} numbers, {method}"
+    print_table(title, ("val auroc", "the same, ends by degree", "selected epoch", "seconds", "peak memory, MB"), [row])
+    print_unused("pretraining", unused)
+    print_line(f"next: subgnn train {path} --set embeddings.source={out} --set embeddings.dim={dim} --out RUN")

@@ -113,6 +113,6 @@ def test_export_mistakes(folder, tmp_path):
     done = call("export", folder / "run", "--out", tmp_path / "it.onnx", "--format", "torch-export")
     assert done.error == f"{tmp_path / 'it.onnx'}: unknown kind of file '.onnx'; accepted: .pt2"
     done = call("export", folder / "run", "--out", tmp_path / "it.pt2", "--with-graph")  # by its name, a program
-    assert done.error == "--with-graph: a program holds no graph; leave it out"
+    assert done.error == "--with-graph: a program cannot contain the graph; leave it out"
     done = call("export", tmp_path / "nowhere", "--out", tmp_path / "it")
     assert "no finished run" in done.error

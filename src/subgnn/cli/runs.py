@@ -1,0 +1,211 @@
+"""Commands that use a finished run: evaluate, predict, embed, explain, export, report and serve."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from typer import Argument, Option
+
+from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
+from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, MemoryLimit, RunPath, SubgraphsFile
+from subgnn.cli.output import print_json, print_line
+from subgnn.cli.train import finite, print_results
+
+
+def evaluate_run(
+    run: RunPath,
+    split: Annotated[Literal["train", "val", "test"], Option(help="The split to score.")] = "test",
+    data: DataPath = None,
+    json: JsonFlag = False,
+) -> None:
+    """Score a run on a split of its dataset.
+
+    Example: subgnn evaluate runs/first --split test
+    """
+    from subgnn.inference.evaluate import evaluate_split
+
+    results = evaluate_split(run, split, data)
+    if json:
+        print_json(finite(results))
+    else:
+        print_results(results)
+
+
+def predict_subgraphs(
+    run: RunPath,
+    subgraphs: SubgraphsFile,
+    out: Annotated[Path, Option(metavar="FILE", help="The TSV file to write.")],
+    data: DataPath = None,
+    force: ForceFlag = False,
+    engine: EngineChoice = EngineKind.local,
+    address: Address = None,
+    memory: MemoryLimit = None,
+    json: JsonFlag = False,
+) -> None:
+    """Predict the labels of subgraphs of the graph that a run was trained on.
+
+    Example: subgnn predict runs/first --subgraphs new.tsv --out predictions.tsv
+    """
+    from subgnn.inference.subgraph_files import write_predictions
+
+    with cluster(engine, address) as workers:
+        count = write_predictions(run, subgraphs, out, data=data, overwrite=force, engine=workers)
+    if json:
+        print_json({"run": str(run), "out": str(out), "num_subgraphs": count})
+    else:
+        print_line(f"{out}: predictions for {count:,} subgraphs")
+
+
+def embed_subgraphs(
+    run: RunPath,
+    subgraphs: SubgraphsFile,
+    out: Annotated[Path, Option(metavar="FILE", help="The .npy or .parquet file to write.")],
+    data: DataPath = None,
+    force: ForceFlag = False,
+    engine: EngineChoice = EngineKind.local,
+    address: Address = None,
+    memory: MemoryLimit = None,
+    json: JsonFlag = False,
+) -> None:
+    """Compute the vector of each subgraph: .npy, or .parquet with the subgraphs beside their vectors.
+
+    Example: subgnn embed runs/first --subgraphs new.tsv --out vectors.npy
+    """
+    from subgnn.inference.subgraph_files import write_embeddings
+
+    with cluster(engine, address) as workers:
+        shape = write_embeddings(run, subgraphs, out, data=data, overwrite=force, engine=workers)
+    if json:
+        print_json({"run": str(run), "out": str(out), "num_subgraphs": shape[0], "width": shape[1]})
+    else:
+        print_line(f"{out}: vectors of {shape[1]} numbers for {shape[0]:,} subgraphs")
+
+
+def explain_subgraphs(
+    run: RunPath,
+    subgraphs: SubgraphsFile,
+    out: Annotated[Path, Option(metavar="FILE", help="The .json or .tsv file to write.")],
+    attributions: Annotated[
+        bool, Option("--attributions", help="Add integrated gradients, which sum to the logits; needs Captum.")
+    ] = False,
+    max_nodes: Annotated[int, Option(min=0, help="Nodes of larger subgraphs are not left out.")] = 500,
+    max_anchors: Annotated[int, Option(min=0, help="Anchors to list, those that matter most.")] = 100,
+    data: DataPath = None,
+    force: ForceFlag = False,
+    memory: MemoryLimit = None,
+    json: JsonFlag = False,
+) -> None:
+    """Explain predictions: contributions of nodes, components, channels and anchors to each class.
+
+    Example: subgnn explain runs/first --subgraphs new.tsv --out why.json
+    """
+    from subgnn.explain.files import check_suffix, open_explainer, write_explanations
+
+    check_suffix(out)
+    explainer = open_explainer(run, data, max_nodes=max_nodes, max_anchors=max_anchors)
+    count = write_explanations(explainer, subgraphs, out, attributions=attributions, overwrite=force)
+    if json:
+        print_json({"run": str(run), "out": str(out), "num_subgraphs": count})
+    else:
+        print_line(f"{out}: explanations of {count:,} predictions")
+
+
+def export_run_file(
+    run: RunPath,
+    out: Annotated[Path, Option(metavar="FILE", help="The file to write; .pt2 for a program.")],
+    with_graph: Annotated[bool, Option("--with-graph", help="Include the graph: no other file is needed.")] = False,
+    format: Annotated[
+        Literal["portable", "torch-export"] | None,
+        Option(
+            "--format",
+            help="portable: the run in one file; torch-export: a program from distances to logits (default for .pt2).",
+        ),
+    ] = None,
+    data: DataPath = None,
+    force: ForceFlag = False,
+    json: JsonFlag = False,
+) -> None:
+    """Write a run as one file, which predict, embed, explain and serve accept in place of RUN.
+
+    Example: subgnn export runs/first --with-graph --out first.safetensors
+    """
+    from subgnn.errors import UserError
+    from subgnn.inference import export_program, export_run
+
+    format = format or ("torch-export" if out.suffix == ".pt2" else "portable")
+    if format == "torch-export":
+        if with_graph:
+            raise UserError("a program cannot contain the graph", where="--with-graph", hint="leave it out")
+        about = export_program(run, out, data=data, overwrite=force)
+    else:
+        about = export_run(run, out, data=data, with_graph=with_graph, overwrite=force)
+    if json:
+        print_json({"run": str(run), "out": str(out), "format": format, **about})
+        return
+    print_line(f"{out}: {about['bytes']:,} bytes")
+    if format == "portable":
+        more = "" if with_graph else " --data DIR"
+        print_line(f"next: subgnn predict {out}{more} --subgraphs FILE --out predictions.tsv")
+
+
+def report_run(
+    run: Annotated[Path, Argument(metavar="RUN", help="The folder of a finished run.")],
+    out: Annotated[Path | None, Option(metavar="FILE", help="The page; by default RUN/report.html, replaced.")] = None,
+    data: DataPath = None,
+    force: ForceFlag = False,
+    json: JsonFlag = False,
+) -> None:
+    """Write the page of a run: scores, curves, mistakes and drawings, in one HTML file.
+
+    Example: subgnn report runs/first
+    """
+    from subgnn.reports import write_report
+
+    written = write_report(run, out, data=data, overwrite=force)
+    if json:
+        print_json({"run": str(run), "out": str(written)})
+    else:
+        print_line(f"{written}: open it in a browser")
+
+
+def serve_runs(
+    runs: Annotated[
+        list[str],
+        Argument(metavar="RUN...", help="Finished runs, or files from subgnn export; NAME=RUN sets another name."),
+    ],
+    host: Annotated[str, Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65535, help="The port; 0 for any free one.")] = 8000,
+    token_file: Annotated[Path | None, Option(metavar="FILE", help="Token that requests must carry.")] = None,
+    allowed_host: Annotated[list[str] | None, Option(metavar="NAME", help="Host name of requests; repeatable.")] = None,
+    max_body: Annotated[int, Option(min=1, help="Most bytes in the body of a request.")] = 1_000_000,
+    max_subgraphs: Annotated[int, Option(min=1, help="Most subgraphs in a request.")] = 256,
+    max_nodes: Annotated[int, Option(min=1, help="Most nodes in a request, in all.")] = 10_000,
+    timeout: Annotated[float, Option(min=0.1, help="Seconds for a request to be answered.")] = 30.0,
+    body_timeout: Annotated[float, Option(min=0.1, help="Seconds for a request to arrive.")] = 10.0,
+    data: DataPath = None,
+    json: JsonFlag = False,
+) -> None:
+    """Serve runs over HTTP: predictions and explanations as JSON, and a page to explore them.
+
+    Example: subgnn serve runs/first --port 8000
+    """
+    from subgnn.serve import serve
+
+    def on_ready(found: dict[str, Any]) -> None:
+        if json:
+            print_json(found)
+        else:
+            print_line(f"{found['url']}: serving {', '.join(found['runs'])}; Ctrl-C ends")
+        sys.stdout.flush()  # a process that waits for this line behind a pipe may send requests now
+
+    limits = {
+        "body_bytes": max_body,
+        "subgraphs": max_subgraphs,
+        "nodes": max_nodes,
+        "seconds": timeout,
+        "body_seconds": body_timeout,
+    }
+    names = allowed_host or ()
+    serve(runs, host=host, port=port, token_file=token_file, names=names, data=data, limits=limits, on_ready=on_ready)
