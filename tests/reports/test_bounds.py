@@ -11,9 +11,8 @@ import torch
 from subgnn import Graph
 from subgnn.data.layout import lay_out
 from subgnn.experiments.train import train
-from subgnn.reports.answers import confusion_values, label_rows
 from subgnn.reports.evaluation import evaluate_run
-from subgnn.reports.examples import drawing_values
+from subgnn.reports.predictions import confusion_values, drawing_values, label_rows
 from tests.training.examples import dataset, recipe
 
 from .reading import drawn, read
@@ -57,7 +56,7 @@ def test_many_classes_are_gathered(tmp_path, task):
     if task == "multi-class":
         found = confusion_values(many)
         assert found["names"][-1] == "49 others"
-        assert (len(found["rows"]), found["shown"]) == (12, 11)
-        assert sum(int(cell["count"]) for _, cells, _ in found["rows"] for cell in cells) == n
+        assert (len(found["counts"]), found["shown"]) == (12, 11)
+        assert np.sum(found["counts"]) == n
     else:
         assert len(label_rows(many)) == 40

@@ -211,7 +211,7 @@ def test_drawings_show_right_and_wrong_answers(made):
         assert f"true: {subgraphs.label_text(row)}" in words
         assert f"predicted: {subgraphs.classes[scores.argmax()]}" in words
         assert f"probability {scores.max():.3f}" in words
-        inside = [c for g in figure.all("g") if "node" in g.attributes["class"] for c in g.all("circle")]
+        inside = [c for c in figure.all("circle") if c.attributes["class"].startswith("node")]
         assert sorted(int(c.text.split()[1].rstrip(",")) for c in inside) == subgraphs.nodes[row].tolist()
 
 

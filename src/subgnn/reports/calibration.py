@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from subgnn.reports.charts import Chart, Key, Line, Mark, group_line, group_shape, plot
 
 _BINS = 10
 
@@ -54,3 +57,30 @@ def wilson(share: float, count: int) -> tuple[float, float]:
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def reliability_chart(
+    caption: str, curves: Sequence[tuple[str, Sequence[Bin], float]], *, share: str = "share correct"
+) -> Chart:
+    """Predicted probabilities against observed shares with their intervals: name, bins and error of each model."""
+    lines, key = [Line([0, 1], [0, 1], "even")], [Key("perfect calibration", line="even")]
+    marks = []
+    for group, (name, bins, error) in enumerate(curves):
+        lines.append(Line([b.said for b in bins], [b.right for b in bins], group_line(group)))
+        key.append(Key(f"{name}, error {error:.3f}", line=group_line(group), **group_shape(group)))
+        for b in bins:
+            title = f"{name}: {b.count} predictions, predicted {b.said:.3f}, observed {b.right:.3f}"
+            span = {"y_range": (b.low, b.high), "range_kind": "range"} if len(curves) == 1 else {}
+            marks.append(Mark(x=b.said, y=b.right, title=title, size=4, **span, **group_shape(group)))
+    errors = ", ".join(f"{name} error {error:.3f}" for name, _, error in curves)
+    return plot(
+        caption,
+        description=f"Reliability diagram: {errors}.",
+        x=(0, 1),
+        y=(0, 1),
+        x_label="predicted probability",
+        y_label=share,
+        lines=lines,
+        marks=marks,
+        key=[*key, *([Key("95 % interval", line="range")] if len(curves) == 1 else [])],
+    )

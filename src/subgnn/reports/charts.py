@@ -20,7 +20,8 @@ _MAX_COLUMNS = 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 12, 44
 _LETTER = 7.4  # width of a character of a tick
 _SHAPES = ("circle", "square", "triangle", "diamond", "down", "cross")
-_COLOURS = 8  # c0 to c7 and s0 to s7 of the style sheet
+COLOURS = 8
+"""Colours of groups: c0 to c7 for areas and s0 to s7 for lines in the style sheet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +198,12 @@ def _numbers(scale: Scale, most: int = 6) -> list[tuple[float, str]]:
 
 def group_shape(group: int) -> dict[str, str]:
     """Shape and colour of the marks of a group; six shapes and eight colours."""
-    return {"shape": _SHAPES[group % len(_SHAPES)], "kind": f"c{group % _COLOURS} edge-mark"}
+    return {"shape": _SHAPES[group % len(_SHAPES)], "kind": f"c{group % COLOURS} edge-mark"}
 
 
 def group_line(group: int) -> str:
     """Colour and dashes of the line of a group."""
-    return f"s{group % _COLOURS}"
+    return f"s{group % COLOURS}"
 
 
 def padded_range(values: Iterable[float], *, zero: bool = False) -> tuple[float, float]:

@@ -13,10 +13,16 @@ from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
-from subgnn.reports.answers import calibration_values, confusion_values, label_rows, part_rows, scatter_chart
 from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, padded_range, plot, thin
 from subgnn.reports.evaluation import Evaluation, evaluate_run
-from subgnn.reports.examples import example_groups
+from subgnn.reports.predictions import (
+    calibration_values,
+    confusion_values,
+    example_groups,
+    label_rows,
+    part_rows,
+    scatter_chart,
+)
 from subgnn.reports.render import render, write_page
 from subgnn.reports.reproduce import command, recipe_toml
 from subgnn.training.metrics import metric_text

@@ -169,31 +169,6 @@ def overlap_chart(dataset: str, rows: Sequence[dict[str, Any]]) -> Chart:
     )
 
 
-def reliability_chart(dataset: str, rows: Sequence[dict[str, Any]]) -> Chart:
-    """Predicted probability against the share that is correct, a line for each model."""
-    lines, marks, key = [Line([0, 1], [0, 1], "even")], [], [Key("perfect calibration", line="even")]
-    for group, row in enumerate(rows):
-        xs, ys = [b["said"] for b in row["bins"]], [b["right"] for b in row["bins"]]
-        lines.append(Line(xs, ys, group_line(group)))
-        for x, y, b in zip(xs, ys, row["bins"], strict=True):
-            title = f"{row['model']}: {b['count']} predictions, predicted {x:.3f}, observed {y:.3f}"
-            marks.append(Mark(x=x, y=y, title=title, size=4, **group_shape(group)))
-        words = f"{row['model']}, error {row['error']:.3f}"
-        key.append(Key(words, line=group_line(group), **group_shape(group)))
-    errors = ", ".join(f"{row['model']} error {row['error']:.3f}" for row in rows)
-    return plot(
-        f"{dataset}: predicted and observed",
-        description=f"Reliability diagram of {dataset}: {errors}",
-        x=(0, 1),
-        y=(0, 1),
-        x_label="predicted probability",
-        y_label="share correct",
-        lines=lines,
-        marks=marks,
-        key=key,
-    )
-
-
 def vector_chart(
     caption: str, places: NDArray[Any], targets: NDArray[Any], shares: tuple[float, float], classes: Sequence[str]
 ) -> Chart:

@@ -20,11 +20,11 @@ from subgnn.experiments.suite.charts import (
     bar_chart,
     change_chart,
     overlap_chart,
-    reliability_chart,
     score_chart,
     vector_chart,
 )
 from subgnn.experiments.suite.rows import Group
+from subgnn.reports.calibration import Bin, reliability_chart
 from subgnn.reports.charts import Chart
 from subgnn.reports.render import render
 
@@ -63,7 +63,13 @@ def suite_page(found: dict[str, Any], groups: Sequence[Group]) -> str:
         scores=[_scores(found, dataset, rows) for dataset, rows in by_dataset(found["rows"]).items()],
         compared=any(row["against"] for row in found["rows"]),
         study=study,
-        calibration=[reliability_chart(*pair) for pair in by_dataset(found["calibration"]).items()],
+        calibration=[
+            reliability_chart(
+                f"{dataset}: predicted and observed",
+                [(row["model"], [Bin(**b) for b in row["bins"]], row["error"]) for row in rows],
+            )
+            for dataset, rows in by_dataset(found["calibration"]).items()
+        ],
         vectors=vectors,
     )
 

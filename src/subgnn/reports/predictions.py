@@ -1,0 +1,210 @@
+"""Values of the sections of a run's page about predictions: agreement, contributions, examples, calibration."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+
+from subgnn.data.graph import Graph
+from subgnn.data.layout import Layout, lay_out
+from subgnn.reports.calibration import calibration, reliability_chart
+from subgnn.reports.charts import COLOURS, MAX_POINTS, Chart, Key, Line, Mark, bar, padded_range, plot, thin
+from subgnn.reports.evaluation import Evaluation
+from subgnn.reports.render import cut
+
+_MAX_MATRIX, _MAX_CLASSES, _MAX_EXAMPLES = 12, 40, 4
+_NAME, _LABEL = 60, 80
+_PART_NAMES = {
+    "z0": "node vectors, z⁽⁰⁾",
+    "topology": "topology statistics",
+    "size": "size",
+    "baseline": "scores of the baseline",
+}
+_HALF, _SCALE = 160, 100  # of the square of a drawing
+_MAX_EDGES, _MAX_CUT_EDGES = 800, 300
+
+
+def confusion_values(run: Evaluation) -> dict[str, Any]:
+    """The confusion matrix; beyond twelve classes, the rarest are gathered.
+
+    Returns:
+        names; counts, a row for each true class; ``shown``, the number of classes with a row of their own where the
+        others are gathered, else 0.
+    """
+    counts = confusion_matrix(run.targets.numpy(), run.predicted(), labels=range(len(run.classes)))
+    names, shown = [cut(name, 40) for name in run.classes], 0
+    if len(names) > _MAX_MATRIX:
+        order, shown = np.argsort(-counts.sum(axis=1), kind="stable"), _MAX_MATRIX - 1
+        groups = [*np.split(order[:shown], shown), order[shown:]]
+        counts = np.array([[counts[np.ix_(a, b)].sum() for b in groups] for a in groups])
+        names = [*(names[k] for k in order[:shown]), f"{len(order) - shown} others"]
+    return {"names": names, "counts": counts.tolist(), "shown": shown}
+
+
+def label_rows(run: Evaluation) -> list[list[str]]:
+    """Name, support, precision, recall and F1 of the most frequent labels; a dash where a score is undefined."""
+    *scores, support = precision_recall_fscore_support(run.targets.numpy(), run.predicted(), zero_division=np.nan)
+    rows = []
+    for i in np.argsort(-support, kind="stable")[:_MAX_CLASSES]:
+        texts = ["-" if math.isnan(column[i]) else f"{column[i]:.3f}" for column in scores]
+        rows.append([cut(run.classes[i], 40), f"{int(support[i]):,}", *texts])
+    return rows
+
+
+def scatter_chart(run: Evaluation) -> Chart:
+    """Predicted against true values."""
+    true, predicted = run.in_unit(run.targets).tolist(), run.in_unit(run.outputs[:, 0]).tolist()
+    both, marks = padded_range([*true, *predicted]), []
+    for i in thin(len(true), MAX_POINTS):
+        title = f"{_subgraph_name(run, i)}: true {true[i]:.4g}, predicted {predicted[i]:.4g}"
+        marks.append(Mark(x=true[i], y=predicted[i], kind="cloud", title=title))
+    return plot(
+        "Predicted against true",
+        description=f"Scatter plot of {len(true)} subgraphs, predicted against true values, with the diagonal.",
+        x=both,
+        y=both,
+        x_label="true value",
+        y_label="predicted value",
+        lines=[Line(both, both, "even")],
+        marks=marks,
+        key=[Key("predicted = true", line="even")],
+    )
+
+
+def _subgraph_name(run: Evaluation, index: int) -> str:
+    row, names = int(run.rows[index]), run.dataset.subgraphs.names
+    return f"subgraph {row}" if names is None else cut(names[row], _NAME)
+
+
+def part_rows(run: Evaluation) -> list[dict[str, Any]]:
+    """The contribution of each part of the subgraphs' vectors, with bars that share a scale per column."""
+    parts = run.contributions()
+    columns = ([c.score for c in parts], [c.fit for c in parts])
+    finite = [[0.0, *filter(math.isfinite, column)] for column in columns]
+    return [
+        {
+            "name": _PART_NAMES.get(part.part, part.part),
+            "columns": part.columns,
+            "cells": [
+                (f"{round(value, 3) + 0.0:+.3f}", bar(value, min(column), max(column)))
+                for value, column in zip((part.score, part.fit), finite, strict=True)
+            ],
+        }
+        for part in parts
+    ]
+
+
+def calibration_values(run: Evaluation) -> dict[str, Any] | None:
+    """The reliability diagram, its bins as rows, and the expected calibration error; None for real values."""
+    if run.task == "regression":
+        return None
+    scores, truth, share = run.probabilities(), run.targets.numpy(), "share correct"
+    if run.task == "multi-label":
+        predicted, correct, share = scores.reshape(-1), (truth == 1).reshape(-1), "share with the label"
+    else:
+        predicted, correct = scores.max(axis=1), run.predicted() == truth
+    bins, error = calibration(predicted, correct)
+    return {
+        "chart": reliability_chart("Predicted and observed", [(run.recipe.name, bins, error)], share=share),
+        "rows": [[f"{b.begin:.1f} to {b.end:.1f}", f"{b.count:,}", f"{b.said:.3f}", f"{b.right:.3f}"] for b in bins],
+        "count": f"{len(predicted):,}",
+        "error": f"{error:.3f}",
+    }
+
+
+def example_groups(run: Evaluation) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Titles and drawings: the most confident correct predictions, of each class in turn, and the wrong ones.
+
+    With several labels a prediction is correct where all are; its probability is the product over labels. Of real
+    values, the nearest and the farthest.
+    """
+    if run.task == "regression":
+        predicted = run.in_unit(run.outputs[:, 0])
+        error = np.abs(run.in_unit(run.targets) - predicted)
+        order = [int(i) for i in np.argsort(error, kind="stable")]
+        texts, notes = [f"{value:.4g}" for value in predicted], [f"error {value:.3g}" for value in error]
+        groups = {"Nearest": order[:_MAX_EXAMPLES], "Farthest": order[_MAX_EXAMPLES:][::-1]}
+    else:
+        correct, confidence, texts = _predictions(run)
+        notes = [f"probability {value:.3f}" for value in confidence]
+        order = [int(i) for i in np.argsort(-confidence, kind="stable")]
+        # Sorted by how many of the same class came before, so that each class has its turn.
+        turn: dict[int, int] = {}
+        seen: Counter[str] = Counter()
+        for i in order:
+            if correct[i]:
+                turn[i] = seen[texts[i]]
+                seen[texts[i]] += 1
+        groups = {"Correct": sorted(turn, key=turn.__getitem__), "Wrong": [i for i in order if not correct[i]]}
+    graph = run.dataset.graph.undirected()
+    return [
+        (title, [_example(run, graph, i, texts[i], notes[i]) for i in chosen[:_MAX_EXAMPLES]])
+        for title, chosen in groups.items()
+    ]
+
+
+def _predictions(run: Evaluation) -> tuple[NDArray[np.bool_], NDArray[Any], list[str]]:
+    """Of each subgraph of the split: whether it is predicted correctly, with which probability, and the prediction."""
+    scores, truth, predicted = run.probabilities(), run.targets.numpy(), run.predicted()
+    if run.task == "multi-label":
+        confidence = np.where(predicted == 1, scores, 1 - scores).prod(axis=1)
+        return (predicted == truth).all(axis=1), confidence, [_labels(run, row) for row in predicted]
+    return predicted == truth, scores.max(axis=1), [run.classes[int(c)] for c in predicted]
+
+
+def _labels(run: Evaluation, row: NDArray[Any]) -> str:
+    return ", ".join(run.classes[c] for c in np.flatnonzero(row)) or "no label"
+
+
+def _example(run: Evaluation, graph: Graph, index: int, predicted: str, note: str) -> dict[str, Any]:
+    subgraphs, row = run.dataset.subgraphs, int(run.rows[index])
+    true = subgraphs.label_text(row)
+    if subgraphs.targets is not None and run.task == "multi-label":
+        true = _labels(run, subgraphs.targets[row])
+    elif subgraphs.targets is not None and run.task == "regression":
+        true = f"{subgraphs.targets[row]:.4g}"
+    name, layout = _subgraph_name(run, index), lay_out(graph, subgraphs.nodes[row])
+    return {
+        "name": name,
+        "true": cut(true, _LABEL),
+        "predicted": cut(predicted, _LABEL),
+        "note": note,
+        "drawing": drawing_values(graph, layout, name),
+    }
+
+
+def drawing_values(graph: Graph, layout: Layout, name: str) -> dict[str, Any]:
+    """A drawing of a subgraph: circles with their styles and titles, two paths of edges, and words.
+
+    Edges of a dense subgraph are thinned out, and the more there are, the fainter each is.
+    """
+    at = layout.positions * (_SCALE, -_SCALE) + _HALF
+    radius = float(np.clip(26 / np.sqrt(max(1, layout.count("inside"))), 3, 7))
+    circles = []
+    for node, component, (x, y) in zip(layout.nodes.tolist(), layout.components.tolist(), at.tolist(), strict=True):
+        title = f"node {node}" if graph.names is None else f"{cut(graph.names[node], _NAME)} (#{node})"
+        if component < 0:
+            circles.append((x, y, 2.5, "border", f"{title}, at the border"))
+        else:
+            title = f"{title}, component {component + 1} of {layout.num_components}"
+            circles.append((x, y, radius, f"node c{component % COLOURS}", title))
+    edges, cut_edges = (layout.edges[layout.ends_outside == ends] for ends in (0, 1))
+    return {
+        "description": f"Drawing of {name}: {layout.summary()}",
+        "circles": circles,
+        "edges": _path(at, edges, _MAX_EDGES),
+        "cut_edges": _path(at, cut_edges, _MAX_CUT_EDGES),
+        "opacity": f"{min(1.0, max(0.2, 70 / max(1, len(edges)))):.2f}",
+        "summary": layout.summary(),
+        "half": _HALF,
+    }
+
+
+def _path(at: NDArray[np.float64], pairs: NDArray[np.int64], most: int) -> str:
+    ends = at.round().astype(int)
+    return "".join("M{} {}L{} {}".format(*ends[a], *ends[b]) for a, b in pairs[thin(len(pairs), most)])
