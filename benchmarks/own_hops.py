@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from subgnn import Graph, Ragged
-from subgnn.channels.anchors import sample_own
+from subgnn.channels.channel import sample_own
 from subgnn.channels.similarity import own_hops
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.kernels import graph_walks, induced_components

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -9,14 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from subgnn import Graph, Ragged
-from subgnn.channels import distances as own_hops
-from subgnn.channels.distances import own_measures
-from subgnn.channels.landmarks import landmark_nodes
-from subgnn.config.settings import PrepareSettings
+from subgnn.channels import distances
+from subgnn.channels.channel import Work
+from subgnn.channels.distances import landmark_hops, landmark_nodes
+from subgnn.config.settings import ChannelSettings, PrepareSettings
+from subgnn.kernels.nearby_distances import UNBOUNDED
 from tests.models.subgnn.examples import random_graph
 
 EXACT = PrepareSettings()
 ROOMY = PrepareSettings(own_hops="bounded", hop_cutoff=1000, hop_edges=10**5)
+
+
+def own_measures(graph, components, wanted, *, nearest, settings=EXACT):
+    settings = replace(settings, reduce="min" if nearest else "mean")
+    work = Work(graph, settings, ChannelSettings("position", "internal", 1), layers=1, seed=0)
+    return distances.distances_to(work, components, wanted)
 
 
 def all_hops(graph):
@@ -64,7 +73,7 @@ def test_measures(seed, nearest, at_once, large, edges, how, data):
             ("_LARGE", large),
             ("_EDGES", edges),
         ):
-            patch.setattr(own_hops, name, value)
+            patch.setattr(distances, name, value)
         distance, reached = own_measures(
             graph, Ragged.from_rows(nodes), Ragged.from_rows(wanted), nearest=nearest, settings=how
         )
@@ -103,14 +112,14 @@ def test_bounded_hops_are_exact_within_the_cut_off_and_upper_bounds_beyond(seed,
 def test_no_piece_of_work_is_larger_than_allowed(monkeypatch):
     graph = random_graph(1)
     sizes = []
-    search = own_hops.near_hops
-    monkeypatch.setattr(own_hops, "PAIRS_AT_ONCE", 30)
+    search = distances.near_hops
+    monkeypatch.setattr(distances, "PAIRS_AT_ONCE", 30)
 
     def noted(offsets, neighbors, nodes, anchors, **options):
         sizes.append(int((nodes.lengths * anchors.lengths).sum()))
         return search(offsets, neighbors, nodes, anchors, **options)
 
-    monkeypatch.setattr(own_hops, "near_hops", noted)
+    monkeypatch.setattr(distances, "near_hops", noted)
     everything = Ragged.from_rows([np.arange(12), [0, 1], np.arange(12)])
     own_measures(graph, everything, everything, nearest=False)
     assert max(sizes) <= 30
@@ -121,9 +130,9 @@ def test_no_piece_of_work_is_larger_than_allowed(monkeypatch):
 def test_a_search_across_the_graph_goes_from_the_fewer(monkeypatch, turned):
     path = Graph.from_edges(range(19), range(1, 20))
     asked = []
-    search = own_hops.pair_distances
+    search = distances.pair_distances
     monkeypatch.setattr(
-        own_hops,
+        distances,
         "pair_distances",
         lambda o, n, sources, rows, **way: asked.append(sources.tolist()) or search(o, n, sources, rows, **way),
     )
@@ -134,7 +143,33 @@ def test_a_search_across_the_graph_goes_from_the_fewer(monkeypatch, turned):
 
 
 def test_what_is_near_is_not_searched_for_across_the_graph(monkeypatch):
-    monkeypatch.setattr(own_hops, "pair_distances", None)
+    monkeypatch.setattr(distances, "pair_distances", None)
     path = Graph.from_edges(range(19), range(1, 20))
     distance, _ = own_measures(path, Ragged.from_rows([[3, 4, 5]]), Ragged.from_rows([[2, 6]]), nearest=False)
     assert distance.tolist() == [2.0, 2.0]
+
+
+def test_landmarks_on_a_path():
+    path = Graph.from_edges(range(4), range(1, 5))
+    left, right = np.array([0, 0, 3], np.int32), np.array([4, 1, 4], np.int32)
+    assert landmark_hops(path, left, right, np.array([2], np.int32)).tolist() == [4, 3, 3]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_bound_by_landmarks_is_below_the_distance(seed):
+    graph = random_graph(seed)
+    whole = nx.Graph(zip(*(ends.tolist() for ends in graph.edges()[:2]), strict=True))
+    whole.add_nodes_from(range(graph.num_nodes))
+    hops = dict(nx.all_pairs_shortest_path_length(whole))
+    left, right = (np.array(ends, np.int32) for ends in np.divmod(np.arange(144), 12))
+    landmarks = landmark_nodes(graph, 3)
+    for u, a, found in zip(left, right, landmark_hops(graph, left, right, landmarks).tolist(), strict=True):
+        wanted = [hops[u][m] + hops[m][a] for m in landmarks if m in hops[u] and a in hops[m]]
+        assert found == min(wanted, default=UNBOUNDED)
+        assert a not in hops[u] or found >= hops[u][a]
+
+
+def test_landmarks_are_the_nodes_with_most_neighbours_of_equals_the_first():
+    star = Graph.from_edges([3, 3, 3, 1], [0, 1, 2, 2], num_nodes=6)
+    assert landmark_nodes(star, 3).tolist() == [3, 1, 2]
+    assert landmark_nodes(star, 99).tolist() == [3, 1, 2, 0, 4, 5]

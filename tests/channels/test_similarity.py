@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from subgnn import Ragged
-from subgnn.channels import similarity
-from subgnn.channels.anchors import OwnAnchors
+from subgnn.channels import distances, similarity
+from subgnn.channels.channel import OwnAnchors, Work
 from subgnn.config.settings import PrepareSettings
 from subgnn.kernels import dtw
 from subgnn.prepare.measure import prepare
@@ -38,7 +38,7 @@ def test_hops_are_those_of_networkx(seed, reduce):
     hops = dict(nx.all_pairs_shortest_path_length(by_networkx(graph)))
     for shared_row, layer in zip(found.frame.shared, found.inputs, strict=True):
         for shared, inputs in zip(shared_row, layer, strict=True):
-            near = inputs.nearness
+            near = inputs.measured
             assert near.distance.dtype == near.reached.dtype == np.float32
             for c, component in enumerate(found.components.nodes):
                 if inputs.own is not None and not inputs.own.present[c]:
@@ -67,9 +67,9 @@ def test_structure_is_the_warping_of_sorted_degrees(cost, normalize):
                 for rows in (found.components.nodes, shared.patches)
             )
             expected = dtw(ours, theirs, cost=cost, normalize=normalize)
-            np.testing.assert_array_equal(inputs.nearness.distance, expected.astype(np.float32))
-            assert (inputs.nearness.reached == 1).all()
-            assert inputs.nearness.reached.shape == inputs.nearness.distance.shape
+            np.testing.assert_array_equal(inputs.measured.distance, expected.astype(np.float32))
+            assert (inputs.measured.reached == 1).all()
+            assert inputs.measured.reached.shape == inputs.measured.distance.shape
 
 
 @pytest.mark.parametrize("limit", ["count", "memory"])
@@ -82,10 +82,11 @@ def test_own_anchors_a_block_at_a_time(monkeypatch, limit):
     anchors = [OwnAnchors(nodes, present), OwnAnchors(nodes[:, ::-1].copy(), present)]
     hops = dict(nx.all_pairs_shortest_path_length(by_networkx(graph)))
     if limit == "count":
-        monkeypatch.setattr(similarity, "OWN_AT_ONCE", 2)
+        monkeypatch.setattr(distances, "OWN_AT_ONCE", 2)
     else:  # a component has three anchors in each of two layers
-        monkeypatch.setattr(similarity, "share", lambda part: 2 * 6 * similarity._BYTES_DRAWN + 1)
-    found = similarity.own_hops(graph, rows, anchors, PrepareSettings(), on_progress=lambda *a: told.append(a))
+        monkeypatch.setattr(distances, "share", lambda part: 2 * 6 * distances._BYTES_DRAWN + 1)
+    work = Work(graph, PrepareSettings(), ALL_CHANNELS[0], 2, 0, on_progress=lambda *a: told.append(a))
+    found = distances.own_hops(work, rows, anchors)
     for drawn, near in zip(anchors, found, strict=True):
         for c, component in enumerate(rows):
             expected = [
@@ -117,4 +118,4 @@ def test_no_subgraph_has_no_rows():
     found = prepare(random_graph(1), Ragged.from_rows([]), channels=ALL_CHANNELS, layers=2, settings=SMALL, seed=0)
     for layer in found.inputs:
         for channel, inputs in zip(ALL_CHANNELS, layer, strict=True):
-            assert inputs.nearness.distance.shape == inputs.nearness.reached.shape == (0, channel.num_anchors)
+            assert inputs.measured.similarity.shape == (0, channel.num_anchors)

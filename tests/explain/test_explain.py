@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from subgnn import DataError, NodeNames, Ragged
+from subgnn.channels.channel import NodeAnchors, PatchAnchors, Similarities
 from subgnn.explain import Explainer, explain
 from subgnn.explain.masking import subgraph_inputs
 from subgnn.inference.predictor import Predictor
@@ -112,7 +113,6 @@ def test_orders_repeats_company_and_names_do_not_matter():
 def test_relabelled_nodes_have_the_same_contributions():
     """With anchors that are all shared, and renamed with the nodes, only the ids change."""
     from subgnn import Graph
-    from subgnn.channels.anchors import NodeAnchors, PatchAnchors
     from subgnn.config.settings import ChannelSettings
     from tests.explain.examples import run_of
     from tests.training.examples import dataset, recipe
@@ -204,9 +204,9 @@ def test_a_masked_anchor_has_similarity_0(model):
         whole = measured.inputs[0].whole
         changed = [list(layer) for layer in whole.channels]
         seen = changed[anchor.layer][anchor.channel]
-        reached = seen.reached.clone()
-        reached[anchor.components, anchor.slots] = 0
-        changed[anchor.layer][anchor.channel] = replace(seen, reached=reached)
+        similarity = seen.measured.similarity.clone()
+        similarity[anchor.components, anchor.slots] = 0
+        changed[anchor.layer][anchor.channel] = replace(seen, measured=Similarities(similarity))
         without = measured.kept[0].model(replace(whole, channels=changed))[0].detach().numpy()
         item = by_key[channels[anchor.channel].name, anchor.layer, anchor.nodes]
         np.testing.assert_allclose(item.contributions, predictor.outputs(rows)[0] - without, **CLOSE)

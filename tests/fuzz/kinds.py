@@ -222,7 +222,7 @@ def read_prepared_file(path: Path) -> bytes:
         graph_hash=prepared().graph_hash,
     )
     parts = [found.components.nodes.values, found.components.nodes.offsets]
-    parts += [near for layer in found.inputs for one in layer for near in (one.nearness.distance, one.nearness.reached)]
+    parts += [one.measured.similarity for layer in found.inputs for one in layer]
     return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
 
 

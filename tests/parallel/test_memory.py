@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from subgnn.channels import distances as own_hops
-from subgnn.channels import similarity
+from subgnn.channels import distances
 from subgnn.errors import UserError
 from subgnn.inference.subgraph_files import chunk_size
 from subgnn.parallel import memory
@@ -43,7 +42,7 @@ def test_a_limit_ends_with_its_block():
 def test_as_many_searches_as_fit():
     graph = random_graph(1)
     with memory.within("1GB"):
-        assert own_hops.searches_at_once(graph) >= 1
+        assert distances.searches_at_once(graph) >= 1
         assert memory.workers(10**9, 64) == 1
         assert memory.workers(10**8, 64) == 5
 
@@ -62,17 +61,16 @@ def test_chunks_of_predictions_are_whole_batches():
 def test_results_do_not_depend_on_the_limit(monkeypatch, how):
     settings = replace(SMALL, own_hops=how, hop_edges=3, hop_cutoff=3, landmarks=2)
     _, whole = prepare_example(4, settings=settings)
-    monkeypatch.setattr(own_hops, "PAIRS_AT_ONCE", 3)
-    for module in (own_hops, similarity):
-        monkeypatch.setattr(module, "share", lambda part: 1)
-    monkeypatch.setattr(own_hops, "_LARGE", 0)
-    monkeypatch.setattr(similarity, "WORD", 1)
+    monkeypatch.setattr(distances, "PAIRS_AT_ONCE", 3)
+    monkeypatch.setattr(distances, "share", lambda part: 1)
+    monkeypatch.setattr(distances, "_LARGE", 0)
+    monkeypatch.setattr(distances, "WORD", 1)
     _, cut = prepare_example(4, settings=settings)
     assert_same(whole, cut)
 
 
 def test_a_graph_that_does_not_fit_is_refused_before_the_work(monkeypatch):
-    monkeypatch.setattr(own_hops, "limit", lambda: 100)
+    monkeypatch.setattr(distances, "limit", lambda: 100)
     with pytest.raises(
         UserError, match=r"--memory: the rows of the graph and the marks of one search are .*; give more"
     ):

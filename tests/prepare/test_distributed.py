@@ -49,7 +49,9 @@ def test_parts_do_not_change_a_byte(monkeypatch, slots, seed):
     monkeypatch.setattr(spread, "WORD", 3)
     engine = Reversed(slots)
     assert_same(*both(engine, random_graph(seed, 40, 60), random_subgraphs(seed, 40, 20)))
-    ranges = {what: [(j.begin, j.end) for j in engine.jobs if j.of == what] for what in ("anchors", "subgraphs")}
+    ranges = {what: [] for what in ("anchors", "subgraphs")}
+    for job in engine.jobs:
+        ranges["anchors" if job.channel else "subgraphs"].append((job.begin, job.end))
     assert ranges["anchors"] == [(0, 3), (3, 6), (6, 8)]
     bounds = [begin for begin, _ in ranges["subgraphs"]]
     assert [end for _, end in ranges["subgraphs"]] == [*bounds[1:], 20]

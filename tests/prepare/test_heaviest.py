@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from subgnn import Graph, Ragged, write_folder
-from subgnn import prepare as preparing
-from subgnn.channels.anchors import sample_own
+from subgnn.channels import neighborhood
+from subgnn.channels.channel import Work
 from subgnn.experiments.train import train
 from subgnn.explain.files import open_explainer
 from subgnn.inference import export_run
@@ -49,10 +49,10 @@ def case():
 def test_memory_bounds_how_many_are_weighed_at_once(monkeypatch):
     graph, plain = prepare_example(2, settings=HEAVY)
     asked, seen = [], []
-    monkeypatch.setattr(preparing, "workers", lambda size, most: asked.append(size) or 1)
-    monkeypatch.setattr(preparing.numba, "get_num_threads", lambda: 4)
-    weigh = preparing.heaviest_borders
-    monkeypatch.setattr(preparing, "heaviest_borders", lambda *a, **o: seen.append(len(a[2])) or weigh(*a, **o))
+    monkeypatch.setattr(neighborhood, "workers", lambda size, most: asked.append(size) or 1)
+    monkeypatch.setattr(neighborhood.numba, "get_num_threads", lambda: 4)
+    weigh = neighborhood.heaviest_borders
+    monkeypatch.setattr(neighborhood, "heaviest_borders", lambda *a, **o: seen.append(len(a[2])) or weigh(*a, **o))
     _, found = prepare_example(2, settings=HEAVY)
     assert_same(found.inputs, plain.inputs)
     assert seen == [1] * len(plain.components.nodes)
@@ -72,8 +72,8 @@ def test_anchors_and_similarities_are_those_of_the_kernel_in_every_layer(seed):
         inputs = found.inputs[layer][BORDER]
         assert np.array_equal(inputs.own.nodes, nodes)
         assert np.array_equal(inputs.own.present, present)
-        assert np.array_equal(inputs.nearness.similarity, weights)
-        assert inputs.nearness.distance.dtype == inputs.nearness.reached.dtype == np.float32
+        assert np.array_equal(inputs.measured.similarity, weights)
+        assert inputs.measured.similarity.dtype == np.float32
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -91,16 +91,15 @@ def test_other_channels_are_as_with_drawn_ones():
         for i in range(len(ALL_CHANNELS)):
             if i != BORDER:
                 assert_same(ours[i], theirs[i])
-        assert not np.array_equal(ours[BORDER].nearness.similarity, theirs[BORDER].nearness.similarity)
+        assert not np.array_equal(ours[BORDER].measured.similarity, theirs[BORDER].measured.similarity)
 
 
 def test_drawn_ones_are_drawn_whatever_the_powers():
     graph, plain = prepare_example(1)
     _, powers = prepare_example(1, settings=replace(SMALL, border_anchors="drawn", giving=3.0, taking=2.0))
     assert_same(plain.inputs, powers.inputs)
-    own = sample_own(
-        graph, random_subgraphs(1), plain.components, ALL_CHANNELS[BORDER], SMALL, layers=2, seed=plain.frame.seed
-    )
+    work = Work(graph, SMALL, ALL_CHANNELS[BORDER], layers=2, seed=plain.frame.seed)
+    own = neighborhood.sample_border(work, random_subgraphs(1), plain.components)
     assert_same([layer[BORDER].own for layer in plain.inputs], own)
 
 
@@ -126,7 +125,7 @@ def test_a_new_subgraph_is_measured_as_it_would_have_been_together(seed):
     rows = np.concatenate([np.flatnonzero(together.components.subgraph == s) for s in (4, 2)])
     for ours, theirs in zip(later.inputs, together.inputs, strict=True):
         for i in range(len(ALL_CHANNELS)):
-            assert np.array_equal(ours[i].nearness.similarity, theirs[i].nearness.similarity[rows])
+            assert np.array_equal(ours[i].measured.similarity, theirs[i].measured.similarity[rows])
         assert np.array_equal(ours[BORDER].own.nodes, theirs[BORDER].own.nodes[rows])
         assert np.array_equal(ours[BORDER].own.present, theirs[BORDER].own.present[rows])
 
@@ -148,7 +147,7 @@ def test_the_cache_gives_the_same_and_tells_powers_apart(tmp_path, monkeypatch):
 def test_a_prepared_file_gives_it_back(tmp_path):
     _, prepared = prepare_example(2, layers=3, settings=HEAVY, channels=ALL_CHANNELS[3:4])
     parts = encode(prepared, "key")
-    assert len(parts) - 1 == 4 + 4  # components have four arrays; all layers share the other four
+    assert len(parts) - 1 == 4 + 3  # components have four arrays; all layers share the other three
     write_parts(tmp_path / "it", parts)
     known = {name: getattr(prepared.frame, name) for name in ("channels", "settings", "seed")}
     assert_same(read_prepared(tmp_path / "it", key="key", graph_hash=prepared.graph_hash, **known), prepared)
@@ -164,7 +163,7 @@ def test_graphs_with_next_to_nothing_in_them():
     inputs = pair.inputs[0][0]
     assert inputs.own.present.tolist() == [True, False, False]
     assert inputs.own.nodes[0].tolist() == [1, 1, 1]
-    assert inputs.nearness.similarity.tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0]]
+    assert inputs.measured.similarity.tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0]]
     assert len(prepare(*case(), **options).extend(random_graph(0), Ragged.from_rows([])).components.nodes) == 0
 
 

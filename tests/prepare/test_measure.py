@@ -8,13 +8,14 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from subgnn import Graph, prepare
-from subgnn.channels import distances as own_hops
-from subgnn.channels import similarity
+from subgnn import Graph
+from subgnn.channels import distances
+from subgnn.channels.table import channel_of
 from subgnn.config.settings import PrepareSettings, Recipe
 from subgnn.errors import UserError
 from subgnn.models.subgnn.build import check_recipe
 from subgnn.parallel import progress as pacing
+from subgnn.prepare import measure as prepare
 from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, prepare_example, random_graph, random_subgraphs
 from tests.prepared_equal import assert_same
 
@@ -23,10 +24,9 @@ from tests.prepared_equal import assert_same
 def test_results_do_not_depend_on_the_pieces(monkeypatch, seconds):
     _, whole = prepare_example(4)
     monkeypatch.setattr(pacing, "SECONDS", seconds)
-    monkeypatch.setattr(own_hops, "PAIRS_AT_ONCE", 5)
-    monkeypatch.setattr(similarity, "_PAIRS_AT_ONCE", 5)
-    monkeypatch.setattr(similarity, "WORD", 1)
-    monkeypatch.setattr(own_hops, "WORD", 1)
+    monkeypatch.setattr(distances, "PAIRS_AT_ONCE", 5)
+    monkeypatch.setattr(distances, "TABLE_AT_ONCE", 5)
+    monkeypatch.setattr(distances, "WORD", 1)
     _, cut = prepare_example(4)
     assert_same(whole, cut)
 
@@ -82,7 +82,7 @@ def test_hops_along_edges(seed):
     )
     components = found.components.nodes
     for i, channel in enumerate(ALL_CHANNELS[:4]):
-        near, own, shared = found.inputs[0][i].nearness, found.inputs[0][i].own, found.frame.shared[0][i]
+        near, own, shared = found.inputs[0][i].measured, found.inputs[0][i].own, found.frame.shared[0][i]
         if channel.name == "neighborhood/internal":
             continue
         anchors = [shared.nodes] * len(components) if own is None else own.nodes
@@ -128,7 +128,7 @@ def test_touched_nodes_are_those_of_components_anchors_and_walks(some):
         for channel, shared, inputs in zip(ALL_CHANNELS, shared_row, inputs_row, strict=True):
             if channel.kind == "structure":
                 nodes |= set(shared.walks.values.tolist())
-            elif channel.shared:
+            elif channel_of(channel).shared:
                 nodes |= set(shared.nodes.tolist())
             else:
                 nodes |= {v for c in chosen if inputs.own.present[c] for v in inputs.own.nodes[c].tolist()}
@@ -144,13 +144,12 @@ def test_shared_anchors_that_are_missing_are_named():
         prepare.measure(graph, random_subgraphs(1), frame)
 
 
-def test_inside_neighbourhoods_are_at_distance_zero():
+def test_nodes_of_a_component_have_similarity_1():
     _, found = prepare_example(1, channels=ALL_CHANNELS[2:3])
     for layer in found.inputs:
         shape = (len(found.components.nodes), ALL_CHANNELS[2].num_anchors)
-        assert np.array_equal(layer[0].nearness.distance, np.zeros(shape, np.float32))
-        assert np.array_equal(layer[0].nearness.similarity, np.ones(shape, np.float32))
-        assert layer[0].nearness.distance.dtype == layer[0].nearness.reached.dtype == np.float32
+        assert np.array_equal(layer[0].measured.similarity, np.ones(shape, np.float32))
+        assert layer[0].measured.similarity.dtype == np.float32
     assert not np.array_equal(found.inputs[0][0].own.nodes, found.inputs[1][0].own.nodes)
 
 
@@ -163,7 +162,7 @@ def test_anchors_of_a_position_are_sorted_with_their_numbers(kind):
     for before, after in zip(plain.inputs, ordered.inputs, strict=True):
         for c in range(len(plain.components.nodes)):
             rows = [
-                list(zip(-x.nearness.similarity[c], x.nearness.distance[c], x.own.nodes[c], strict=True))
+                list(zip(-x.measured.similarity[c], x.measured.distance[c], x.own.nodes[c], strict=True))
                 for x in (before[0], after[0])
             ]
             assert rows[1] == (sorted(rows[0], key=lambda row: row[0]) if kind == "internal" else rows[0])

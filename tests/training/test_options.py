@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from subgnn.channels.anchors import draw_seed
+from subgnn.channels.channel import draw_seed
 from subgnn.config.files import parse_recipe
 from subgnn.config.recipes import find_recipe
 from subgnn.data.formats.folder import write_folder

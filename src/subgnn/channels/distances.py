@@ -1,13 +1,20 @@
-"""Distances of components to nodes of their own, in bounded memory.
+"""Similarity by hops: gamma = reached / (1 + d), d the mean hops of a component's nodes to an anchor (section 4.2).
 
-Most own anchors are near: :func:`~subgnn.kernels.nearby_distances.near_hops` settles them by looking at the
-surroundings alone. For the pairs it leaves open, a search across the graph goes from the nodes of components or from
-the anchors, whichever are fewer, many sources at once; or, where the settings say ``own_hops = "bounded"``, the least
-of the bound that is known and the detour by a landmark is taken (:mod:`subgnn.channels.landmarks`).
+A node that cannot reach the anchor contributes nothing: the mean is over those that do, and gamma is multiplied by
+their fraction; 0 where none does. ``prepare.reduce = "min"`` takes the nearest node instead.
 
-Work is cut into units of one component and some of its wanted nodes, and units are gathered until they make a few
-million pairs, so memory follows neither N times anything nor the number of components. Sums of hops are whole numbers,
-so what is left open can be added later without changing a bit of the mean.
+Shared anchors: searches go from the anchors across the graph and are read off at the nodes of components.
+
+Own anchors: most are near, and :func:`~subgnn.kernels.nearby_distances.near_hops` finds them by looking at the surroundings alone.
+For the pairs it leaves open, a search across the graph goes from the nodes of components or from the anchors, whichever
+are fewer, many sources at once. With ``prepare.own_hops = "bounded"`` an open pair has the least of the bound that is
+known and the detour by a landmark: d(u, a) <= min over landmarks l of d(u, l) + d(l, a), exact where a shortest path
+passes a landmark. Landmarks are the nodes with most neighbours, which many shortest paths pass in graphs with hubs
+(Potamias et al., 2009).
+
+Memory is bounded: work is cut into units of one component and some of its anchors, and units are gathered until they
+make a few million pairs. Sums of hops are whole numbers, so open pairs can be added later without changing a bit of the
+mean.
 """
 
 from __future__ import annotations
@@ -16,32 +23,86 @@ from dataclasses import dataclass, field
 
 import numba
 import numpy as np
+from numba import prange
 from numpy.typing import NDArray
 
-from subgnn.channels.landmarks import landmark_hops, landmark_nodes
+from subgnn.channels.channel import Distances, NodeAnchors, OwnAnchors, Similarity, Work
 from subgnn.config.settings import PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
-from subgnn.kernels import pair_distances
-from subgnn.kernels.distances import BYTES_A_NODE, WORD, Tally
+from subgnn.kernels import hop_distances, pair_distances
+from subgnn.kernels.arrays import Array, compiled_parallel, frozen
+from subgnn.kernels.distances import BYTES_A_NODE, WORD, Tally, reduce_table
 from subgnn.kernels.nearby_distances import UNBOUNDED, near_hops
 from subgnn.parallel.memory import limit, share, workers
-from subgnn.parallel.progress import OnProgress, pieces
 from subgnn.ragged import Ragged
 
 Way = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]
 
+TABLE_AT_ONCE = 64_000_000  # numbers of a table of hops to shared anchors, each an int32
+OWN_AT_ONCE = 1_000_000  # components
 PAIRS_AT_ONCE = 2_000_000
 OPEN_AT_ONCE = 8_000_000
-_WHAT = "hops to own anchors"
+_BYTES_DRAWN = 48  # of a drawn anchor while equal ones are found
 _BYTES_OPEN = 640  # of an open pair: its ends, its slot, and the hops of both ends to 64 landmarks
 _LARGE = 2_000_000  # entries; in a smaller graph a search across it costs less than many small ones
 _EDGES = 1024
 
 
+def shared_hops(work: Work, components: Ragged, anchors: list[NodeAnchors]) -> list[Distances]:
+    """Distances of every component to shared anchor nodes, for every layer; a few words of sources at a time."""
+    nodes, slots = np.unique(components.values, return_inverse=True)
+    sources = np.concatenate([a.nodes for a in anchors])
+    distance, reached = (np.empty((len(components), len(sources)), np.float32) for _ in range(2))
+    table = min(TABLE_AT_ONCE, share(0.05) // 4)
+    most = min(WORD * searches_at_once(work.graph), table // max(1, len(nodes)))
+    _, backward = both_ways(work.graph, work.settings)
+    for part in work.pieces(len(sources), step=WORD, most=most, what="hops to shared anchors"):
+        hops = hop_distances(*backward[:2], sources[part], nodes, reverse=backward[2:])
+        distance[:, part], reached[:, part] = reduce_table(
+            hops.T, slots, components.offsets, nearest=work.settings.reduce == "min"
+        )
+    cuts = np.cumsum([len(a.nodes) for a in anchors])[:-1]
+    parts = (np.split(whole, cuts, axis=1) for whole in (distance, reached))
+    return [Distances(np.ascontiguousarray(d), np.ascontiguousarray(r)) for d, r in zip(*parts, strict=True)]
+
+
+def own_hops(work: Work, components: Ragged, anchors: list[OwnAnchors]) -> list[Distances]:
+    """Distances of every component to anchors of its own, for every layer.
+
+    An anchor drawn twice is searched for once. Components are taken a block at a time, each as large as memory allows.
+    """
+    shape = (len(components), len(anchors), anchors[0].nodes.shape[1])
+    full = [np.zeros(shape, np.float32) for _ in range(2)]
+    at_once = min(OWN_AT_ONCE, max(1, share(0.1) // (_BYTES_DRAWN * max(1, shape[1] * shape[2]))))
+    for begin in range(0, len(components), at_once):
+        rows = slice(begin, min(begin + at_once, len(components)))
+        present = anchors[0].present[rows]
+        wanted, inverse = _distinct([a.nodes[rows] for a in anchors], present, work.graph.num_nodes)
+        some = components.take(np.arange(rows.start, rows.stop))
+        measured = distances_to(work, some, wanted, done=rows.start, total=len(components))
+        for out, values in zip(full, measured, strict=True):
+            out[rows][present] = values[inverse].reshape(-1, *shape[1:])
+    return [Distances(*(np.ascontiguousarray(out[:, layer]) for out in full)) for layer in range(shape[1])]
+
+
+HOPS = Similarity(measure={NodeAnchors: shared_hops, OwnAnchors: own_hops}, searches=True)
+
+
+def _distinct(
+    drawn: list[NDArray[np.int32]], present: NDArray[np.bool_], num_nodes: int
+) -> tuple[Ragged, NDArray[np.int64]]:
+    """The distinct anchors of each component, and the place among them of each draw of those that have any."""
+    keys = np.stack(drawn, axis=1).reshape(len(present), -1).astype(np.int64)
+    keys += np.arange(len(present), dtype=np.int64)[:, None] * num_nodes
+    unique, inverse = np.unique(keys[present], return_inverse=True)
+    owner, nodes = np.divmod(unique, num_nodes)
+    return Ragged.from_lengths(nodes.astype(np.int32), np.bincount(owner, minlength=len(present))), inverse.reshape(-1)
+
+
 @dataclass(slots=True)
 class _Open:
-    """Pairs whose distance is not settled: a place in the tally, a node, an anchor, and an upper bound."""
+    """Pairs whose distance is not known yet: a place in the tally, a node, an anchor, and an upper bound."""
 
     slots: list[NDArray[np.int64]] = field(default_factory=list)
     nodes: list[NDArray[np.int32]] = field(default_factory=list)
@@ -51,27 +112,48 @@ class _Open:
     def __len__(self) -> int:
         return sum(map(len, self.slots))
 
+    def add(
+        self, hops: NDArray[np.int32], still_open: NDArray[np.bool_], nodes: Ragged, anchors: Ragged, first: int
+    ) -> None:
+        """Add the open ones of pairs that lie in a run for each anchor, over the nodes of its component."""
+        places = np.flatnonzero(still_open)
+        if not len(places):
+            return
+        sizes = np.repeat(nodes.lengths, anchors.lengths)  # of the run of each anchor
+        starts = np.cumsum(sizes) - sizes
+        run = np.searchsorted(starts, places, side="right") - 1
+        owner = anchors.row_ids[run]
+        self.slots.append(run + first)
+        self.nodes.append(nodes.values[nodes.offsets[owner] + places - starts[run]].astype(np.int32))
+        self.anchors.append(anchors.values[run].astype(np.int32))
+        self.bounds.append(hops[places])
 
-def own_measures(
-    graph: Graph,
-    components: Ragged,
-    wanted: Ragged,
-    *,
-    nearest: bool,
-    settings: PrepareSettings | None = None,
-    on_progress: OnProgress | None = None,
+    def close(self, work: Work, tally: Tally) -> None:
+        """Find the distances and add them to the tally."""
+        nodes, anchors = np.concatenate(self.nodes), np.concatenate(self.anchors)
+        if work.settings.own_hops == "bounded":
+            detour = landmark_hops(work.graph, nodes, anchors, landmark_nodes(work.graph, work.settings.landmarks))
+            hops = np.minimum(np.concatenate(self.bounds), detour)
+            hops[hops == UNBOUNDED] = -1
+        else:
+            hops = _search(work, nodes, anchors)
+        tally.add_pairs(hops, np.concatenate(self.slots))
+        self.slots, self.nodes, self.anchors, self.bounds = [], [], [], []
+
+
+def distances_to(
+    work: Work, components: Ragged, wanted: Ragged, *, done: int = 0, total: int | None = None
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Distance of each component to its wanted nodes, and the fraction of its nodes that reach them.
 
     Args:
         wanted: a row for each component, sorted.
-        nearest: take the smallest distance over the component, else the mean.
-        settings: how far distances are exact; all are, unless they say otherwise.
+        done, total: of the components in all, for progress.
 
     Shapes:
         returns: both (wanted nodes in all,) float32.
     """
-    settings = PrepareSettings() if settings is None else settings
+    graph, settings = work.graph, work.settings
     bounded = settings.own_hops == "bounded"
     cutoff, cap = (settings.hop_cutoff, settings.hop_edges) if bounded else (UNBOUNDED, _EDGES)
     if not bounded and len(graph.neighbors) < _LARGE:
@@ -80,33 +162,33 @@ def own_measures(
     at_once = min(OPEN_AT_ONCE, max(1, share(0.15) // _BYTES_OPEN))
     owner, bounds = _units(components.lengths, wanted)
     pairs = np.cumsum(components.lengths[owner] * np.diff(bounds))
-    begin, done = 0, 0
+
+    def report(units: int) -> None:
+        if work.on_progress is not None:
+            share_done = len(components) * units // max(1, len(owner))
+            work.on_progress("hops to own anchors", done + share_done, total or len(components))
+
+    begin = 0
     while begin < len(owner):
-        if on_progress is not None:
-            on_progress(_WHAT, begin, len(owner))
+        report(begin)
         # At least one unit, and as many as fit.
-        end = max(begin + 1, int(np.searchsorted(pairs, done + PAIRS_AT_ONCE, side="right")))
-        nodes = components.take(owner[begin:end])
-        anchors = Ragged(wanted.values[bounds[begin] : bounds[end]], bounds[begin : end + 1] - bounds[begin])
+        before = int(pairs[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(pairs, before + PAIRS_AT_ONCE, side="right")))
+        nodes, first = components.take(owner[begin:end]), int(bounds[begin])
+        anchors = Ragged(wanted.values[first : bounds[end]], bounds[begin : end + 1] - first)
         if settings.directed and graph.oriented is not None:
             # What is near without orientations may be far with them.
             hops = np.full(int((nodes.lengths * anchors.lengths).sum()), UNBOUNDED, np.int32)
-            unsettled = np.ones(len(hops), np.bool_)
+            still_open = np.ones(len(hops), np.bool_)
         else:
-            hops, unsettled = near_hops(*graph.csr, nodes, anchors, cutoff=cutoff, cap=cap)
-        first = int(bounds[begin])
-        tally.add_runs(hops, unsettled, nodes.lengths, anchors.lengths, first=first)
-        _put_aside(left, hops, unsettled, nodes, anchors, first)
-        if len(left) >= at_once:
-            _settle(graph, left, tally, settings, on_progress)
-            left = _Open()
-        begin, done = end, int(pairs[end - 1])
-    if on_progress is not None:
-        on_progress(_WHAT, len(owner), len(owner))
-    if len(left):
-        _settle(graph, left, tally, settings, on_progress)
-    sizes = np.repeat(components.lengths, wanted.lengths)
-    return tally.measures(sizes, nearest=nearest)
+            hops, still_open = near_hops(*graph.csr, nodes, anchors, cutoff=cutoff, cap=cap)
+        tally.add_runs(hops, still_open, nodes.lengths, anchors.lengths, first=first)
+        left.add(hops, still_open, nodes, anchors, first)
+        if len(left) >= at_once or (end == len(owner) and len(left)):
+            left.close(work, tally)
+        begin = end
+    report(len(owner))
+    return tally.measures(np.repeat(components.lengths, wanted.lengths), nearest=settings.reduce == "min")
 
 
 def _units(sizes: NDArray[np.int64], wanted: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -119,43 +201,9 @@ def _units(sizes: NDArray[np.int64], wanted: Ragged) -> tuple[NDArray[np.int64],
     return owner, bounds
 
 
-def _put_aside(
-    left: _Open, hops: NDArray[np.int32], unsettled: NDArray[np.bool_], nodes: Ragged, anchors: Ragged, first: int
-) -> None:
-    """Keep the pairs that are not settled; a pair's place is in the run of its anchor over the component's nodes."""
-    places = np.flatnonzero(unsettled)
-    if not len(places):
-        return
-    sizes = np.repeat(nodes.lengths, anchors.lengths)  # of the run of each anchor
-    starts = np.cumsum(sizes) - sizes
-    run = np.searchsorted(starts, places, side="right") - 1
-    owner = anchors.row_ids[run]
-    left.slots.append(run + first)
-    left.nodes.append(nodes.values[nodes.offsets[owner] + places - starts[run]].astype(np.int32))
-    left.anchors.append(anchors.values[run].astype(np.int32))
-    left.bounds.append(hops[places])
-
-
-def _settle(graph: Graph, left: _Open, tally: Tally, settings: PrepareSettings, on_progress: OnProgress | None) -> None:
-    nodes, anchors = np.concatenate(left.nodes), np.concatenate(left.anchors)
-    if settings.own_hops == "bounded":
-        detour = landmark_hops(graph, nodes, anchors, landmark_nodes(graph, settings.landmarks))
-        hops = np.minimum(np.concatenate(left.bounds), detour)
-        hops[hops == UNBOUNDED] = -1
-    else:
-        hops = _search(graph, nodes, anchors, settings, on_progress)
-    tally.add_pairs(hops, np.concatenate(left.slots))
-
-
-def _search(
-    graph: Graph,
-    nodes: NDArray[np.int32],
-    anchors: NDArray[np.int32],
-    settings: PrepareSettings,
-    on_progress: OnProgress | None,
-) -> NDArray[np.int32]:
+def _search(work: Work, nodes: NDArray[np.int32], anchors: NDArray[np.int32]) -> NDArray[np.int32]:
     """Hops of pairs by searches across the graph, from the fewer of both ends; a source shared by many is one."""
-    way, back = both_ways(graph, settings)
+    way, back = both_ways(work.graph, work.settings)
     near, far = nodes, anchors
     if len(np.unique(anchors)) < len(np.unique(nodes)):
         near, far, way = anchors, nodes, back
@@ -163,10 +211,10 @@ def _search(
     sources, first = np.unique(near[order], return_index=True)
     rows = np.append(first, len(order)).astype(np.int64)
     hops = np.empty(len(order), np.int32)
-    at_once = searches_at_once(graph)
+    at_once = searches_at_once(work.graph)
     step = WORD * at_once
     most = None if at_once == numba.get_num_threads() else step
-    for part in pieces(len(sources), step=step, most=most, what="hops to far own anchors", on_progress=on_progress):
+    for part in work.pieces(len(sources), step=step, most=most, what="hops to far own anchors"):
         here = slice(int(rows[part.start]), int(rows[part.stop]))
         targets = Ragged(far[order[here]], rows[part.start : part.stop + 1] - here.start)
         hops[order[here]] = pair_distances(*way[:2], sources[part], targets, reverse=way[2:]).values
@@ -198,3 +246,44 @@ def both_ways(graph: Graph, settings: PrepareSettings) -> tuple[Way, Way]:
         return (*graph.csr, *graph.csr), (*graph.csr, *graph.csr)
     along, against = graph.oriented.csr, graph.oriented.reverse().csr
     return (*along, *against), (*against, *along)
+
+
+def landmark_nodes(graph: Graph, count: int) -> NDArray[np.int32]:
+    """The nodes with most neighbours, of equals those with smaller ids.
+
+    Example:
+        >>> landmark_nodes(Graph.from_edges([0, 0, 1, 2], [1, 2, 2, 3]), 2).tolist()
+        [2, 0]
+    """
+    degrees = np.diff(graph.offsets)
+    count = min(count, len(degrees))
+    if not count:
+        return np.empty(0, np.int32)
+    least = np.partition(degrees, len(degrees) - count)[len(degrees) - count]
+    some = np.flatnonzero(degrees >= least)
+    return some[np.argsort(-degrees[some], kind="stable")][:count].astype(np.int32)
+
+
+@compiled_parallel
+def _least_detour(table: Array, left: Array, right: Array, out: Array) -> None:
+    for i in prange(len(left)):
+        for k in range(table.shape[1]):
+            there, back = table[left[i], k], table[right[i], k]
+            if there >= 0 and back >= 0 and there + back < out[i]:
+                out[i] = there + back
+
+
+def landmark_hops(
+    graph: Graph, left: NDArray[np.int32], right: NDArray[np.int32], landmarks: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """An upper bound of the distance of each pair of nodes; ``UNBOUNDED`` where no landmark reaches both.
+
+    Shapes:
+        left, right: (pairs,). returns: (pairs,) int32.
+    """
+    nodes, places = np.unique(np.concatenate([left, right]), return_inverse=True)
+    table = hop_distances(*graph.csr, landmarks, nodes).T  # (nodes, landmarks), contiguous
+    out = np.full(len(left), UNBOUNDED, np.int32)
+    split = np.split(places.reshape(-1), 2)
+    _least_detour(frozen(table, np.int32), frozen(split[0], np.int64), frozen(split[1], np.int64), out)
+    return out

@@ -8,8 +8,6 @@ from typing import Annotated, Any, Literal
 
 from subgnn.config.limits import Bounds, Count, Depth, Power, Probability, Seed, Size, Width
 
-Kind = Literal["position", "neighborhood", "structure"]
-Side = Literal["internal", "border"]
 Method = Literal[
     "subgnn", "avg", "mn-gin", "mn-gat", "s2v-n", "s2v-s", "s2v-ns", "gc", "topology", "bag", "bag-1hop"
 ]  # fmt: skip
@@ -17,21 +15,20 @@ Method = Literal[
 
 @dataclass(frozen=True, slots=True)
 class ChannelSettings:
-    """One subchannel: what property, inside or at the border, from how many anchors."""
+    """One subchannel: what property, inside or at the border, from how many anchors.
 
-    kind: Kind
-    side: Side
+    Kinds, sides and similarities are those of :mod:`subgnn.channels.table`; no similarity is the channel's own.
+    """
+
+    kind: str
+    side: str
     num_anchors: Size
+    similarity: str = ""
 
     @property
     def name(self) -> str:
         """``kind/side``."""
         return f"{self.kind}/{self.side}"
-
-    @property
-    def shared(self) -> bool:
-        """Whether all subgraphs share the anchors (paper, section 4.2)."""
-        return self.kind == "structure" or (self.kind, self.side) == ("position", "border")
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,4 +253,8 @@ def lasting(section: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 def lasting_settings(recipe: Recipe) -> dict[str, Any]:
     """All of a recipe that a key of what is kept is made of: neither its name nor words about it."""
     settings = {key: value for key, value in asdict(recipe).items() if key not in ("name", "note", "published")}
+    settings["channels"] = tuple(
+        {name: value for name, value in entry.items() if value or name != "similarity"}
+        for entry in settings["channels"]
+    )
     return settings | {section: lasting(section, settings[section]) for section in LATER}

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from subgnn.channels.table import channel_names
 from subgnn.config.files import parse_recipe
 from subgnn.config.settings import Recipe
 from subgnn.errors import UserError
-from subgnn.experiments.search_space import CHANNEL_NAMES, Choices, Dimension, SearchSpace
+from subgnn.experiments.search_space import Choices, Dimension, SearchSpace
 
 Suggest = Callable[[str, Dimension, Any], Any]
 """Called with a parameter's name, what it may be, and what the recipe has; gives what the trial has."""
@@ -40,23 +41,24 @@ def draw(space: SearchSpace, recipe: Recipe, suggest: Suggest) -> Recipe:
 
 def _channels(space: SearchSpace, recipe: Recipe, suggest: Suggest) -> list[dict[str, Any]]:
     """The subchannels of a trial: those of the recipe in their order, then the others."""
-    given = {channel.name: channel.num_anchors for channel in recipe.channels}
+    given = {channel.name: channel for channel in recipe.channels}
     kept = []
-    for name in (*given, *(name for name in CHANNEL_NAMES if name not in given)):
+    for name in (*given, *(name for name in channel_names() if name not in given)):
         key, found = space.channel(name)
         used = name in given
         if found.use is not None:
             used = suggest(f"channels.{key}.use", found.use, used)
         if not used:
             continue
-        anchors = given.get(name)
+        anchors = given[name].num_anchors if name in given else None
         if found.num_anchors is not None:
             anchors = suggest(f"channels.{key}.num_anchors", found.num_anchors, anchors)
         if anchors is None:
             hint = f"give channels.{key}.num_anchors a range, too, or the recipe the channel"
             raise UserError(f"{name} may be switched on, but has no number of anchors", where=space.name, hint=hint)
         kind, _, side = name.partition("/")
-        kept.append({"kind": kind, "side": side, "num_anchors": anchors})
+        similarity = given[name].similarity if name in given else ""
+        kept.append({"kind": kind, "side": side, "num_anchors": anchors, "similarity": similarity})
     return kept
 
 

@@ -20,20 +20,17 @@ A space names settings, each with a range or with choices, and subchannels:
 from __future__ import annotations
 
 import json
-import typing
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from itertools import product
 from pathlib import Path
 from typing import Any
 
+from subgnn.channels.table import CHANNELS, channel_names
 from subgnn.config.files import parse_recipe, read_toml
-from subgnn.config.settings import Kind, Recipe, Side
+from subgnn.config.settings import Recipe
 from subgnn.errors import UserError, choices, excerpt
 
 SECTIONS = tuple(f.name for f in fields(Recipe) if is_dataclass(f.default_factory))
-CHANNEL_NAMES = tuple(f"{kind}/{side}" for kind, side in product(typing.get_args(Kind), typing.get_args(Side)))
-_CHANNEL_KEYS = (*CHANNEL_NAMES, *typing.get_args(Kind))
 _RANGE_KEYS = ("low", "high", "log", "step")
 _HINT = "accepted: {low = .., high = ..}, with log = true or step = .. where wanted; or {choices = [..]}"
 
@@ -175,8 +172,9 @@ def _of_setting(section: str, key: str, entry: Any, where: str) -> Dimension:
 
 def _of_channel(key: str, entry: Any, where: str) -> ChannelSpace:
     path = f"channels.{key}"
-    if key not in _CHANNEL_KEYS:
-        raise UserError(f"unknown channel '{key}'", where=where, hint=choices(key, _CHANNEL_KEYS))
+    known = (*channel_names(), *CHANNELS)
+    if key not in known:
+        raise UserError(f"unknown channel '{key}'", where=where, hint=choices(key, known))
     use: Choices | None = None
     anchors: Dimension | None = None
     for name, inner in _table(entry, path, where).items():

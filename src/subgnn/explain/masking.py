@@ -15,11 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from subgnn.channels.anchors import NodeAnchors, PatchAnchors
 from subgnn.explain.explanation import AnchorContribution, ChannelContribution, Values, names_of
 from subgnn.explain.leave_one_out import differences
 from subgnn.inference.predictor import Predictor
-from subgnn.models.subgnn.inputs import Batch, ChannelBatch, Inputs
+from subgnn.models.subgnn.batches import Batch, ChannelBatch, Inputs
 from subgnn.models.subgnn.model import SubGNN
 from subgnn.prepare.measure import Prepared
 from subgnn.ragged import Ragged
@@ -105,10 +104,7 @@ class SubgraphInputs:
             subgraph=torch.arange(b, device=initial.device).repeat_interleave(len(self.rows)),
             num_subgraphs=b,
             channels=[
-                [
-                    ChannelBatch(seen.distance, seen.reached, None if seen.own is None else seen.own.repeat(b, 1))
-                    for seen in layer
-                ]
+                [ChannelBatch(seen.measured, None if seen.own is None else seen.own.repeat(b, 1)) for seen in layer]
                 for layer in self.batch.channels
             ],
             component_stats=None if stats[0] is None else stats[0].flatten(0, 1),
@@ -129,19 +125,16 @@ class SubgraphInputs:
 
     def _anchors(self, layer: int, channel: int, similar: NDArray[np.bool_]) -> Iterator[Anchor]:
         shared, own = self.prepared.frame.shared[layer][channel], self.prepared.inputs[layer][channel].own
-        patches = shared.patches if isinstance(shared, PatchAnchors) else None
         keys: NDArray[Any]
-        if patches is not None:
-            keys = np.broadcast_to(np.arange(len(patches)), similar.shape)
-        elif isinstance(shared, NodeAnchors):
-            keys = np.broadcast_to(shared.nodes, similar.shape)
+        if shared is not None:
+            keys = np.broadcast_to(shared.keys, similar.shape)
         elif own is not None:
             keys, similar = own.nodes[self.rows], similar & own.present[self.rows][:, None]
         components, slots = np.nonzero(similar)
         found, group = np.unique(keys[similar], return_inverse=True)
         by_key = Ragged.from_lengths(np.argsort(group, kind="stable"), np.bincount(group, minlength=len(found)))
         for key, positions in zip(found.tolist(), by_key, strict=True):
-            nodes = (key,) if patches is None else tuple(patches[key].tolist())
+            nodes = (key,) if shared is None else shared.nodes_of(key)
             yield Anchor(layer, channel, nodes, components[positions], slots[positions])
 
     @torch.no_grad()

@@ -14,15 +14,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from subgnn.channels.anchors import OwnAnchors
-from subgnn.channels.similarity import Nearness
+from subgnn.channels.channel import each_array
 from subgnn.data.graph import Graph
 from subgnn.kernels import Components
 from subgnn.models.subgnn import SubGNN
 from subgnn.models.subgnn.network import Network
 from subgnn.parallel.engine import Engine, Failure, Shared
 from subgnn.prepare.distributed import place_graph, spread_over
-from subgnn.prepare.measure import Measuring, Prepared, SubchannelInputs
+from subgnn.prepare.measure import Measuring, Prepared
 from subgnn.ragged import Ragged
 
 
@@ -94,14 +93,6 @@ def _rows(prepared: Prepared, begin: int, end: int) -> Prepared:
     components = prepared.components
     first, last = (int(at) for at in np.searchsorted(components.subgraph, [begin, end]))
     some = slice(first, last)
-
-    def cut(inputs: SubchannelInputs) -> SubchannelInputs:
-        near, own = inputs.nearness, inputs.own
-        return SubchannelInputs(
-            Nearness(near.distance[some], near.reached[some]),
-            None if own is None else OwnAnchors(own.nodes[some], own.present[some]),
-        )
-
     return replace(
         prepared,
         components=Components(
@@ -109,5 +100,5 @@ def _rows(prepared: Prepared, begin: int, end: int) -> Prepared:
             components.subgraph[some] - begin,
             components.counts[begin:end],
         ),
-        inputs=[[cut(inputs) for inputs in layer] for layer in prepared.inputs],
+        inputs=each_array(lambda array: array[some], prepared.inputs),
     )

@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
+from subgnn.channels.channel import Distances, Measured
+from subgnn.channels.table import channel_of
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.bundle import pack_dataset
 from subgnn.data.subgraphs import SubgraphSet
@@ -29,8 +31,8 @@ from subgnn.errors import UserError
 from subgnn.inference.open import EXPORT, open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import pack
+from subgnn.models.subgnn.batches import Batch, ChannelBatch
 from subgnn.models.subgnn.build import build_inputs, build_model, measure_draws
-from subgnn.models.subgnn.inputs import Batch, ChannelBatch
 from subgnn.models.subgnn.model import SubGNN
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import Arrays, encode_arrays, write_parts
@@ -105,7 +107,7 @@ class Program(nn.Module):
         for i, layer in enumerate(vectors):
             self.places.append([])
             for j, anchors in enumerate(layer):
-                own = not model.channels[j].shared
+                own = not channel_of(model.channels[j]).shared
                 name = "nodes" if own else f"anchors_{i}_{j}"
                 if not own:
                     self.register_buffer(name, anchors.detach().clone())
@@ -131,7 +133,7 @@ class Program(nn.Module):
         """Logits.
 
         Shapes:
-            as :class:`~subgnn.models.subgnn.inputs.Batch`. counts: (n,) components of each subgraph. channels:
+            as :class:`~subgnn.models.subgnn.batches.Batch`. counts: (n,) components of each subgraph. channels:
             distance, reached and, for own anchors, places. returns: (n, outputs).
         """
         batch = Batch(
@@ -140,7 +142,9 @@ class Program(nn.Module):
             sizes=sizes,
             subgraph=subgraph,
             num_subgraphs=counts.shape[0],
-            channels=[[ChannelBatch(c[0], c[1], c[2] if len(c) > 2 else None) for c in layer] for layer in channels],
+            channels=[
+                [ChannelBatch(Distances(c[0], c[1]), c[2] if len(c) > 2 else None) for c in layer] for layer in channels
+            ],
             component_stats=component_stats,
             subgraph_stats=subgraph_stats,
             known=known,
@@ -170,11 +174,18 @@ def program_inputs(predictor: Predictor, subgraphs: Ragged) -> Inputs:
         "subgraph": batch.subgraph,
         "counts": torch.bincount(batch.subgraph, minlength=batch.num_subgraphs),
         "channels": [
-            [[c.distance, c.reached] + ([] if c.own is None else [c.own]) for c in layer] for layer in batch.channels
+            [_distances(c.measured) + ([] if c.own is None else [c.own]) for c in layer] for layer in batch.channels
         ],
     }
     extra = {name: getattr(batch, name) for name in ("component_stats", "subgraph_stats", "known", "baseline_scores")}
     return found | {name: value for name, value in extra.items() if value is not None}
+
+
+def _distances(measured: Measured) -> list[Tensor]:
+    """Distance and reached fraction: in a program, a similarity that is not by distance is reached at distance 0."""
+    if isinstance(measured, Distances):
+        return [measured.distance, measured.reached]
+    return [torch.zeros_like(measured.similarity), measured.similarity]
 
 
 def _all_nodes(predictor: Predictor) -> NDArray[np.int32]:

@@ -21,11 +21,10 @@ from subgnn.models.registry import Answers, uses_embeddings
 from subgnn.models.scores import BaselineScores
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import Inputs, SubGNN
+from subgnn.models.subgnn.batches import Batch, StreamedInputs
 from subgnn.models.subgnn.build import build_inputs, build_model, measure_draws, touched_nodes
 from subgnn.models.subgnn.inference_cache import Kept, Measured
-from subgnn.models.subgnn.inputs import Batch
 from subgnn.models.subgnn.network import Network
-from subgnn.models.subgnn.streamed import StreamedInputs
 from subgnn.models.subgnn.streaming import is_carried, is_large
 from subgnn.prepare.measure import Prepared
 from subgnn.ragged import Ragged

@@ -16,14 +16,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from subgnn.channels.anchors import NodeAnchors, PatchAnchors, SharedAnchors
+from subgnn.channels.channel import SharedAnchors
+from subgnn.channels.table import channel_of
 from subgnn.channels.topology import Standard
 from subgnn.config.files import parse_recipe
 from subgnn.config.settings import ChannelSettings, Recipe
 from subgnn.data.subgraphs import TASKS, Task
 from subgnn.errors import DataError, UserError
 from subgnn.models.spec import Checkpoint, ModelSpec, settings_of
-from subgnn.ragged import Ragged
 from subgnn.storage.tensor_file import CHECKSUM, Damaged, load, save
 
 _FORMAT, _VERSION = "subgnn-run", 4
@@ -97,15 +97,11 @@ def _nested(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _pack_draw(shared: list[list[SharedAnchors | None]]) -> list[list[list[torch.Tensor]]]:
-    return [[[torch.from_numpy(np.array(part)) for part in _parts(anchors)] for anchors in row] for row in shared]
+    return [[[torch.from_numpy(np.array(part)) for part in _parts(a).values()] for a in row] for row in shared]
 
 
-def _parts(anchors: SharedAnchors | None) -> tuple[NDArray[Any], ...]:
-    if anchors is None:
-        return ()
-    if isinstance(anchors, NodeAnchors):
-        return (anchors.nodes,)
-    return anchors.patches.values, anchors.patches.offsets, anchors.walks.values, anchors.walks.offsets
+def _parts(anchors: SharedAnchors | None) -> Arrays:
+    return {} if anchors is None else anchors.arrays
 
 
 def _flat(nested: Mapping[str, Any]) -> tuple[Arrays, dict[str, Any]]:
@@ -147,9 +143,8 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
     for d, draw in enumerate(draws):
         for layer, row in enumerate(draw):
             for channel, anchors in enumerate(row):
-                names = ("nodes",) if isinstance(anchors, NodeAnchors) else _PATCHES
-                parts = _parts(anchors)
-                arrays |= {f"anchors.{d}.{layer}.{channel}.{n}": part for n, part in zip(names, parts, strict=False)}
+                prefix = f"anchors.{d}.{layer}.{channel}."
+                arrays |= {prefix + name: part for name, part in _parts(anchors).items()}
     content = {
         "recipe": spec.recipe(),
         "seed": spec.seed,
@@ -258,20 +253,10 @@ def _unpack_baseline(arrays: Arrays, content: Mapping[str, Any], recipe: Recipe,
 
 
 def _unpack_anchors(arrays: Arrays, prefix: str, channel: ChannelSettings) -> SharedAnchors | None:
-    if not channel.shared:
+    found = channel_of(channel)
+    if not found.shared:
         return None
-    if channel.kind == "position":
-        anchors = NodeAnchors(_vector(arrays, prefix + "nodes", np.int32))
-        if len(anchors.nodes) != channel.num_anchors:
-            raise ValueError(f"{prefix}nodes: {len(anchors.nodes)} anchors")
-        return anchors
-    values = [_vector(arrays, prefix + name, np.int64 if "offsets" in name else np.int32) for name in _PATCHES]
-    patches, walks = Ragged(values[0], values[1]), Ragged(values[2], values[3])
-    for rows in (patches, walks):
-        rows.validate(prefix.rstrip("."))
-    if len(patches) != channel.num_anchors or not len(walks) or len(walks) % channel.num_anchors:
-        raise ValueError(f"{prefix}: {len(patches)} patches, {len(walks)} walks")
-    return PatchAnchors(patches, walks)
+    return found.anchors.from_arrays(lambda name, dtype: _vector(arrays, prefix + name, dtype), channel.num_anchors)
 
 
 def _vector(arrays: Arrays, name: str, dtype: Any) -> NDArray[Any]:

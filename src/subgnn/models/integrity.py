@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from subgnn.channels.anchors import NodeAnchors, PatchAnchors
 from subgnn.channels.topology import NODE_SET_STATISTICS
 from subgnn.data.graph import Graph
 from subgnn.embeddings.features import require_features
@@ -80,11 +79,8 @@ def _wrong_nodes(checkpoint: Checkpoint, num_nodes: int) -> Iterator[str]:
     """Nodes that the graph does not have."""
     parts: list[NDArray[Any]] = [checkpoint.spec.table_nodes]
     for draw in (checkpoint.spec.shared, *checkpoint.spec.redrawn):
-        for anchors in (anchors for row in draw for anchors in row):
-            if isinstance(anchors, NodeAnchors):
-                parts.append(anchors.nodes)
-            elif isinstance(anchors, PatchAnchors):
-                parts += [anchors.patches.values, anchors.walks.values]
+        for anchors in (anchors for row in draw for anchors in row if anchors is not None):
+            parts += anchors.nodes_used
     for nodes in parts:
         outside = nodes[(nodes < 0) | (nodes >= num_nodes)]
         if len(outside):

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from subgnn.models.subgnn.inputs import spans
+from subgnn.models.subgnn.batches import spans
 from subgnn.ragged import Ragged
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from subgnn.channels.anchors import SharedAnchors
+from subgnn.channels.channel import SharedAnchors
 from subgnn.channels.topology import Standard
 from subgnn.config.settings import (
     BaselineSettings,

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from subgnn.channels.anchors import draw_seed
+from subgnn.channels.channel import draw_seed
 from subgnn.config.settings import ChannelSettings, PrepareSettings, Recipe, lasting
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, DataWarning
 from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress
-from subgnn.prepare.file import encode, read_prepared
+from subgnn.prepare.file import LAYOUT, encode, read_prepared
 from subgnn.prepare.measure import ALGORITHM_VERSION, Measuring, Prepared, prepare, seen_hash
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import write_parts
@@ -51,6 +51,7 @@ def content_key(
         digest.update(np.ascontiguousarray(array).data)
     ingredients = {
         "algorithm": ALGORITHM_VERSION,
+        "layout": LAYOUT,
         "graph": graph_hash,
         "subgraphs": digest.hexdigest(),
         "channels": [asdict(channel) for channel in channels],

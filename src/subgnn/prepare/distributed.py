@@ -12,14 +12,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import pairwise
+from operator import setitem
 from pathlib import Path
 from socket import gethostname
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.channels.anchors import NodeAnchors, OwnAnchors, SharedAnchors
-from subgnn.channels.similarity import Nearness, shared_hops
+from subgnn.channels.channel import Measured, NodeAnchors, Work, each_array
+from subgnn.channels.table import channel_of, similarity_of
 from subgnn.config.settings import ChannelSettings
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.bundle import is_bundle
@@ -89,21 +91,25 @@ def spread_over(engine: Engine, placed: Shared[Graph]) -> Measuring:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Common:
-    """What all parts of a measurement need: of the frame, the channels that are cut by subgraphs."""
+    """What all parts of a measurement need.
+
+    ``frame`` has the channels that are cut by subgraphs. ``sources`` has, for each channel that is cut by anchors, its
+    anchors of all layers side by side.
+    """
 
     graph: Shared[Graph]
     subgraphs: Ragged
     components: Ragged
     frame: Frame
-    sources: NDArray[np.int32]
+    sources: dict[ChannelSettings, NDArray[np.int32]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """A range of subgraphs, or of the shared anchors that are searched from."""
+    """A range of the shared anchors of a channel, or of subgraphs where there is no channel."""
 
     common: Shared[_Common]
-    of: str
+    channel: ChannelSettings | None
     begin: int
     end: int
 
@@ -125,92 +131,79 @@ def measure_spread(
     Raises:
         UserError, RuntimeError: where a part of it failed.
     """
-    components, channels, shared = induced_components(*graph.csr, subgraphs), frame.channels, frame.shared
-    searched = [i for i, channel in enumerate(channels) if channel.shared and channel.kind != "structure"]
-    others = [i for i in range(len(channels)) if i not in searched]
-    columns = {(layer, i): _nodes(shared[layer][i]) for i in searched for layer in range(frame.layers)}
-    cut = [[layer[i] for i in others] for layer in shared]
-    common = _Common(
-        graph=placed,
-        subgraphs=subgraphs,
-        components=components.nodes,
-        frame=replace(frame, channels=tuple(channels[i] for i in others), shared=cut),
-        sources=np.concatenate([np.empty(0, np.int32), *columns.values()]),
+    components = induced_components(*graph.csr, subgraphs)
+    sources = {
+        channel: np.concatenate([anchors.touched for anchors in frame.anchors(i)])
+        for i, channel in enumerate(frame.channels if frame.layers else ())
+        if channel_of(channel).anchors is NodeAnchors and similarity_of(channel, frame.settings).searches
+    }
+    others = [i for i, channel in enumerate(frame.channels) if channel not in sources]
+    rest = replace(
+        frame,
+        channels=tuple(frame.channels[i] for i in others),
+        shared=[[row[i] for i in others] for row in frame.shared],
     )
-    inputs = [[_empty(channel, len(components.nodes)) for channel in channels] for _ in shared]
+    jobs = _parts(engine, _Common(placed, subgraphs, components.nodes, rest, sources))
     starts = np.concatenate([[0], np.cumsum(components.counts)])
-    jobs = _parts(engine, common)
-    found = {"subgraphs": [[layer[i] for i in others] for layer in inputs]}
+    found: dict[ChannelSettings | None, Any] = {}
     for done, (job, result) in enumerate(engine.map(_measure_part, jobs), 1):
         if isinstance(result, Failure):
             result.throw()
-        if job.of == "subgraphs":
-            _put_rows(found["subgraphs"], result, slice(starts[job.begin], starts[job.end]))
-        else:
-            _put_columns([inputs[layer][i] for layer, i in columns], result, job.begin)
+        columns = () if job.channel is None else (len(sources[job.channel]),)
+        if job.channel not in found:
+            found[job.channel] = _empty(result, len(components.nodes), *columns)
+        part = slice(job.begin, job.end) if columns else slice(starts[job.begin], starts[job.end])
+        _put(found[job.channel], result, (slice(None), part) if columns else part)
         if on_progress is not None:
             on_progress("measuring on the cluster", done, len(jobs))
+    inputs: list[list[SubchannelInputs]] = [[] for _ in frame.shared]
+    for i, channel in enumerate(frame.channels):
+        for layer, row in enumerate(inputs):
+            if channel in sources:
+                own = slice(layer * channel.num_anchors, (layer + 1) * channel.num_anchors)
+                row.append(SubchannelInputs(_columns(found[channel], own), None))
+            else:
+                row.append(found[None][layer][others.index(i)])
     return Prepared(frame, seen_hash(graph, frame.settings), components, inputs)
 
 
-def _nodes(anchors: SharedAnchors | None) -> NDArray[np.int32]:
-    if not isinstance(anchors, NodeAnchors):
-        raise ValueError("position/border has shared anchors, and not all were given")
-    return anchors.nodes
+def _empty(part: Any, rows: int, *columns: int) -> Any:
+    """Room for all parts that are like the given one."""
+    return each_array(lambda array: np.empty((rows, *(columns or array.shape[1:])), array.dtype), part)
 
 
-def _empty(channel: ChannelSettings, count: int) -> SubchannelInputs:
-    shape = (count, channel.num_anchors)
-    own = None if channel.shared else OwnAnchors(np.empty(shape, np.int32), np.empty(count, np.bool_))
-    return SubchannelInputs(Nearness(np.empty(shape, np.float32), np.empty(shape, np.float32)), own)
+def _put(whole: Any, part: Any, place: Any) -> None:
+    each_array(lambda out, array: setitem(out, place, array), whole, part)
+
+
+def _columns(whole: Measured, columns: slice) -> Any:
+    return each_array(lambda array: np.ascontiguousarray(array[:, columns]), whole)
 
 
 def _parts(engine: Engine, common: _Common) -> list[_Part]:
     """Words of anchors, each a search across the graph; after these, ranges of subgraphs with about as many nodes."""
     shared = engine.share(common)
     words = [
-        _Part(shared, "anchors", begin, min(begin + WORD, len(common.sources)))
-        for begin in range(0, len(common.sources), WORD)
+        _Part(shared, channel, begin, min(begin + WORD, len(nodes)))
+        for channel, nodes in common.sources.items()
+        for begin in range(0, len(nodes), WORD)
     ]
-    frame = common.frame
+    frame, offsets = common.frame, common.subgraphs.offsets
+    if not frame.channels or not frame.layers:
+        return words
     each = 12 * frame.layers * sum(channel.num_anchors for channel in frame.channels)
     count = max(_PARTS_A_SLOT * engine.slots, each * len(common.components) // _BYTES_A_PART)
-    if not frame.channels or not len(common.subgraphs):
-        return words
-    offsets = common.subgraphs.offsets
     cuts = np.searchsorted(offsets, np.linspace(0, offsets[-1], count + 1)[1:-1])
-    bounds = np.unique(np.concatenate([[0], cuts, [len(common.subgraphs)]])).tolist()
-    return words + [_Part(shared, "subgraphs", a, b) for a, b in pairwise(bounds)]
+    bounds = np.unique([0, *cuts, len(common.subgraphs)]).tolist()
+    return words + [_Part(shared, None, a, b) for a, b in pairwise(bounds if len(bounds) > 1 else (0, 0))]
 
 
-def _measure_part(part: _Part) -> list[list[SubchannelInputs]]:
+def _measure_part(part: _Part) -> Any:
     """What a worker does: a part, as one machine would do it alone."""
     common = part.common.get()
-    graph, rows = common.graph.get(), np.arange(part.begin, part.end)
-    if part.of == "anchors":
-        anchors = [NodeAnchors(common.sources[rows])]
-        (nearness,) = shared_hops(graph, common.components, anchors, common.frame.settings)
-        return [[SubchannelInputs(nearness, None)]]
-    return measure(graph, common.subgraphs.take(rows), common.frame).inputs
-
-
-def _put_rows(whole: list[list[SubchannelInputs]], some: list[list[SubchannelInputs]], rows: slice) -> None:
-    for wholes, parts in zip(whole, some, strict=True):
-        for ours, theirs in zip(wholes, parts, strict=True):
-            ours.nearness.distance[rows] = theirs.nearness.distance
-            ours.nearness.reached[rows] = theirs.nearness.reached
-            if ours.own is not None and theirs.own is not None:
-                ours.own.nodes[rows] = theirs.own.nodes
-                ours.own.present[rows] = theirs.own.present
-
-
-def _put_columns(whole: list[SubchannelInputs], some: list[list[SubchannelInputs]], begin: int) -> None:
-    """Anchors of all layers stand side by side; a word of them may be of two."""
-    nearness, at = some[0][0].nearness, 0
-    end = begin + nearness.distance.shape[1]
-    for ours in (inputs.nearness for inputs in whole):
-        low, high = max(begin, at), min(end, at + ours.distance.shape[1])
-        if low < high:
-            ours.distance[:, low - at : high - at] = nearness.distance[:, low - begin : high - begin]
-            ours.reached[:, low - at : high - at] = nearness.reached[:, low - begin : high - begin]
-        at += ours.distance.shape[1]
+    graph, rows, frame = common.graph.get(), np.arange(part.begin, part.end), common.frame
+    if part.channel is None:
+        return measure(graph, common.subgraphs.take(rows), frame).inputs
+    work = Work(graph, frame.settings, part.channel, 1, frame.seed)
+    compare = similarity_of(part.channel, frame.settings).measure[NodeAnchors]
+    return compare(work, common.components, [NodeAnchors(common.sources[part.channel][rows])])[0]

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from subgnn.channels.anchors import NodeAnchors, OwnAnchors, PatchAnchors, SharedAnchors
-from subgnn.channels.similarity import Nearness
+from subgnn.channels.channel import Distances, NodeAnchors, OwnAnchors, PatchAnchors, SharedAnchors, Similarities
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.errors import DataError
 from subgnn.kernels import Components
@@ -29,6 +28,8 @@ _PREPARED = Format(
     make="subgnn prepare writes one",
     again="prepare again",
 )
+LAYOUT = 2
+"""Raised when arrays are arranged in another way, so that files written before are made again."""
 
 
 def encode(prepared: Prepared, key: str) -> Parts:
@@ -111,9 +112,10 @@ def _unpack(
         return PatchAnchors(ragged(entry["patches"]), ragged(entry["walks"]))
 
     def inputs(entry: dict[str, Any]) -> SubchannelInputs:
-        near, own = entry["nearness"], entry["own"]
+        measured = {name: arrays[array] for name, array in entry["measured"].items()}
+        own = entry["own"]
         return SubchannelInputs(
-            Nearness(arrays[near["distance"]], arrays[near["reached"]]),
+            Similarities(**measured) if "similarity" in measured else Distances(**measured),
             None if own is None else OwnAnchors(arrays[own["nodes"]], arrays[own["present"]]),
         )
 

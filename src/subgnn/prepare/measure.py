@@ -7,22 +7,19 @@ seed and its own nodes, so training and prediction see the same numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.channels.anchors import NodeAnchors, OwnAnchors, PatchAnchors, SharedAnchors, sample_own, sample_shared
+from subgnn.channels.channel import Compare, Measured, OwnAnchors, SharedAnchors, Work, each_array
 from subgnn.channels.distances import searches_at_once
-from subgnn.channels.similarity import Nearness, own_hops, shared_hops, structure
+from subgnn.channels.table import channel_of, similarity_of
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.data.graph import Graph
-from subgnn.kernels import Components, heaviest_borders, induced_components
-from subgnn.kernels.borders import BYTES_AN_EDGE
-from subgnn.parallel.memory import workers
-from subgnn.parallel.progress import OnProgress, pieces
+from subgnn.kernels import Components, induced_components
+from subgnn.parallel.progress import OnProgress
 from subgnn.ragged import Ragged
 
 ALGORITHM_VERSION = 1
@@ -34,10 +31,10 @@ class SubchannelInputs:
     """What one layer of one subchannel sees of the components.
 
     Shapes:
-        nearness: (C, n_A). own: (C, n_A) anchor nodes, or None where the anchors are shared.
+        measured: (C, n_A). own: (C, n_A) anchor nodes, or None where the anchors are shared.
     """
 
-    nearness: Nearness
+    measured: Measured
     own: OwnAnchors | None
 
 
@@ -59,6 +56,13 @@ class Frame:
         """L."""
         return len(self.shared)
 
+    def anchors(self, i: int) -> list[SharedAnchors]:
+        """The shared anchors of ``channels[i]``, by layer."""
+        found = [layer[i] for layer in self.shared if layer[i] is not None]
+        if len(found) < self.layers:
+            raise ValueError(f"{self.channels[i].name} has shared anchors, and not all were given")
+        return found  # type: ignore[return-value]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
@@ -79,20 +83,15 @@ class Prepared:
         Args:
             subgraphs: those that count; by default all do.
         """
-        nodes, some = self.components.nodes, cast(Any, slice(None))
+        rows: Any = slice(None)
+        nodes = self.components.nodes
         if subgraphs is not None:
-            some = np.flatnonzero(np.isin(self.components.subgraph, subgraphs))
-            nodes = nodes.take(some)
-        parts = [nodes.values]
-        for shared_row, inputs_row in zip(self.frame.shared, self.inputs, strict=True):
-            for shared, inputs in zip(shared_row, inputs_row, strict=True):
-                if isinstance(shared, NodeAnchors):
-                    parts.append(shared.nodes)
-                elif isinstance(shared, PatchAnchors):
-                    parts.append(shared.walks.values)
-                elif inputs.own is not None:
-                    parts.append(inputs.own.nodes[some][inputs.own.present[some]].reshape(-1))
-        return np.unique(np.concatenate(parts))
+            rows = np.flatnonzero(np.isin(self.components.subgraph, subgraphs))
+            nodes = nodes.take(rows)
+        own = [inputs.own for layer in self.inputs for inputs in layer if inputs.own is not None]
+        shared = [anchors for layer in self.frame.shared for anchors in layer if anchors is not None]
+        anchors = [*shared, *(each_array(lambda array: array[rows], one) for one in own)]
+        return np.unique(np.concatenate([nodes.values, *(one.touched for one in anchors)]))
 
 
 class Measuring(Protocol):
@@ -131,113 +130,54 @@ def prepare(
         seed: of all draws.
         on_progress: called, often, with what is being done, the units done of it and the units in all.
         measuring: what measures them; by default :func:`measure`, here.
+
+    Raises:
+        UserError: for a channel or similarity that does not exist.
     """
-    shared = [
-        [sample_shared(graph, c, settings, layer=layer, seed=seed) if c.shared else None for c in channels]
-        for layer in range(layers)
-    ]
-    return (measuring or measure)(graph, subgraphs, Frame(channels, settings, shared, seed), on_progress=on_progress)
+    shared = [_sample_shared(Work(graph, settings, channel, layers, seed)) for channel in channels]
+    by_layer = [[anchors[layer] for anchors in shared] for layer in range(layers)]
+    return (measuring or measure)(graph, subgraphs, Frame(channels, settings, by_layer, seed), on_progress=on_progress)
+
+
+def _sample_shared(work: Work) -> list[Any]:
+    similarity_of(work.channel, work.settings)  # an unknown one is refused before any work
+    channel = channel_of(work.channel)
+    return channel.sample_shared(work) if channel.shared else [None] * work.layers
 
 
 def measure(graph: Graph, subgraphs: Ragged, frame: Frame, *, on_progress: OnProgress | None = None) -> Prepared:
     """Measure subgraphs against given shared anchors, and against anchors of their own."""
     settings = frame.settings
-    if any(channel.kind != "structure" for channel in frame.channels):
+    if any(similarity_of(channel, settings).searches for channel in frame.channels):
         searches_at_once(graph)  # where memory is too small for one, that is said before the work
     components = induced_components(*graph.csr, subgraphs)
     by_channel = []
     for i, channel in enumerate(frame.channels if frame.layers else ()):
-        if channel.shared:
-            anchors = [layer[i] for layer in frame.shared]
-            by_channel.append(_measure_shared(graph, components, channel, anchors, settings, on_progress))
-        elif channel.name == "neighborhood/border" and settings.border_anchors == "heaviest":
-            by_channel.append([_heaviest(graph, components, channel, settings, on_progress)] * frame.layers)
+        work = Work(graph, settings, channel, frame.layers, frame.seed, on_progress)
+        compare = similarity_of(channel, settings).measure[channel_of(channel).anchors]
+        if channel_of(channel).shared:
+            measured = compare(work, components.nodes, frame.anchors(i))
+            by_channel.append([SubchannelInputs(one, None) for one in measured])
         else:
-            own = sample_own(
-                graph,
-                subgraphs,
-                components,
-                channel,
-                settings,
-                layers=frame.layers,
-                seed=frame.seed,
-                on_progress=on_progress,
-            )
-            by_channel.append(_measure_own(graph, components, channel, own, settings, on_progress))
+            by_channel.append(_measure_own(work, compare, subgraphs, components))
     inputs = [[of_channel[layer] for of_channel in by_channel] for layer in range(frame.layers)]
     return Prepared(frame, seen_hash(graph, settings), components, inputs)
 
 
-def _measure_shared(
-    graph: Graph,
-    components: Components,
-    channel: ChannelSettings,
-    anchors: list[SharedAnchors | None],
-    settings: PrepareSettings,
-    on_progress: OnProgress | None,
-) -> list[SubchannelInputs]:
-    if channel.kind == "structure":
-        patches = [a for a in anchors if isinstance(a, PatchAnchors)]
-        measured = structure(graph, components.nodes, patches, channel, settings, on_progress=on_progress)
-    else:
-        nodes = [a for a in anchors if isinstance(a, NodeAnchors)]
-        measured = shared_hops(graph, components.nodes, nodes, settings, on_progress=on_progress)
-    if len(measured) != len(anchors):
-        raise ValueError(f"{channel.name} has shared anchors, and not all were given")
-    return [SubchannelInputs(nearness, None) for nearness in measured]
+def _measure_own(work: Work, compare: Compare, subgraphs: Ragged, components: Components) -> list[SubchannelInputs]:
+    """One channel whose anchors are drawn for each component, for every layer."""
+    channel = channel_of(work.channel)
+    own = channel.sample_own(work, subgraphs, components)
+    found = []
+    for measured, anchors in zip(compare(work, components.nodes, own), own, strict=True):
+        for field in fields(measured):
+            getattr(measured, field.name)[~anchors.present] = 0
+        inputs = SubchannelInputs(measured, replace(anchors, weights=None))
+        found.append(_most_similar_first(inputs) if channel.sorts and work.settings.sort_anchors else inputs)
+    return found
 
 
-def _measure_own(
-    graph: Graph,
-    components: Components,
-    channel: ChannelSettings,
-    own: list[OwnAnchors],
-    settings: PrepareSettings,
-    on_progress: OnProgress | None,
-) -> list[SubchannelInputs]:
-    if channel.name == "neighborhood/internal":
-        # 1 by definition (paper, section 4.2).
-        shape = own[0].nodes.shape
-        ones = Nearness(np.zeros(shape, np.float32), np.ones(shape, np.float32))
-        return [SubchannelInputs(ones, anchors) for anchors in own]
-    measured = zip(own_hops(graph, components.nodes, own, settings, on_progress=on_progress), own, strict=True)
-    if channel.kind == "position" and settings.sort_anchors:
-        return [_nearest_first(nearness, anchors) for nearness, anchors in measured]
-    return [SubchannelInputs(nearness, anchors) for nearness, anchors in measured]
-
-
-def _heaviest(
-    graph: Graph,
-    components: Components,
-    channel: ChannelSettings,
-    settings: PrepareSettings,
-    on_progress: OnProgress | None,
-) -> SubchannelInputs:
-    """The heaviest border nodes as anchors, and their weights as similarities: reached, at distance 0.
-
-    *Differs from the paper:* there, anchors are drawn from the border uniformly, and their similarity is by distance.
-    """
-    count, threads = len(components.nodes), int(numba.get_num_threads())
-    shape = (count, channel.num_anchors)
-    nodes, weights = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
-    members = components.nodes.values
-    ends = np.concatenate([[0], np.cumsum(graph.offsets[members + 1] - graph.offsets[members])])
-    largest = int(np.diff(ends[components.nodes.offsets]).max(initial=0))
-    at_once = workers(BYTES_AN_EDGE * largest, threads)
-    step, most = (256, None) if at_once == threads else (at_once, at_once)
-    for part in pieces(count, step=step, most=most, what="the heaviest of borders", on_progress=on_progress):
-        some = components.nodes.take(np.arange(part.start, part.stop))
-        nodes[part], weights[part] = heaviest_borders(
-            *graph.csr, some, most=channel.num_anchors, giving=settings.giving, taking=settings.taking
-        )
-    present = weights[:, 0] > 0
-    return SubchannelInputs(Nearness(np.zeros(shape, np.float32), weights), OwnAnchors(nodes, present))
-
-
-def _nearest_first(nearness: Nearness, anchors: OwnAnchors) -> SubchannelInputs:
+def _most_similar_first(inputs: SubchannelInputs) -> SubchannelInputs:
     """Order each component's own anchors by similarity, so that output slot i means the i-th nearest everywhere."""
-    order = np.argsort(-nearness.similarity, axis=1, kind="stable")
-    distance = np.take_along_axis(nearness.distance, order, axis=1)
-    reached = np.take_along_axis(nearness.reached, order, axis=1)
-    nodes = np.take_along_axis(anchors.nodes, order, axis=1)
-    return SubchannelInputs(Nearness(distance, reached), OwnAnchors(nodes, anchors.present))
+    order = np.argsort(-inputs.measured.similarity, axis=1, kind="stable")
+    return each_array(lambda array: np.take_along_axis(array, order, axis=1) if array.ndim == 2 else array, inputs)

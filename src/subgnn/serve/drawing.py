@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.channels.anchors import NodeAnchors
 from subgnn.data.graph import Graph
 from subgnn.data.layout import lay_out
 from subgnn.inference.predictor import Predictor
@@ -56,8 +55,8 @@ def anchor_channels(prepared: Prepared | None, most: int) -> dict[int, list[str]
         for channel, shared, inputs in zip(prepared.frame.channels, shared_row, inputs_row, strict=True):
             if inputs.own is not None:
                 nodes = np.unique(inputs.own.nodes[inputs.own.present])
-            elif isinstance(shared, NodeAnchors):
-                near = inputs.nearness.similarity.max(axis=0)
+            elif shared is not None and shared.walks is None:
+                near = inputs.measured.similarity.max(axis=0)
                 nodes = shared.nodes[np.argsort(-near, kind="stable")[:most]]
             else:
                 continue

@@ -17,7 +17,7 @@ from torch import nn
 from subgnn.config.settings import Recipe
 from subgnn.errors import UserError
 from subgnn.models.spec import Checkpoint
-from subgnn.models.subgnn.streamed import StreamedInputs
+from subgnn.models.subgnn.batches import StreamedInputs
 from subgnn.training.evaluation import Examples, evaluate
 from subgnn.training.global_batch import use_global_batch
 from subgnn.training.loop import AfterEpoch, Progress, State, fit

@@ -15,8 +15,7 @@ from torch import Tensor, distributed, nn
 from torch.nn import functional
 
 from subgnn.data.subgraphs import Task
-from subgnn.models.subgnn.layer import StateNorm
-from subgnn.models.subgnn.norm import BatchNorm
+from subgnn.models.subgnn.layer import BatchNorm, StateNorm
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from subgnn.config.settings import TrainingSettings
 from subgnn.errors import UserError
-from subgnn.models.subgnn.inputs import Inputs
+from subgnn.models.subgnn.batches import Inputs
 from subgnn.rng import stream, stream_key
 from subgnn.training.evaluation import Examples, evaluate
 from subgnn.training.optimizer import adam, set_rate

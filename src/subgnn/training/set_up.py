@@ -18,6 +18,7 @@ from subgnn.models.cross_fit import fit_baseline
 from subgnn.models.registry import set_up as set_up_baseline
 from subgnn.models.spec import Checkpoint, ModelSpec, member_seed
 from subgnn.models.subgnn import Inputs, SubGNN
+from subgnn.models.subgnn.batches import StreamedInputs
 from subgnn.models.subgnn.build import (
     build_inputs,
     build_model,
@@ -27,7 +28,6 @@ from subgnn.models.subgnn.build import (
     target_tensor,
     touched_nodes,
 )
-from subgnn.models.subgnn.streamed import StreamedInputs
 from subgnn.models.subgnn.streaming import (
     NodeLookup,
     anchor_nodes,

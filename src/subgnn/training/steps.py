@@ -20,7 +20,7 @@ from torch import Tensor
 from subgnn.config.settings import TrainingSettings
 from subgnn.errors import DataWarning
 from subgnn.models.subgnn import Inputs
-from subgnn.models.subgnn.inputs import Choice, Room
+from subgnn.models.subgnn.batches import Choice, Room
 from subgnn.training.evaluation import Examples
 from subgnn.training.global_batch import global_modules, part_of_loss, share_of
 from subgnn.training.metrics import loss

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from subgnn.channels.anchors import NodeAnchors, PatchAnchors
+from subgnn.channels.channel import NodeAnchors, PatchAnchors, Similarities
 from subgnn.models.subgnn import SubGNN
 from subgnn.prepare.measure import Prepared
 
@@ -54,8 +54,13 @@ def combine(parts: list[Tensor], how: str) -> Tensor:
     return torch.cat(parts) if how == "concat" else reduce(parts, how)
 
 
-def similarity(model: SubGNN, channel: int, distance: Tensor, reached: Tensor) -> Tensor:
-    """gamma of one component and one anchor."""
+def similarity(model: SubGNN, channel: int, measured, c: int, a: int, dtype: torch.dtype) -> Tensor:
+    """gamma of one component and one anchor; a similarity that is not by distance is learned as at distance 0."""
+    if isinstance(measured, Similarities):
+        numbers = (0.0, measured.similarity[c, a])
+    else:
+        numbers = (measured.distance[c, a], measured.reached[c, a])
+    distance, reached = (torch.tensor(float(x), dtype=dtype) for x in numbers)
     if not model.settings.learned_similarity:
         return reached / (1 + distance)
     first, _, second = model.similarity[channel].mlp
@@ -92,11 +97,7 @@ def component_output(
                 else:
                     present = bool(seen.own.present[c])
                     anchor = vector(seen.own.nodes[c, a]) if present else torch.zeros_like(z0)
-                distance, reached = (
-                    torch.tensor(float(x[c, a]), dtype=z0.dtype)
-                    for x in (seen.nearness.distance, seen.nearness.reached)
-                )
-                messages.append(similarity(model, i, distance, reached) * anchor)
+                messages.append(similarity(model, i, seen.measured, c, a, z0.dtype) * anchor)
             channel_outputs = []
             g = reduce(messages, settings.aggregation)
             key = (layer, channel.name)

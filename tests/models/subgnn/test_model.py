@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from subgnn.channels.anchors import NodeAnchors
+from subgnn.channels.channel import NodeAnchors, each_array
 from subgnn.config.settings import ChannelSettings, ModelSettings, PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
@@ -27,8 +27,7 @@ from .examples import ALL_CHANNELS, SMALL, build_model, prepare_example, random_
 def double(batch):
     """The batch with its distances in double precision."""
     channels = [
-        [replace(c, distance=c.distance.double(), reached=c.reached.double()) for c in layer]
-        for layer in batch.channels
+        [replace(c, measured=each_array(torch.Tensor.double, c.measured)) for c in layer] for layer in batch.channels
     ]
     return replace(batch, channels=channels)
 
@@ -168,7 +167,7 @@ def test_one_component_by_hand():
     )
     shared = [[NodeAnchors(np.array([2, 4], np.int32))]]
     prepared = replace(prepared, frame=replace(prepared.frame, shared=shared)).extend(graph, Ragged.from_rows([[0, 1]]))
-    np.testing.assert_allclose(prepared.inputs[0][0].nearness.similarity, [[1 / 2.5, 1 / 4.5]])
+    np.testing.assert_allclose(prepared.inputs[0][0].measured.similarity, [[1 / 2.5, 1 / 4.5]])
     model, nodes = build_model(prepared, dim=2, output="both", outputs=2)
     with torch.no_grad():
         model.table[:] = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0], [4.0, -1.0]])  # nodes 0, 1, 2, 4
@@ -261,7 +260,7 @@ def test_new_subgraphs_get_the_numbers_they_would_have_had_in_training():
         for layer in range(prepared.frame.layers):
             for before, after in zip(prepared.inputs[layer], extended.inputs[layer], strict=True):
                 rows = [c for s in order for c in np.flatnonzero(prepared.components.subgraph == s)]
-                np.testing.assert_array_equal(before.nearness.similarity[rows], after.nearness.similarity)
+                np.testing.assert_array_equal(before.measured.similarity[rows], after.measured.similarity)
                 if before.own is not None:
                     np.testing.assert_array_equal(before.own.nodes[rows], after.own.nodes)
 
@@ -318,10 +317,10 @@ def test_sorted_anchors_are_the_same_anchors_nearest_first():
     plain = prepare_example(4, channels=ALL_CHANNELS[:1])[1]
     ordered = prepare_example(4, channels=ALL_CHANNELS[:1], settings=replace(SMALL, sort_anchors=True))[1]
     for before, after in zip(plain.inputs, ordered.inputs, strict=True):
-        similarity = after[0].nearness.similarity
+        similarity = after[0].measured.similarity
         assert (np.diff(similarity, axis=1) <= 0).all()
         np.testing.assert_array_equal(np.sort(before[0].own.nodes, axis=1), np.sort(after[0].own.nodes, axis=1))
-        np.testing.assert_array_equal(np.sort(before[0].nearness.similarity, axis=1)[:, ::-1], similarity)
+        np.testing.assert_array_equal(np.sort(before[0].measured.similarity, axis=1)[:, ::-1], similarity)
     compare(ordered)
 
 
@@ -331,7 +330,7 @@ def test_a_component_without_border_sends_nothing():
     channel = ChannelSettings("neighborhood", "border", 3)
     prepared = prepare(graph, whole, channels=(channel,), layers=1, settings=SMALL, seed=0)
     assert not prepared.inputs[0][0].own.present.any()
-    assert (prepared.inputs[0][0].nearness.similarity == 0).all()
+    assert (prepared.inputs[0][0].measured.similarity == 0).all()
     compare(prepared)
 
 
@@ -351,7 +350,10 @@ def test_parts_are_the_columns_they_say(options):
     before = model.embed(batch)
     for i, channel in enumerate(prepared.frame.channels):
         changed = [
-            [replace(c, distance=c.distance + 0.3) if j == i else c for j, c in enumerate(layer)]
+            [
+                replace(c, measured=each_array(lambda t: 0.7 * t, c.measured)) if j == i else c
+                for j, c in enumerate(layer)
+            ]
             for layer in batch.channels
         ]
         moved = (model.embed(replace(batch, channels=changed)) != before).any(dim=0)

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from subgnn.channels.anchors import SharedAnchors, draw_seed
+from subgnn.channels.channel import SharedAnchors, draw_seed
+from subgnn.channels.table import check_channels, similarity_of
 from subgnn.channels.topology import Standard, node_set_statistics
 from subgnn.config.files import tuned_recipes
 from subgnn.config.settings import Recipe
@@ -22,7 +23,7 @@ from subgnn.models.registry import uses_embeddings
 from subgnn.models.scores import BaselineScores
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import Inputs, SubGNN
-from subgnn.models.subgnn.aggregate import layer_width, layers_width
+from subgnn.models.subgnn.layer import layer_width, layers_width
 from subgnn.prepare.measure import Frame, Measuring, Prepared, measure
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
@@ -30,6 +31,7 @@ from subgnn.rng import stream_key
 
 def check_recipe(recipe: Recipe, graph: Graph) -> None:
     """Raise :class:`UserError` for settings that do not fit together or do not fit the graph, before any work."""
+    check_channels(recipe.channels, recipe.prepare)
     layer_width(recipe.channels, recipe.model, recipe.embeddings.dim)
     tuned_recipes(recipe)
     if recipe.embeddings.features != "none":
@@ -74,9 +76,8 @@ def unused_data(recipe: Recipe, graph: Graph) -> list[str]:
 
 
 def _measures_hops(recipe: Recipe) -> bool:
-    drawn = recipe.prepare.border_anchors == "drawn"
-    hops = any(c.kind == "position" or (c.name == "neighborhood/border" and drawn) for c in recipe.channels)
-    return hops and recipe.model.layers > 0
+    searches = any(similarity_of(channel, recipe.prepare).searches for channel in recipe.channels)
+    return searches and recipe.model.layers > 0
 
 
 def check_sight(recipe: Recipe) -> None:

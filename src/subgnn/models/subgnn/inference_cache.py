@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from subgnn.models.subgnn import Inputs, SubGNN
-from subgnn.models.subgnn.inputs import Batch
+from subgnn.models.subgnn.batches import Batch
 from subgnn.prepare.measure import Prepared
 
 

@@ -1,6 +1,7 @@
-"""One layer of one subchannel (paper, section 4.1), without ever building its messages.
+"""The parts of the network (paper, section 4.1): layers of subchannels, their aggregation, readout and normalisation.
 
-For component c and anchors i = 1..n_A with vectors a_i and similarities gamma_ci:
+A layer of a subchannel never builds its messages. For component c and anchors i = 1..n_A with vectors a_i and
+similarities gamma_ci:
 
     m_ci = gamma_ci a_i                         message
     g_c  = AGG_M over i of m_ci                 sum, mean or max
@@ -9,20 +10,50 @@ For component c and anchors i = 1..n_A with vectors a_i and similarities gamma_c
 
 As m_ci is a number times a vector, the sum over anchors is a matrix product gamma A (shared anchors) or a weighted
 embedding bag (own anchors), and q . m_ci is gamma_ci (q . a_i). Only a maximum does not factor; it works in chunks.
+
+AGG_C over subchannels and AGG_L over layers lay vectors side by side, add or average them, or take the last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from subgnn.channels.channel import Distances, Measured
+from subgnn.channels.table import channel_of
+from subgnn.config.settings import ChannelSettings, ModelSettings
+from subgnn.errors import UserError
+
 _CHUNK = 4_000_000  # numbers in the largest block of messages a maximum may build
 
 Aggregation = Literal["sum", "mean", "max"]
+Combination = Literal["concat", "sum", "mean", "last"]
+Reduction = Literal["sum", "mean", "max", "attention"]
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """Batch norm; in training, a single row is normalised by the running mean and variance, and does not change them.
+
+    The variance of one row is 0, which nothing can be divided by. The running mean starts at 0 and the running variance
+    at 1, so with batches of one row throughout (training.batch_size = 1, or one training subgraph), the module is a
+    learned scale and shift.
+
+    Example:
+        >>> import torch
+        >>> BatchNorm(2)(torch.tensor([[3.0, -1.0]])).detach().round(decimals=3).tolist()
+        [[3.0, -1.0]]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Shapes: (rows, width), both."""
+        if not self.training or len(input) != 1:
+            return super().forward(input)
+        mean, variance = cast(Tensor, self.running_mean), cast(Tensor, self.running_var)
+        return functional.batch_norm(input, mean, variance, self.weight, self.bias, training=False, eps=self.eps)
 
 
 class StateNorm(nn.BatchNorm1d):
@@ -64,6 +95,26 @@ class StateNorm(nn.BatchNorm1d):
             running_var.lerp_(variance * count / (count - 1).clamp(min=1), rate)
             cast(Tensor, self.num_batches_tracked).add_(enough)
         return (centred * torch.rsqrt(variance + self.eps) * self.weight + self.bias).to(h.dtype)
+
+
+class LearnedSimilarity(nn.Module):
+    """gamma = reached * sigmoid(MLP(log(1 + distance), 1 / (1 + distance))).
+
+    The paper allows any learned function here (section 4.3); the second input is the closed form. A similarity that
+    does not follow from distances is multiplied by one learned number, that of distance 0.
+    """
+
+    def __init__(self, hidden: int = 8) -> None:
+        super().__init__()
+        self.mlp = nn.Sequential(nn.Linear(2, hidden), nn.ReLU(), nn.Linear(hidden, 1))
+
+    def forward(self, measured: Measured) -> Tensor:
+        """Shapes: returns: (C, n_A)."""
+        by_distance = isinstance(measured, Distances)
+        factor: Tensor = measured.reached if by_distance else measured.similarity
+        distance = measured.distance if by_distance else torch.zeros_like(factor)
+        inputs = torch.stack([torch.log1p(distance), 1 / (1 + distance)], dim=-1)
+        return factor * torch.sigmoid(self.mlp(inputs).squeeze(-1))
 
 
 class SubchannelLayer(nn.Module):
@@ -136,3 +187,90 @@ class SubchannelLayer(nn.Module):
             each = along if own is None else functional.embedding(own, along[:, None]).squeeze(-1)
             output = torch.relu(gamma * each + b)
         return state, output
+
+
+def combine(parts: Sequence[Tensor], how: Combination) -> Tensor:
+    """Parts laid side by side, or added or averaged element by element, or the last of them.
+
+    Shapes:
+        parts: (C, width) each; of one width unless they are laid side by side.
+    """
+    if how == "concat":
+        return torch.cat(list(parts), dim=1)
+    if how == "last":
+        return parts[-1]
+    stacked = torch.stack(list(parts))
+    return stacked.sum(dim=0) if how == "sum" else stacked.mean(dim=0)
+
+
+def reads_off(channel: ChannelSettings, settings: ModelSettings) -> tuple[bool, bool]:
+    """Whether the state h, and whether one number an anchor, is read off a subchannel."""
+    if channel_of(channel).output == "state":
+        return True, False
+    return settings.output != "property", settings.output != "hidden"
+
+
+def subchannel_width(channel: ChannelSettings, settings: ModelSettings, dim: int) -> int:
+    """How many numbers one layer of a subchannel gives: its state h (d), one number an anchor (n_A), or both."""
+    hidden, property_aware = reads_off(channel, settings)
+    return (dim if hidden else 0) + (channel.num_anchors if property_aware else 0)
+
+
+def layer_width(channels: Sequence[ChannelSettings], settings: ModelSettings, dim: int) -> int:
+    """The width of a layer's output, AGG_C over its subchannels.
+
+    Raises:
+        UserError: where subchannels of unequal widths are to be added or averaged.
+    """
+    widths = [subchannel_width(channel, settings, dim) for channel in channels]
+    if settings.channel_aggregation == "concat" or not widths:
+        return sum(widths)
+    if len(set(widths)) > 1:
+        named = ", ".join(f"{c.name} {width}" for c, width in zip(channels, widths, strict=True))
+        raise UserError(
+            f"'{settings.channel_aggregation}' of subchannels whose outputs differ in width ({named})",
+            where="model.channel_aggregation",
+            hint='set model.output="hidden", which makes every width embeddings.dim; or give all the same num_anchors'
+            ' (neighborhood has the width embeddings.dim); or set model.channel_aggregation="concat"',
+        )
+    return widths[0]
+
+
+def layers_width(channels: Sequence[ChannelSettings], settings: ModelSettings, dim: int, *, layers: int) -> int:
+    """The width of AGG_L over layers."""
+    return layer_width(channels, settings, dim) * (layers if settings.layer_aggregation == "concat" else min(layers, 1))
+
+
+def segment_reduce(values: Tensor, owner: Tensor, count: int, how: str) -> Tensor:
+    """The sum, mean or max of the rows that belong to the same owner; every owner has at least one.
+
+    Shapes:
+        values: (rows, d). owner: (rows,). returns: (count, d).
+    """
+    reduce = {"sum": "sum", "mean": "mean", "max": "amax"}[how]
+    out = values.new_zeros(count, values.shape[1])
+    return out.scatter_reduce(0, owner[:, None].expand_as(values), values, reduce, include_self=False)
+
+
+class Readout(nn.Module):
+    """Components to subgraphs: sum, mean, max, or additive attention.
+
+    Attention: weights are the softmax over a subgraph's components of v . tanh(W z_c + b).
+    """
+
+    def __init__(self, how: Reduction, dim: int, *, hidden: int = 32) -> None:
+        super().__init__()
+        self.how = how
+        self.attend = (
+            nn.Sequential(nn.Linear(dim, hidden), nn.Tanh(), nn.Linear(hidden, 1)) if how == "attention" else None
+        )
+
+    def forward(self, z: Tensor, subgraph: Tensor, count: int) -> Tensor:
+        """Shapes: z: (C, d). subgraph: (C,). returns: (count, d)."""
+        if self.attend is None:
+            return segment_reduce(z, subgraph, count, self.how)
+        logits = self.attend(z)
+        highest = segment_reduce(logits, subgraph, count, "max")[subgraph]
+        weights = torch.exp(logits - highest.detach())
+        weights = weights / segment_reduce(weights, subgraph, count, "sum")[subgraph]
+        return segment_reduce(weights * z, subgraph, count, "sum")

@@ -1,6 +1,8 @@
-"""SubGNN: head(READOUT over components of AGG_L over layers of AGG_C over subchannels).
+"""SubGNN (paper, section 4 and algorithm 1).
 
-Read from top to bottom: :meth:`SubGNN.forward` is the paper's algorithm 1.
+    y_S = head(READOUT over components c of S of [z^(0)_c ; AGG_L over layers l of AGG_C over subchannels of z^(l)_c])
+
+z^(l)_c is what a layer of a subchannel gives (:mod:`subgnn.models.subgnn.layer`). :meth:`SubGNN.forward` computes it.
 """
 
 from __future__ import annotations
@@ -14,19 +16,56 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from subgnn.channels.anchors import SharedAnchors
+from subgnn.channels.channel import PatchAnchors, SharedAnchors, each_array
+from subgnn.channels.table import channel_of
 from subgnn.config.settings import ChannelSettings, ModelSettings
 from subgnn.models.head import Head
-from subgnn.models.subgnn.aggregate import combine, layers_width, subchannel_width
-from subgnn.models.subgnn.anchor_places import AnchorPlaces
-from subgnn.models.subgnn.inputs import Batch
-from subgnn.models.subgnn.layer import SubchannelLayer
-from subgnn.models.subgnn.norm import BatchNorm
-from subgnn.models.subgnn.patch_encoder import PatchEncoder
-from subgnn.models.subgnn.readout import Readout
-from subgnn.models.subgnn.similarity import ClosedSimilarity, LearnedSimilarity
+from subgnn.models.subgnn.batches import Batch
+from subgnn.models.subgnn.layer import (
+    BatchNorm,
+    LearnedSimilarity,
+    Readout,
+    SubchannelLayer,
+    combine,
+    layers_width,
+    reads_off,
+    subchannel_width,
+)
+from subgnn.models.subgnn.patch_encoder import PatchEncoder, Walks
+from subgnn.ragged import Ragged
 
 Anchors = Sequence[Sequence[SharedAnchors | None]]
+
+
+class AnchorPlaces(nn.Module):
+    """The shared anchors of one draw as places in the node table: anchor nodes, and the walks over anchor patches.
+
+    Args:
+        shared: for each layer and channel, its shared anchors, or None where anchors are a subgraph's own.
+        table_nodes: the nodes of the table, sorted.
+    """
+
+    def __init__(self, shared: Anchors, table_nodes: NDArray[np.int32]) -> None:
+        super().__init__()
+        patches: list[PatchAnchors] = []
+        for layer, row in enumerate(shared):
+            for channel, anchors in enumerate(row):
+                if anchors is not None and anchors.walks is not None:
+                    patches.append(anchors)
+                elif anchors is not None:
+                    places = np.searchsorted(table_nodes, anchors.touched).astype(np.int64)
+                    self.register_buffer(f"nodes_{layer}_{channel}", torch.from_numpy(places))
+        self.walks: Walks | None = None
+        if patches:
+            # All patches, in the order of layers and channels.
+            places = np.searchsorted(table_nodes, np.concatenate([a.walks.values for a in patches])).astype(np.int64)
+            lengths = np.concatenate([a.walks.lengths for a in patches])
+            per_patch = len(patches[0].walks) // len(patches[0].patches)
+            self.walks = Walks(Ragged.from_lengths(places, lengths), per_patch)
+
+    def nodes(self, layer: int, channel: int) -> Tensor:
+        """The places of a channel's anchor nodes, (n_A,) int64."""
+        return self.get_buffer(f"nodes_{layer}_{channel}")
 
 
 class SubGNN(nn.Module):
@@ -98,12 +137,10 @@ class SubGNN(nn.Module):
         self.anchors = nn.ModuleList(AnchorPlaces(draw, table_nodes) for draw in (shared, *redrawn))
         self.encoder = (
             PatchEncoder(dim, lstm_layers=settings.lstm_layers, dropout=settings.lstm_dropout)
-            if any(channel.kind == "structure" for channel in self.channels) and shared
+            if any(channel_of(channel).patches for channel in self.channels) and shared
             else None
         )
-        self.similarity = nn.ModuleList(
-            LearnedSimilarity() if settings.learned_similarity else ClosedSimilarity() for _ in self.channels
-        )
+        self.similarity = nn.ModuleList(LearnedSimilarity() for _ in self.channels if settings.learned_similarity)
         self.layers = nn.ModuleList(nn.ModuleList(self._layer(c, dim) for c in self.channels) for _ in shared)
         width = (dim if settings.initial else 0) + num_component_stats
         width += layers_width(self.channels, settings, dim, layers=len(shared))
@@ -114,13 +151,12 @@ class SubGNN(nn.Module):
         self.head = Head(width, num_outputs, hidden=settings.head, dropout=settings.dropout, corrects=corrects)
 
     def _layer(self, channel: ChannelSettings, dim: int) -> SubchannelLayer:
-        neighborhood = channel.kind == "neighborhood"
-        output = self.settings.output
+        hidden, property_aware = reads_off(channel, self.settings)
         return SubchannelLayer(
             dim,
             aggregation=self.settings.aggregation,
-            hidden=neighborhood or output != "property",
-            property_aware=not neighborhood and output != "hidden",
+            hidden=hidden,
+            property_aware=property_aware,
             norm=self.settings.hidden_norm == "batch",
         )
 
@@ -190,11 +226,12 @@ class SubGNN(nn.Module):
         for layer in range(len(self.layers)):
             row = []
             for i, channel in enumerate(self.channels):
-                if channel.kind == "structure" and patches is not None:
+                if channel_of(channel).patches and patches is not None:
                     row.append(patches[begin : begin + channel.num_anchors])
                     begin += channel.num_anchors
                 else:
-                    row.append(nodes.index_select(0, places.nodes(layer, i)) if channel.shared else nodes)
+                    shared = channel_of(channel).shared
+                    row.append(nodes.index_select(0, places.nodes(layer, i)) if shared else nodes)
             vectors.append(row)
         return vectors
 
@@ -204,10 +241,10 @@ class SubGNN(nn.Module):
         Shapes:
             returns: (C, n_A) each.
         """
-        return [
-            [self.similarity[i](seen.distance.to(dtype), seen.reached.to(dtype)) for i, seen in enumerate(layer)]
-            for layer in batch.channels
-        ]
+        measured = [[each_array(lambda t: t.to(dtype), seen.measured) for seen in layer] for layer in batch.channels]
+        if not self.settings.learned_similarity:
+            return [[one.similarity for one in layer] for layer in measured]
+        return [[learned(one) for learned, one in zip(self.similarity, layer, strict=True)] for layer in measured]
 
     def component_outputs(self, batch: Batch) -> Tensor:
         """z_c: z^(0)_c beside AGG_L over layers of AGG_C over subchannels.

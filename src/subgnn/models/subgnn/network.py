@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from subgnn.data.graph import Graph
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import Inputs, SubGNN
+from subgnn.models.subgnn.batches import StreamedInputs
 from subgnn.models.subgnn.build import build_inputs, build_model
-from subgnn.models.subgnn.streamed import StreamedInputs
 from subgnn.models.subgnn.streaming import NodeLookup, build_streamed_model, build_streams
 from subgnn.prepare.measure import Prepared
 from subgnn.ragged import Ragged

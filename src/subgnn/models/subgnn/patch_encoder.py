@@ -1,14 +1,99 @@
-"""psi of the structure channel: walks over a patch through a bidirectional LSTM (paper, appendix A.2, algorithm 2).
+"""Vectors of patches: walks over a patch through a bidirectional LSTM (paper, appendix A.2, algorithm 2).
 
-a = W sum over walks of (sum over the true steps of a walk of [forward state ; backward state]).
+a = W sum over walks of (sum over the steps of a walk of [forward state ; backward state]).
+
+Walks of unequal length are packed, so that no step is padding: they lie in order of falling length, and the nodes at
+step t of all walks that have one stand together (:class:`torch.nn.utils.rnn.PackedSequence`).
+
+On a CPU in single precision compiled loops compute the LSTM. Two savings change no number beyond rounding: inputs are
+projected once for each distinct node, not for each step, and everything between two matrix products is one pass over
+the data (:mod:`subgnn.kernels.lstm`). Directions and blocks of walks are shared out among threads that sleep while they
+wait. On a GPU both directions advance together: the second reads each walk from its end, so that equally many walks are
+left in both. Elsewhere, and in mixed precision, :class:`torch.nn.LSTM` is used.
 """
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+import weakref
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, ClassVar
 
-from subgnn.models.subgnn.walk_lstm import lstm_states
-from subgnn.models.subgnn.walks import Walks
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from subgnn.kernels.lstm import step_backward, step_forward, sum_rows
+from subgnn.ragged import Ragged
+
+_Task = Callable[[int, tuple[int, int]], None]
+_KEPT_SHAPES = 4  # of workspaces, those asked for last
+_MOST_THREADS = 8  # beyond these, handing out the work costs more than it saves
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Picking:
+    """Which row each step stands on, and the steps of each row.
+
+    Shapes:
+        rows: (steps,) int64. order: (steps,) int64. offsets: (R + 1,) int64.
+    """
+
+    rows: NDArray[np.int64]
+    order: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: NDArray[np.int64], count: int) -> Picking:
+        """For steps on ``count`` rows."""
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))])
+        return cls(rows, np.argsort(rows, kind="stable"), offsets.astype(np.int64))
+
+
+class Walks(nn.Module):
+    """Walks as buffers, packed: all first steps, then all second steps, and so on; longer walks first.
+
+    Args:
+        rows: the walks of all patches, as places in the node table; empty ones are left out.
+        per_patch: how many walks a patch has.
+
+    Shapes:
+        nodes: (R,) places in the table of the distinct nodes of all walks. places: (steps,) which of them each step
+        stands on. back: (steps,) the step of the same walk that is as far from its end. owner: (steps,) the patch of
+        each step. sizes: how many walks have a step t.
+    """
+
+    nodes: Tensor
+    places: Tensor
+    back: Tensor
+    owner: Tensor
+
+    def __init__(self, rows: Ragged, per_patch: int) -> None:
+        super().__init__()
+        self.num_patches = len(rows) // per_patch
+        longest_first = np.argsort(-rows.lengths, kind="stable")
+        lengths = rows.lengths[longest_first]
+        self.sizes = [int((lengths > t).sum()) for t in range(int(lengths.max(initial=0)))]
+        walks = [longest_first[:size] for size in self.sizes]
+        steps = [rows.values[rows.offsets[walk] + t] for t, walk in enumerate(walks)]
+        nodes, places = np.unique(_joined(steps), return_inverse=True)
+        first = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+        # Step t of the w-th longest walk lies at first[t] + w.
+        back = [first[lengths[:size] - 1 - t] + np.arange(size) for t, size in enumerate(self.sizes)]
+        self.picking = Picking.of(places.astype(np.int64), len(nodes))
+        self.register_buffer("nodes", torch.from_numpy(nodes.astype(np.int64)))
+        self.register_buffer("places", torch.from_numpy(self.picking.rows))
+        self.register_buffer("back", torch.from_numpy(_joined(back)))
+        self.register_buffer("owner", torch.from_numpy(_joined(walks) // per_patch))
+
+
+def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate([np.empty(0, np.int64), *parts]).astype(np.int64)
 
 
 class PatchEncoder(nn.Module):
@@ -42,3 +127,218 @@ class PatchEncoder(nn.Module):
         total = states.new_zeros(walks.num_patches, states.shape[1]).index_add(0, walks.owner, states)
         encoded: Tensor = self.project(total)
         return encoded
+
+
+def lstm_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
+    """Hidden states of both directions at every step.
+
+    Args:
+        lstm: bidirectional; its dropout acts between its layers, in training.
+        table: node vectors.
+
+    Shapes:
+        table: (T, d). returns: (steps, 2 d).
+    """
+    inputs = table.index_select(0, walks.nodes)
+    plain = not torch.is_autocast_enabled(inputs.device.type)
+    if plain and inputs.device.type == "cpu" and inputs.dtype == torch.float32:
+        return compiled_states(lstm, inputs, walks)
+    if plain and inputs.device.type == "cuda":
+        return _fused(lstm, inputs, walks)
+    packed = PackedSequence(inputs[walks.places], torch.tensor(walks.sizes))
+    states: Tensor = lstm(packed)[0].data
+    return states
+
+
+def _fused(lstm: nn.LSTM, inputs: Tensor, walks: Walks) -> Tensor:
+    """On a GPU: both directions of a step are one product and one kernel."""
+    places = walks.places
+    for layer in range(lstm.num_layers):
+        (w_ahead, u_ahead, b_ahead), (w_back, u_back, b_back) = direction_weights(lstm, layer)
+        ahead = torch.addmm(b_ahead, inputs, w_ahead.T)[places]  # (steps, 4 d)
+        back = torch.addmm(b_back, inputs, w_back.T)[places[walks.back]]
+        u = torch.stack([u_ahead.T, u_back.T])  # (2, d, 4 d)
+        h, c, states, first = u.new_zeros(2, 0, u.shape[1]), u.new_zeros(2, 0, u.shape[1]), [], 0
+        for size in walks.sizes:
+            arrived = torch.stack([ahead[first : first + size], back[first : first + size]])
+            if first == 0:
+                recurrent, c = torch.zeros_like(arrived), u.new_zeros(2, size, u.shape[1])
+            else:
+                recurrent = torch.bmm(h[:, :size], u)
+            cell = _fused_cell(arrived.flatten(0, 1), recurrent.flatten(0, 1), c[:, :size].flatten(0, 1))
+            h, c = cell[0].view(2, size, -1), cell[1].view(2, size, -1)
+            states.append(h)
+            first += size
+        both = torch.cat(states, dim=1)  # (2, steps, d)
+        inputs = torch.cat([both[0], both[1][walks.back]], dim=1)
+        if layer + 1 < lstm.num_layers:
+            inputs = nn.functional.dropout(inputs, lstm.dropout, lstm.training)
+            places = torch.arange(len(inputs), device=inputs.device)
+    return inputs
+
+
+def _fused_cell(arrived: Tensor, recurrent: Tensor, c: Tensor) -> Any:
+    """State and cell after one step: the kernel that :class:`torch.nn.LSTMCell` uses on a GPU."""
+    return torch.ops.aten._thnn_fused_lstm_cell(arrived, recurrent, c)
+
+
+def direction_weights(lstm: nn.LSTM, layer: int) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """For each direction, the weights of the input and of the state, and the bias."""
+    found = []
+    for suffix in (f"_l{layer}", f"_l{layer}_reverse"):
+        bias = getattr(lstm, "bias_ih" + suffix) + getattr(lstm, "bias_hh" + suffix)
+        found.append((getattr(lstm, "weight_ih" + suffix), getattr(lstm, "weight_hh" + suffix), bias))
+    return found
+
+
+def compiled_states(lstm: nn.LSTM, inputs: Tensor, walks: Walks) -> Tensor:
+    """Hidden states of both directions at every step.
+
+    Args:
+        inputs: the vectors of ``walks.nodes``.
+
+    Shapes:
+        inputs: (R, d). returns: (steps, 2 d).
+    """
+    picking = walks.picking
+    for layer in range(lstm.num_layers):
+        both = direction_weights(lstm, layer)
+        projected = [torch.addmm(bias, inputs, w.T) for w, _, bias in both]
+        states = [u for _, u, _ in both]
+        inputs = _Layer.apply(*projected, *states, picking, walks.sizes)  # type: ignore[no-untyped-call]
+        if layer + 1 < lstm.num_layers:
+            inputs = nn.functional.dropout(inputs, lstm.dropout, lstm.training)
+            picking = Picking.of(np.arange(len(inputs)), len(inputs))
+    return inputs
+
+
+class _Workspace:
+    """The arrays of one pass forwards and backwards, of both directions.
+
+    Fresh memory costs more than the arithmetic on it, so they are lent from pass to pass (:meth:`borrow`) and come back
+    when the pass, and the gradient that may follow, is over.
+
+    Shapes:
+        h, c, tanh_c, grad_c: (2, steps, d). gates, grad_gates: (2, steps, 4 d). recurrent: (2, walks, 4 d).
+        grad_after: (2, walks, d).
+    """
+
+    _idle: ClassVar[dict[tuple[int, int, int], list[dict[str, Tensor]]]] = {}
+
+    def __init__(self, arrays: dict[str, Tensor]) -> None:
+        self.h, self.c, self.tanh_c, self.grad_c = (arrays[name] for name in ("h", "c", "tanh_c", "grad_c"))
+        self.gates, self.grad_gates = arrays["gates"], arrays["grad_gates"]
+        self.recurrent, self.grad_after = arrays["recurrent"], arrays["grad_after"]
+
+    @classmethod
+    def borrow(cls, steps: int, walks: int, d: int) -> _Workspace:
+        """Arrays nobody uses, or new ones."""
+        idle = cls._idle.setdefault((steps, walks, d), [])
+        while len(cls._idle) > _KEPT_SHAPES:
+            del cls._idle[next(iter(cls._idle))]
+        try:
+            arrays = idle.pop()
+        except IndexError:
+            widths = {"h": 1, "c": 1, "tanh_c": 1, "grad_c": 1, "gates": 4, "grad_gates": 4}
+            arrays = {name: torch.empty(2, steps, width * d) for name, width in widths.items()}
+            arrays |= {"recurrent": torch.empty(2, walks, 4 * d), "grad_after": torch.empty(2, walks, d)}
+        lent = cls(arrays)
+        weakref.finalize(lent, idle.append, arrays).atexit = False
+        return lent
+
+
+class _Layer(torch.autograd.Function):
+    """All steps of both directions of one layer."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, ahead: Tensor, back: Tensor, w_ahead: Tensor, w_back: Tensor, picking: Picking, lengths: list[int]
+    ) -> Tensor:
+        of = _Workspace.borrow(sum(lengths), lengths[0] if lengths else 0, w_ahead.shape[1])
+        blocks = _blocks(lengths)
+
+        def run(reverse: int, block: tuple[int, int]) -> None:
+            projected, w_state = (back, w_back) if reverse else (ahead, w_ahead)
+            h, c, tanh_c, gates = of.h[reverse], of.c[reverse], of.tanh_c[reverse], of.gates[reverse]
+            p, room = projected.detach().numpy(), of.recurrent[reverse, slice(*block)]
+            for now, before in _order(lengths, block, bool(reverse)):
+                recurrent = torch.mm(h[before], w_state.T, out=room[: before.stop - before.start])
+                written = (gates[now].numpy(), c[now].numpy(), tanh_c[now].numpy(), h[now].numpy())
+                step_forward(p, picking.rows[now], recurrent.numpy(), c[before].numpy(), *written)
+
+        _in_threads([(run, reverse, block) for reverse in (0, 1) for block in blocks])
+        ctx.save_for_backward(w_ahead, w_back)
+        ctx.layout = (of, picking, lengths, blocks, len(ahead))
+        return torch.cat([of.h[0], of.h[1]], dim=1)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        w_ahead, w_back = ctx.saved_tensors
+        of, picking, lengths, blocks, count = ctx.layout
+        d = w_ahead.shape[1]
+        grad_w = {(reverse, block): torch.zeros_like(w_ahead) for reverse in (0, 1) for block in blocks}
+
+        def run(reverse: int, block: tuple[int, int]) -> None:
+            w_state = w_back if reverse else w_ahead
+            h, c, tanh_c, gates = of.h[reverse], of.c[reverse], of.tanh_c[reverse], of.gates[reverse]
+            grad_h = grads[0][:, reverse * d : reverse * d + d].contiguous()
+            after_h, after_c = grad_h[:0], grad_h[:0]
+            for now, before in reversed(_order(lengths, block, bool(reverse))):
+                out, grad_c = of.grad_gates[reverse, now], of.grad_c[reverse, now]
+                arrays = (grad_h[now], after_h, after_c, gates[now], c[before], tanh_c[now], out, grad_c)
+                step_backward(*(array.numpy() for array in arrays))
+                continued = out[: before.stop - before.start]
+                grad_w[reverse, block].addmm_(continued.T, h[before])
+                room = of.grad_after[reverse, block[0] : block[0] + len(continued)]
+                after_h, after_c = torch.mm(continued, w_state, out=room), grad_c[: len(continued)]
+
+        _in_threads([(run, reverse, block) for reverse in (0, 1) for block in blocks])
+        grad_projected = [grads[0].new_empty(count, 4 * d) for _ in range(2)]
+
+        def gather(reverse: int, block: tuple[int, int]) -> None:
+            values, out = of.grad_gates[reverse].numpy(), grad_projected[reverse].numpy()
+            sum_rows(values, picking.order, picking.offsets, *block, out)
+
+        _in_threads([(gather, reverse, block) for reverse in (0, 1) for block in _even(count, len(blocks))])
+        of_w = [torch.stack([grad_w[reverse, block] for block in blocks]).sum(dim=0) for reverse in (0, 1)]
+        return (*grad_projected, *of_w, None, None)
+
+
+def _even(items: int, parts: int) -> list[tuple[int, int]]:
+    return list(pairwise(items * i // parts for i in range(parts + 1)))
+
+
+def _blocks(lengths: list[int]) -> list[tuple[int, int]]:
+    """Ranges of walks: with both directions, one for each thread."""
+    return _even(lengths[0] if lengths else 0, max(1, min(torch.get_num_threads(), _MOST_THREADS) // 2))
+
+
+def _order(lengths: list[int], block: tuple[int, int], reverse: bool) -> list[tuple[slice, slice]]:
+    """For each step in the order of computation, the rows of the block's walks, and of the states they continue."""
+    first = 0
+    rows = []
+    for length in lengths:
+        rows.append((first + min(block[0], length), first + min(block[1], length)))
+        first += length
+    found, before = [], (0, 0)
+    for begin, end in reversed(rows) if reverse else rows:
+        continued = min(end - begin, before[1] - before[0])
+        found.append((slice(begin, end), slice(before[0], before[0] + continued)))
+        before = (begin, end)
+    return found
+
+
+@torch.no_grad()
+def _in_threads(tasks: list[tuple[_Task, int, tuple[int, int]]]) -> None:
+    if torch.get_num_threads() == 1:
+        for run, reverse, block in tasks:
+            run(reverse, block)
+        return
+    for done in [_pool().submit(torch.no_grad()(run), reverse, block) for run, reverse, block in tasks]:
+        done.result()
+
+
+@lru_cache(maxsize=1)
+def _pool() -> ThreadPoolExecutor:
+    """Threads whose own matrix products use one thread each."""
+    return ThreadPoolExecutor(_MOST_THREADS, "subgnn-lstm", initializer=torch.set_num_threads, initargs=(1,))

@@ -2,7 +2,7 @@
 
 Up to :data:`LARGE` numbers, or a quarter of it where they are frozen, a step works on the whole table, which needs no
 numbering of its own for each batch. Above, batches number their nodes themselves
-(:mod:`subgnn.models.subgnn.streamed`). Which way is taken follows from the size of the table alone, for a learned one
+(:mod:`subgnn.models.subgnn.batches`). Which way is taken follows from the size of the table alone, for a learned one
 that of its rows which training subgraphs touch, never from the memory at hand. Frozen random embeddings are then a
 function of node and seed: a checkpoint has none of them, and rows are drawn when a batch asks, or kept where memory
 allows, which gives the same numbers.
@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from subgnn.channels.anchors import NodeAnchors, PatchAnchors
 from subgnn.config.settings import EmbeddingSettings
 from subgnn.data.graph import Graph
 from subgnn.embeddings import node_vectors
@@ -25,8 +24,8 @@ from subgnn.embeddings.features import feature_rows
 from subgnn.errors import UserError
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
+from subgnn.models.subgnn.batches import StreamedInputs
 from subgnn.models.subgnn.build import beside_channels, known_components
-from subgnn.models.subgnn.streamed import StreamedInputs
 from subgnn.parallel.memory import limit, share
 from subgnn.prepare.measure import Prepared
 from subgnn.ragged import Ragged
@@ -57,11 +56,7 @@ def anchor_nodes(checkpoint: Checkpoint) -> NDArray[np.int32]:
     """The nodes of shared anchors and of walks over them, of all draws, sorted."""
     found = [np.empty(0, np.int32)]
     for draw in (checkpoint.spec.shared, *checkpoint.spec.redrawn):
-        for anchors in (anchors for layer in draw for anchors in layer):
-            if isinstance(anchors, NodeAnchors):
-                found.append(anchors.nodes)
-            elif isinstance(anchors, PatchAnchors):
-                found.append(anchors.walks.values)
+        found += [anchors.touched for layer in draw for anchors in layer if anchors is not None]
     return np.unique(np.concatenate(found))
 
 

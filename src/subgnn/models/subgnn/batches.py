@@ -1,20 +1,31 @@
-"""Prepared subgraphs as tensors, and batches of them.
+"""Batches of prepared subgraphs as tensors, and the two ways to make them.
 
-Nodes are numbered by their place in a compact table of touched nodes, so nothing here grows with N.
+:class:`Inputs` holds all subgraphs as tensors, and a batch picks rows of them. Nodes are numbered by their place in a
+compact table of touched nodes, so nothing grows with N.
+
+:class:`StreamedInputs` is for tables of nodes too large to be looked at in every step. A batch numbers the nodes it
+uses itself: those of shared anchors first, then its own, each once. Their vectors come with the batch where they are
+frozen, and are looked up in the network's table where they are learned. So a step costs what its batch holds, whatever
+the number of nodes; and prepared arrays may stay in a file, of which a batch reads the rows it needs.
 """
 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from subgnn.prepare.measure import Prepared
+from subgnn.channels.channel import Measured, each_array
+from subgnn.prepare.measure import Prepared, SubchannelInputs
+from subgnn.ragged import Ragged
+
+Lookup = Callable[[NDArray[np.int32]], NDArray[np.float32]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,16 +33,11 @@ class ChannelBatch:
     """One layer of one subchannel, for the components of a batch.
 
     Shapes:
-        distance, reached: (C, n_A). own: (C, n_A) int64 places in the table, or None where anchors are shared.
+        measured: (C, n_A). own: (C, n_A) int64 places in the table, or None where anchors are shared.
     """
 
-    distance: Tensor
-    reached: Tensor
+    measured: Measured
     own: Tensor | None
-
-    def take(self, rows: Tensor) -> ChannelBatch:
-        """The chosen components."""
-        return ChannelBatch(self.distance[rows], self.reached[rows], None if self.own is None else self.own[rows])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,18 +75,49 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on a device."""
-        moved: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name, value in moved.items():
-            if isinstance(value, Tensor):
-                moved[name] = value.to(device)
-        moved["channels"] = [
-            [
-                ChannelBatch(c.distance.to(device), c.reached.to(device), None if c.own is None else c.own.to(device))
-                for c in layer
-            ]
-            for layer in self.channels
-        ]
-        return Batch(**moved)
+        moved: Batch = each_array(lambda tensor: tensor.to(device), self)
+        return moved
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Places:
+    """Places of nodes in a sorted list of nodes, counted from ``first`` on."""
+
+    nodes: NDArray[np.int32]
+    first: int = 0
+
+    def __call__(self, nodes: NDArray[Any]) -> Tensor:
+        return torch.from_numpy(np.searchsorted(self.nodes, nodes).astype(np.int64) + self.first)
+
+    def channel(self, inputs: SubchannelInputs) -> ChannelBatch:
+        own, measured = inputs.own, each_array(torch.from_numpy, inputs.measured)
+        if own is None:
+            return ChannelBatch(measured, None)
+        # A component without anchors has similarity 0 to whatever stands here: any node will do.
+        absent = ~own.present
+        return ChannelBatch(
+            measured, self(np.where(absent[:, None], self.nodes[0], own.nodes) if absent.any() else own.nodes)
+        )
+
+
+def _make(
+    nodes: Ragged,
+    subgraph: NDArray[np.int64],
+    num_subgraphs: int,
+    inputs: list[list[SubchannelInputs]],
+    places: _Places,
+    **extra: Any,
+) -> Batch:
+    """A batch of the given components; ``extra`` are further fields, as arrays."""
+    return Batch(
+        nodes=places(nodes.values),
+        node_starts=torch.from_numpy(nodes.offsets[:-1]),
+        sizes=torch.from_numpy(nodes.lengths),
+        subgraph=torch.from_numpy(subgraph),
+        num_subgraphs=num_subgraphs,
+        channels=[[places.channel(one) for one in layer] for layer in inputs],
+        **{name: torch.from_numpy(value) for name, value in extra.items() if value is not None},
+    )
 
 
 class Inputs:
@@ -105,20 +142,18 @@ class Inputs:
         baseline_scores: NDArray[np.float32] | None = None,
     ) -> None:
         components = prepared.components
-        places = _places(components.nodes.values, table)
         self.first = np.concatenate([[0], np.cumsum(components.counts)])
         self.node_first = np.array(components.nodes.offsets)
-        self.whole = Batch(
-            nodes=places,
-            node_starts=torch.from_numpy(self.node_first[:-1]),
-            sizes=torch.from_numpy(components.nodes.lengths),
-            subgraph=torch.from_numpy(components.subgraph),
-            num_subgraphs=len(components.counts),
-            channels=_channels(prepared, table),
-            component_stats=None if component_stats is None else torch.from_numpy(component_stats),
-            subgraph_stats=None if subgraph_stats is None else torch.from_numpy(subgraph_stats),
-            known=None if known is None else torch.from_numpy(known),
-            baseline_scores=None if baseline_scores is None else torch.from_numpy(baseline_scores),
+        self.whole = _make(
+            Ragged(components.nodes.values, self.node_first),
+            components.subgraph,
+            len(components.counts),
+            prepared.inputs,
+            _Places(table),
+            component_stats=component_stats,
+            subgraph_stats=subgraph_stats,
+            known=known,
+            baseline_scores=baseline_scores,
         )
 
     def __len__(self) -> int:
@@ -137,8 +172,8 @@ class Inputs:
     def redrawn(self, prepared: Prepared, table: NDArray[np.int32], *, draw: int) -> Inputs:
         """The same subgraphs, measured against another draw of anchors; all that does not depend on it is shared."""
         other = copy.copy(self)
-        whole = replace(self.whole, channels=_channels(prepared, table), draw=draw)
-        other.whole = whole.to(self.whole.nodes.device)
+        channels = [[_Places(table).channel(one) for one in layer] for layer in prepared.inputs]
+        other.whole = replace(self.whole, channels=channels, draw=draw).to(self.device)
         return other
 
     def batch(self, rows: NDArray[np.int64]) -> Batch:
@@ -170,11 +205,11 @@ class Inputs:
             sizes=whole.sizes[components],
             subgraph=owner,
             num_subgraphs=len(rows),
-            channels=[[channel.take(components) for channel in layer] for layer in whole.channels],
-            component_stats=None if whole.component_stats is None else whole.component_stats[components],
-            subgraph_stats=None if whole.subgraph_stats is None else whole.subgraph_stats[rows],
-            known=None if whole.known is None else whole.known[components],
-            baseline_scores=None if whole.baseline_scores is None else whole.baseline_scores[rows],
+            channels=each_array(lambda tensor: tensor[components], whole.channels),
+            component_stats=_rows(whole.component_stats, components),
+            subgraph_stats=_rows(whole.subgraph_stats, rows),
+            known=_rows(whole.known, components),
+            baseline_scores=_rows(whole.baseline_scores, rows),
             draw=whole.draw,
             spare=choice.spare,
         )
@@ -232,20 +267,73 @@ class Choice:
         return self.joined.pin_memory() if torch.cuda.is_available() else self.joined
 
 
-def _places(nodes: NDArray[Any], table: NDArray[np.int32]) -> Tensor:
-    return torch.from_numpy(np.searchsorted(table, nodes).astype(np.int64))
+class StreamedInputs:
+    """Prepared subgraphs; :meth:`batch` reads some.
+
+    Args:
+        prepared: what :func:`~subgnn.prepare.measure.prepare` or ``extend`` gave.
+        anchor_nodes: the nodes of shared anchors and walks, sorted, as the network has them.
+        table: the nodes of the network's table, sorted; None where vectors come with the batch.
+        vectors: gives the embeddings of nodes; None where they are in the network's table, or there are none.
+        features: gives the standardised features of nodes.
+        component_stats, subgraph_stats, known, baseline_scores: as for :class:`Inputs`.
+        draw: which draw of anchors this is.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        anchor_nodes: NDArray[np.int32],
+        *,
+        table: NDArray[np.int32] | None = None,
+        vectors: Lookup | None = None,
+        features: Lookup | None = None,
+        component_stats: NDArray[np.float32] | None = None,
+        subgraph_stats: NDArray[np.float32] | None = None,
+        known: NDArray[np.int64] | None = None,
+        baseline_scores: NDArray[np.float32] | None = None,
+        draw: int = 0,
+    ) -> None:
+        self.prepared, self.anchor_nodes, self.table = prepared, anchor_nodes, table
+        self.vectors, self.features = vectors, features
+        self.of_components = {"component_stats": component_stats, "known": known}
+        self.of_subgraphs = {"subgraph_stats": subgraph_stats, "baseline_scores": baseline_scores}
+        self.draw, self.device = draw, torch.device("cpu")
+        self.first = np.concatenate([[0], np.cumsum(prepared.components.counts)])
+
+    def __len__(self) -> int:
+        return len(self.prepared.components.counts)
+
+    def to(self, device: torch.device | str) -> Self:
+        """Send batches to a device."""
+        self.device = torch.device(device)
+        return self
+
+    def batch(self, rows: NDArray[np.int64]) -> Batch:
+        """The chosen subgraphs, in the given order."""
+        components, owner = spans(self.first, rows)
+        nodes = self.prepared.components.nodes.take(components)
+        inputs = each_array(lambda array: array[components], self.prepared.inputs)
+        anchors = [one.own.touched for layer in inputs for one in layer if one.own is not None]
+        own = np.unique(np.concatenate([nodes.values, *anchors]))
+        numbered = np.concatenate([self.anchor_nodes, own])
+        batch = _make(
+            nodes,
+            owner.astype(np.int64),
+            len(rows),
+            inputs,
+            _Places(own, first=len(self.anchor_nodes)),
+            **{name: _rows(values, components) for name, values in self.of_components.items()},
+            **{name: _rows(values, rows) for name, values in self.of_subgraphs.items()},
+            rows=None if self.table is None else np.searchsorted(self.table, numbered),
+            vectors=None if self.vectors is None else self.vectors(numbered),
+            features=None if self.features is None else self.features(numbered),
+        )
+        return replace(batch, draw=self.draw).to(self.device)
 
 
-def _channels(prepared: Prepared, table: NDArray[np.int32]) -> list[list[ChannelBatch]]:
-    return [[_channel(inputs, table) for inputs in layer] for layer in prepared.inputs]
-
-
-def _channel(inputs: Any, table: NDArray[np.int32]) -> ChannelBatch:
-    own = None
-    if inputs.own is not None:
-        # A component without anchors has similarity 0 to whatever stands here: place 0 will do.
-        own = _places(np.where(inputs.own.present[:, None], inputs.own.nodes, table[0]), table)
-    return ChannelBatch(torch.from_numpy(inputs.nearness.distance), torch.from_numpy(inputs.nearness.reached), own)
+def _rows(values: Any, rows: Any) -> Any:
+    return None if values is None else values[rows]
 
 
 def spans(first: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

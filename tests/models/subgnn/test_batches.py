@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 import torch
 
-from subgnn.models.subgnn.inputs import Batch, ChannelBatch, Inputs, Room, spans
+from subgnn.models.subgnn.batches import Batch, Inputs, Room, spans
 from subgnn.prepare.measure import prepare
 
 from .examples import ALL_CHANNELS, SMALL, prepare_example, random_subgraphs
@@ -55,8 +57,10 @@ def test_a_batch_has_the_rows_of_its_subgraphs():
     assert batch.baseline_scores.tolist() == extra["baseline_scores"][rows].tolist()
     for layer, given in zip(batch.channels, prepared.inputs, strict=True):
         for channel, seen in zip(layer, given, strict=True):
-            np.testing.assert_array_equal(channel.distance, seen.nearness.distance[chosen])
-            np.testing.assert_array_equal(channel.reached, seen.nearness.reached[chosen])
+            assert type(channel.measured) is type(seen.measured)
+            for field in fields(seen.measured):
+                ours, theirs = (getattr(measured, field.name) for measured in (channel.measured, seen.measured))
+                np.testing.assert_array_equal(ours, theirs[chosen])
             assert (channel.own is None) == (seen.own is None)
             if seen.own is not None:
                 present = seen.own.present[chosen]
@@ -106,9 +110,9 @@ def test_another_draw_changes_channels_alone():
     assert (inputs.whole.draw, other.whole.draw, other.batch(np.array([0])).draw) == (0, 4, 4)
     for name in ("nodes", "node_starts", "sizes", "subgraph", *OPTIONAL):
         assert getattr(other.whole, name) is getattr(inputs.whole, name)
-    wanted = [[seen.nearness.distance.tolist() for seen in layer] for layer in second.inputs]
-    assert [[c.distance.tolist() for c in layer] for layer in other.whole.channels] == wanted
-    assert [[c.distance.tolist() for c in layer] for layer in inputs.whole.channels] != wanted
+    wanted = [[seen.measured.similarity.tolist() for seen in layer] for layer in second.inputs]
+    assert [[c.measured.similarity.tolist() for c in layer] for layer in other.whole.channels] == wanted
+    assert [[c.measured.similarity.tolist() for c in layer] for layer in inputs.whole.channels] != wanted
 
 
 def test_everything_of_a_batch_moves_to_a_device():
@@ -119,16 +123,10 @@ def test_everything_of_a_batch_moves_to_a_device():
     tensors = [value for name in Batch.__slots__ if isinstance(value := getattr(moved, name), torch.Tensor)]
     assert len(tensors) == 8
     channels = [c for layer in moved.channels for c in layer]
-    tensors += [t for c in channels for t in (c.distance, c.reached, c.own) if t is not None]
+    tensors += [t for c in channels for t in (c.measured.similarity, c.own) if t is not None]
     assert {t.device.type for t in tensors} == {"meta"}
     assert [c.own is None for c in channels] == [c.own is None for layer in whole.channels for c in layer]
     assert (moved.num_subgraphs, moved.draw) == (whole.num_subgraphs, whole.draw)
     assert inputs.device.type == "cpu"
     assert inputs.to("meta") is inputs
     assert inputs.device.type == "meta"
-
-
-def test_components_of_a_channel_are_taken_together():
-    channel = ChannelBatch(torch.arange(3.0)[:, None], -torch.arange(3.0)[:, None], torch.arange(3)[:, None])
-    found = channel.take(torch.tensor([2, 0]))
-    assert [t.tolist() for t in (found.distance, found.reached, found.own)] == [[[2], [0]], [[-2], [0]], [[2], [0]]]

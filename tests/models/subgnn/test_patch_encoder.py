@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from torch.nn.utils.rnn import PackedSequence
 
 from subgnn import Ragged
-from subgnn.models.subgnn import walk_lstm
-from subgnn.models.subgnn.patch_encoder import PatchEncoder
-from subgnn.models.subgnn.walk_lstm import lstm_states
-from subgnn.models.subgnn.walks import Walks
+from subgnn.models.subgnn import patch_encoder
+from subgnn.models.subgnn.patch_encoder import PatchEncoder, Picking, Walks, lstm_states
 
 DIM = 5
 
@@ -59,8 +57,8 @@ def test_the_way_of_a_gpu_equals_torch(lengths: list[int], layers: int) -> None:
     lstm = torch.nn.LSTM(DIM, DIM, num_layers=layers, bidirectional=True).double()
     walks, table = walks_of(lengths), torch.randn(9, DIM, dtype=torch.float64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(walk_lstm, "_fused_cell", plain_cell)
-        ours = walk_lstm._fused(lstm, table[walks.nodes], walks)
+        patch.setattr(patch_encoder, "_fused_cell", plain_cell)
+        ours = patch_encoder._fused(lstm, table[walks.nodes], walks)
     torch.testing.assert_close(ours, lstm_states(lstm, table, walks), rtol=1e-12, atol=1e-12)
 
 
@@ -106,3 +104,24 @@ def test_patches_are_sums_over_their_walks() -> None:
 def test_no_walk_at_all() -> None:
     encoder = PatchEncoder(DIM)
     assert encoder(torch.randn(9, DIM), walks_of([0, 0], 2)).shape == (1, DIM)
+
+
+def test_walks_by_hand():
+    # Two walks a patch; longest first: [9, 7, 9], then [7, 3] and [4, 9]; the empty one is left out.
+    walks = Walks(Ragged.from_rows([[7, 3], [], [9, 7, 9], [4, 9]]), 2)
+    assert walks.num_patches == 2
+    assert walks.sizes == [3, 3, 1]
+    nodes = walks.nodes[walks.places].tolist()
+    assert nodes == [9, 7, 4, 7, 3, 9, 9]
+    assert walks.nodes.tolist() == [3, 4, 7, 9]
+    assert walks.owner.tolist() == [1, 0, 1, 1, 0, 1, 1]
+    # Steps 0 and 6 are the ends of the longest walk, 3 its middle; 1 and 4, 2 and 5 are those of the others.
+    assert walks.back.tolist() == [6, 4, 5, 3, 1, 2, 0]
+    assert set(dict(walks.named_buffers())) == {"nodes", "places", "back", "owner"}
+
+
+def test_steps_by_row():
+    picking = Picking.of(np.array([2, 0, 2, 3]), 5)
+    assert picking.order.tolist() == [1, 0, 2, 3]
+    assert picking.offsets.tolist() == [0, 1, 1, 3, 4, 4]
+    assert picking.rows.tolist() == [2, 0, 2, 3]

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from subgnn import Ragged
-from subgnn.channels.anchors import draw_seed, sample_own, sample_shared
+from subgnn.channels.channel import Work, draw_seed
+from subgnn.channels.table import channel_of
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.kernels import induced_components
 from tests.models.examples import two_triangles
@@ -19,9 +20,14 @@ INTERNAL, BORDER = (ChannelSettings("structure", side, 4) for side in ("internal
 SETTINGS = PrepareSettings(patch_length=4, walks=3, walk_length=5)
 
 
-def own(graph, subgraphs, channel, settings, *, layers=2, seed=0, **options):
+def own(graph, subgraphs, channel, settings, *, layers=2, seed=0, on_progress=None):
     components = induced_components(*graph.csr, subgraphs)
-    return components, sample_own(graph, subgraphs, components, channel, settings, layers=layers, seed=seed, **options)
+    work = Work(graph, settings, channel, layers, seed, on_progress)
+    return components, channel_of(channel).sample_own(work, subgraphs, components)
+
+
+def sample_shared(graph, channel, settings, *, layer, seed):
+    return channel_of(channel).sample_shared(Work(graph, settings, channel, layer + 1, seed))[layer]
 
 
 def test_the_first_draw_has_the_seed_itself():

@@ -1,0 +1,283 @@
+"""The interface of a channel: a property of subgraphs that is seen from anchors (paper, section 4.2).
+
+A :class:`Channel` says how its anchors are sampled, which similarity compares them with components, whether an anchor's
+vector is a node's embedding or walks over a patch, and what the network reads off. A :class:`Similarity` compares
+components with anchors. Both are entered in the tables of :mod:`subgnn.channels.table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.config.settings import ChannelSettings, PrepareSettings
+from subgnn.data.graph import Graph
+from subgnn.kernels.induced import Components
+from subgnn.parallel.progress import OnProgress, pieces
+from subgnn.ragged import Ragged
+from subgnn.rng import stream_key
+
+Take = Callable[[str, Any], NDArray[Any]]
+"""Gives the stored array of a name and type; :class:`LookupError` or :class:`TypeError` where there is none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeAnchors:
+    """Single nodes, shared by all subgraphs; their vectors are embeddings.
+
+    Shapes:
+        nodes: (n_A,) int32.
+    """
+
+    nodes: NDArray[np.int32]
+
+    walks: ClassVar[None] = None
+
+    @property
+    def touched(self) -> NDArray[np.int32]:
+        """Nodes whose embeddings are needed."""
+        return self.nodes
+
+    @property
+    def nodes_used(self) -> list[NDArray[np.int32]]:
+        """All arrays of node ids."""
+        return [self.nodes]
+
+    @property
+    def keys(self) -> NDArray[np.int32]:
+        """What tells anchors apart, (n_A,): a node that is drawn twice is one anchor."""
+        return self.nodes
+
+    def nodes_of(self, key: int) -> tuple[int, ...]:
+        """The nodes of an anchor."""
+        return (key,)
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays by name, as files hold them."""
+        return {"nodes": self.nodes}
+
+    @classmethod
+    def from_arrays(cls, take: Take, num_anchors: int) -> NodeAnchors:
+        """What :attr:`arrays` gave; raises :class:`ValueError` where it does not fit."""
+        nodes = take("nodes", np.int32)
+        if len(nodes) != num_anchors:
+            raise ValueError(f"{len(nodes)} anchors, not {num_anchors}")
+        return cls(nodes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PatchAnchors:
+    """Connected node sets, shared by all subgraphs; their vectors come from walks over each of them.
+
+    Shapes:
+        patches: n_A rows, sorted. walks: n_A * w rows, those of a patch together.
+    """
+
+    patches: Ragged
+    walks: Ragged
+
+    @property
+    def touched(self) -> NDArray[np.int32]:
+        """Nodes whose embeddings are needed."""
+        return self.walks.values
+
+    @property
+    def nodes_used(self) -> list[NDArray[np.int32]]:
+        """All arrays of node ids."""
+        return [self.patches.values, self.walks.values]
+
+    @property
+    def keys(self) -> NDArray[np.int64]:
+        """What tells anchors apart, (n_A,): every patch is an anchor of its own."""
+        return np.arange(len(self.patches))
+
+    def nodes_of(self, key: int) -> tuple[int, ...]:
+        """The nodes of an anchor."""
+        return tuple(self.patches[key].tolist())
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays by name, as files hold them."""
+        return {f"{f.name}.{part}": getattr(getattr(self, f.name), part) for f in fields(self) for part in _RAGGED}
+
+    @classmethod
+    def from_arrays(cls, take: Take, num_anchors: int) -> PatchAnchors:
+        """What :attr:`arrays` gave; raises :class:`ValueError` where it does not fit."""
+        parts = {
+            f.name: Ragged(*(take(f"{f.name}.{part}", kind) for part, kind in _RAGGED.items())) for f in fields(cls)
+        }
+        found = cls(**parts)
+        for name, rows in parts.items():
+            rows.validate(name)
+        if len(found.patches) != num_anchors or not len(found.walks) or len(found.walks) % num_anchors:
+            raise ValueError(f"{len(found.patches)} patches, {len(found.walks)} walks")
+        return found
+
+
+_RAGGED = {"values": np.int32, "offsets": np.int64}
+
+SharedAnchors = NodeAnchors | PatchAnchors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnAnchors:
+    """Single nodes, drawn for each component.
+
+    Shapes:
+        nodes: (C, n_A) int32. present: (C,) bool, False where there was nothing to draw from; such a row means nothing.
+        weights: (C, n_A) float32 in [0, 1], where drawing weighs them; else None.
+    """
+
+    nodes: NDArray[np.int32]
+    present: NDArray[np.bool_]
+    weights: NDArray[np.float32] | None = None
+
+    @property
+    def touched(self) -> NDArray[np.int32]:
+        """Nodes whose embeddings are needed."""
+        return self.nodes[self.present].reshape(-1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distances:
+    """Distances of components to anchors; gamma = reached / (1 + distance).
+
+    Shapes:
+        distance, reached: (C, n_A) float32, of numpy, or of torch in a batch; reached is the fraction of the
+        component's nodes that reach the anchor. Both are 0 where none does.
+    """
+
+    distance: Any
+    reached: Any
+
+    @property
+    def similarity(self) -> Any:
+        """gamma, in [0, 1]."""
+        return self.reached / (1 + self.distance)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Similarities:
+    """Similarities that do not follow from distances.
+
+    Shapes:
+        similarity: (C, n_A) float32 in [0, 1], of numpy, or of torch in a batch.
+    """
+
+    similarity: Any
+
+
+Measured = Distances | Similarities
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """The graph and the settings that one channel is sampled and measured with, for all layers."""
+
+    graph: Graph
+    settings: PrepareSettings
+    channel: ChannelSettings
+    layers: int
+    seed: int
+    on_progress: OnProgress | None = None
+
+    def key(self, name: str) -> int:
+        """The key of a named random stream."""
+        return stream_key(self.seed, name)
+
+    def pieces(self, count: int, *, step: int, what: str, most: int | None = None) -> Iterator[slice]:
+        """Cut ``range(count)`` into slices and report progress (:func:`~subgnn.parallel.progress.pieces`)."""
+        return pieces(count, step=step, most=most, what=what, on_progress=self.on_progress)
+
+    def own_anchors(self, drawn: NDArray[np.int32], present: NDArray[np.bool_] | None = None) -> list[OwnAnchors]:
+        """Draws for all layers at once, by layer.
+
+        Shapes:
+            drawn: (C, layers * n_A). present: (C,); None where all are.
+        """
+        present = np.ones(len(drawn), np.bool_) if present is None else present
+        by_layer = drawn.reshape(len(drawn), self.layers, self.channel.num_anchors)
+        return [OwnAnchors(np.ascontiguousarray(by_layer[:, layer]), present) for layer in range(self.layers)]
+
+
+def _not_given(*_: Any) -> Any:
+    raise NotImplementedError("the channel has the other kind of anchors")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channel:
+    """One side of a channel. Exactly one of the two samplers is given.
+
+    Args:
+        similarity: the name of what compares components with anchors, or what chooses it by the settings; an entry of
+            ``[[channels]]`` may name another.
+        sample_shared: draws anchors for all subgraphs, a function of the graph and the seed; by layer.
+        sample_own: draws anchors for each component, given all subgraphs and their components: a function of the seed
+            and of the node set that is drawn from, so that neither the batch nor the order of lines matters; by layer.
+        patches: whether shared anchors are patches (:class:`PatchAnchors`), not nodes.
+        output: what the network reads off: one number an anchor, or the state h.
+        sorts: whether ``prepare.sort_anchors`` puts a component's own anchors in the order of their similarity.
+    """
+
+    similarity: str | Callable[[PrepareSettings], str]
+    sample_shared: Callable[[Work], list[SharedAnchors]] = _not_given
+    sample_own: Callable[[Work, Ragged, Components], list[OwnAnchors]] = _not_given
+    patches: bool = False
+    output: Literal["anchors", "state"] = "anchors"
+    sorts: bool = False
+
+    @property
+    def shared(self) -> bool:
+        """Whether all subgraphs share the anchors."""
+        return self.sample_shared is not _not_given
+
+    @property
+    def anchors(self) -> type[NodeAnchors] | type[PatchAnchors] | type[OwnAnchors]:
+        """The type of its anchors."""
+        return (PatchAnchors if self.patches else NodeAnchors) if self.shared else OwnAnchors
+
+
+Compare = Callable[[Work, Ragged, list[Any]], list[Any]]
+"""Maps work, components and the anchors of every layer to :class:`Distances` or :class:`Similarities` by layer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Similarity:
+    """A comparison of components with anchors: numbers in [0, 1].
+
+    Args:
+        measure: what compares, for each type of anchors that it accepts.
+        searches: whether each anchor costs a search across the graph: memory for one is checked before the work, and
+            on a cluster shared anchors are divided among the machines, not subgraphs.
+    """
+
+    measure: Mapping[type, Compare]
+    searches: bool = False
+
+
+def each_array(function: Callable[..., Any], *values: Any) -> Any:
+    """Apply a function to every array of nested dataclasses and lists; of several, to those at the same place.
+
+    Example:
+        >>> each_array(np.negative, Distances(np.array([2]), np.array([1]))).distance.tolist()
+        [-2]
+    """
+    first = values[0]
+    if hasattr(first, "shape"):
+        return function(*values)
+    if isinstance(first, list):
+        return [each_array(function, *items) for items in zip(*values, strict=True)]
+    if not is_dataclass(first):
+        return first
+    parts = {f.name: each_array(function, *(getattr(value, f.name) for value in values)) for f in fields(first)}
+    return type(first)(**parts)  # type: ignore[misc]
+
+
+def draw_seed(seed: int, draw: int) -> int:
+    """The seed of an independent draw of all anchors; draw 0 has the seed itself."""
+    return stream_key(seed, f"draw/{draw}") if draw else seed

@@ -1,0 +1,74 @@
+"""The neighborhood channel: which nodes a component has, and which are around it (paper, section 4.2).
+
+Internal: anchors are drawn from the component, with similarity 1. Border: they are drawn from the nodes within k hops
+of it, and compared by hops; or they are the nodes of its 1-hop border with the largest weights, which are their
+similarities.
+
+*Differs from the paper:* there, border anchors are drawn uniformly, and their similarity is by distance.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from subgnn.channels.channel import Channel, OwnAnchors, Work
+from subgnn.config.settings import PrepareSettings
+from subgnn.kernels import heaviest_borders, node_set_keys, sample_borders
+from subgnn.kernels.borders import BYTES_AN_EDGE
+from subgnn.kernels.draws import sample_members
+from subgnn.kernels.induced import Components
+from subgnn.parallel.memory import workers
+from subgnn.ragged import Ragged
+
+
+def sample_components(work: Work, subgraphs: Ragged, components: Components) -> list[OwnAnchors]:
+    """Uniform nodes of each component."""
+    keys = node_set_keys(work.key(f"anchors/{work.channel.name}"), components.nodes)
+    return work.own_anchors(sample_members(components.nodes, draws=work.layers * work.channel.num_anchors, key=keys))
+
+
+def sample_border(work: Work, subgraphs: Ragged, components: Components) -> list[OwnAnchors]:
+    """Nodes of each component's border: drawn uniformly, or the heaviest, which are the same in every layer."""
+    if work.settings.border_anchors == "heaviest":
+        return [_heaviest(work, components.nodes)] * work.layers
+    rows, draws = components.nodes, work.layers * work.channel.num_anchors
+    drawn, present = np.zeros((len(rows), draws), np.int32), np.zeros(len(rows), np.bool_)
+    keys = node_set_keys(work.key(f"anchors/{work.channel.name}"), rows)
+    hops, csr = work.settings.hops, work.graph.csr
+    # Borders of more hops are marked in an array of all nodes: there must be enough of them to be worth clearing it.
+    step = 256 if hops == 1 else max(256, work.graph.num_nodes // 256)
+    for part in work.pieces(len(rows), step=step, what="anchors at borders"):
+        some = rows.take(np.arange(part.start, part.stop))
+        found, sizes = sample_borders(*csr, some, hops=hops, draws=draws, key=keys[part])
+        present[part] = sizes > 0
+        drawn[part][sizes > 0] = found.values.reshape(-1, draws)
+    return work.own_anchors(drawn, present)
+
+
+def _heaviest(work: Work, components: Ragged) -> OwnAnchors:
+    """The heaviest border nodes and their weights (:mod:`subgnn.kernels.borders`)."""
+    graph, count, threads = work.graph, len(components), int(numba.get_num_threads())
+    shape = (count, work.channel.num_anchors)
+    nodes, weights = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
+    members = components.values
+    ends = np.concatenate([[0], np.cumsum(graph.offsets[members + 1] - graph.offsets[members])])
+    largest = int(np.diff(ends[components.offsets]).max(initial=0))
+    at_once = workers(BYTES_AN_EDGE * largest, threads)
+    step, most = (256, None) if at_once == threads else (at_once, at_once)
+    for part in work.pieces(count, step=step, most=most, what="the heaviest of borders"):
+        some = components.take(np.arange(part.start, part.stop))
+        nodes[part], weights[part] = heaviest_borders(
+            *graph.csr, some, most=shape[1], giving=work.settings.giving, taking=work.settings.taking
+        )
+    return OwnAnchors(nodes, weights[:, 0] > 0, weights)
+
+
+def _border_similarity(settings: PrepareSettings) -> str:
+    return "weight" if settings.border_anchors == "heaviest" else "hops"
+
+
+SIDES = {
+    "internal": Channel(similarity="constant", sample_own=sample_components, output="state"),
+    "border": Channel(similarity=_border_similarity, sample_own=sample_border, output="state"),
+}

@@ -1,0 +1,73 @@
+"""The channels and similarities that recipes may name; a new one is a module and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from subgnn.channels import neighborhood, position, structure
+from subgnn.channels.channel import Channel, Similarity
+from subgnn.channels.distances import HOPS
+from subgnn.channels.similarity import CONSTANT, WARPING, WEIGHT
+from subgnn.config.settings import ChannelSettings, PrepareSettings
+from subgnn.errors import UserError, choices, excerpt
+
+CHANNELS: dict[str, Mapping[str, Channel]] = {
+    "position": position.SIDES,
+    "neighborhood": neighborhood.SIDES,
+    "structure": structure.SIDES,
+}
+"""Channels by kind and side."""
+
+SIMILARITIES: dict[str, Similarity] = {
+    "hops": HOPS,
+    "warping": WARPING,
+    "weight": WEIGHT,
+    "constant": CONSTANT,
+}
+"""Similarities by name."""
+
+
+def channel_names() -> list[str]:
+    """``kind/side`` of all channels."""
+    return [f"{kind}/{side}" for kind, sides in CHANNELS.items() for side in sides]
+
+
+def channel_of(settings: ChannelSettings, *, where: str = "recipe", place: str = "channels") -> Channel:
+    """The channel that an entry of ``[[channels]]`` names.
+
+    Args:
+        where, place: what an error says of the file and of the entry.
+
+    Raises:
+        UserError: where there is none; it names the nearest.
+    """
+    if settings.kind not in CHANNELS:
+        raise UserError(f"{place}.kind is {excerpt(settings.kind)}", where=where, hint=choices(settings.kind, CHANNELS))
+    sides = CHANNELS[settings.kind]
+    if settings.side not in sides:
+        raise UserError(f"{place}.side is {excerpt(settings.side)}", where=where, hint=choices(settings.side, sides))
+    return sides[settings.side]
+
+
+def similarity_of(
+    settings: ChannelSettings, prepare: PrepareSettings, *, where: str = "recipe", place: str = "channels"
+) -> Similarity:
+    """The similarity of an entry of ``[[channels]]``: the one it names, or its channel's own.
+
+    Raises:
+        UserError: where there is none, or it does not compare with anchors of this channel.
+    """
+    channel = channel_of(settings, where=where, place=place)
+    usual = channel.similarity if isinstance(channel.similarity, str) else channel.similarity(prepare)
+    name, anchors = settings.similarity or usual, channel.anchors
+    accepted = [known for known, found in SIMILARITIES.items() if anchors in found.measure]
+    if name not in accepted:
+        what = f"{place}.similarity is {excerpt(name)}, and the channel {settings.name}"
+        raise UserError(what, where=where, hint=choices(name, accepted))
+    return SIMILARITIES[name]
+
+
+def check_channels(channels: Iterable[ChannelSettings], prepare: PrepareSettings, *, where: str = "recipe") -> None:
+    """Raise :class:`~subgnn.errors.UserError` for a channel or similarity that is not in the tables."""
+    for i, settings in enumerate(channels):
+        similarity_of(settings, prepare, where=where, place=f"channels[{i}]")

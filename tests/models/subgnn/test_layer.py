@@ -1,0 +1,71 @@
+"""AGG_C, AGG_L and READOUT on numbers that can be added by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from subgnn.config.settings import ChannelSettings, ModelSettings
+from subgnn.models.subgnn.layer import Readout, combine, layers_width, subchannel_width
+
+PARTS = [torch.tensor([[1.0, 2.0]]), torch.tensor([[5.0, -4.0]]), torch.tensor([[0.0, 8.0]])]
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("concat", [1, 2, 5, -4, 0, 8]),
+        ("sum", [6, 6]),
+        ("mean", [2, 2]),
+        ("last", [0, 8]),
+    ],
+)
+def test_combine(how, expected):
+    assert combine(PARTS, how).tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("kind", "output", "width"),
+    [
+        ("position", "property", 3),
+        ("position", "hidden", 7),
+        ("structure", "both", 10),
+        ("neighborhood", "property", 7),
+        ("neighborhood", "both", 7),
+    ],
+)
+def test_width_of_a_subchannel(kind, output, width):
+    assert subchannel_width(ChannelSettings(kind, "border", 3), ModelSettings(output=output), 7) == width
+
+
+@pytest.mark.parametrize(("how", "width"), [("concat", 20), ("last", 5), ("sum", 5), ("mean", 5)])
+def test_width_over_layers(how, width):
+    channel = ChannelSettings("position", "border", 5)
+    assert layers_width([channel], ModelSettings(layer_aggregation=how), 7, layers=4) == width
+
+
+Z = torch.tensor([[1.0, -2.0], [3.0, -6.0], [-5.0, 0.5]], dtype=torch.float64)
+OWNER = torch.tensor([1, 1, 0])
+
+
+@pytest.mark.parametrize(("how", "expected"), [("sum", [4, -8]), ("mean", [2, -4]), ("max", [3, -2])])
+def test_components_become_subgraphs(how, expected):
+    # A single component is taken as it is, below 0 too.
+    assert Readout(how, 2)(Z, OWNER, 2).tolist() == [[-5, 0.5], expected]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_attention_is_a_softmax_over_a_subgraphs_components(scale):
+    torch.manual_seed(0)
+    readout = Readout("attention", 2).double()
+    with torch.no_grad():
+        readout.attend[2].weight *= scale  # beyond what an exponential can hold
+    found = readout(Z, OWNER, 2)
+    first, _, last = readout.attend
+    scores = torch.tanh(Z @ first.weight.T + first.bias) @ last.weight[0] + last.bias
+    weights = torch.softmax(scores[:2], 0)
+    torch.testing.assert_close(found[1], weights[0] * Z[0] + weights[1] * Z[1])
+    torch.testing.assert_close(found[0], Z[2])
+    assert first.out_features == last.in_features == 32
+    found.sum().backward()
+    assert first.weight.grad.isfinite().all()
