@@ -10,13 +10,15 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from subgnn import Graph, Ragged
-from subgnn.channels.channel import sample_own
-from subgnn.channels.similarity import own_hops
+from subgnn.channels.channel import Work
+from subgnn.channels.distances import own_hops
+from subgnn.channels.table import channel_of
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.kernels import graph_walks, induced_components
 
@@ -70,11 +72,12 @@ def compare(graph: Graph, sets: Ragged) -> list[dict[str, object]]:
     components = induced_components(*graph.csr, sets)
     found = []
     for channel in CHANNELS:
-        own = sample_own(graph, sets, components, channel, PrepareSettings(), layers=2, seed=0)
+        work = Work(graph, PrepareSettings(), channel, layers=2, seed=0)
+        own = channel_of(channel).sample_own(work, sets, components)
         exact = None
         for name, settings in SETTINGS.items():
             begin = time.process_time()
-            near = own_hops(graph, components.nodes, own, settings)
+            near = own_hops(replace(work, settings=settings), components.nodes, own)
             seconds = time.process_time() - begin
             similarity = np.stack([layer.similarity for layer in near])[:, own[0].present]
             exact = similarity if exact is None else exact

@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 import pytest
 
+from subgnn.channels.table import CHANNELS, SIMILARITIES
 from subgnn.config.files import describe
 from subgnn.config.recipes import recipe_names
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import ChannelSettings, Recipe
 from tests.pages import ROOT
 
 PAGE = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
@@ -42,7 +43,12 @@ def default(field: Field[Any]) -> str:
 
 def wanted_rows(kind: type) -> dict[str, tuple[str, str]]:
     hints = typing.get_type_hints(kind, include_extras=True)
-    return {field.name: (default(field), accepted(hints[field.name])) for field in fields(kind)}
+    rows = {field.name: (default(field), accepted(hints[field.name])) for field in fields(kind)}
+    if kind is ChannelSettings:  # names of tables that more can be entered in
+        sides = dict.fromkeys(side for sides in CHANNELS.values() for side in sides)
+        rows |= {"kind": ("needed", ", ".join(CHANNELS)), "side": ("needed", ", ".join(sides))}
+        rows["similarity"] = ("the channel's own", ", ".join(SIMILARITIES))
+    return rows
 
 
 def page_rows(section: str) -> dict[str, tuple[str, str, str]]:

@@ -109,6 +109,7 @@ def test_the_key_does_not_know_of_settings_that_came_later_and_were_left_alone()
     later = ("draws", "ensemble", "border_anchors", "giving", "taking")
     content = {
         "algorithm": prepare_cached.ALGORITHM_VERSION,
+        "layout": prepare_cached.LAYOUT,
         "graph": graph.content_hash,
         "subgraphs": rows.hexdigest(),
         "channels": [asdict(channel) for channel in CHANNELS],
