@@ -5,12 +5,12 @@ their fraction; 0 where none does. ``prepare.reduce = "min"`` takes the nearest 
 
 Shared anchors: searches go from the anchors across the graph and are read off at the nodes of components.
 
-Own anchors: most are near, and :func:`~subgnn.kernels.nearby_distances.near_hops` finds them by looking at the surroundings alone.
-For the pairs it leaves open, a search across the graph goes from the nodes of components or from the anchors, whichever
-are fewer, many sources at once. With ``prepare.own_hops = "bounded"`` an open pair has the least of the bound that is
-known and the detour by a landmark: d(u, a) <= min over landmarks l of d(u, l) + d(l, a), exact where a shortest path
-passes a landmark. Landmarks are the nodes with most neighbours, which many shortest paths pass in graphs with hubs
-(Potamias et al., 2009).
+Own anchors: most are near, and :func:`~subgnn.kernels.nearby_distances.near_hops` finds them by looking at the
+surroundings alone. For the pairs it leaves open, a search across the graph goes from the nodes of components or from
+the anchors, whichever are fewer, many sources at once. With ``prepare.own_hops = "bounded"`` an open pair has the least
+of the bound that is known and the detour by a landmark: d(u, a) <= min over landmarks l of d(u, l) + d(l, a), exact
+where a shortest path passes a landmark. Landmarks are the nodes with most neighbours, which many shortest paths pass in
+graphs with hubs (Potamias et al., 2009).
 
 Memory is bounded: work is cut into units of one component and some of its anchors, and units are gathered until they
 make a few million pairs. Sums of hops are whole numbers, so open pairs can be added later without changing a bit of the
