@@ -46,7 +46,7 @@ class Failure:
 
     message: str
     details: str = ""
-    error: Exception | None = None
+    error: BaseException | None = None
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:

@@ -20,7 +20,7 @@ from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn.batches import StreamedInputs
 from subgnn.training.evaluation import Examples, evaluate
 from subgnn.training.global_batch import use_global_batch
-from subgnn.training.loop import AfterEpoch, Progress, State, fit
+from subgnn.training.loop import AfterEpoch, Progress, State, epoch_record, fit
 from subgnn.training.lr_finder import find_rate
 from subgnn.training.steps import Fitting
 
@@ -93,15 +93,9 @@ def judge_solved(model: nn.Module, examples: Examples, batch_size: int) -> tuple
     """A model that was fitted in one go, and the record of this one epoch."""
     train_loss, _ = evaluate(model, examples, examples.train, batch_size)
     val_loss, val = evaluate(model, examples, examples.val, batch_size)
-    progress = Progress(
-        epoch=1,
-        best_epoch=0,
-        best=(val.get("micro_f1", -val_loss), val_loss),
-        best_metrics={"loss": val_loss, **val},
-        best_state={k: v.detach().cpu().clone() for k, v in model.state_dict().items()},
-    )
-    record = {"epoch": 0, "train_loss": train_loss, "val_loss": val_loss} | {f"val_{k}": v for k, v in val.items()}
-    return progress, record
+    progress = Progress(epoch=1)
+    progress.select(0, model, val_loss, val)
+    return progress, epoch_record(0, train_loss, val_loss, val)
 
 
 def best_of(fitted: Sequence[Progress]) -> int:

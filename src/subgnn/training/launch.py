@@ -250,7 +250,7 @@ def _follow(ranks: list[Process], callbacks: Callbacks, folder: Path, out: Path)
                 elif kind == "pretrain":
                     callbacks.on_pretrain(*content)
                 elif kind == "warning":
-                    warnings.warn(*content, DataWarning, stacklevel=5)
+                    warnings.warn(content[0], DataWarning, stacklevel=5)
                 elif kind == "error":
                     failures.add(rank, *content)
                 elif kind == "done" and rank == 0:

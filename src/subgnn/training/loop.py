@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from lightning.fabric import Fabric
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -46,6 +47,12 @@ class Progress:
     def plain(self) -> dict[str, Any]:
         """The fields by name, to be saved."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def select(self, epoch: int, model: nn.Module, loss: float, metrics: dict[str, float]) -> None:
+        """Make an epoch the best one, by its loss and metrics on validation."""
+        self.best_epoch, self.best = epoch, (metrics.get("micro_f1", -loss), loss)
+        self.best_metrics = {"loss": loss, **metrics}
+        self.best_state = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
 
 
 AfterEpoch = Callable[[dict[str, Any], Progress, Callable[[], State]], None]
@@ -81,19 +88,7 @@ def fit(
     weights = class_weights(examples, settings)
     plain = Steps(wrapped, optimizer, fitting, weights)
     step = GraphedSteps(plain) if graphed else plain
-    progress = Progress(settings.lr)
-    if resume is not None:
-        try:
-            model.load_state_dict(resume["model"])
-            optimizer.load_state_dict(resume["optimizer"])
-            for group in optimizer.param_groups:
-                if isinstance(group["lr"], Tensor):
-                    group["lr"] = group["lr"].to(fabric.device)
-            fabric.strategy.precision.load_state_dict(resume["precision"])
-            progress = Progress(**resume["progress"])
-        except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
-            hint = "remove last.pt to start from the beginning"
-            raise UserError("the saved progress does not fit the run", where="--resume", hint=hint) from error
+    progress = Progress(settings.lr) if resume is None else _restore(resume, model, optimizer, fabric)
 
     def state() -> State:
         return {
@@ -121,15 +116,33 @@ def fit(
             score = (val.get("micro_f1", -val_loss), -val_loss)
             in_one_go = first_as_it_is and progress.best_epoch == 0
             if score > (progress.best[0], math.inf if in_one_go else -progress.best[1]):
-                progress.best, progress.best_epoch = (score[0], val_loss), epoch
-                progress.best_metrics = {"loss": val_loss, **val}
-                progress.best_state = {k: v.detach().cpu().clone() for k, v in model.state_dict().items()}
+                progress.select(epoch, model, val_loss, val)
             progress.epoch = epoch + 1
             progress.seconds.append(time.perf_counter() - begin)
             if after_epoch is not None:
-                record = {"epoch": epoch, "train_loss": train_loss, "val_loss": val_loss}
-                after_epoch(record | {f"val_{k}": v for k, v in val.items()}, progress, state)
+                after_epoch(epoch_record(epoch, train_loss, val_loss, val), progress, state)
     return progress
+
+
+def epoch_record(epoch: int, train_loss: float, val_loss: float, val: dict[str, float]) -> dict[str, Any]:
+    """The record of an epoch: a line of metrics.jsonl."""
+    record = {"epoch": epoch, "train_loss": train_loss, "val_loss": val_loss}
+    return record | {f"val_{name}": value for name, value in val.items()}
+
+
+def _restore(state: State, model: nn.Module, optimizer: Any, fabric: Fabric) -> Progress:
+    """Load the state of an interrupted training, and return its progress."""
+    try:
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        for group in optimizer.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"] = group["lr"].to(fabric.device)
+        fabric.strategy.precision.load_state_dict(state["precision"])
+        return Progress(**state["progress"])
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        hint = "remove last.pt to start from the beginning"
+        raise UserError("the saved progress does not fit the run", where="--resume", hint=hint) from error
 
 
 def _require_finite(what: str, value: float, epoch: int) -> None:
