@@ -33,13 +33,14 @@ from subgnn.experiments.suite.spec import find_suite
 from subgnn.experiments.train import train
 from subgnn.inference import export_run
 from subgnn.inference.open import open_run
+from subgnn.inference.predictor import Predictor
 from subgnn.inference.subgraph_files import write_predictions
-from subgnn.models.checkpoint import load_progress
 from subgnn.prepare.file import encode, read_prepared
 from subgnn.reports import write_report
 from subgnn.storage.arrays import write_parts
 from subgnn.storage.tensor_file import load, save
-from subgnn.training.run_dir import read_json
+from subgnn.training.resume import load_progress
+from subgnn.training.run_dir import CHECKPOINT, read_json
 from tests.cli.command import call
 from tests.data import real_samples, samples
 from tests.data.packed import dataset_files, tar_of, zip_of
@@ -49,6 +50,7 @@ from tests.models.subgnn.examples import prepare_example
 from tests.training import examples
 
 ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])
+EARLIER = Path(__file__).parents[1] / "files" / "earlier"
 
 
 def command(*arguments: object) -> str:
@@ -165,6 +167,18 @@ def copy_of(name: str) -> Callable[[Path], Path]:
 def answer(path: Path) -> bytes:
     """What a run answers."""
     return open_run(path.parent, trained() / "data").predictor.outputs(ROWS).tobytes()
+
+
+def earlier_checkpoint(folder: Path) -> Path:
+    """A checkpoint that an earlier release wrote."""
+    path = folder / "checkpoint.pt"
+    path.write_bytes((EARLIER / "correcting" / path.name).read_bytes())
+    return path
+
+
+def answer_of_earlier(path: Path) -> bytes:
+    """Outputs of a checkpoint that an earlier release wrote."""
+    return Predictor(path, examples.dataset().graph).outputs(ROWS).tobytes()
 
 
 def answer_of_export(path: Path) -> bytes:
@@ -377,7 +391,8 @@ KINDS: dict[str, Kind] = {
     "embeddings.npy": Kind(file("v.npy", npy(vectors())), embeddings, mutations.binary),
     "embeddings.vec": Kind(make_text_vectors, embeddings),
     "prepared": Kind(make_prepared, read_prepared_file, mutations.inside_header, signed=True),
-    "checkpoint.pt": Kind(of_run("checkpoint.pt"), answer, mutations.inside_zip, signed=True),
+    CHECKPOINT: Kind(of_run(CHECKPOINT), answer, mutations.inside_header, signed=True),
+    "checkpoint.pt": Kind(earlier_checkpoint, answer_of_earlier, mutations.inside_zip, signed=True),
     "last.pt": Kind(copy_of("cut/last.pt"), lambda p: tensors(load_progress(p)), mutations.inside_zip, signed=True),
     "pretraining.pt": Kind(make_state, lambda p: tensors(load(p)), mutations.inside_zip, signed=True),
     "run.json": Kind(of_run("run.json"), report),

@@ -20,6 +20,7 @@ from subgnn.inference import export_run
 from subgnn.inference.export import write_export
 from subgnn.inference.open import EXPORT, open_run
 from subgnn.storage.arrays import read_arrays
+from subgnn.training.run_dir import CHECKPOINT
 from tests.explain.examples import PAIRED
 from tests.training.examples import dataset, recipe
 
@@ -237,7 +238,7 @@ def test_other_files_are_refused(run, file, tmp_path):
     (tmp_path / "short").write_bytes(file.read_bytes()[:-100])
     with pytest.raises(DataError, match="the exported run ends within"):
         open_run(tmp_path / "short")
-    for other in (run / "checkpoint.pt", run / "run.json"):
+    for other in (run / CHECKPOINT, run / "run.json"):
         with pytest.raises(DataError, match="this is not a subgnn exported run; make one with subgnn export"):
             open_run(other)
     with pytest.raises(DataError, match="nothing: no finished run"):

@@ -268,7 +268,7 @@ NO_SECONDS = json.dumps(
         (METRICS, None, "metrics.jsonl: the epochs cannot be read"),
         (METRICS, "", "metrics.jsonl: there are no epochs"),
         (METRICS, '{"epoch": 0, "train_loss": 1, "val_loss": 1}\n{"epoch"\n', "metrics.jsonl:2: this is not a record"),
-        (CHECKPOINT, "x", "checkpoint.pt: this is no checkpoint, or a damaged one"),
+        (CHECKPOINT, "x", "checkpoint.safetensors: this is not a subgnn checkpoint"),
     ],
 )
 def test_an_interrupted_or_damaged_run_is_said(tmp_path, name, content, message):

@@ -128,20 +128,6 @@ def test_saved_and_loaded_answers_are_equal(trained, tmp_path):
     np.testing.assert_array_equal(a, b)
 
 
-def test_a_checkpoint_from_before_is_read(tmp_path):
-    data = dataset()
-    train(data, recipe(1, channels=CHANNELS[1:2]), tmp_path / "run", report=False)
-    path = tmp_path / "run" / CHECKPOINT
-    content = torch.load(path, weights_only=True)
-    assert content.pop("baseline") is None
-    del content["checksum"]
-    settings = json.loads(content["recipe"])
-    del settings["model"]["baseline"]
-    torch.save(content | {"version": 2, "recipe": json.dumps(settings)}, tmp_path / "old.pt")
-    a, b = (Predictor(p, data.graph).outputs(data.subgraphs.nodes) for p in (path, tmp_path / "old.pt"))
-    np.testing.assert_array_equal(a, b)
-
-
 def test_the_baseline_is_a_part_of_its_own_on_the_page(trained):
     data, run, results = trained
     found = evaluate_run(run, data)

@@ -20,7 +20,6 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, DataWarning
 from subgnn.estimator import SubgraphClassifier
 from subgnn.experiments.train import train
-from subgnn.models import checkpoint as checkpoints
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.parallel.interrupts import noted_interrupt
 from subgnn.parallel.locks import LOCK, host_name
@@ -92,25 +91,34 @@ def test_a_damaged_last_pt_starts_the_run_from_the_beginning(whole, cut, kept):
     assert names(cut) == FINISHED
 
 
-@pytest.mark.parametrize("name", [LAST, CHECKPOINT])
-def test_a_flipped_bit_is_noticed_or_means_nothing(tmp_path, cut, name):
-    path = cut / name
-    if name == CHECKPOINT:
-        go_on(cut)
-    whole, content = load(path), path.read_bytes()
+def flipped(content: bytes) -> Iterator[bytes]:
+    """The content with one bit changed, sixty times."""
     rng = np.random.default_rng(0)
-    noticed = 0
     for _ in range(60):
         damaged = bytearray(content)
         damaged[rng.integers(0, len(content))] ^= 1 << int(rng.integers(0, 8))
+        yield bytes(damaged)
+
+
+def test_a_flipped_bit_of_a_checkpoint_is_noticed(whole, tmp_path):
+    for damaged in flipped((whole / CHECKPOINT).read_bytes()):
+        (tmp_path / CHECKPOINT).write_bytes(damaged)
+        with pytest.raises(DataError):
+            load_checkpoint(tmp_path / CHECKPOINT)
+
+
+def test_a_flipped_bit_of_progress_is_noticed_or_means_nothing(cut):
+    path = cut / LAST
+    whole, content = load(path), path.read_bytes()
+    noticed = 0
+    for damaged in flipped(content):
         path.write_bytes(damaged)
         try:
             found = load(path)
         except Damaged:
             noticed += 1
         else:
-            part = "model" if name == LAST else "weights"
-            assert all(torch.equal(found[part][key], value) for key, value in whole[part].items())
+            assert all(torch.equal(found["model"][key], value) for key, value in whole["model"].items())
     assert noticed > 40
 
 
@@ -128,16 +136,17 @@ def test_a_lost_metrics_file_is_written_anew(whole, cut):
 
 
 def test_progress_of_another_version_is_said_and_kept(cut, monkeypatch):
-    monkeypatch.setattr(checkpoints, "_READ_PROGRESS", (99,))
+    monkeypatch.setattr(resumable, "_READ_VERSIONS", (99,))
     with pytest.raises(DataError, match=r"saved progress of version 3; this release reads version 99; go on with the"):
         go_on(cut)
     assert (cut / LAST).is_file()
 
 
-def test_a_checkpoint_of_another_version_is_said(whole, monkeypatch):
-    monkeypatch.setattr(checkpoints, "_READ_VERSIONS", (98, 99))
-    with pytest.raises(DataError, match="a checkpoint of version 4; this release reads version 98, 99; train again"):
-        load_checkpoint(whole / CHECKPOINT)
+def test_a_checkpoint_of_another_version_is_refused(whole, tmp_path):
+    content = (whole / CHECKPOINT).read_bytes().replace(b'"version":"5"', b'"version":"9"')
+    (tmp_path / CHECKPOINT).write_bytes(content)
+    with pytest.raises(DataError, match="a checkpoint of version 9; this release reads version 5; train again"):
+        load_checkpoint(tmp_path / CHECKPOINT)
 
 
 @pytest.mark.parametrize(("name", "message"), [(RECIPE, "give another --out"), (RESULTS, "subgnn train --resume")])

@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from subgnn.data.formats.folder import write_folder
-from subgnn.models.checkpoint import load_checkpoint, load_progress
+from subgnn.models.checkpoint import load_checkpoint
+from subgnn.training.resume import load_progress
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS
 from tests.training.examples import dataset
 

@@ -1,8 +1,8 @@
-"""Files of checkpoints; nothing in them is pickled code.
+"""Files of checkpoints: named arrays, and everything else as JSON; nothing in them is pickled code.
 
-A checkpoint has two forms on disk, the file of a run's folder (:func:`save_checkpoint`) and the named arrays of an
-exported run (:func:`pack`). Both are read by one function, :func:`unpack`, which believes neither; whether the result
-fits its settings and its graph is checked by :mod:`subgnn.models.integrity`.
+A run's folder has a checkpoint of its own, and an exported run holds one among other parts. Both are read by
+:func:`unpack`, which checks every part; whether the result fits its settings and its graph is checked by
+:mod:`subgnn.models.integrity`. Versions 2 to 4 were written by ``torch.save``, and are still read.
 """
 
 from __future__ import annotations
@@ -24,12 +24,18 @@ from subgnn.config.settings import ChannelSettings, Recipe
 from subgnn.data.subgraphs import TASKS, Task
 from subgnn.errors import DataError, UserError
 from subgnn.models.spec import Checkpoint, ModelSpec, settings_of
-from subgnn.storage.tensor_file import CHECKSUM, Damaged, load, save
+from subgnn.storage.arrays import Arrays, Format, encode_arrays, read_arrays, write_parts
+from subgnn.storage.parsing import parse_json
+from subgnn.storage.tensor_file import CHECKSUM, Damaged, load_version
 
-_FORMAT, _VERSION = "subgnn-run", 4
-_READ_VERSIONS = (2, 3, 4)  # 2 knows of no baseline to correct, 3 has no checksum
-_PROGRESS_FORMAT, _PROGRESS_VERSION = "subgnn-progress", 3
-_READ_PROGRESS = (3,)  # 1 has one group of parameters, 2 no checksum
+_CHECKPOINT = Format(
+    name="subgnn-checkpoint",
+    version=5,
+    noun="checkpoint",
+    make="is this a file of a run? subgnn train writes one",
+    again="train again",
+)
+_OLD_FORMAT, _OLD_VERSIONS = "subgnn-run", (2, 3, 4)  # 2 has no baseline to correct, 3 no checksum
 _BASELINE = "baseline."
 _PATCHES = ("patches.values", "patches.offsets", "walks.values", "walks.offsets")
 _STANDARDS = ("component", "subgraph", "target", "feature")
@@ -39,73 +45,51 @@ _MAX_SHOWN = 120
 WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What reading raises where a part is missing or of a wrong kind."""
 
-Arrays = dict[str, NDArray[Any]]
-
 
 def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
-    """Write a checkpoint."""
-    save({"format": _FORMAT, "version": _VERSION, **_nested(checkpoint)}, path)
+    """Write a checkpoint, atomically."""
+    arrays, content = pack(checkpoint)
+    write_parts(path, encode_arrays(arrays, _CHECKPOINT, {"content": json.dumps(content)}), overwrite=True)
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Read a checkpoint.
+    """Read a checkpoint; if it is missing, the ``.pt`` file that an earlier release wrote in its place.
 
     Raises:
-        DataError: where it is damaged, of another version, or does not hold together.
+        DataError: if it is damaged, of an unknown version, or lacks a part.
     """
-    content = _checked(load(path), path, _FORMAT, _READ_VERSIONS, "a checkpoint", "train again")
-    if content["version"] == _VERSION and CHECKSUM not in content:
-        raise Damaged(path, "its checksum is missing")
-    known = {"format", "version", CHECKSUM}
+    old = path.with_suffix(".pt")
+    path = old if old.exists() and not path.exists() else path
+    again, where = _CHECKPOINT.again, str(path)
     try:
-        arrays, plain = _flat({name: value for name, value in content.items() if name not in known})
+        if _is_zip(path):
+            arrays, content = _read_old(path)
+        else:
+            file = read_arrays(path, _CHECKPOINT)
+            file.verify()
+            arrays, content = file.arrays, parse_json(file.metadata["content"], where, again)
     except WRONG as error:
-        raise broken("the checkpoint", error, where=str(path), again="train again") from None
-    return unpack(arrays, plain, where=str(path), noun="the checkpoint", again="train again")
+        raise broken("the checkpoint", error, where=where, again=again) from None
+    return unpack(arrays, content, where=where, noun="the checkpoint", again=again)
 
 
-def broken(noun: str, error: Exception, *, where: str, again: str) -> DataError:
-    """The error for a checkpoint, in either form, that lacks a part or has a wrong one."""
-    why = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
-    why = why.encode("unicode_escape").decode()[:_MAX_SHOWN]
-    what = f"{noun} lacks a part, or has one of a wrong kind ({why})"
-    return DataError(what, where=where, hint=again)
+def _is_zip(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"PK\3\4"
+    except OSError:
+        return False
 
 
-def _nested(checkpoint: Checkpoint) -> dict[str, Any]:
-    """A checkpoint as the file of a run's folder has it."""
-    spec = checkpoint.spec
-    return {
-        "recipe": json.dumps(spec.recipe()),
-        "seed": spec.seed,
-        "task": spec.task,
-        "classes": list(spec.classes),
-        "graph_hash": spec.graph_hash,
-        "table_nodes": torch.from_numpy(np.array(spec.table_nodes)),
-        "shared": _pack_draw(spec.shared),
-        "redrawn": [_pack_draw(draw) for draw in spec.redrawn],
-        # As int64, which every part of torch knows.
-        "component_keys": torch.from_numpy(spec.component_keys.view(np.int64)),
-        "weights": checkpoint.weights,
-        "standards": {
-            name: [torch.from_numpy(np.array(s.mean)), torch.from_numpy(np.array(s.deviation))]
-            for name, s in spec.standards.items()
-        },
-        "vectors_hash": spec.vectors_hash,
-        "baseline": None if checkpoint.baseline is None else _nested(checkpoint.baseline),
-    }
+def _read_old(path: Path) -> tuple[Arrays, dict[str, Any]]:
+    """A checkpoint of version 2 to 4, in the form of :func:`pack`."""
+    content = load_version(path, _OLD_FORMAT, _OLD_VERSIONS, "a checkpoint", _CHECKPOINT.again)
+    if content["version"] == _OLD_VERSIONS[-1] and CHECKSUM not in content:
+        raise Damaged(path, "its checksum is missing")
+    return _flatten({name: value for name, value in content.items() if name not in ("format", "version", CHECKSUM)})
 
 
-def _pack_draw(shared: list[list[SharedAnchors | None]]) -> list[list[list[torch.Tensor]]]:
-    return [[[torch.from_numpy(np.array(part)) for part in _parts(a).values()] for a in row] for row in shared]
-
-
-def _parts(anchors: SharedAnchors | None) -> Arrays:
-    return {} if anchors is None else anchors.arrays
-
-
-def _flat(nested: Mapping[str, Any]) -> tuple[Arrays, dict[str, Any]]:
-    """What :func:`_nested` gave, in the form of :func:`pack`."""
+def _flatten(nested: Mapping[str, Any]) -> tuple[Arrays, dict[str, Any]]:
     draws = [nested["shared"], *nested["redrawn"]]
     tensors = {"table_nodes": nested["table_nodes"], "component_keys": nested["component_keys"]}
     tensors |= {f"weights.{name}": value for name, value in nested["weights"].items()}
@@ -123,9 +107,17 @@ def _flat(nested: Mapping[str, Any]) -> tuple[Arrays, dict[str, Any]]:
     plain |= {"recipe": json.loads(nested["recipe"]), "draws": len(draws), "layers": len(draws[0])}
     plain["baseline"] = None
     if nested.get("baseline") is not None:
-        of_baseline, plain["baseline"] = _flat(nested["baseline"])
+        of_baseline, plain["baseline"] = _flatten(nested["baseline"])
         arrays |= {_BASELINE + name: array for name, array in of_baseline.items()}
     return arrays, plain
+
+
+def broken(noun: str, error: Exception, *, where: str, again: str) -> DataError:
+    """The error for a checkpoint, in either form, that lacks a part or has a wrong one."""
+    why = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+    why = why.encode("unicode_escape").decode()[:_MAX_SHOWN]
+    what = f"{noun} lacks a part, or has one of a wrong kind ({why})"
+    return DataError(what, where=where, hint=again)
 
 
 def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
@@ -143,8 +135,8 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
     for d, draw in enumerate(draws):
         for layer, row in enumerate(draw):
             for channel, anchors in enumerate(row):
-                prefix = f"anchors.{d}.{layer}.{channel}."
-                arrays |= {prefix + name: part for name, part in _parts(anchors).items()}
+                parts = {} if anchors is None else anchors.arrays
+                arrays |= {f"anchors.{d}.{layer}.{channel}.{name}": part for name, part in parts.items()}
     content = {
         "recipe": spec.recipe(),
         "seed": spec.seed,
@@ -163,14 +155,14 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
 
 
 def unpack(arrays: Mapping[str, NDArray[Any]], content: Any, *, where: str, noun: str, again: str) -> Checkpoint:
-    """What :func:`pack` packed.
+    """The checkpoint that :func:`pack` packed.
 
     Args:
-        noun: what it was read from, as people call it.
-        again: what to do where it is not that.
+        noun: the kind of file it was read from, for errors.
+        again: what to do about a damaged one.
 
     Raises:
-        DataError: where a part is missing, is of a wrong kind, or is one that nobody asked for.
+        DataError: if a part is missing, of a wrong kind, or unknown.
     """
     try:
         return _unpack(dict(arrays), content, where)
@@ -272,35 +264,3 @@ def _of_type(content: Mapping[str, Any], name: str, kind: type) -> Any:
     if type(value) is not kind:
         raise TypeError(f"{name} is {type(value).__name__}")
     return value
-
-
-def save_progress(state: dict[str, Any], path: Path) -> None:
-    """Write what ``--resume`` needs."""
-    save({"format": _PROGRESS_FORMAT, "version": _PROGRESS_VERSION} | state, path)
-
-
-def load_progress(path: Path) -> dict[str, Any]:
-    """Read what :func:`save_progress` wrote.
-
-    Raises:
-        Damaged: where it is no saved progress, or not as it was written.
-    """
-    hint = "go on with the release that wrote it, or remove the file to start from the beginning"
-    content = _checked(load(path), path, _PROGRESS_FORMAT, _READ_PROGRESS, "saved progress", hint)
-    if CHECKSUM not in content:
-        raise Damaged(path, "its checksum is missing")
-    kinds = {"metrics": str, "fitted": list, "progress": dict}
-    for name, kind in kinds.items():
-        if not isinstance(content.get(name), kind):
-            raise Damaged(path, f"'{name}' is missing, or of a wrong kind")
-    return content
-
-
-def _checked(content: Any, path: Path, name: str, versions: tuple[int, ...], noun: str, hint: str) -> dict[str, Any]:
-    if not isinstance(content, dict) or content.get("format") != name:
-        raise Damaged(path)
-    if content.get("version") not in versions:
-        what = f"{noun} of version {content.get('version')}"
-        read = ", ".join(map(str, versions))
-        raise DataError(what, where=str(path), hint=f"this release reads version {read}; {hint}")
-    return content

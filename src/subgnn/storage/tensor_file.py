@@ -1,8 +1,8 @@
-"""Files of tensors and plain values, in the format of ``torch.save``, with a checksum of their content.
+"""Nested tensors and plain values in a file of ``torch.save``, with a checksum: the state that resuming needs.
 
-Nothing is unpickled but tensors, text, numbers, lists, tuples and dictionaries, and reading takes memory in proportion
-to the size of the file: its records are stored as they are, none is larger than the file, the pickled part names no
-other constructors than those of tensors, and no tensor shows more numbers than its record has.
+Only tensors, text, numbers, lists, tuples and dictionaries are read, and memory is bounded by the size of the file: its
+records are not compressed, none is larger than the file, the pickled part names no constructors but those of tensors,
+and no tensor has more numbers than its record.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ _ERRORS = (
 
 
 class Damaged(DataError):
-    """A file that is no checkpoint, or not as it was written."""
+    """A file that was not written by :func:`save`, or was changed since."""
 
     def __init__(self, path: Path, why: str = "") -> None:
-        what = "this is no checkpoint, or a damaged one" + (f" ({why})" if why else "")
+        what = "this is not a saved state, or a damaged one" + (f" ({why})" if why else "")
         super().__init__(what, where=str(path), hint="train again")
 
 
 def save(value: dict[str, Any], path: Path) -> None:
-    """Write tensors and plain values; the file appears whole, and on the disk, or not at all."""
+    """Write tensors and plain values, atomically."""
     signed = {**value, CHECKSUM: _checksum_of(value)}
     with atomic_write(path, overwrite=True) as temporary, temporary.open("wb") as file:
         try:
             torch.save(signed, file)
         except RuntimeError as error:
-            # PyTorch's writer hides what the disk said behind a complaint of its own.
+            # PyTorch's writer hides the error of the disk behind one of its own.
             if isinstance(error.__context__, OSError):
                 raise error.__context__ from None
             file.flush()
@@ -73,13 +73,12 @@ def save(value: dict[str, Any], path: Path) -> None:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Read what :func:`save` wrote; anything but tensors and plain values is refused.
+    """Read a file that :func:`save` wrote; anything but tensors and plain values is refused.
 
-    The checksum stays in what is returned, under :data:`CHECKSUM`, and has been compared; a file of an earlier release
-    has none.
+    The checksum is compared, and returned with the rest under :data:`CHECKSUM`; files of an early release have none.
 
     Raises:
-        Damaged: where the file is no checkpoint, or not as it was written.
+        Damaged: if the file was not written by :func:`save`, or was changed since.
     """
     try:
         opcodes = _check_records(path)
@@ -98,11 +97,29 @@ def load(path: Path) -> dict[str, Any]:
         raise Damaged(path) from None
 
 
+def load_version(path: Path, name: str, versions: tuple[int, ...], noun: str, hint: str) -> dict[str, Any]:
+    """As :func:`load`, for a file that has its format's name and version in it.
+
+    Args:
+        hint: what to do about a file of another version.
+
+    Raises:
+        DataError: for a file of another version.
+    """
+    content = load(path)
+    if content.get("format") != name:
+        raise Damaged(path)
+    if content.get("version") not in versions:
+        what, read = f"{noun} of version {content.get('version')}", ", ".join(map(str, versions))
+        raise DataError(what, where=str(path), hint=f"this release reads version {read}; {hint}")
+    return content
+
+
 def _check_records(path: Path) -> int:
-    """Check the archive before PyTorch reads it, which compares no checksums and unpacks whatever is packed.
+    """Check the archive before PyTorch reads it, which compares no checksums and decompresses anything.
 
     Returns:
-        The number of opcodes of the pickled part, which has a value for each at most.
+        The number of opcodes of the pickled part, an upper bound of the number of values.
     """
     with zipfile.ZipFile(path) as archive:
         records = archive.infolist()
@@ -126,7 +143,7 @@ def _check_records(path: Path) -> int:
 
 
 def _check_values(content: Any, *, max_values: int, max_bytes: int) -> None:
-    """Check that there are plain values and tensors alone, and no more of them than the file has written out."""
+    """Check that there are only plain values and tensors, and no more of them than the file has bytes for."""
     waiting, seen, size = [content], 0, 0
     while waiting:
         value = waiting.pop()
@@ -151,7 +168,7 @@ def _check_values(content: Any, *, max_values: int, max_bytes: int) -> None:
 
 
 def _checksum_of(content: dict[str, Any]) -> str:
-    """SHA-256 of all but the checksum itself: of types, of lengths, and of the bytes of tensors."""
+    """SHA-256 of types, lengths and bytes of everything but the checksum itself."""
     digest = hashlib.sha256()
 
     def add(value: Any) -> None:

@@ -11,9 +11,8 @@ from typing import Any
 from lightning.fabric import Fabric
 
 from subgnn.errors import DataError, DataWarning
-from subgnn.models.checkpoint import load_progress, save_progress
 from subgnn.parallel.interrupts import noted_interrupt
-from subgnn.storage.tensor_file import Damaged
+from subgnn.storage.tensor_file import CHECKSUM, Damaged, load_version, save
 from subgnn.training.candidates import Candidate, fit_candidate
 from subgnn.training.devices import any_rank
 from subgnn.training.evaluation import Examples
@@ -24,6 +23,8 @@ from subgnn.training.run_dir import LAST, METRICS
 from subgnn.training.steps import Fitting
 
 SECONDS_BETWEEN_SAVES = 10.0
+_FORMAT, _VERSION = "subgnn-progress", 3
+_READ_VERSIONS = (3,)  # 1 has one group of parameters, 2 no checksum
 
 
 def fit_all(
@@ -91,3 +92,24 @@ def _saved_progress(out: Path, devices: int, candidates: int) -> dict[str, Any] 
         what = f"the run was on {before} devices, not {devices}, which makes other batches"
         raise DataError(what, where=str(out), hint=f"continue with --devices {before}, or give another --out")
     return found
+
+
+def save_progress(state: dict[str, Any], path: Path) -> None:
+    """Write the state that ``--resume`` needs."""
+    save({"format": _FORMAT, "version": _VERSION} | state, path)
+
+
+def load_progress(path: Path) -> dict[str, Any]:
+    """Read the state that :func:`save_progress` wrote.
+
+    Raises:
+        Damaged: if it is not saved progress, or was changed since.
+    """
+    hint = "go on with the release that wrote it, or remove the file to start from the beginning"
+    content = load_version(path, _FORMAT, _READ_VERSIONS, "saved progress", hint)
+    if CHECKSUM not in content:
+        raise Damaged(path, "its checksum is missing")
+    for name, kind in {"metrics": str, "fitted": list, "progress": dict}.items():
+        if not isinstance(content.get(name), kind):
+            raise Damaged(path, f"'{name}' is missing, or of a wrong kind")
+    return content

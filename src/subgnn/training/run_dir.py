@@ -3,7 +3,7 @@
 RUN/run.json          results: the keys of ``subgnn train --json``
 RUN/recipe.json       all settings, as they were
 RUN/metrics.jsonl     a line an epoch
-RUN/checkpoint.pt     the selected weights, anchors, class names and the graph's hash
+RUN/checkpoint.safetensors   the selected weights, anchors, class names and the graph's hash
 RUN/embeddings.safetensors   the node embeddings it started from, unless they are random or larger than 256 MB
 RUN/report.html       the page of the run
 RUN/tensorboard/      event files, where they were asked for
@@ -27,7 +27,8 @@ from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
 from subgnn.storage.files import atomic_write, remove_leftovers
 from subgnn.storage.parsing import MAX_JSON, parse_json, read_bounded
 
-RESULTS, RECIPE, METRICS, CHECKPOINT, LAST = "run.json", "recipe.json", "metrics.jsonl", "checkpoint.pt", "last.pt"
+RESULTS, RECIPE, METRICS, LAST = "run.json", "recipe.json", "metrics.jsonl", "last.pt"
+CHECKPOINT = "checkpoint.safetensors"
 PAGE = "report.html"
 LABEL_UNIT = "label"
 """``error_unit`` of a run with real-valued labels: mae and rmse are in units of the label."""

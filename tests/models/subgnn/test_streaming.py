@@ -18,6 +18,7 @@ from subgnn.models.subgnn import streaming
 from subgnn.models.subgnn.streaming import NodeLookup, is_carried
 from subgnn.parallel import memory
 from subgnn.training import candidates
+from subgnn.training.run_dir import CHECKPOINT
 from subgnn.training.set_up import set_up
 from subgnn.training.steps import Fitting
 from tests.training.examples import dataset, recipe
@@ -27,7 +28,7 @@ def run(tmp_path, monkeypatch, name, *, chosen, large, data=None, cache=False, l
     monkeypatch.setattr(streaming, "LARGE", 0 if large else 10**9)
     with memory.within(limit):
         train(data or dataset(), chosen, tmp_path / name, device="cpu", cache=cache, report=False)
-    return load_checkpoint(tmp_path / name / "checkpoint.pt")
+    return load_checkpoint(tmp_path / name / CHECKPOINT)
 
 
 def close(a, b):
