@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from subgnn.config.limits import with_bounds
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import Recipe, with_bounds
 from tests.cli.command import Call, call
 
 NODES = 16

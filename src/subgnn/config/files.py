@@ -25,8 +25,7 @@ from dataclasses import MISSING, asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from subgnn.config.limits import with_bounds
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import Recipe, with_bounds
 from subgnn.errors import UserError, choices, excerpt, shortened
 from subgnn.storage.parsing import MAX_TOML, parse_toml, read_bounded
 

@@ -1,12 +1,74 @@
-"""Typed settings of a run: a dataclass for each section of a recipe, which :mod:`subgnn.config.files` reads."""
+"""Typed settings of a run: a dataclass for each section of a recipe, with the bounds of every number.
+
+:mod:`subgnn.config.files` reads and checks them.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
-from subgnn.config.limits import Bounds, Count, Depth, Power, Probability, Seed, Size, Width
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Finite numbers from low to high, both of them included.
+
+    Example:
+        >>> 1.0 in Bounds(0, 1), 1.5 in Bounds(0, 1), math.inf in Bounds()
+        (True, False, False)
+        >>> str(Bounds(0, 1)), str(Bounds(1, 10**6)), str(Bounds(0.5))
+        ('from 0 to 1', 'from 1 to 1,000,000', 'from 0.5')
+    """
+
+    low: float = 0
+    high: float = math.inf
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high and value < math.inf
+
+    def __str__(self) -> str:
+        return f"from {self.low:,}" + (f" to {self.high:,}" if self.high < math.inf else "")
+
+
+LARGEST = 10**9
+"""The largest whole number of a setting: compiled code counts in 32 bits."""
+
+Count = Annotated[int, Bounds(1, LARGEST)]
+"""A number of things, at least one."""
+
+Size = Annotated[int, Bounds(1, 10**6)]
+"""A length of arrays in memory: a width, a number of anchors, a length of walks."""
+
+Width = Annotated[int, Bounds(1, 65_536)]
+"""The width of a node embedding."""
+
+Depth = Annotated[int, Bounds(1, 1000)]
+"""A number of networks, layers or draws, each of which has weights or anchors."""
+
+Seed = Annotated[int, Bounds(0, 2**63 - 1)]
+"""A seed of random numbers."""
+
+Probability = Annotated[float, Bounds(0, 1)]
+"""A probability or a fraction."""
+
+Power = Annotated[float, Bounds(0, 4)]
+"""A power of degrees: the product of two such powers of any degree is finite and above 0."""
+
+
+def with_bounds(kind: Any) -> tuple[Any, Bounds | None]:
+    """A type without its bounds, and the bounds; by default numbers are from 0 and fit into 32 bits.
+
+    Example:
+        >>> with_bounds(Probability), with_bounds(float), with_bounds(str)
+        ((<class 'float'>, Bounds(low=0, high=1)), (<class 'float'>, Bounds(low=0, high=1e+30)), (<class 'str'>, None))
+    """
+    if get_origin(kind) is Annotated:
+        plain, bounds = get_args(kind)
+        return plain, bounds
+    return kind, {int: Bounds(0, LARGEST), float: Bounds(0, 1e30)}.get(kind)
+
 
 Method = Literal[
     "subgnn", "avg", "mn-gin", "mn-gat", "s2v-n", "s2v-s", "s2v-ns", "gc", "topology", "bag", "bag-1hop"
@@ -15,7 +77,7 @@ Method = Literal[
 
 @dataclass(frozen=True, slots=True)
 class ChannelSettings:
-    """One subchannel: what property, inside or at the border, from how many anchors.
+    """One subchannel: a property, a side of the component, and a number of anchors.
 
     Kinds, sides and similarities are those of :mod:`subgnn.channels.table`; no similarity is the channel's own.
     """
@@ -36,24 +98,24 @@ class PrepareSettings:
     """Anchors and similarities.
 
     hops is k of the border; reduce how the distances of a component's nodes become one; sort_anchors puts the internal
-    position anchors of each component in the order of their nearness. Patches are the nodes of
-    triangular walks of patch_length nodes; walks x walk_length are walked over each. beta is the walks' parameter.
+    position anchors of each component in the order of their similarity. Patches are the nodes of triangular walks of
+    patch_length nodes; over each, walks x walk_length are walked. beta is the parameter of the walks.
 
     draws is the number of independent draws of all anchors: epoch e trains on draw e mod draws, so that as many draws
     as epochs are anchors drawn anew every epoch. Each is prepared before training and kept in memory. Validation, test
     and prediction use draw 0, or with ensemble the mean of the outputs over all draws.
 
-    own_hops says how distances to a component's own anchors are had: exact, or bounded: exact up to hop_cutoff as far
-    as two searches of hop_edges edges each can tell, and beyond an upper bound, the least of a path through the
-    component and a detour by one of the landmarks, the nodes with most neighbours.
+    own_hops is the way to compute distances to a component's own anchors: exact, or bounded. Bounded ones are exact up
+    to hop_cutoff as far as two searches of hop_edges edges each reach, and beyond that an upper bound: the shorter of a
+    path through the component and a detour by one of the landmarks, the nodes with most neighbours.
 
     border_anchors says which nodes of its border a component's neighborhood/border anchors are: drawn at random, as in
     the paper, or the heaviest, with similarities of their own (:mod:`subgnn.kernels.borders`); giving and taking are
-    the powers of degrees in their weights. Those are of the 1-hop border, whatever hops says, and the same in all
+    the powers of degrees in their weights. They come from the 1-hop border, whatever hops is, and are the same in all
     layers and draws.
 
     directed counts hops along the orientation of edges, from a component to an anchor, where the graph is directed.
-    Components, borders and walks are those of its undirected form in any case. Weights of edges are never looked at.
+    Components, borders and walks are always those of its undirected form. Weights of edges are not used.
     """
 
     hops: Count = 1
@@ -84,7 +146,7 @@ class EmbeddingSettings:
     source is ``random``, vectors of standard deviation scale; ``gin`` or ``graphsaint``, pretrained on link prediction
     ([pretrain]) and brought to that same deviation; or a file, taken as it is. Trainable ones are fine-tuned.
     features says whether the graph's node features, standardised and through a learned linear map to dim numbers, are
-    added to the embeddings (beside) or stand in their place (instead).
+    added to the embeddings (beside) or replace them (instead).
     """
 
     source: str = "random"
@@ -128,13 +190,13 @@ class ModelSettings:
     """The network (paper, section 4).
 
     initial says whether z^(0) takes part in the result, as in the paper; without it, a network on random embeddings has
-    less to learn by heart. channel_aggregation is AGG_C, layer_aggregation AGG_L. trainable_components gives every
-    component of the training split a learned offset to z^(0); a component with other nodes has none.
+    less to memorise. channel_aggregation is AGG_C, layer_aggregation AGG_L. trainable_components gives every
+    component of the training split a learned offset to z^(0); other components have none.
 
     norm is that of z_S before the head. hidden_norm is that of the states h in every layer and subchannel, over the
     components of a batch (:class:`~subgnn.models.subgnn.layer.StateNorm`).
 
-    baseline names one that is fitted before training and whose scores the network corrects: its output is added to
+    baseline names a model that is fitted before training and whose scores the network corrects: its output is added to
     them, and starts at 0. The baseline's options are those of [baseline]. Epoch 0 is then the baseline itself.
     """
 
@@ -164,11 +226,11 @@ class TrainingSettings:
     """How the network is fitted.
 
     cuda_graph says whether steps on a GPU are captured once and replayed; it changes no number beyond rounding.
-    lr_finder replaces lr by what a range test finds before training.
+    lr_finder replaces lr by the rate that a range test finds before training.
 
     members is how many networks are fitted, one after the other, to the same prepared subgraphs: each has its own
-    initial weights, order of batches and dropout, and is selected on validation by itself. The answer is the mean of
-    their outputs.
+    initial weights, order of batches and dropout, and is selected on validation by itself. The prediction is the mean
+    of their outputs.
     """
 
     epochs: Count = 200
@@ -187,13 +249,13 @@ class TrainingSettings:
 
 @dataclass(frozen=True, slots=True)
 class BaselineSettings:
-    """Options of the baselines; each reads those it has a use for, and its recipe names them.
+    """Options of the baselines; each reads those it uses, and its recipe names them.
 
-    What is ``auto`` or 0 below is an open choice: every value is fitted and the best on validation is kept.
+    ``auto``, and 0 of inverse_penalty, try every value and select the best on validation.
 
     tune_embeddings trains with frozen and with trainable embeddings, whatever embeddings.trainable says, and
     tune_settings with each of several lists of overrides, as after --set, of the head and its training (avg, mn, s2v,
-    gc). classifier is what sees the statistics (topology). normalize scales the rows of a bag to length one, and
+    gc). classifier is fitted to the statistics (topology). normalize scales the rows of a bag to length one, and
     inverse_penalty is C of its regression (bag). walks x walk_length are walked in each subgraph, degrees fall into
     bins, and doc2vec sees them for doc2vec_epochs (s2v). link_steps, link_batch, link_lr and link_edges are how meta
     nodes are embedded: steps, edges to predict and edges to send messages over in each (mn).
@@ -216,7 +278,7 @@ class BaselineSettings:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """All settings of a run, and what was published for it."""
+    """All settings of a run, and the published number for it."""
 
     name: str = "unnamed"
     note: str = ""
@@ -231,30 +293,30 @@ class Recipe:
     published: dict[str, Any] = field(default_factory=dict)
 
 
-LATER = {
+ADDED_LATER = {
     "prepare": ("border_anchors", "giving", "taking"),
     "model": ("hidden_norm",),
     "training": ("members",),
     "baseline": ("tune_settings",),
 }
-"""Settings that were added after keys had been made of the others, by section."""
+"""Settings, by section, that did not exist when cache keys were first made of the others."""
 
 
-def lasting(section: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a section that a key of what is kept is made of.
+def section_key(section: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a section that enter a cache key.
 
-    A setting that was added later counts only where it is not at its default, so that what was kept before is found.
+    A setting that was added later enters only if it is not at its default, so that earlier results are found.
     """
     defaults = asdict(Recipe())
-    later = {name: defaults[section][name] for name in LATER.get(section, ())}
+    later = {name: defaults[section][name] for name in ADDED_LATER.get(section, ())}
     return {name: value for name, value in settings.items() if name not in later or value != later[name]}
 
 
-def lasting_settings(recipe: Recipe) -> dict[str, Any]:
-    """All of a recipe that a key of what is kept is made of: neither its name nor words about it."""
+def recipe_key(recipe: Recipe) -> dict[str, Any]:
+    """Settings of a recipe that enter a cache key: all but its name, note and published number."""
     settings = {key: value for key, value in asdict(recipe).items() if key not in ("name", "note", "published")}
     settings["channels"] = tuple(
         {name: value for name, value in entry.items() if value or name != "similarity"}
         for entry in settings["channels"]
     )
-    return settings | {section: lasting(section, settings[section]) for section in LATER}
+    return settings | {section: section_key(section, settings[section]) for section in ADDED_LATER}

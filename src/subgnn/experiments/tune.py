@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subgnn.config.settings import Recipe, lasting_settings
+from subgnn.config.settings import Recipe, recipe_key
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings import check_source
 from subgnn.errors import DataError, UserError
@@ -165,7 +165,7 @@ def _inputs(seen: Dataset, recipe: Recipe, space: SearchSpace, **options: Any) -
     return {
         "graph": seen.graph.content_hash,  # with its orientations, which prepare.directed looks at
         "subgraphs": seen.subgraphs.content_hash,
-        "recipe": _hash(lasting_settings(recipe)),
+        "recipe": _hash(recipe_key(recipe)),
         "space": _hash(space.plain()),
         **options,
     }

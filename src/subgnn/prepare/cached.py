@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from subgnn.channels.channel import draw_seed
-from subgnn.config.settings import ChannelSettings, PrepareSettings, Recipe, lasting
+from subgnn.config.settings import ChannelSettings, PrepareSettings, Recipe, section_key
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, DataWarning
 from subgnn.parallel.memory import share
@@ -57,7 +57,9 @@ def content_key(
         "channels": [asdict(channel) for channel in channels],
         "layers": layers,
         # How many draws there are is nothing to any one of them.
-        "settings": {k: v for k, v in lasting("prepare", asdict(settings)).items() if k not in ("draws", "ensemble")},
+        "settings": {
+            k: v for k, v in section_key("prepare", asdict(settings)).items() if k not in ("draws", "ensemble")
+        },
         "seed": int(seed),
     }
     return json.dumps(ingredients, sort_keys=True, separators=(",", ":"))

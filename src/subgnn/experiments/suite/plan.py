@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from subgnn.config.settings import Recipe, lasting_settings
+from subgnn.config.settings import Recipe, recipe_key
 from subgnn.data.dataset import Dataset
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SPLITS
@@ -86,7 +86,7 @@ def plan_jobs(
     for seed in range(request.seeds):
         subgraphs_hash = with_split(dataset, split, seed).subgraphs.content_hash
         for entry, recipe in variants:
-            seen, settings = seen_hash(graph, recipe.prepare), lasting_settings(recipe)
+            seen, settings = seen_hash(graph, recipe.prepare), recipe_key(recipe)
             same = {"graph": seen, "split": split, "settings": settings, "algorithms": algorithms()}
             key = digest({**same, "subgraphs": subgraphs_hash, "seed": seed})
             if key in jobs:

@@ -27,9 +27,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from subgnn.config.files import parse_table, read_toml, tuned_recipes
-from subgnn.config.limits import Count
 from subgnn.config.recipes import find_recipe
-from subgnn.config.settings import ChannelSettings, Recipe
+from subgnn.config.settings import ChannelSettings, Count, Recipe
 from subgnn.data.synthetic import RECIPES as GENERATORS
 from subgnn.errors import UserError, choices, excerpt
 from subgnn.experiments.suites import FOLDER, suite_names
