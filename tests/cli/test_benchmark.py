@@ -11,7 +11,7 @@ from subgnn.cli.app import app
 from subgnn.data.formats.folder import write_folder
 from subgnn.experiments.quick import EPOCHS
 from tests.cli.command import call
-from tests.experiments.suite.examples import SMALL as SUITE_SMALL
+from tests.experiments.suites.examples import SMALL as SUITE_SMALL
 from tests.experiments.test_quick import SMALL
 from tests.training.examples import dataset
 

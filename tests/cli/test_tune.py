@@ -62,7 +62,7 @@ def test_tune_and_go_on(folder):
         (("--space", "nowhere.toml"), "nowhere.toml: no such search space"),
         (("--recipe", "defalt"), "unknown recipe 'defalt'; .*did you mean 'default'"),
         (("--set", "embeddings.source=nowhere.npy"), "nowhere.npy"),
-        (("--storage", "postgre://host/db"), "--storage: 'postgre://host/db' is no database"),
+        (("--storage", "postgre://host/db"), "--storage: 'postgre://host/db' is not a database"),
         (("--trials", 0), "--trials"),
         (("--pruner", "mean"), "--pruner"),
         (("--memory", "3KB"), "--memory: 0 MB; accepted"),

@@ -8,7 +8,7 @@ from typing import Any
 from subgnn.experiments import worker
 from subgnn.experiments.search_space import parse_space
 from subgnn.experiments.study import WORKER
-from subgnn.experiments.trial import Judged
+from subgnn.experiments.trial import TrialResult
 from subgnn.experiments.worker import Work, work
 from subgnn.parallel.engine import Shared
 
@@ -23,25 +23,25 @@ SPACE = parse_space(
 )
 
 
-def made_up(dataset: Any, recipe: Any, *, on_step: Any = None, seeds: int = 1, **_: Any) -> Judged:
+def made_up(dataset: Any, recipe: Any, *, on_step: Any = None, seeds: int = 1, **_: Any) -> TrialResult:
     """A training that takes no time: the score grows with the rate."""
     score = recipe.training.lr
     for step in range(recipe.training.epochs):
         if on_step is not None:
             on_step(step + 1, score)
-    return Judged([score] * seeds, [1 - score] * seeds, [0] * seeds)
+    return TrialResult([score] * seeds, [1 - score] * seeds, [0] * seeds)
 
 
 def run_together(task: Shared[Work]) -> int:
     """A trial that takes until two workers have begun one."""
     study = task.get().open()
 
-    def wait_for_both(*given: Any, **options: Any) -> Judged:
+    def wait_for_both(*given: Any, **options: Any) -> TrialResult:
         until = time.monotonic() + 600
         while len({t.user_attrs.get(WORKER) for t in study.get_trials()} - {None}) < 2:
             assert time.monotonic() < until, "the other worker did not come"
             time.sleep(0.05)
         return made_up(*given, **options)
 
-    worker.judge_recipe = wait_for_both  # type: ignore[assignment]
+    worker.run_trial = wait_for_both  # type: ignore[assignment]
     return work(task.get())

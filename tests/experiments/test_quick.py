@@ -10,8 +10,8 @@ import pytest
 
 from subgnn import Graph
 from subgnn.errors import DataError, UserError
-from subgnn.experiments import QUICK_RECIPES, quick
-from subgnn.experiments.quick import run_quick
+from subgnn.experiments import quick
+from subgnn.experiments.quick import QUICK_RECIPES, run_quick
 from subgnn.training.run_dir import read_results
 from tests.training.examples import dataset
 
@@ -111,7 +111,7 @@ def test_a_recipe_that_fails_is_listed_and_the_others_go_on(tmp_path, monkeypatc
     assert [row["recipe"] for row in found["rows"]] == ["constant", "bag", "default"]
     page = (tmp_path / "look" / "quick.md").read_text()
     assert "- topology failed: topology: nothing to count" in page
-    # Mended, the same command trains what is missing.
+    # Fixed, the same command trains what is missing.
     monkeypatch.setattr(quick, "train", real)
     again = look(dataset(), tmp_path / "look")
     assert again["failures"] == {}

@@ -10,9 +10,17 @@ import pytest
 from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.config.settings import ChannelSettings
 from subgnn.errors import UserError
-from subgnn.experiments.draw import apply_parameters, draw, own_parameters
-from subgnn.experiments.search_space import Choices, Range, parse_space, read_space
-from subgnn.experiments.spaces import find_space, space_names
+from subgnn.experiments.search_space import (
+    Choices,
+    Range,
+    apply_parameters,
+    draw_recipe,
+    find_space,
+    parse_space,
+    read_space,
+    recipe_parameters,
+    space_names,
+)
 from tests.training.examples import recipe
 
 TEXT = """
@@ -113,7 +121,7 @@ def test_drawn_values_go_where_they_belong():
         asked[name] = current
         return dimension.values[-1] if isinstance(dimension, Choices) else dimension.high
 
-    found = draw(parse(TEXT), recipe(), suggest)
+    found = draw_recipe(parse(TEXT), recipe(), suggest)
     assert (found.training.lr, found.model.layers, found.model.head, found.model.norm) == (1e-2, 3, (16, 16), "batch")
     # position/border is switched off, so its anchors are not asked for; structure has one number for both sides.
     anchors = {channel.name: channel.num_anchors for channel in found.channels}
@@ -140,13 +148,13 @@ def test_a_channel_the_recipe_lacks():
     # Without a switch it stays away.
     anchors = parse('channels."position/border".num_anchors = {low = 2, high = 6}')
     with pytest.raises(UserError, match="nothing in it can be changed in the recipe small"):
-        own_parameters(anchors, bare)
+        recipe_parameters(anchors, bare)
     with pytest.raises(UserError, match="position/border may be switched on, but has no number of anchors"):
-        own_parameters(parse('channels."position/border".use = {choices = [false, true]}'), bare)
+        recipe_parameters(parse('channels."position/border".use = {choices = [false, true]}'), bare)
 
 
 def test_own_parameters_are_those_inside():
-    own = own_parameters(parse(TEXT), recipe())
+    own = recipe_parameters(parse(TEXT), recipe())
     assert own == {
         "training.weight_decay": 0.0,
         "training.lr": 1e-2,
@@ -158,12 +166,12 @@ def test_own_parameters_are_those_inside():
         "channels.position/border.num_anchors": 4,
     }
     outside = replace(recipe(), training=replace(recipe().training, lr=0.5, weight_decay=0.3))
-    assert not {"training.lr", "training.weight_decay"} & set(own_parameters(parse(TEXT), outside))
+    assert not {"training.lr", "training.weight_decay"} & set(recipe_parameters(parse(TEXT), outside))
 
 
 def test_lists_as_choices_survive_the_study():
     space = parse("model.head = {choices = [[8, 4], [16, 8]]}")
-    assert own_parameters(space, recipe()) == {"model.head": "[16, 8]"}
+    assert recipe_parameters(space, recipe()) == {"model.head": "[16, 8]"}
     assert apply_parameters(space, recipe(), {"model.head": "[8, 4]"}).model.head == (8, 4)
 
 
@@ -174,7 +182,7 @@ def test_shipped_spaces_fit_every_recipe(name):
     for given in recipe_names():
         base = find_recipe(given)
         if base.method == "subgnn" or name not in ("paper", "paper_wide", "beyond"):
-            assert own_parameters(space, base)
+            assert recipe_parameters(space, base)
 
 
 def test_the_papers_ranges():

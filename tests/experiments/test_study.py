@@ -14,9 +14,9 @@ from subgnn.errors import DataError, MissingExtra, UserError
 from subgnn.experiments import study as studies
 from subgnn.experiments import tune as searches
 from subgnn.experiments import worker
-from subgnn.experiments.draw import own_parameters
-from subgnn.experiments.held_out import without_test
+from subgnn.experiments.search_space import recipe_parameters
 from subgnn.experiments.study import counted, open_storage, storage_url, without_password
+from subgnn.experiments.trial import without_test
 from subgnn.experiments.worker import Work, work
 from tests.experiments.postgres import NoServer, postgres
 from tests.experiments.searches import SPACE, made_up, run_together
@@ -32,7 +32,7 @@ def task(storage: str, **options) -> Work:
         storage,
         "shared",
         {"what": "a test"},
-        own_parameters(SPACE, given),
+        recipe_parameters(SPACE, given),
         **{"trials": 3, "device": "cpu"} | options,
     )
 
@@ -44,7 +44,7 @@ def lite(tmp_path):
 
 @pytest.fixture
 def fast(monkeypatch):
-    monkeypatch.setattr(worker, "judge_recipe", made_up)
+    monkeypatch.setattr(worker, "run_trial", made_up)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_two_processes_share_a_study_on_postgresql(server, tmp_path, monkeypatch
     with pytest.raises(DataError, match="'cliques/small/few' is a search of something else"):
         replace(task(storage_url(server, tmp_path)), study=found["study"]).open()
     # Another machine, with a folder of its own, goes on with the study.
-    monkeypatch.setattr(worker, "judge_recipe", made_up)
+    monkeypatch.setattr(worker, "run_trial", made_up)
     again = searches.tune(dataset(), recipe(1), tmp_path / "elsewhere", trials=8, **options)
     assert again["trials"]["complete"] == 8
 
@@ -114,14 +114,16 @@ def test_urls(tmp_path):
 
 @pytest.mark.parametrize("url", ["postgre://host/db", "://", "nothing://x"])
 def test_what_is_no_database(url):
-    with pytest.raises(UserError, match=r"--storage: .* is no database; accepted: the path of a SQLite file, or a URL"):
+    with pytest.raises(
+        UserError, match=r"--storage: .* is not a database; accepted: the path of a SQLite file, or a URL"
+    ):
         open_storage(url)
 
 
 def test_a_database_that_is_not_there(tmp_path):
-    with pytest.raises(DataError, match=r"the study cannot be kept there \(.*unable to open.*\); is it up"):
+    with pytest.raises(DataError, match=r"the study cannot be stored there \(.*unable to open.*\); is it running"):
         open_storage(f"sqlite:///{tmp_path / 'nowhere' / 'study.db'}")
-    with pytest.raises(DataError, match=r"^postgresql\+psycopg://u:\*\*\*@/d\?host=.*cannot be kept there") as caught:
+    with pytest.raises(DataError, match=r"^postgresql\+psycopg://u:\*\*\*@/d\?host=.*cannot be stored there") as caught:
         open_storage(f"postgresql+psycopg://u:secret@/d?host={tmp_path}")
     assert "secret" not in str(caught.value)
 

@@ -20,10 +20,9 @@ from subgnn.experiments import study as studies
 from subgnn.experiments import trial as trials
 from subgnn.experiments import tune as tunes
 from subgnn.experiments import worker
-from subgnn.experiments.held_out import without_test
 from subgnn.experiments.search_space import parse_space
 from subgnn.experiments.train import train
-from subgnn.experiments.trial import Judged, judge_recipe, longest
+from subgnn.experiments.trial import TrialResult, max_epochs, run_trial, without_test
 from subgnn.experiments.tune import tune
 from subgnn.experiments.tune_page import best_so_far
 from tests.experiments.searches import SPACE, made_up
@@ -48,7 +47,7 @@ def searched(tmp_path_factory):
 
 @pytest.fixture
 def fast(monkeypatch):
-    monkeypatch.setattr(worker, "judge_recipe", made_up)
+    monkeypatch.setattr(worker, "run_trial", made_up)
 
 
 def test_files(searched):
@@ -69,7 +68,7 @@ def test_the_first_trial_is_the_recipe(searched):
     out, _ = searched
     first = table(out)[0]
     assert (float(first["training.lr"]), first["model.norm"], first["model.head[0]"]) == (0.01, "batch", "16")
-    judged = judge_recipe(without_test(dataset()), recipe(2), device="cpu")
+    judged = run_trial(without_test(dataset()), recipe(2), device="cpu")
     assert (judged.score, judged.loss) == (float(first["score"]), float(first["loss"]))
 
 
@@ -170,7 +169,7 @@ def test_pruned(tmp_path, monkeypatch):
         return made_up(data, replace(drawn, training=replace(drawn.training, lr=scores[-1])), on_step=on_step)
 
     scores = []
-    monkeypatch.setattr(worker, "judge_recipe", worse_and_worse)
+    monkeypatch.setattr(worker, "run_trial", worse_and_worse)
     found = search(tmp_path / "out", trials=4)
     assert found["trials"] == {"complete": 1, "pruned": 3, "failed": 0, "running": 0}
     assert found["best"]["trial"] == 0
@@ -191,7 +190,7 @@ def test_a_real_training_is_pruned_after_an_epoch(tmp_path, monkeypatch):
 
 def test_equal_scores_are_decided_by_the_loss(tmp_path, monkeypatch):
     losses = iter([0.5, 0.3, 0.3, 0.4])
-    monkeypatch.setattr(worker, "judge_recipe", lambda *_, **__: Judged([0.75], [next(losses)], [0]))
+    monkeypatch.setattr(worker, "run_trial", lambda *_, **__: TrialResult([0.75], [next(losses)], [0]))
     found = search(tmp_path / "out", trials=4)
     assert (found["best"]["trial"], found["best"]["loss"]) == (1, 0.3)
     assert found["importance"] == {}  # nothing mattered
@@ -207,7 +206,7 @@ def test_failures_are_recorded_and_the_study_goes_on(tmp_path, monkeypatch):
         return made_up(data, drawn, **options)
 
     number = []
-    monkeypatch.setattr(worker, "judge_recipe", sometimes)
+    monkeypatch.setattr(worker, "run_trial", sometimes)
     found = search(tmp_path / "out", trials=4)
     assert found["trials"] == {"complete": 2, "pruned": 0, "failed": 2, "running": 0}
     assert [row["error"] for row in table(tmp_path / "out")] == [
@@ -223,7 +222,7 @@ def test_where_all_fail_the_first_is_told(tmp_path, monkeypatch):
     def fail(*_, **__):
         raise UserError("no")
 
-    monkeypatch.setattr(worker, "judge_recipe", fail)
+    monkeypatch.setattr(worker, "run_trial", fail)
     with pytest.raises(DataError, match="no trial was completed; trial 0: no"):
         search(tmp_path / "out")
     assert len(table(tmp_path / "out")) == 3
@@ -238,7 +237,7 @@ def test_an_interrupt_keeps_what_is_done(tmp_path, monkeypatch):
         return made_up(data, drawn, **options)
 
     number = []
-    monkeypatch.setattr(worker, "judge_recipe", press)
+    monkeypatch.setattr(worker, "run_trial", press)
     with pytest.raises(KeyboardInterrupt):
         search(tmp_path / "out", trials=4)
     assert json.loads((tmp_path / "out" / "study.json").read_text())["trials"]["complete"] == 2
@@ -255,7 +254,7 @@ def test_timeout(tmp_path, fast):
 
 def test_seeds_are_averaged(tmp_path):
     seen = without_test(dataset())
-    both = judge_recipe(seen, recipe(1), seeds=2, device="cpu")
+    both = run_trial(seen, recipe(1), seeds=2, device="cpu")
     runs = [train(seen, recipe(1), tmp_path / f"{s}", seed=s, device="cpu", report=False)["val"] for s in range(2)]
     assert both.scores == [run["micro_f1"] for run in runs]
     assert both.loss == pytest.approx(np.mean([run["loss"] for run in runs]))
@@ -276,7 +275,7 @@ def test_steps_tell_the_best_so_far(monkeypatch):
     monkeypatch.setattr(trials, "train", fake)
     for task, want in [("regression", [0.2, 0.6, 0.4, 0.3, 0.5, 0.4]), ("binary", [0.2, 0.6, 0.6, 0.4, 0.6, 0.6])]:
         steps = []
-        judge_recipe(dataset(task), recipe(3), seeds=2, on_step=lambda *step, steps=steps: steps.append(step))
+        run_trial(dataset(task), recipe(3), seeds=2, on_step=lambda *step, steps=steps: steps.append(step))
         assert [number for number, _ in steps] == [1, 2, 3, 4, 5, 6]
         assert [score for _, score in steps] == pytest.approx(want)
 
@@ -299,20 +298,18 @@ def test_no_step_is_told_twice_where_a_recipe_has_two_candidates():
     """Frozen and trainable embeddings: twice the epochs for each seed."""
     avg = find_recipe("avg", ["embeddings.dim=4", "training.epochs=2"])
     steps = []
-    judge_recipe(without_test(dataset()), avg, seeds=2, device="cpu", on_step=lambda number, _: steps.append(number))
-    assert steps == list(range(1, 2 * longest(avg) + 1))
-    assert longest(avg) == 4
+    run_trial(without_test(dataset()), avg, seeds=2, device="cpu", on_step=lambda number, _: steps.append(number))
+    assert steps == list(range(1, 2 * max_epochs(avg) + 1))
+    assert max_epochs(avg) == 4
 
 
 def test_no_step_is_told_twice_where_a_recipe_has_several_networks():
     small = recipe(2)
     several = replace(small, training=replace(small.training, members=3))
     steps = []
-    judge_recipe(
-        without_test(dataset()), several, seeds=2, device="cpu", on_step=lambda number, _: steps.append(number)
-    )
-    assert steps == list(range(1, 2 * longest(several) + 1))
-    assert longest(several) == 6
+    run_trial(without_test(dataset()), several, seeds=2, device="cpu", on_step=lambda number, _: steps.append(number))
+    assert steps == list(range(1, 2 * max_epochs(several) + 1))
+    assert max_epochs(several) == 6
 
 
 def test_orientations_are_a_part_of_what_is_searched(tmp_path, fast):

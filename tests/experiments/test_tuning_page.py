@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import typing
 
-from subgnn.experiments.spaces import space_names
+from subgnn.experiments.search_space import space_names
 from subgnn.experiments.study import Pruner
-from subgnn.experiments.tune_result import FILES
+from subgnn.experiments.tune import FILES
 from tests.pages import ROOT
 
 PAGE = (ROOT / "docs" / "tuning.md").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from tests.training.examples import dataset, recipe
 
 @pytest.fixture(autouse=True)
 def fast(monkeypatch):
-    monkeypatch.setattr(worker, "judge_recipe", made_up)
+    monkeypatch.setattr(worker, "run_trial", made_up)
 
 
 def search(out, engine, **options):

@@ -29,7 +29,7 @@ from subgnn.data.real.orphanet import read_orphapackets
 from subgnn.embeddings.stored import read_vectors, write_vectors
 from subgnn.errors import UserError
 from subgnn.experiments.search_space import read_space
-from subgnn.experiments.suite.spec import find_suite
+from subgnn.experiments.suites.spec import find_suite
 from subgnn.experiments.train import train
 from subgnn.inference import export_run
 from subgnn.inference.open import open_run

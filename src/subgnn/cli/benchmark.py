@@ -20,7 +20,7 @@ from subgnn.errors import UserError
 from subgnn.experiments.suites import suite_names
 
 if TYPE_CHECKING:
-    from subgnn.experiments.suite import Request
+    from subgnn.experiments.suites.plan import Request
 
 SUITES = ("quick", *suite_names())
 _WHERE = "benchmark run"
@@ -74,9 +74,11 @@ def run_benchmark(
 
     subgnn benchmark run quick my_folder --out look
     """
-    from subgnn.experiments.suite import Request, find_suite, run_suite
-    from subgnn.experiments.suite.away import AwayEngine
-    from subgnn.experiments.suite.page import failure_text
+    from subgnn.experiments.suites.away import AwayEngine
+    from subgnn.experiments.suites.page import failure_text
+    from subgnn.experiments.suites.plan import Request
+    from subgnn.experiments.suites.run import run_suite
+    from subgnn.experiments.suites.spec import find_suite
     from subgnn.parallel.engine import LocalEngine
 
     sources = {name: context.get_parameter_source(name) for name in context.params}
@@ -132,7 +134,7 @@ def report_suite(
 
     Example: subgnn benchmark report results
     """
-    from subgnn.experiments.suite import write_suite_report
+    from subgnn.experiments.suites.report import write_suite_report
 
     _print_report(write_suite_report(out), out, json)
 
@@ -141,8 +143,8 @@ def _print_report(report: dict[str, Any], out: Path, json: bool) -> None:
     if json:
         print_json(report)
         return
-    from subgnn.experiments.suite.cells import by_dataset, change_table, short_table, short_title
-    from subgnn.experiments.suite.page import failure_text
+    from subgnn.experiments.suites.page import failure_text
+    from subgnn.experiments.suites.tables import by_dataset, change_table, short_table, short_title
 
     for rows in by_dataset(report["rows"]).values():
         print_table(short_title(rows), *short_table(rows))

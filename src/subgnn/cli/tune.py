@@ -65,7 +65,7 @@ def tune_recipe(
 
     Example: subgnn tune my_folder --recipe default --space paper --trials 50 --out tuned
     """
-    from subgnn.experiments.spaces import find_space
+    from subgnn.experiments.search_space import find_space
     from subgnn.experiments.study import require_optuna
 
     require_optuna()

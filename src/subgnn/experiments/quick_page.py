@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from subgnn.experiments.signal import LEVEL, MARGIN, NETWORK
+from subgnn.experiments.label_signal import LEVEL, MARGIN, NETWORK
 from subgnn.reports.render import render
 
 HEADER = ("recipe", "validation", "test", "lead", "95 %", "clear", "seconds")

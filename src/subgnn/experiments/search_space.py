@@ -1,6 +1,6 @@
-"""What a hyper-parameter search may change, read from TOML and held to the settings of a recipe.
+"""Search spaces: the settings that a search may change, and the recipes drawn from them.
 
-A space names settings, each with a range or with choices, and subchannels:
+A space is a TOML file that names settings, each with a range or with choices, and subchannels:
 
 .. code-block:: toml
 
@@ -8,19 +8,19 @@ A space names settings, each with a range or with choices, and subchannels:
     training.lr = {low = 1e-4, high = 1e-3, log = true}
     model.layers = {low = 1, high = 4}
     model.norm = {choices = ["none", "batch"]}
-    model.head = {low = 32, high = 64, step = 32}                   # of a list, each number by itself
+    model.head = {low = 32, high = 64, step = 32}                   # each number of a list by itself
 
     [channels."position/border"]
     use = {choices = [true, false]}                                 # on or off
-    num_anchors = {low = 50, high = 200, step = 50}                 # where it is on
+    num_anchors = {low = 50, high = 200, step = 50}                 # if it is on
 
-``channels.structure`` stands for both sides at once, which then have one number of anchors.
+``channels.structure`` applies to both sides, which then have one number of anchors.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -31,13 +31,14 @@ from subgnn.config.settings import Recipe
 from subgnn.errors import UserError, choices, excerpt
 
 SECTIONS = tuple(f.name for f in fields(Recipe) if is_dataclass(f.default_factory))
+_SPACES = Path(__file__).parent / "spaces"
 _RANGE_KEYS = ("low", "high", "log", "step")
-_HINT = "accepted: {low = .., high = ..}, with log = true or step = .. where wanted; or {choices = [..]}"
+_HINT = "accepted: {low = .., high = ..}, optionally with log = true or step = ..; or {choices = [..]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Numbers from low to high, both included; whole ones, in steps, or even in logarithms, where asked."""
+    """Numbers from low to high, both included: any, whole ones, in steps, or uniform in the logarithm."""
 
     low: float
     high: float
@@ -63,11 +64,11 @@ class Choices:
 
     @property
     def labels(self) -> list[Any]:
-        """The values as a study keeps them: a list as text."""
+        """The values as a study stores them: a list as text."""
         return [self.label(value) for value in self.values]
 
     def label(self, value: Any) -> Any:
-        """A value as a study keeps it."""
+        """A value as a study stores it."""
         return json.dumps(value) if isinstance(value, (list, tuple)) else value
 
     def value(self, label: Any) -> Any:
@@ -80,7 +81,7 @@ Dimension = Range | Choices
 
 @dataclass(frozen=True, slots=True)
 class ChannelSpace:
-    """Of a subchannel: whether it may be switched, and how many anchors it may have."""
+    """The choices for a subchannel: whether it is used, and its number of anchors."""
 
     use: Choices | None = None
     num_anchors: Dimension | None = None
@@ -96,35 +97,33 @@ class SearchSpace:
     channels: dict[str, ChannelSpace] = field(default_factory=dict)
 
     def channel(self, name: str) -> tuple[str, ChannelSpace]:
-        """What there is for a subchannel, and under which key; its own entry goes before that of its kind."""
+        """The key and entry of a subchannel; its entry takes precedence over that of its kind."""
         for key in (name, name.partition("/")[0]):
             if key in self.channels:
                 return key, self.channels[key]
         return name, ChannelSpace()
 
     def plain(self) -> dict[str, Any]:
-        """What may be drawn, as plain data: two spaces with the same are the same."""
-        found: dict[str, Any] = json.loads(json.dumps({k: v for k, v in asdict(self).items() if k not in _WORDS}))
+        """The settings and channels as plain data, without name and note: equal for equal spaces."""
+        content = {"settings": asdict(self)["settings"], "channels": asdict(self)["channels"]}
+        found: dict[str, Any] = json.loads(json.dumps(content))
         return found
-
-
-_WORDS = ("name", "note")
 
 
 def read_space(path: Path) -> SearchSpace:
     """Read a search space.
 
     Raises:
-        UserError: where the file is not there, is not valid TOML, or :func:`parse_space` refuses it.
+        UserError: if the file does not exist, is not valid TOML, or is refused by :func:`parse_space`.
     """
     return parse_space(read_toml(path, "search space"), str(path), name=path.stem)
 
 
 def parse_space(content: Mapping[str, Any], where: str, *, name: str = "unnamed") -> SearchSpace:
-    """Check a mapping and make it a search space.
+    """Make a search space from a mapping, and check it.
 
     Raises:
-        UserError: for a setting that does not exist, a value it does not take, or a range that is none.
+        UserError: for a setting that does not exist, a value it does not accept, or an invalid range.
     """
     note = content.get("note", "")
     if not isinstance(note, str):
@@ -154,10 +153,10 @@ def _table(content: Any, path: str, where: str) -> Mapping[str, Any]:
 
 
 def _of_setting(section: str, key: str, entry: Any, where: str) -> Dimension:
-    """A setting's dimension; each of its ends or choices must be a value that a recipe takes."""
+    """A setting's dimension; each of its ends or choices must be a value that a recipe accepts."""
     default = getattr(getattr(Recipe(), section), key, None)
     if default is None:
-        parse_recipe({section: {key: 0}}, where)  # which knows the names, and refuses this one
+        parse_recipe({section: {key: 0}}, where)  # refuses the unknown name, with a hint
     first = default[0] if isinstance(default, tuple) else default
     dimension = _dimension(entry, f"{section}.{key}", where, whole=type(first) is int)
     if isinstance(dimension, Choices):
@@ -235,3 +234,107 @@ def _range(entry: Mapping[str, Any], path: str, where: str, whole: bool) -> Rang
         raise refuse(f"step is {step}", "accepted: a number above 0, and no more than high - low")
     kind = int if whole else float
     return Range(kind(entry["low"]), kind(entry["high"]), log, None if step is None else kind(step), whole)
+
+
+def space_names() -> list[str]:
+    """The search spaces that come with the package."""
+    return sorted(path.stem for path in _SPACES.glob("*.toml"))
+
+
+def find_space(name: str) -> SearchSpace:
+    """A search space by name, or by the path of a file."""
+    if name.endswith(".toml"):
+        return read_space(Path(name))
+    if name not in space_names():
+        raise UserError(f"unknown search space '{name}'", where="--space", hint=choices(name, space_names()))
+    return read_space(_SPACES / f"{name}.toml")
+
+
+Suggest = Callable[[str, Dimension, Any], Any]
+"""Called with a parameter's name, its dimension and the recipe's value; returns the trial's value.
+
+Names are as a study stores them: ``training.lr``, ``model.head[0]``, ``channels.structure.use``.
+"""
+
+
+def draw_recipe(space: SearchSpace, recipe: Recipe, suggest: Suggest) -> Recipe:
+    """The recipe with every setting of the space replaced by the value that ``suggest`` returns.
+
+    A subchannel that the recipe does not have, and that the space does not switch on, stays off; nothing is drawn for
+    it, nor for the anchors of one that is off. Baselines have no subchannels.
+    """
+    content = asdict(recipe)
+    for path, dimension in space.settings.items():
+        section, _, key = path.partition(".")
+        current = content[section][key]
+        if isinstance(current, tuple) and not isinstance(dimension, Choices):
+            drawn: Any = [suggest(f"{path}[{i}]", dimension, value) for i, value in enumerate(current)]
+        else:
+            drawn = suggest(path, dimension, current)
+        content[section][key] = drawn
+    if recipe.method == "subgnn":
+        content["channels"] = _draw_channels(space, recipe, suggest)
+    return parse_recipe(content, f"search space {space.name}")
+
+
+def _draw_channels(space: SearchSpace, recipe: Recipe, suggest: Suggest) -> list[dict[str, Any]]:
+    """The subchannels of a trial: those of the recipe in their order, then the others."""
+    given = {channel.name: channel for channel in recipe.channels}
+    drawn = []
+    for name in (*given, *(name for name in channel_names() if name not in given)):
+        key, found = space.channel(name)
+        used = name in given
+        if found.use is not None:
+            used = suggest(f"channels.{key}.use", found.use, used)
+        if not used:
+            continue
+        anchors = given[name].num_anchors if name in given else None
+        if found.num_anchors is not None:
+            anchors = suggest(f"channels.{key}.num_anchors", found.num_anchors, anchors)
+        if anchors is None:
+            hint = f"give channels.{key}.num_anchors a range, too, or add the channel to the recipe"
+            raise UserError(f"{name} may be switched on, but has no number of anchors", where=space.name, hint=hint)
+        kind, _, side = name.partition("/")
+        similarity = given[name].similarity if name in given else ""
+        drawn.append({"kind": kind, "side": side, "num_anchors": anchors, "similarity": similarity})
+    return drawn
+
+
+def apply_parameters(space: SearchSpace, recipe: Recipe, parameters: Mapping[str, Any]) -> Recipe:
+    """The recipe of a trial, from the parameters that a study stores."""
+
+    def suggest(name: str, dimension: Dimension, current: Any) -> Any:
+        value = parameters[name]
+        return dimension.value(value) if isinstance(dimension, Choices) else value
+
+    return draw_recipe(space, recipe, suggest)
+
+
+def recipe_parameters(space: SearchSpace, recipe: Recipe) -> dict[str, Any]:
+    """The values of the recipe, by name, as far as they lie in the space.
+
+    Raises:
+        UserError: if the space has nothing that could be changed in this recipe, or a subchannel that it may switch on
+            has no number of anchors.
+    """
+    drawn = 0
+    inside: dict[str, Any] = {}
+
+    def suggest(name: str, dimension: Dimension, current: Any) -> Any:
+        nonlocal drawn
+        drawn += 1
+        if current in dimension:
+            inside[name] = dimension.label(current) if isinstance(dimension, Choices) else current
+        return current
+
+    def switch_on(name: str, dimension: Dimension, current: Any) -> Any:
+        if isinstance(dimension, Range):
+            return dimension.low
+        return True in dimension.values if name.endswith(".use") else dimension.values[0]
+
+    draw_recipe(space, recipe, suggest)
+    draw_recipe(space, recipe, switch_on)
+    if not drawn:
+        what = f"nothing in it can be changed in the recipe {recipe.name}"
+        raise UserError(what, where=f"search space {space.name}", hint="name settings, or subchannels of the recipe")
+    return inside

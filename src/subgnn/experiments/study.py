@@ -1,8 +1,8 @@
-"""The study of a search, in Optuna's storage: where it is kept, what it is of, and which of its trials count.
+"""The study of a hyper-parameter search in Optuna's storage: its database, its inputs, and the trials that count.
 
-A study lives in a database: a SQLite file, or a server that several machines share. It remembers what it is a search
-of, and refuses to go on with anything else. All randomness of a trial follows the seed, the trial's number and the
-parameter's name, so that workers never draw the same, and a study that goes on draws what it would have drawn.
+A study is stored in a database: a SQLite file, or a server that several machines share. It records the inputs of the
+search, and refuses to continue with others. The random numbers of a trial depend on the seed, the trial's number and
+the parameter's name, so that workers never draw the same, and a continued study draws as if it had not been stopped.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 Pruner = Literal["none", "median", "hyperband"]
 STARTUP = 5
-"""Trials that the median needs before it prunes."""
+"""Trials that the median pruner needs before it prunes."""
 HEARTBEAT, GRACE = 15, 90
-"""Seconds between a worker's signs of life, and without one until its trial is given up."""
+"""Seconds between a worker's heartbeats, and without one until its trial is given up."""
 INPUTS, ERROR, LOSS, WORKER = "inputs", "error", "loss", "worker"
 _ATTEMPTS = 5
 
 
 def require_optuna() -> None:
-    """Raise :class:`MissingExtra` where Optuna is not installed."""
+    """Raise :class:`MissingExtra` if Optuna is not installed."""
     try:
         import optuna  # noqa: F401
     except ImportError:
@@ -39,7 +39,7 @@ def require_optuna() -> None:
 
 @contextmanager
 def quiet_optuna() -> Iterator[None]:
-    """Keep Optuna's log and its notes on what is experimental to itself; what matters is in the study."""
+    """Silence Optuna's log and its warnings of experimental features."""
     import optuna
 
     before = optuna.logging.get_verbosity()
@@ -47,7 +47,7 @@ def quiet_optuna() -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            # What is said of the data is said in every trial; once is enough.
+            # Every trial repeats the warnings about the data; once is enough.
             warnings.simplefilter("once", DataWarning)
             yield
     finally:
@@ -55,7 +55,7 @@ def quiet_optuna() -> Iterator[None]:
 
 
 def storage_url(given: str | None, out: Path) -> str:
-    """The database: the one given, a path being that of a SQLite file; by default ``study.db`` in the folder.
+    """The URL of a database, given as a URL or as the path of a SQLite file; by default ``study.db`` in the folder.
 
     Example:
         >>> storage_url("postgresql://me@host/db", Path("out")), storage_url(None, Path("out"))
@@ -70,17 +70,17 @@ def storage_url(given: str | None, out: Path) -> str:
 
 
 def without_password(url: str) -> str:
-    """A database's URL as it may be shown and written."""
+    """A database's URL with its password hidden."""
     from sqlalchemy.engine import make_url
 
     return make_url(url).render_as_string(hide_password=True)
 
 
 def open_storage(url: str) -> optuna.storages.RDBStorage:
-    """Connect to a database, and make the tables that are missing.
+    """Connect to a database, and create the tables that are missing.
 
     Raises:
-        UserError: where the URL is none, its driver is missing, or the database cannot be reached.
+        UserError: if the URL is invalid, its driver is missing, or the database cannot be reached.
     """
     import optuna
     from sqlalchemy import exc
@@ -91,7 +91,7 @@ def open_storage(url: str) -> optuna.storages.RDBStorage:
         address.get_dialect()
     except (exc.ArgumentError, exc.NoSuchModuleError):
         hint = "accepted: the path of a SQLite file, or a URL as postgresql://USER:PASSWORD@HOST/DATABASE"
-        raise UserError(f"{excerpt(url)} is no database", where="--storage", hint=hint) from None
+        raise UserError(f"{excerpt(url)} is not a database", where="--storage", hint=hint) from None
     lite = address.get_backend_name() == "sqlite"
     options = {"connect_args": {"timeout": 60}} if lite else {"pool_pre_ping": True}
     for attempt in range(_ATTEMPTS):
@@ -106,7 +106,7 @@ def open_storage(url: str) -> optuna.storages.RDBStorage:
             what = f"the driver of {address.drivername} is not installed"
             raise UserError(what, where="--storage", hint="install it, or use PostgreSQL or SQLite") from None
         except exc.SQLAlchemyError as error:
-            # Two workers may make the tables at the same time; the second then finds them.
+            # Two workers may create the tables at the same time; the second then finds them.
             if attempt + 1 < _ATTEMPTS and (isinstance(error, exc.IntegrityError) or "already exists" in str(error)):
                 time.sleep(0.2 * (attempt + 1))
                 continue
@@ -116,7 +116,7 @@ def open_storage(url: str) -> optuna.storages.RDBStorage:
 
 @contextmanager
 def failing_storage(url: str) -> Iterator[None]:
-    """Say of an error of the database what it is, and what to do."""
+    """Turn errors of the database into one line with a hint."""
     import optuna
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -129,8 +129,8 @@ def failing_storage(url: str) -> Iterator[None]:
 def _unreachable(error: Exception, url: str) -> DataError:
     cause = getattr(error, "orig", None) or error.__cause__ or error
     words = " ".join(str(cause).split())[:200]
-    hint = "is it up, and may you write there? What is done is kept: give the same command again"
-    return DataError(f"the study cannot be kept there ({words})", where=without_password(url), hint=hint)
+    hint = "is it running, and writable? Finished trials are stored: give the same command again"
+    return DataError(f"the study cannot be stored there ({words})", where=without_password(url), hint=hint)
 
 
 def open_study(
@@ -143,15 +143,15 @@ def open_study(
     pruner: Pruner,
     steps: int,
 ) -> optuna.Study:
-    """A study by name, made where it is not there.
+    """Open a study by name, or create it.
 
     Args:
-        inputs: what it is a search of, as plain data.
-        first: parameters of the first trial; those that are missing are drawn.
+        inputs: identify the search, as plain data.
+        first: parameters of the first trial; missing ones are drawn.
         steps: epochs of a whole trial, over all seeds.
 
     Raises:
-        DataError: where the study of that name is a search of something else.
+        DataError: if the study of that name has other inputs.
     """
     import optuna
 
@@ -204,14 +204,14 @@ def _pruner(name: Pruner, steps: int) -> optuna.pruners.BasePruner:
 
 
 def counted(trials: Sequence[optuna.trial.FrozenTrial]) -> list[optuna.trial.FrozenTrial]:
-    """The trials that count: done, pruned, failed by an error of theirs, or under way.
+    """The trials that count towards the total: complete, pruned, failed with an error, or running.
 
-    One that was interrupted, or whose worker is gone, has failed without an error of its own, and is made up for.
+    A trial that was interrupted, or whose worker is lost, has failed without an error, and is replaced by another.
     """
     return [t for t in trials if t.state.name in ("COMPLETE", "PRUNED", "RUNNING") or ERROR in t.user_attrs]
 
 
 def best_trial(trials: Sequence[optuna.trial.FrozenTrial]) -> optuna.trial.FrozenTrial | None:
-    """The complete trial with the highest score; of equal ones that with the lower loss, then the earlier."""
+    """The complete trial with the highest score; ties go to the lower loss, then to the earlier trial."""
     complete = [t for t in trials if t.state.name == "COMPLETE" and t.value is not None]
     return max(complete, key=lambda t: (t.value, -t.user_attrs[LOSS], -t.number), default=None)

@@ -1,19 +1,21 @@
-"""One trial of a search: a recipe trained with several seeds and judged on validation alone."""
+"""One trial of a search: a recipe trained with several seeds and scored on validation, without test subgraphs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, Literal
 
+import numpy as np
+
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.data.subgraphs import Task
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task
 from subgnn.errors import DataError
-from subgnn.experiments.held_out import divide_anew
 from subgnn.experiments.train import train
 from subgnn.models.registry import METHODS
+from subgnn.rng import stream
 from subgnn.storage.files import temporary_folder
 
 Splitting = Literal["stored", "random"]
@@ -21,24 +23,9 @@ OnStep = Callable[[int, float], None]
 """Called with the epochs so far and the score so far; it may raise to end the trial."""
 
 
-def longest(recipe: Recipe) -> int:
-    """The most epochs that one training has: those of every candidate, where the recipe leaves a choice open.
-
-    Of several networks (training.members), those of all.
-    """
-    method = METHODS.get(recipe.method)
-    fitted = recipe.training.members if method is None else len(method.candidates(recipe))
-    return recipe.training.epochs * fitted
-
-
-def metric_of(task: Task) -> str:
-    """What a search maximises."""
-    return "r2" if task == "regression" else "micro_f1"
-
-
 @dataclass(slots=True)
-class Judged:
-    """Validation of a trial: score and loss at the selected epoch of each seed, and the epochs trained."""
+class TrialResult:
+    """Validation of a trial: score and loss at the selected epoch of each seed, and those epochs."""
 
     scores: list[float] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
@@ -55,27 +42,7 @@ class Judged:
         return fmean(self.losses)
 
 
-class _SoFar:
-    """The best epoch so far by the rule of the training loop, and the mean with the seeds that are done."""
-
-    def __init__(self, task: Task, done: Sequence[float], on_step: OnStep | None) -> None:
-        self._metric, self._by_loss = f"val_{metric_of(task)}", task == "regression"
-        self._done, self._on_step = list(done), on_step
-        self._best: tuple[float, float] | None = None
-        self._score, self.steps = 0.0, 0
-
-    def __call__(self, record: dict[str, Any]) -> None:
-        """Take an epoch's record."""
-        score, loss = float(record[self._metric]), float(record["val_loss"])
-        rank = (-loss if self._by_loss else score, -loss)
-        if self._best is None or rank > self._best:
-            self._best, self._score = rank, score
-        self.steps += 1
-        if self._on_step is not None:
-            self._on_step(self.steps, fmean([*self._done, self._score]))
-
-
-def judge_recipe(
+def run_trial(
     dataset: Dataset,
     recipe: Recipe,
     *,
@@ -84,45 +51,124 @@ def judge_recipe(
     device: str = "auto",
     cache: bool = True,
     on_step: OnStep | None = None,
-) -> Judged:
-    """Train a recipe with seeds 0, 1 and so on, and judge each at the epoch that validation selects.
+) -> TrialResult:
+    """Train a recipe with seeds 0, 1 and so on, and score each at the epoch that validation selects.
 
     Args:
-        dataset: without test subgraphs (:func:`~subgnn.experiments.held_out.without_test`).
-        split: ``stored``, the dataset's own training and validation; or ``random``, these divided anew for each seed.
+        dataset: without test subgraphs (:func:`without_test`).
+        split: ``stored``, the dataset's training and validation subgraphs; or ``random``, these divided at random for
+            each seed.
         device, cache: as for :func:`~subgnn.experiments.train.train`.
         on_step: called after each epoch with its number, counted over all seeds from 1, and the mean over seeds of
             the best score so far.
 
     Raises:
-        DataError: where the score is undefined, as R^2 is where all validation targets are equal.
+        DataError: if the score is undefined, as R^2 is if all validation targets are equal.
     """
-    judged, metric = Judged(), metric_of(dataset.subgraphs.task)
+    result, metric = TrialResult(), search_metric(dataset.subgraphs.task)
     for seed in range(seeds):
-        before = seed * longest(recipe)
-
-        def step(number: int, score: float, before: int = before) -> None:
-            if on_step is not None:
-                on_step(before + number, score)
-
-        watch = _SoFar(dataset.subgraphs.task, judged.scores, step)
-        seen = dataset if split == "stored" else divide_anew(dataset, seed)
+        watch = _BestScore(dataset.subgraphs.task, result.scores, on_step, steps=seed * max_epochs(recipe))
+        seen = dataset if split == "stored" else split_at_random(dataset, seed)
         with temporary_folder("subgnn-trial") as folder:
-            results = train(
-                seen,
-                recipe,
-                folder / "run",
-                seed=seed,
-                device=device,
-                cache=cache,
-                on_epoch=watch,
-                report=False,
-            )
+            options: dict[str, Any] = {"device": device, "cache": cache, "on_epoch": watch, "report": False}
+            results = train(seen, recipe, folder / "run", seed=seed, **options)
         score = float(results["val"][metric])
         if score != score:
             what = f"validation {metric} is undefined"
             raise DataError(what, where=dataset.name, hint="are all validation targets equal?")
-        judged.scores.append(score)
-        judged.losses.append(float(results["val"]["loss"]))
-        judged.selected.append(int(results["selected_epoch"]))
-    return judged
+        result.scores.append(score)
+        result.losses.append(float(results["val"]["loss"]))
+        result.selected.append(int(results["selected_epoch"]))
+    return result
+
+
+class _BestScore:
+    """The best epoch so far by the rule of the training loop, averaged with the seeds that are finished."""
+
+    def __init__(self, task: Task, finished: Sequence[float], on_step: OnStep | None, *, steps: int) -> None:
+        self._metric, self._by_loss = f"val_{search_metric(task)}", task == "regression"
+        self._finished, self._on_step, self._steps = list(finished), on_step, steps
+        self._best: tuple[float, float] | None = None
+        self._score = 0.0
+
+    def __call__(self, record: dict[str, Any]) -> None:
+        """Take an epoch's record."""
+        score, loss = float(record[self._metric]), float(record["val_loss"])
+        rank = (-loss if self._by_loss else score, -loss)
+        if self._best is None or rank > self._best:
+            self._best, self._score = rank, score
+        self._steps += 1
+        if self._on_step is not None:
+            self._on_step(self._steps, fmean([*self._finished, self._score]))
+
+
+def max_epochs(recipe: Recipe) -> int:
+    """The most epochs of one training: those of all candidates, or of all networks (training.members)."""
+    method = METHODS.get(recipe.method)
+    fitted = recipe.training.members if method is None else len(method.candidates(recipe))
+    return recipe.training.epochs * fitted
+
+
+def search_metric(task: Task) -> str:
+    """The metric that a search maximises."""
+    return "r2" if task == "regression" else "micro_f1"
+
+
+def without_test(dataset: Dataset) -> Dataset:
+    """The training and validation subgraphs, in their order, and the classes that occur in them.
+
+    A class that only test subgraphs have is left out as well, so that nothing about test enters a search.
+
+    Raises:
+        DataError: if there are no labels, no splits, or no subgraphs for training or validation.
+    """
+    subgraphs = dataset.subgraphs
+    if subgraphs.targets is None:
+        raise DataError("the subgraphs have no labels", where=dataset.name, hint="give each one a label")
+    if subgraphs.splits is None:
+        hint = "draw one with subgnn data split"
+        raise DataError("the subgraphs have no splits", where=dataset.name, hint=hint)
+    for name in ("train", "val"):
+        if not len(subgraphs.indices(name)):
+            hint = "draw another split with subgnn data split"
+            raise DataError(f"no subgraph in split '{name}'", where=dataset.name, hint=hint)
+    seen = subgraphs.take(np.flatnonzero(subgraphs.splits != SPLITS.index("test")))
+    return replace(dataset, subgraphs=_drop_unused_classes(seen))
+
+
+def _drop_unused_classes(subgraphs: SubgraphSet) -> SubgraphSet:
+    targets, task = subgraphs.targets, subgraphs.task
+    if targets is None or task not in ("multi-class", "binary", "multi-label"):
+        return subgraphs
+    if task == "multi-label":
+        kept = np.flatnonzero(targets.any(axis=0))
+        changed = targets[:, kept]
+    else:
+        kept, places = np.unique(targets, return_inverse=True)
+        changed, task = places.astype(targets.dtype), "binary" if len(kept) == 2 else "multi-class"
+    classes = tuple(subgraphs.classes[c] for c in kept)
+    return replace(subgraphs, targets=np.ascontiguousarray(changed), classes=classes, task=task)
+
+
+def split_at_random(dataset: Dataset, seed: int) -> Dataset:
+    """The same subgraphs, divided between training and validation at random, in the same numbers.
+
+    Subgraphs of equal nodes stay together: with several of them, the numbers may differ a little.
+    """
+    subgraphs = dataset.subgraphs
+    wanted = len(subgraphs.indices("val"))
+    rows: dict[bytes, list[int]] = {}
+    for row, nodes in enumerate(subgraphs.nodes):
+        rows.setdefault(nodes.tobytes(), []).append(row)
+    units = list(rows.values())
+    if len(units) < 2:
+        hint = "training and validation need at least one each"
+        raise DataError("all subgraphs have the same nodes", where=dataset.name, hint=hint)
+    splits = np.full(len(subgraphs), SPLITS.index("train"), np.int8)
+    taken = 0
+    for unit in stream(seed, "tune/split").permutation(len(units))[1:]:  # at least one is left for training
+        if taken >= wanted:
+            break
+        splits[units[unit]] = SPLITS.index("val")
+        taken += len(units[unit])
+    return replace(dataset, subgraphs=replace(subgraphs, splits=splits))

@@ -1,22 +1,26 @@
 """Hyper-parameter search on validation: a recipe, a search space, and a study of trials that workers share.
 
-The test subgraphs are taken out of the dataset before anything else (:mod:`subgnn.experiments.held_out`); no trial, no
-score and no file of a search can depend on them.
+The test subgraphs are removed from the dataset before anything else (:func:`~subgnn.experiments.trial.without_test`);
+no trial, score or file of a search can depend on them.
 
 OUT/recipe.toml     the recipe of the best trial, for ``--recipe``
 OUT/trials.tsv      a line a trial: state, score, loss, parameters
-OUT/study.json      the result: what ``subgnn tune --json`` prints
-OUT/study.html      the same to look at
+OUT/study.json      the result, as ``subgnn tune --json`` prints it
+OUT/study.html      the same as a page
 OUT/study.db        the study, unless another storage is given
-OUT/inputs.json     what is searched: hashes and options
+OUT/inputs.json     the inputs of the search: hashes and options
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,21 +29,40 @@ from subgnn.data.dataset import Dataset
 from subgnn.embeddings import check_source
 from subgnn.errors import DataError, UserError
 from subgnn.experiments.claim import claim_folder
-from subgnn.experiments.draw import own_parameters
-from subgnn.experiments.held_out import divide_anew, without_test
-from subgnn.experiments.search_space import SearchSpace
-from subgnn.experiments.spaces import find_space
-from subgnn.experiments.study import ERROR, Pruner, counted, failing_storage, quiet_optuna, require_optuna, storage_url
-from subgnn.experiments.trial import Splitting
-from subgnn.experiments.tune_result import write_result
+from subgnn.experiments.search_space import SearchSpace, apply_parameters, find_space, recipe_parameters
+from subgnn.experiments.study import (
+    ERROR,
+    LOSS,
+    WORKER,
+    Pruner,
+    best_trial,
+    counted,
+    failing_storage,
+    quiet_optuna,
+    require_optuna,
+    storage_url,
+    without_password,
+)
+from subgnn.experiments.trial import Splitting, search_metric, split_at_random, without_test
+from subgnn.experiments.tune_page import tune_page
 from subgnn.experiments.worker import Work, check_storage, run_trials, work
 from subgnn.models.registry import uses_embeddings
 from subgnn.models.subgnn.build import check_recipe
 from subgnn.parallel.engine import Engine, LocalEngine
 from subgnn.parallel.progress import OnProgress
+from subgnn.reports.reproduce import recipe_toml
+from subgnn.reports.run_page import METRIC_NAMES
+from subgnn.storage.files import atomic_write
+from subgnn.training.run_dir import write_json
 
 if TYPE_CHECKING:
     import optuna
+
+FILES = {"recipe": "recipe.toml", "trials": "trials.tsv", "result": "study.json", "page": "study.html"}
+MIN_TRIALS = 4
+"""Complete trials that an estimate of importance needs."""
+_STATES = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed", "RUNNING": "running"}
+_COLUMNS = ("trial", "state", "score", "loss", "epochs", "seconds", "worker")
 
 
 def tune(
@@ -64,31 +87,31 @@ def tune(
 ) -> dict[str, Any]:
     """Search for the settings with the best validation micro-F1 (R^2 for regression); ties go to the lower loss.
 
-    The first trial has the recipe's own values, as far as they lie in the space. Given again, the search goes on.
+    The first trial has the recipe's values, as far as they lie in the space. Called again, the search continues.
 
     Args:
         out: the folder of the result; new, or of the same search.
-        space: what may change; by default the paper's ranges (:func:`default_space`).
+        space: the settings that may change; by default the paper's ranges (:func:`default_space`).
         trials: the total of the study, over all workers and calls.
-        storage: the database that keeps the study: the path of a SQLite file, or a URL; by default OUT/study.db.
-        study: its name there; by default of dataset, recipe and space.
-        seeds: trainings of a trial, of which the mean counts.
-        split: ``stored``, or ``random``: training and validation subgraphs divided anew for each seed.
-        pruner: what ends trials that fall behind: the median of the others, hyperband, or none.
-        timeout: seconds after which no further trial is begun.
+        storage: the database of the study: the path of a SQLite file, or a URL; by default OUT/study.db.
+        study: its name there; by default made of dataset, recipe and space.
+        seeds: trainings of a trial, whose mean counts.
+        split: ``stored``, or ``random``: training and validation subgraphs divided at random for each seed.
+        pruner: the rule that ends poor trials early: the median of the others, hyperband, or none.
+        timeout: seconds after which no further trial begins.
         processes: workers on this machine.
         seed: of the search; trainings have seeds 0, 1 and so on.
         device, cache: as for :func:`~subgnn.experiments.train.train`.
-        engine: what runs trials, instead of processes of this machine.
-        on_progress: called with what is being done, the trials done and the trials in all.
+        engine: runs the trials, instead of processes of this machine.
+        on_progress: called with a description, the trials done and the trials in all.
 
     Returns:
         The content of study.json.
 
     Raises:
         UserError: for settings that do not fit, a folder or study of another search, a storage that cannot be used, or
-            where no trial could be completed.
-        KeyboardInterrupt: after Ctrl-C; what is done is kept and written.
+            if no trial could be completed.
+        KeyboardInterrupt: after Ctrl-C; finished trials are in the study, and the result is written.
     """
     require_optuna()
     for name, value in (("trials", trials), ("seeds", seeds), ("processes", processes)):
@@ -104,7 +127,7 @@ def tune(
         storage=storage_url(storage, out.resolve()),
         study=study or f"{dataset.name}/{recipe.name}/{space.name}",
         inputs=_inputs(seen, recipe, space, seeds=seeds, split=split),
-        first=own_parameters(space, recipe),
+        first=recipe_parameters(space, recipe),
         trials=trials,
         seeds=seeds,
         split=split,
@@ -137,9 +160,10 @@ def tune(
         finally:
             found = write_result(opened, task, out)
     if found["best"] is None:
-        raise DataError(
-            _why_none(opened), where=task.study, hint="fix the recipe or the space; --set changes a setting"
-        )
+        failed = [t for t in opened.get_trials(deepcopy=False) if ERROR in t.user_attrs]
+        why = f"; trial {failed[0].number}: {failed[0].user_attrs[ERROR]}" if failed else ""
+        hint = "fix the recipe or the space; --set changes a setting"
+        raise DataError(f"no trial was completed{why}", where=task.study, hint=hint)
     return found
 
 
@@ -149,7 +173,7 @@ def default_space(recipe: Recipe) -> SearchSpace:
 
 
 def _check(seen: Dataset, recipe: Recipe, space: SearchSpace, split: Splitting) -> None:
-    """Refuse what every trial would fail by, or ignore, before there is a study."""
+    """Refuse, before there is a study, what every trial would fail with or ignore."""
     check_recipe(recipe, seen.graph)
     if recipe.training.lr_finder and "training.lr" in space.settings and "training.lr_finder" not in space.settings:
         what = "the search space varies training.lr, but the recipe finds its learning rate (training.lr_finder)"
@@ -157,28 +181,113 @@ def _check(seen: Dataset, recipe: Recipe, space: SearchSpace, split: Splitting) 
     if uses_embeddings(recipe):
         check_source(recipe)
     if split == "random":
-        divide_anew(seen, 0)
+        split_at_random(seen, 0)
 
 
 def _inputs(seen: Dataset, recipe: Recipe, space: SearchSpace, **options: Any) -> dict[str, Any]:
-    """What a study is a search of. Words about a recipe or space are no part of it, nor is anything of test."""
+    """The inputs that identify a search; names and notes of recipe and space are not among them."""
+
+    def digest(content: Any) -> str:
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
     return {
-        "graph": seen.graph.content_hash,  # with its orientations, which prepare.directed looks at
+        "graph": seen.graph.content_hash,  # with the orientations of edges, which prepare.directed uses
         "subgraphs": seen.subgraphs.content_hash,
-        "recipe": _hash(recipe_key(recipe)),
-        "space": _hash(space.plain()),
+        "recipe": digest(recipe_key(recipe)),
+        "space": digest(space.plain()),
         **options,
     }
 
 
-def _hash(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+def write_result(study: optuna.Study, task: Work, out: Path) -> dict[str, Any]:
+    """Write the files of a search, and return the content of study.json; the recipe needs a complete trial."""
+    trials = counted(study.get_trials())
+    best = best_trial(trials)
+    rows = [_trial_row(trial) for trial in trials]
+    found = {
+        "out": str(out),
+        "study": task.study,
+        "storage": without_password(task.storage),
+        "dataset": task.dataset.name,
+        "task": task.dataset.subgraphs.task,
+        "recipe": task.recipe.name,
+        "space": task.space.name,
+        "metric": search_metric(task.dataset.subgraphs.task),
+        "seeds": task.seeds,
+        "split": task.split,
+        "pruner": task.pruner,
+        "trials": {name: Counter(row["state"] for row in rows)[name] for name in _STATES.values()},
+        "total": task.trials,
+        "best": None if best is None else _trial_row(best),
+        "importance": _importance(study, trials),
+        "files": {name: str(out / file) for name, file in FILES.items() if best is not None or name != "recipe"},
+    }
+    texts = {"trials": _trials_tsv(rows), "page": tune_page(found, rows)}
+    if best is not None:
+        texts["recipe"] = recipe_toml(_described(apply_parameters(task.space, task.recipe, best.params), found))
+    for name, text in texts.items():
+        with atomic_write(out / FILES[name], overwrite=True) as temporary:
+            temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+    write_json(found, out / FILES["result"])
+    return found
 
 
-def _why_none(study: optuna.Study) -> str:
-    """Why there is no best trial."""
-    trials = study.get_trials(deepcopy=False)
-    failed = [t for t in trials if ERROR in t.user_attrs]
-    if not failed:
-        return "no trial was completed"
-    return f"no trial was completed; trial {failed[0].number}: {failed[0].user_attrs[ERROR]}"
+def _trial_row(trial: optuna.trial.FrozenTrial) -> dict[str, Any]:
+    """A trial as plain data; the score of a pruned one is its last."""
+    last = trial.intermediate_values[max(trial.intermediate_values)] if trial.intermediate_values else None
+    score = trial.value if trial.state.name == "COMPLETE" else last
+    return {
+        "trial": trial.number,
+        "state": _STATES[trial.state.name],
+        "score": score if score is None or math.isfinite(score) else None,
+        "loss": trial.user_attrs.get(LOSS),
+        "scores": trial.user_attrs.get("scores"),
+        "selected_epochs": trial.user_attrs.get("selected_epochs"),
+        "epochs": len(trial.intermediate_values),
+        "seconds": trial.duration.total_seconds() if trial.duration is not None else None,
+        "worker": trial.user_attrs.get(WORKER, ""),
+        "parameters": dict(trial.params),
+        "error": trial.user_attrs.get(ERROR, ""),
+    }
+
+
+def _importance(study: optuna.Study, trials: Sequence[optuna.trial.FrozenTrial]) -> dict[str, float]:
+    """The share of the score's variance over trials that each setting explains (fANOVA), the largest first.
+
+    Only settings that every complete trial has, with more than one value, are included.
+    """
+    import optuna
+
+    complete = [t for t in trials if t.state.name == "COMPLETE"]
+    if len(complete) < MIN_TRIALS or len({t.value for t in complete}) < 2:
+        return {}
+    names = set.intersection(*(set(t.params) for t in complete))
+    varied = [name for name in sorted(names) if len({t.params[name] for t in complete}) > 1]
+    if not varied:
+        return {}
+    evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
+    return dict(optuna.importance.get_param_importances(study, evaluator=evaluator, params=varied))
+
+
+def _trials_tsv(rows: Sequence[dict[str, Any]]) -> str:
+    """A header and a line a trial; a parameter that a trial does not have is empty."""
+    names = sorted({name for row in rows for name in row["parameters"]})
+    lines = ["\t".join((*_COLUMNS, *names, "error"))]
+    for row in rows:
+        values = [row[column] for column in _COLUMNS] + [row["parameters"].get(name) for name in names]
+        cells = ["" if v is None else v if isinstance(v, str) else json.dumps(v) for v in values]
+        lines.append("\t".join([*cells, row["error"]]))
+    return "\n".join(lines) + "\n"
+
+
+def _described(recipe: Recipe, found: dict[str, Any]) -> Recipe:
+    """The recipe with a name, and with a note about the search that found it."""
+    best, counts = found["best"], found["trials"]
+    over = f", the mean of {found['seeds']} seeds" if found["seeds"] > 1 else ""
+    note = (
+        f"Found by subgnn tune on {found['dataset']}, from the recipe {found['recipe']} in the space {found['space']}: "
+        f"study {found['study']}, trial {best['trial']} of {counts['complete']} complete, {counts['pruned']} pruned "
+        f"and {counts['failed']} failed. Validation {METRIC_NAMES[found['metric']]} {best['score']:.4f}, "
+        f"loss {best['loss']:.4f}{over}: the best of so many is high by luck. No test subgraph was seen."
+    )
+    return replace(recipe, name=f"{recipe.name}_tuned", note=note)

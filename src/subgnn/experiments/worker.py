@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.errors import DataWarning, UserError
-from subgnn.experiments.draw import draw
-from subgnn.experiments.search_space import Choices, Dimension, SearchSpace
+from subgnn.experiments.search_space import Choices, Dimension, SearchSpace, draw_recipe
 from subgnn.experiments.study import (
     ERROR,
     LOSS,
@@ -29,7 +28,7 @@ from subgnn.experiments.study import (
     open_study,
     quiet_optuna,
 )
-from subgnn.experiments.trial import Judged, Splitting, judge_recipe, longest
+from subgnn.experiments.trial import Splitting, TrialResult, max_epochs, run_trial
 from subgnn.parallel.engine import Engine, Failure, Shared
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ class Work:
             first=self.first,
             seed=self.seed,
             pruner=self.pruner,
-            steps=self.seeds * longest(self.recipe),
+            steps=self.seeds * max_epochs(self.recipe),
         )
 
 
@@ -178,7 +177,7 @@ class _Objective:
         trial.set_user_attr("selected_epochs", judged.selected)
         return judged.score
 
-    def _judge(self, trial: optuna.Trial) -> Judged:
+    def _judge(self, trial: optuna.Trial) -> TrialResult:
         import optuna
 
         def on_step(step: int, score: float) -> None:
@@ -190,8 +189,8 @@ class _Objective:
             return suggest_value(trial, name, dimension)
 
         task = self._task
-        recipe = draw(task.space, task.recipe, suggest)
-        return judge_recipe(
+        recipe = draw_recipe(task.space, task.recipe, suggest)
+        return run_trial(
             task.dataset,
             recipe,
             seeds=task.seeds,

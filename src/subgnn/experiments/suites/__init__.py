@@ -1,4 +1,8 @@
-"""Suites: a claim as a file; datasets, models, protocol, study, and the published numbers with their source."""
+"""Benchmark suites: datasets, models, a protocol and published numbers in a file; run over seeds, and reported.
+
+:mod:`~subgnn.experiments.suites.spec` reads a suite, :mod:`~subgnn.experiments.suites.run` runs it and
+:mod:`~subgnn.experiments.suites.report` writes its report.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""What the runs of a suite came to: a row for each dataset and model, and for each value of a varied setting."""
+"""Results of a suite's runs: rows of its tables, calibration, and scores by overlap with training subgraphs."""
 
 from __future__ import annotations
 
 import math
+import zipfile
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,10 +12,14 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from subgnn.errors import DataError
-from subgnn.experiments.suite.jobs import FAILURE, OUTCOME
-from subgnn.experiments.suite.significance import sign_flip_test
-from subgnn.experiments.suite.spec import SPLIT_WORDS, Suite
+from subgnn.experiments.significance import score_terms, sign_flip_test
+from subgnn.experiments.suites.job import ANSWERS, FAILURE, OUTCOME
+from subgnn.experiments.suites.spec import SPLIT_WORDS, ModelSpec, Suite
+from subgnn.reports.calibration import Bin, calibration
 from subgnn.training.run_dir import read_json, without_standardised_errors
 
 _REPLACE = "remove the run's folder, and run the suite again"
@@ -21,7 +27,7 @@ _REPLACE = "remove the run's folder, and run the suite again"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Runs that differ in their seed alone, in order of it; ``label`` is the model's, distinct where it must be."""
+    """Runs that differ in their seed alone, ordered by seed; ``label`` is the model's, made unique if necessary."""
 
     dataset: str
     model: str
@@ -32,17 +38,17 @@ class Group:
     label: str = ""
 
     def scores(self, split: str, metric: str) -> dict[int, float]:
-        """A metric by seed; not a number where a run has none."""
+        """A metric by seed; NaN if a run does not have it."""
         return {run["seed"]: _number(run[split].get(metric)) for run in self.runs}
 
     @property
     def metric(self) -> str:
-        """What is compared: micro-F1, or R^2 for real values."""
+        """The metric that is compared: micro-F1, or R^2 for real values."""
         return "r2" if self.runs[0]["task"] == "regression" else "micro_f1"
 
 
 def read_runs(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Outcomes of finished runs and failures of others, each with its ``folder``.
+    """Outcomes of finished runs and messages of failed ones, each with its ``folder``.
 
     Args:
         folder: ``runs`` of a suite.
@@ -54,14 +60,14 @@ def read_runs(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
             if (path / name).is_file():
                 content = read_json(path / name, _REPLACE)
                 if not isinstance(content, dict) or not {"dataset", "seed", "entries", "config"} <= set(content):
-                    raise DataError("this is not what a suite writes", where=str(path / name), hint=_REPLACE)
+                    raise DataError("this is not a file of a suite", where=str(path / name), hint=_REPLACE)
                 kept.append({**without_standardised_errors(content), "folder": path})
                 break
     return found, failed
 
 
 def group_runs(suite: Suite, outcomes: Iterable[dict[str, Any]]) -> list[Group]:
-    """Runs by dataset, model, setting and value, in the suite's order; of equal runs, as after copying, one."""
+    """Runs by dataset, model, setting and value, in the suite's order; copies of a run count once."""
     groups: dict[tuple[str, str, str, str, str], dict[int, dict[str, Any]]] = defaultdict(dict)
     for run in outcomes:
         for entry in run["entries"]:
@@ -78,20 +84,14 @@ def group_runs(suite: Suite, outcomes: Iterable[dict[str, Any]]) -> list[Group]:
 
 
 def table_rows(suite: Suite, groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """A row for each dataset and model as the suite has it."""
+    """A row for each dataset and model of the suite."""
     plain = [group for group in groups if not group.setting]
     return [_row(suite, group, _best_baseline(suite, group, plain)) for group in plain]
 
 
 def _row(suite: Suite, group: Group, rival: Group | None) -> dict[str, Any]:
     first, spec = group.runs[0], {m.label: m for m in suite.models}.get(group.model)
-    published: dict[str, Any] = {}
-    if spec is not None:
-        for name in ("micro_f1", "micro_f1_std", "auroc", "auroc_std"):
-            known = getattr(spec.published, name)
-            number = known.get(group.dataset, known.get(suite.like(group.dataset)))
-            published |= {name: float(number)} if number is not None else {}
-        published |= {"source": spec.published.source} if published else {}
+    published = _published(suite, spec, group.dataset)
     test = {name: spread(group.scores("test", name).values()) for name in first["test"]}
     nothing: dict[str, float | None] = {"mean": None, "std": None}
     ours = {name: test.get(name, nothing) for name in ("micro_f1", "auroc")}
@@ -125,8 +125,20 @@ def _row(suite: Suite, group: Group, rival: Group | None) -> dict[str, Any]:
     }
 
 
+def _published(suite: Suite, spec: ModelSpec | None, dataset: str) -> dict[str, Any]:
+    """The published numbers of a model on a dataset, and their source; empty if there are none."""
+    found: dict[str, Any] = {}
+    if spec is not None:
+        for name in ("micro_f1", "micro_f1_std", "auroc", "auroc_std"):
+            known = getattr(spec.published, name)
+            number = known.get(dataset, known.get(suite.like(dataset)))
+            found |= {name: float(number)} if number is not None else {}
+        found |= {"source": spec.published.source} if found else {}
+    return found
+
+
 def _best_baseline(suite: Suite, group: Group, plain: Sequence[Group]) -> Group | None:
-    """Of the baselines on the same dataset, the one with the highest mean on test, the hardest to beat; not itself."""
+    """The baseline with the highest mean test score on the same dataset; None for a baseline."""
     baselines = {m.label for m in suite.models if m.baseline}
     if group.model in baselines:
         return None
@@ -137,7 +149,7 @@ def _best_baseline(suite: Suite, group: Group, plain: Sequence[Group]) -> Group 
 
 
 def _against(group: Group, rival: Group | None) -> dict[str, Any] | None:
-    """The lead over a rival on the seeds that both have."""
+    """The lead over another model on the seeds that both have."""
     if rival is None:
         return None
     differences = paired(group.scores("test", group.metric), rival.scores("test", rival.metric))
@@ -150,8 +162,8 @@ def _against(group: Group, rival: Group | None) -> dict[str, Any] | None:
 def setting_rows(suite: Suite, groups: Sequence[Group]) -> list[dict[str, Any]]:
     """For each value of a varied setting, the change of the validation score against the unchanged model.
 
-    The change is the mean over the seeds that both have. Where the suite was run with several overrides, each value is
-    compared with the unchanged model of the same ones.
+    The change is the mean over the seeds that both have. If the suite was run with several overrides, each value is
+    compared with the unchanged model under the same ones.
     """
     bases = {(g.dataset, g.model, tuple(g.runs[0]["set"])): g for g in groups if not g.setting}
     matters = {setting.name for setting in suite.settings if setting.matters}
@@ -184,7 +196,7 @@ def paired(ours: dict[int, float], theirs: dict[int, float]) -> list[float]:
 
 
 def spread(values: Iterable[float]) -> dict[str, float | None]:
-    """Mean and population deviation; undefined where one of the values is, or there is none."""
+    """Mean and population standard deviation; None if a value is undefined, or there is none."""
     every = list(values)
     if not every or not all(math.isfinite(value) for value in every):
         return {"mean": None, "std": None}
@@ -196,7 +208,7 @@ def _gap(ours: dict[str, float | None], published: float | None) -> float | None
 
 
 def _labels(groups: Sequence[Group]) -> list[str]:
-    """The model's label; of several configurations of it on one dataset, with what tells them apart."""
+    """The model's label; for several configurations of it on one dataset, with the overrides that differ."""
     same = defaultdict(list)
     for group in groups:
         same[group.dataset, group.model, group.setting, group.value].append(" ".join(group.runs[0]["set"]))
@@ -215,3 +227,131 @@ def _number(value: Any) -> float:
 
 def _place(name: Any, known: Sequence[Any]) -> int:
     return known.index(name) if name in known else len(known)
+
+
+BIN_ENDS = (0.2, 0.4, 0.6, 0.8, 1.0)
+_READ_ERRORS = (OSError, ValueError, KeyError, EOFError, SyntaxError, RuntimeError, MemoryError)
+_TINY = 1e-6  # overlaps are stored as float32
+
+
+def read_predictions(folder: Path) -> dict[str, NDArray[Any]] | None:
+    """The arrays of answers.npz; None if the run has none, as without a test split, or if the file is damaged."""
+    try:
+        with np.load(folder / ANSWERS, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (*_READ_ERRORS, zipfile.BadZipFile, zlib.error):
+        return None
+
+
+def predicted(probabilities: NDArray[Any], task: str) -> NDArray[Any]:
+    """Classes (n,), or sets of classes (n, classes) at a probability of one half."""
+    if task == "multi-label":
+        return (probabilities > 0.5).astype(np.int64)
+    return np.asarray(probabilities.argmax(axis=1))
+
+
+def reliability(group: Group) -> tuple[list[Bin], float] | None:
+    """Bins of predicted and observed frequencies over all seeds, and the expected calibration error."""
+    task = group.runs[0]["task"]
+    every = [found for run in group.runs if (found := read_predictions(run["folder"])) is not None]
+    if task == "regression" or not every:
+        return None
+    confidence, correct = [], []
+    for found in every:
+        if task == "multi-label":
+            confidence.append(found["probabilities"].reshape(-1))
+            correct.append((found["targets"] == 1).reshape(-1))
+        else:
+            confidence.append(found["probabilities"].max(axis=1))
+            correct.append(predicted(found["probabilities"], task) == found["targets"])
+    return calibration(np.concatenate(confidence), np.concatenate(correct))
+
+
+def overlap_bins(group: Group) -> list[dict[str, Any]]:
+    """Micro-F1 of test subgraphs in five bins of their largest overlap with a training subgraph, over seeds.
+
+    A bin includes its upper end but not its lower one; the first bin includes 0. A seed without a subgraph in a bin
+    does not count there.
+    """
+    task = group.runs[0]["task"]
+    if task == "regression":
+        return []
+    scores: list[list[float]] = [[] for _ in BIN_ENDS]
+    counts: list[list[int]] = [[] for _ in BIN_ENDS]
+    for run in group.runs:
+        found = read_predictions(run["folder"])
+        if found is None:
+            continue
+        place = np.searchsorted(np.asarray(BIN_ENDS) + _TINY, found["overlap"], side="left")
+        classes = predicted(found["probabilities"], task)
+        for i in range(len(BIN_ENDS)):
+            here = place == i
+            counts[i].append(int(here.sum()))
+            if here.any():
+                score = score_terms(classes[here], found["targets"][here], task).score
+                if np.isfinite(score):
+                    scores[i].append(score)
+    return [
+        {
+            "begin": 0.0 if i == 0 else BIN_ENDS[i - 1],
+            "end": end,
+            "subgraphs": float(np.mean(counts[i])),
+            "n": len(scores[i]),
+            "micro_f1": spread(scores[i]),
+        }
+        for i, end in enumerate(BIN_ENDS)
+        if counts[i] and sum(counts[i])
+    ]
+
+
+def random_score(group: Group) -> float | None:
+    """The expected micro-F1 of random predictions: uniform over classes; with several labels, each with one half.
+
+    With several labels it is the ratio of expectations, 2 TP over 2 TP + FP + FN.
+    """
+    run = group.runs[0]
+    found, classes = read_predictions(run["folder"]), len(run["classes"])
+    if run["task"] == "regression" or found is None:
+        return None
+    if run["task"] != "multi-label":
+        return 1 / classes
+    there = float(np.mean(found["targets"].sum(axis=1)))
+    return there / (there + (classes - there) / 2 + there / 2)
+
+
+def projection(group: Group) -> tuple[NDArray[np.float64], NDArray[Any], tuple[float, float], int] | None:
+    """z_S of the test subgraphs on their first two principal axes.
+
+    Returns:
+        Coordinates (n, 2), targets, the shares of the variance along the two axes, and the seed; None if no run of the
+        group has saved vectors.
+    """
+    for run in group.runs:
+        found = read_predictions(run["folder"])
+        if found is not None and "vectors" in found and len(found["vectors"]) > 2:
+            vectors = found["vectors"].astype(np.float64)
+            centred = vectors - vectors.mean(axis=0)
+            left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+            if len(sizes) < 2 or not np.isfinite(sizes).all() or sizes[0] <= 0:
+                continue
+            # The sign of an axis is arbitrary; it is fixed by the largest entry.
+            signs = np.sign(left[np.abs(left[:, :2]).argmax(axis=0), [0, 1]])
+            share = sizes[:2] ** 2 / (sizes**2).sum()
+            return left[:, :2] * sizes[:2] * signs, found["targets"], (float(share[0]), float(share[1])), run["seed"]
+    return None
+
+
+def first_label(targets: NDArray[Any], row: int) -> int:
+    """The class that gives a subgraph its colour; the first of several."""
+    if targets.ndim == 1:
+        return int(targets[row])
+    there = np.flatnonzero(targets[row])
+    return int(there[0]) if len(there) else -1
+
+
+def calibration_groups(groups: Sequence[Group], rows: Sequence[dict[str, Any]], dataset: str) -> list[Group]:
+    """The groups whose calibration is shown: all models that are not baselines, and the best baseline."""
+    mine = {row["config"] for row in rows if row["dataset"] == dataset and not row["baseline"]}
+    rivals = {row["against"]["model"] for row in rows if row["dataset"] == dataset and row["against"]}
+    plain = [group for group in groups if group.dataset == dataset and not group.setting]
+    return [group for group in plain if group.config in mine or group.label in rivals]

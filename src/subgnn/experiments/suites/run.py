@@ -1,9 +1,9 @@
-"""Run a suite: make the data, share what several runs need, run what is not finished, and report.
+"""Run a suite: generate data, prepare once for several runs, run the jobs that are not finished, and report.
 
-DIR/suite.json        what the suite says
+DIR/suite.json        the content of the suite
 DIR/data/NAME         generated datasets, seed 0
-DIR/runs/NAME         a folder a run (:mod:`subgnn.experiments.suite.jobs`), named by content
-DIR/report.html       and report.md, report.json (:mod:`subgnn.experiments.suite.report`)
+DIR/runs/NAME         a folder a run (:mod:`subgnn.experiments.suites.job`), named by content
+DIR/report.html       and report.md, report.json (:mod:`subgnn.experiments.suites.report`)
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.data.synthetic import find_recipe, generate, read_settings
 from subgnn.embeddings import PRETRAINED
 from subgnn.errors import DataError, UserError, choices
-from subgnn.experiments.suite.jobs import FAILURE, OUTCOME, drop_weights, run_job, share_job
-from subgnn.experiments.suite.plan import Request, digest, plan_jobs
-from subgnn.experiments.suite.report import write_suite_report
-from subgnn.experiments.suite.spec import DatasetSpec, Suite, parse_suite
+from subgnn.experiments.suites.job import FAILURE, OUTCOME, drop_weights, run_job, share_job
+from subgnn.experiments.suites.plan import Request, digest, plan_jobs
+from subgnn.experiments.suites.report import write_suite_report
+from subgnn.experiments.suites.spec import DatasetSpec, Suite, parse_suite
 from subgnn.models.registry import uses_embeddings
 from subgnn.parallel.engine import Engine, Failure, LocalEngine
 from subgnn.parallel.locks import LOCK, locked_folder, names_in
@@ -31,7 +31,7 @@ from subgnn.storage.cache import cache_limit
 from subgnn.training.run_dir import read_json, write_json
 
 SUITE, DATA, RUNS = "suite.json", "data", "runs"
-_OURS = (LOCK, f".{SUITE}.")
+_TEMPORARY = (LOCK, f".{SUITE}.")
 _REPLACE = "remove the run's folder, and run the suite again"
 
 
@@ -46,28 +46,28 @@ def run_suite(
     engine: Engine | None = None,
     on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
-    """Run a suite, or a part of it; what is finished is not run again.
+    """Run a suite, or a part of it; finished runs are skipped.
 
     Args:
         out: the folder; new, or one of the same suite.
-        data: folders of datasets by their names in the suite; one that is generated may be replaced so, too.
-        models, datasets: labels and names to take; all by default.
+        data: folders of datasets by their names in the suite; generated ones can be replaced as well.
+        models, datasets: labels and names to run; all by default.
         request: seeds, overrides, device; by default the suite's seeds.
-        engine: what runs the jobs; this process by default.
-        on_progress: called with what is being done, the jobs done and the jobs in all.
+        engine: runs the jobs; this process by default.
+        on_progress: called with a description, the jobs done and the jobs in all.
 
     Returns:
         The content of report.json.
 
     Raises:
-        UserError: for a name that the suite does not have, and where no dataset is there.
-        DataError: where the folder holds another suite.
+        UserError: for a name that the suite does not have, or if there is no dataset.
+        DataError: if the folder holds another suite.
     """
     request, engine = request or Request(suite.protocol.seeds), engine or LocalEngine()
     labels = [model.label for model in suite.models]
-    wanted = [suite.models[labels.index(name)] for name in _pick(models, labels, "--models")]
-    places = _places(suite, data or {}, _pick(datasets, [d.name for d in suite.datasets], "--datasets"), out)
-    for spec, _ in places:  # an unknown recipe or setting is told before the work
+    wanted = [suite.models[labels.index(name)] for name in _select(models, labels, "--models")]
+    places = _locate(suite, data or {}, _select(datasets, [d.name for d in suite.datasets], "--datasets"), out)
+    for spec, _ in places:  # refuses unknown recipes and settings before any work
         for model in wanted:
             suite.recipe(model, spec.name, request.overrides)
     _check_folder(suite, out)
@@ -97,7 +97,7 @@ def _map(
     what: str,
     on_progress: OnProgress | None,
 ) -> None:
-    """Run jobs; one that fails leaves its message where its run would be."""
+    """Run jobs; the message of one that fails is written into the folder of its run."""
     for done, (job, result) in enumerate(engine.map(function, jobs), 1):
         if isinstance(result, Failure) and function is run_job:
             kept = {name: job[name] for name in ("key", "config", "dataset", "seed", "entries", "set", "split")}
@@ -107,9 +107,9 @@ def _map(
 
 
 def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgress | None) -> None:
-    """Pretrain embeddings once for all runs that start from them, then prepare what at least two runs need, once each.
+    """Pretrain embeddings once for all runs that use them, then prepare subgraphs once that several runs need.
 
-    What fails here fails again, and is told, in the runs that need it.
+    A failure here occurs again, and is reported, in the runs themselves.
     """
     if cache_limit() == 0:
         return
@@ -120,7 +120,7 @@ def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgre
         if not job["cache"]:
             continue
         if uses_embeddings(recipe) and recipe.embeddings.source in PRETRAINED:
-            # By the graph: two datasets may have one in common.
+            # By the graph, which two datasets may share.
             parts = [job["graph"], recipe.embeddings.source, recipe.embeddings.dim, asdict(recipe.pretrain)]
             pretrain.setdefault(digest({"of": parts}), {**job, "share": "pretrain"})
         if recipe.method == "subgnn":
@@ -132,7 +132,7 @@ def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgre
 
 
 def _finished(job: Mapping[str, Any]) -> bool:
-    """Whether a job's run is there; then note whose it is, and clear up what a killed worker may have left."""
+    """Whether a job's run is finished; if so, add the job's entries to it, and remove leftovers of a killed worker."""
     folder = Path(job["out"])
     if not (folder / OUTCOME).is_file():
         return False
@@ -144,20 +144,21 @@ def _finished(job: Mapping[str, Any]) -> bool:
     return True
 
 
-def _pick(asked: Sequence[str], known: Sequence[str], where: str) -> list[str]:
+def _select(names: Sequence[str], known: Sequence[str], where: str) -> list[str]:
+    """The known names among ``names``, or all if there are none; - and _ are equal."""
     plain = {name.replace("_", "-"): name for name in known}
-    for name in asked:
+    for name in names:
         if name.replace("_", "-") not in plain:
             raise UserError(f"the suite has no '{name}'", where=where, hint=choices(name, known))
-    taken = {plain[name.replace("_", "-")] for name in asked}
-    return [name for name in known if not asked or name in taken]
+    selected = {plain[name.replace("_", "-")] for name in names}
+    return [name for name in known if not names or name in selected]
 
 
-def _places(suite: Suite, data: Mapping[str, Path], wanted: Iterable[str], out: Path) -> list[tuple[DatasetSpec, Path]]:
-    """Where each dataset is, or will be; those that are neither given nor generated are left out."""
+def _locate(suite: Suite, data: Mapping[str, Path], wanted: Iterable[str], out: Path) -> list[tuple[DatasetSpec, Path]]:
+    """The path of each dataset, also of those to be generated; datasets that are neither are left out."""
     names = [dataset.name for dataset in suite.datasets]
     for name in data:
-        _pick([name], names, "--data")
+        _select([name], names, "--data")
     given = {name.replace("_", "-"): path for name, path in data.items()}
     chosen, found = set(wanted), []
     for dataset in suite.datasets:
@@ -175,16 +176,16 @@ def _places(suite: Suite, data: Mapping[str, Path], wanted: Iterable[str], out: 
 
 
 def _check_generated(spec: DatasetSpec, card: Mapping[str, Any], source: Path) -> None:
-    """Raise :class:`DataError` for a dataset that an earlier version of its generator wrote."""
+    """Refuse a dataset that another version of its generator wrote."""
     recipe = find_recipe(spec.generate)
     wanted = recipe.version, asdict(read_settings(recipe, spec.options))
     if (card.get("version", 1), card.get("settings")) != wanted:
-        hint = "remove it, and the suite generates it anew; or give another --out"
+        hint = "remove it, and the suite generates it again; or give another --out"
         raise DataError("this was generated by another version or with other options", where=str(source), hint=hint)
 
 
 def _check_folder(suite: Suite, out: Path) -> None:
-    """Check that the folder is new, or holds the same suite; datasets may have joined it since."""
+    """Check that the folder is new, or holds the same suite; datasets may have been added since."""
     names = names_in(out)
     if names is not None and SUITE in names:
         before = read_json(out / SUITE, "give another --out")
@@ -193,7 +194,7 @@ def _check_folder(suite: Suite, out: Path) -> None:
         same = all(known.get(dataset.name, dataset) == dataset for dataset in now.datasets)
         if (now.name, now.study) != (then.name, then.study) or not same:
             raise DataError(f"holds another suite, '{before.get('name')}'", where=str(out), hint="give another --out")
-    elif names is None or not all(name.startswith(_OURS) for name in names):
+    elif names is None or not all(name.startswith(_TEMPORARY) for name in names):
         raise DataError("exists already", where=str(out), hint="choose another --out")
 
 
@@ -202,7 +203,7 @@ def _content(suite: Suite) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Content as it is when it comes back from a JSON file."""
+    """Content as it would be read from a JSON file."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from subgnn.experiments.suite.answers import first_label
+from subgnn.experiments.suites.results import first_label
 from subgnn.reports.charts import (
     MAX_POINTS,
     Box,

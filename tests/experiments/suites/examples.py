@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from subgnn.data.formats.folder import write_folder
-from subgnn.experiments.suite import Request, Suite, parse_suite, run_suite
+from subgnn.experiments.suites.plan import Request
+from subgnn.experiments.suites.run import run_suite
+from subgnn.experiments.suites.spec import Suite, parse_suite
 from tests.training.examples import dataset
 
 SMALL = ("prepare.patch_length=5", "prepare.walks=2", "prepare.walk_length=4", "embeddings.dim=4", "training.epochs=2")

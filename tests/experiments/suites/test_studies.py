@@ -7,12 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from subgnn.experiments.suite.answers import overlap_bins, projection, random_score, reliability
-from subgnn.experiments.suite.cells import change_table, short_table, short_title
-from subgnn.experiments.suite.jobs import node_overlap
-from subgnn.experiments.suite.rows import Group
+from subgnn.experiments.suites.job import node_overlap
+from subgnn.experiments.suites.results import Group, overlap_bins, projection, random_score, reliability
+from subgnn.experiments.suites.tables import change_table, short_table, short_title
 from subgnn.ragged import Ragged
-from tests.experiments.suite.examples import MODELS, SMALL, folder, run, tiny
+from tests.experiments.suites.examples import MODELS, SMALL, folder, run, tiny
 
 SETTINGS = [
     {"name": "rate", "key": "training.lr", "values": ["0.005", "0.5"], "model": "SubGNN", "matters": True},

@@ -9,7 +9,7 @@ from typing import Any
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
-from subgnn.experiments.suite.jobs import OUTCOME, drop_weights
+from subgnn.experiments.suites.job import OUTCOME, drop_weights
 from subgnn.parallel.engine import Engine, Failure, Shared
 from subgnn.storage.files import atomic_write, temporary_folder
 from subgnn.training.run_dir import RESULTS, read_json, write_json
@@ -35,7 +35,7 @@ class _Returned:
 
 
 class AwayEngine:
-    """An engine for :func:`~subgnn.experiments.suite.run.run_suite` whose workers cannot read this machine's files.
+    """An engine for :func:`~subgnn.experiments.suites.run.run_suite` whose workers cannot read this machine's files.
 
     A dataset is read here and sent once; a run is written to a temporary folder of the worker's machine, and its files,
     some kilobytes, are written to the run's folder here. ``outcome.json``, which marks a finished run, is written last.

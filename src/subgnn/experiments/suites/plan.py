@@ -1,8 +1,8 @@
-"""From a suite to jobs: one for each dataset, model, varied setting and seed that differ in content.
+"""Plan the jobs of a suite: one for each dataset, model, varied setting and seed that differ in content.
 
-A run is known by its key, the SHA-256 of what it follows from: graph, subgraphs with labels and split, seed, the
-settings after all overrides, and the versions of the algorithms. So a finished run is found again, whatever it is
-called, and folders of runs can be copied from one machine to another.
+A run is identified by its key, the SHA-256 of its inputs: graph, subgraphs with labels and split, seed, the settings
+after all overrides, and the versions of the algorithms. So a finished run is found again under any name, and folders of
+runs can be copied from one machine to another.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SPLITS
 from subgnn.embeddings.pretrain import ALGORITHM as PRETRAIN_ALGORITHM
 from subgnn.errors import DataError
-from subgnn.experiments.suite.spec import DatasetSpec, ModelSpec, Suite
+from subgnn.experiments.suites.spec import DatasetSpec, ModelSpec, Suite
 from subgnn.prepare.measure import ALGORITHM_VERSION as PREPARE_ALGORITHM
 from subgnn.prepare.measure import seen_hash
 
 TRAINING_ALGORITHM = 2
-"""Counts up when the same settings and seed come to train another model."""
+"""Increased when the same settings and seed train another model than before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of every run beside what the suite says."""
+    """Options of all runs of a suite."""
 
     seeds: int
     overrides: tuple[str, ...] = ()
@@ -44,17 +44,17 @@ class Request:
 
 
 def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
-    """A dataset under a split: ``random``, ``stored``, or ``swapped``, which is the stored one with val as test.
+    """A dataset with a split: ``random``, ``stored``, or ``swapped``, the stored one with val and test exchanged.
 
     Raises:
-        DataError: where it has no labels, or no split of its own.
+        DataError: if it has no labels, or no stored split.
     """
     if dataset.subgraphs.targets is None:
         raise DataError("the subgraphs have no labels", where=dataset.name, hint="give each one a label")
     if split == "random":
         return replace(dataset, subgraphs=split_subgraphs(dataset.subgraphs, method="random", seed=seed))
     if dataset.subgraphs.splits is None:
-        hint = "draw one with subgnn data split, or take a suite with protocol.split = 'random'"
+        hint = "draw one with subgnn data split, or use a suite with protocol.split = 'random'"
         raise DataError("the subgraphs have no split", where=dataset.name, hint=hint)
     if split == "swapped":
         exchanged = np.array([SPLITS.index(name) for name in ("train", "test", "val")], np.int8)
@@ -68,15 +68,15 @@ def plan_jobs(
 ) -> list[dict[str, Any]]:
     """The jobs of one dataset, seed by seed, so that all models have their first runs early.
 
-    Models, or values of a varied setting, that come to the same content share a job.
+    Models, or values of a varied setting, with the same content share a job.
 
     Args:
         spec: the dataset in the suite.
-        source: where it is read from.
-        models: those of the suite that are wanted.
+        source: its path.
+        models: the selected models of the suite.
 
     Returns:
-        Plain dictionaries, as :func:`~subgnn.experiments.suite.jobs.run_job` takes them.
+        Plain dictionaries, as :func:`~subgnn.experiments.suites.job.run_job` takes them.
     """
     name, split, graph = spec.name, suite.split(spec), dataset.graph.undirected()
     graph = replace(graph, known_hash=graph.content_hash)
@@ -104,7 +104,7 @@ def plan_jobs(
                 "seed": seed,
                 "entries": [entry],
                 "set": list(request.overrides),
-                # Without what is not in the key, so that a run that was interrupted goes on after a word was changed.
+                # Without the parts that are not in the key: an interrupted run is resumed although a note has changed.
                 "recipe": asdict(replace(recipe, note="", published={})),
                 "device": request.device,
                 "cache": request.cache,
@@ -117,7 +117,7 @@ def plan_jobs(
 def _variants(
     suite: Suite, dataset: str, models: Sequence[ModelSpec], overrides: tuple[str, ...]
 ) -> list[tuple[dict[str, str], Recipe]]:
-    """Each model as it is, and with each value of each setting that is varied in it."""
+    """Each model unchanged, and with each value of each setting that is varied in it."""
     found = [
         ({"model": model.label, "setting": "", "value": ""}, suite.recipe(model, dataset, overrides))
         for model in models
@@ -133,7 +133,7 @@ def _variants(
 
 
 def algorithms() -> dict[str, int]:
-    """Versions of what a run's numbers follow from."""
+    """Versions of the algorithms that determine a run's numbers."""
     return {"prepare": PREPARE_ALGORITHM, "pretrain": PRETRAIN_ALGORITHM, "training": TRAINING_ALGORITHM}
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from subgnn.experiments.suite import away
-from subgnn.experiments.suite.away import AwayEngine
+from subgnn.experiments.suites import away
+from subgnn.experiments.suites.away import AwayEngine
 from subgnn.parallel.engine import Failure, LocalEngine
-from tests.experiments.suite.examples import folder
+from tests.experiments.suites.examples import folder
 
 
 def write(job, dataset):

@@ -1,4 +1,4 @@
-"""The report of a suite: report.json, report.md and report.html, from the folders of its runs and nothing else."""
+"""The report of a suite: report.json, report.md and report.html, made from the folders of its runs alone."""
 
 from __future__ import annotations
 
@@ -8,27 +8,37 @@ from pathlib import Path
 from typing import Any
 
 from subgnn.errors import DataError
-from subgnn.experiments.suite.answers import calibration_groups, overlap_bins, random_score, reliability
-from subgnn.experiments.suite.page import suite_markdown, suite_page
-from subgnn.experiments.suite.rows import Group, group_runs, read_runs, setting_rows, spread, table_rows
-from subgnn.experiments.suite.spec import Suite, parse_suite
+from subgnn.experiments.suites.page import suite_markdown, suite_page
+from subgnn.experiments.suites.results import (
+    Group,
+    calibration_groups,
+    group_runs,
+    overlap_bins,
+    random_score,
+    read_runs,
+    reliability,
+    setting_rows,
+    spread,
+    table_rows,
+)
+from subgnn.experiments.suites.spec import Suite, parse_suite
 from subgnn.storage.files import atomic_write
 from subgnn.training.run_dir import read_json, write_json
 
 JSON, MARKDOWN, PAGE = "report.json", "report.md", "report.html"
 SELECTION = (
     "the epoch with the highest validation micro-F1 (real values: the lowest validation loss), then the lowest "
-    "validation loss, then the earliest; where a recipe leaves a choice open, validation makes it. The test split is "
-    "scored once"
+    "validation loss, then the earliest; validation also decides the choices that a recipe leaves open. The test split "
+    "is scored once"
 )
 TEST = "paired sign-flip test over seeds, two-sided, exact up to 15 seeds; no correction for several comparisons"
 
 
 def write_suite_report(out: Path) -> dict[str, Any]:
-    """Write the three files of a suite's folder, and return what report.json holds.
+    """Write the three files into a suite's folder, and return the content of report.json.
 
     Raises:
-        DataError: where there is no suite, or no run.
+        DataError: if there is no suite, or no run.
     """
     if not (out / "suite.json").is_file():
         hint = "subgnn benchmark run SUITE --out DIR writes one"
@@ -50,7 +60,7 @@ def write_suite_report(out: Path) -> dict[str, Any]:
 def collect(
     suite: Suite, groups: Sequence[Group], outcomes: Sequence[dict[str, Any]], failed: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """All that is reported, as plain content; what is undefined is null."""
+    """The content of report.json; undefined numbers are None."""
     rows = table_rows(suite, groups)
     return {
         "suite": suite.name,
@@ -126,6 +136,6 @@ def _failure(run: dict[str, Any], entry: dict[str, str]) -> dict[str, Any]:
 
 
 def _missing(suite: Suite, rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Rows with fewer seeds than the fullest row has, in words."""
+    """Descriptions of the rows with fewer seeds than others."""
     most = max((row["n"] for row in rows), default=0)
     return [f"{row['model']} on {row['dataset']}: {row['n']} of {most} seeds" for row in rows if row["n"] < most]

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from subgnn.experiments.suite.answers import projection
-from subgnn.experiments.suite.cells import (
+from subgnn.experiments.suites.charts import (
+    bar_chart,
+    change_chart,
+    overlap_chart,
+    score_chart,
+    vector_chart,
+)
+from subgnn.experiments.suites.results import Group, projection
+from subgnn.experiments.suites.tables import (
     HEADER,
     SETTING_HEADER,
     by_dataset,
@@ -16,14 +23,6 @@ from subgnn.experiments.suite.cells import (
     setting_cells,
     spread_text,
 )
-from subgnn.experiments.suite.charts import (
-    bar_chart,
-    change_chart,
-    overlap_chart,
-    score_chart,
-    vector_chart,
-)
-from subgnn.experiments.suite.rows import Group
 from subgnn.reports.calibration import Bin, reliability_chart
 from subgnn.reports.charts import Chart
 from subgnn.reports.render import render

@@ -1,19 +1,19 @@
-"""The verdict, on made-up scores: 60 validation subgraphs of three classes, 20 of which the constant answer gets."""
+"""The verdict on made-up scores: 60 validation subgraphs, of which the constant prediction gets 20 right."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from subgnn.experiments.paired import Pieces
-from subgnn.experiments.signal import Model, compare, judge
+from subgnn.experiments.label_signal import Model, compare, judge
+from subgnn.experiments.significance import ScoreTerms
 
 N = 60
 
 
-def answers(right: int, n: int = N) -> Pieces:
+def answers(right: int, n: int = N) -> ScoreTerms:
     """The first ``right`` of n subgraphs are right."""
-    return Pieces((np.arange(n) < right).astype(float), np.ones(n))
+    return ScoreTerms((np.arange(n) < right).astype(float), np.ones(n))
 
 
 def verdict(looks: int = 30, n: int = N, constant: int = 20, **right: int):
@@ -46,7 +46,7 @@ def test_each_case(right, signals, enough):
 def test_what_is_said():
     assert verdict(topology=24, bag=55, avg=50, default=54).words == (
         "The labels follow node identity: which nodes a subgraph has "
-        "(bag 0.917 and avg 0.833, beside 0.333 of the constant answer).",
+        "(bag 0.917 and avg 0.833, beside 0.333 of the constant prediction).",
         "A simple model is enough so far: SubGNN is not clearly better than bag after this short training.",
     )
     assert "no model is clearly above the 0.333" in verdict(topology=20, bag=20, avg=20, default=20).words[0]
@@ -57,7 +57,7 @@ def test_size_may_pass_for_identity():
     found = verdict(topology=58, bag=24, avg=55, default=54)
     assert found.words[1] == (
         "avg 0.917 is not clearly better than topology, and sees size, too: whether node identity matters beside shape "
-        "cannot be said."
+        "cannot be determined."
     )
 
 
@@ -71,8 +71,8 @@ def test_a_lead_that_one_look_would_have_made_clear_is_told():
     # Eight subgraphs that bag alone gets right: 2^-8 = 0.0039, above 0.05 / 30.
     found = verdict(topology=24, bag=28, avg=20, default=23)
     assert found.words[0] == (
-        "Nothing is clear: bag 0.467, beside 0.333 of the constant answer, may be no more than the best of many looks "
-        "at 60 validation subgraphs."
+        "Nothing is clear: bag 0.467, beside 0.333 of the constant prediction, may be no more than the best of many "
+        "looks at 60 validation subgraphs."
     )
 
 
@@ -94,7 +94,7 @@ def test_a_lead_that_is_certain_but_small_is_not_clear():
 def test_without_the_network_nothing_is_said_of_it():
     found = verdict(topology=24, bag=55)
     assert (found.signals, found.enough, found.network_over) == (("identity",), "bag", {})
-    assert "cannot be said" in found.words[-1]
+    assert "cannot be determined" in found.words[-1]
 
 
 def test_without_simple_models():

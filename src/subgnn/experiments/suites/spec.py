@@ -1,4 +1,4 @@
-"""What a suite file says: title, protocol, datasets, models, study, and published numbers with their source.
+"""Suite files: title, protocol, datasets, models, study, and published numbers with their source.
 
 .. code-block:: toml
 
@@ -45,7 +45,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """How runs are made: random 50/25/25 that follows the seed, or the dataset's own split; seeds 0, 1 and so on."""
+    """The split (random 50/25/25 by seed, or the stored one) and the number of seeds: 0, 1 and so on."""
 
     split: Literal["random", "stored"] = "random"
     seeds: Count = 10
@@ -58,11 +58,11 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSpec:
-    """A dataset: one that is generated with seed 0, or one whose folder is given when the suite is run.
+    """A dataset: generated with seed 0, or read from a folder that is given when the suite is run.
 
     Args:
-        like: the dataset whose recipes and published numbers it has, by default those of its own name.
-        folder_of: the dataset whose folder it is read from, where no folder is given under its own name.
+        like: the dataset whose recipes and published numbers apply; by default itself.
+        folder_of: the dataset whose folder it is read from, if none is given under its name.
         swap: exchange the splits val and test of the folder.
     """
 
@@ -76,7 +76,7 @@ class DatasetSpec:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """Published numbers by dataset, and where they are from."""
+    """Published numbers by dataset, and their source."""
 
     source: str = ""
     micro_f1: dict[str, float] = field(default_factory=dict)
@@ -87,9 +87,9 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A recipe under a label; ``{dataset}`` in its name is the dataset's, and channels replace those of the recipe.
+    """A recipe with a label; ``{dataset}`` in its name is replaced by the dataset's, and channels replace its own.
 
-    ``tune`` are lists of overrides to choose among on validation (``baseline.tune_settings``), in every run anew.
+    ``tune`` are lists of overrides to choose among on validation (``baseline.tune_settings``), in every run.
     """
 
     label: str
@@ -123,7 +123,7 @@ class ReferenceSpec:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A suite; ``folder`` is where recipes that are files are looked for."""
+    """A suite; paths of recipes are relative to ``folder``."""
 
     name: str
     title: str
@@ -137,7 +137,7 @@ class Suite:
     folder: str = ""
 
     def like(self, dataset: str) -> str:
-        """The name under which recipes and published numbers of a dataset are found."""
+        """The dataset whose recipes and published numbers apply to a dataset."""
         return next((spec.like for spec in self.datasets if spec.name == dataset and spec.like), dataset)
 
     def split(self, dataset: DatasetSpec) -> str:
@@ -166,7 +166,7 @@ class Suite:
 
 
 def _with_anchors(recipe: Recipe, change: str, where: str) -> Recipe:
-    """Other numbers of anchors for one channel, or for both sides of one."""
+    """The recipe with another number of anchors in one subchannel, or in both sides of a channel."""
     channel, _, number = change.removeprefix(_CHANNELS).partition("=")
     known = [name for c in recipe.channels for name in (c.kind, c.name)]
     if channel not in known:
@@ -187,7 +187,7 @@ def find_suite(name: str) -> Suite:
     """A suite by name, or by the path of a file.
 
     Raises:
-        UserError: where there is none, or the file is not one.
+        UserError: if there is none, or the file is not a suite.
     """
     if not name.endswith(".toml") and name not in suite_names():
         known = ["quick", *suite_names()]
@@ -199,16 +199,16 @@ def find_suite(name: str) -> Suite:
 
 
 def parse_suite(content: dict[str, Any], where: str) -> Suite:
-    """Check a mapping and make it a suite."""
+    """Make a suite from a mapping, and check it."""
     suite = parse_table(Suite, content, where)
     for what, names in (("dataset", [d.name for d in suite.datasets]), ("model", [m.label for m in suite.models])):
         if not names:
             raise UserError(f"there is no {what}", where=where, hint=f"add a [[{what}s]] entry")
         for name in names:
             if names.count(name) > 1:
-                raise UserError(f"the {what} '{name}' is there twice", where=where, hint="give each a name of its own")
+                raise UserError(f"the {what} '{name}' is there twice", where=where, hint="give each another name")
     for dataset in suite.datasets:
-        if not _NAME.fullmatch(dataset.name):  # it becomes a folder, and stands before the = of --data
+        if not _NAME.fullmatch(dataset.name):  # it is the name of a folder, and comes before the = of --data
             hint = "accepted: letters, digits, '.', '_' and '-', of which the first is a letter or digit"
             raise UserError(f"a dataset is called {excerpt(dataset.name)}", where=where, hint=hint)
         if dataset.generate and dataset.generate not in GENERATORS:
@@ -223,7 +223,7 @@ def parse_suite(content: dict[str, Any], where: str) -> Suite:
     labels = [m.label for m in suite.models]
     for label in labels:
         if "," in label:
-            hint = "leave out the comma, which stands between the labels of --models"
+            hint = "leave out the comma, which separates the labels of --models"
             raise UserError(f"a model is called {excerpt(label)}", where=where, hint=hint)
     for setting in suite.settings:
         if setting.model not in labels:

@@ -13,11 +13,11 @@ from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.config.settings import LATER, Recipe
 from subgnn.data.catalog import CATALOG
 from subgnn.errors import UserError
-from subgnn.experiments.suite import find_suite, parse_suite
-from subgnn.experiments.suite.plan import Request, algorithms, digest, plan_jobs, with_split
-from subgnn.experiments.suite.run import _places
 from subgnn.experiments.suites import suite_names
-from tests.experiments.suite.examples import tiny
+from subgnn.experiments.suites.plan import Request, algorithms, digest, plan_jobs, with_split
+from subgnn.experiments.suites.run import _locate
+from subgnn.experiments.suites.spec import find_suite, parse_suite
+from tests.experiments.suites.examples import tiny
 from tests.training.examples import dataset as cliques
 
 
@@ -123,7 +123,7 @@ def test_the_paper_s_ppi_bp_has_both_splits(tmp_path):
         next(d for d in suite.datasets if d.name == name) for name in ("ppi-bp-paper", "ppi-bp-published")
     )
     assert [
-        (d.name, path) for d, path in _places(suite, {"ppi-bp-paper": tmp_path}, [file.name, published.name], tmp_path)
+        (d.name, path) for d, path in _locate(suite, {"ppi-bp-paper": tmp_path}, [file.name, published.name], tmp_path)
     ] == [
         ("ppi-bp-paper", tmp_path),
         ("ppi-bp-published", tmp_path),

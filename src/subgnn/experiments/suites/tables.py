@@ -1,4 +1,4 @@
-"""The cells of a suite's tables, alike on the page, in report.md and on the terminal."""
+"""Cells of a suite's tables, for the page, report.md and the terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SETTING_HEADER = ("setting", "value", "n", "validation", "change", "paper")
 
 
 def score_cells(row: dict[str, Any]) -> list[str]:
-    """A row's cells under :data:`HEADER`; R^2 stands in place of micro-F1 for real values."""
+    """A row's cells under :data:`HEADER`; R^2 replaces micro-F1 for real values."""
     headline = "r2" if row["task"] == "regression" else "micro_f1"
     against, published = row["against"], row["published"] or {}
     return [
@@ -28,13 +28,13 @@ def score_cells(row: dict[str, Any]) -> list[str]:
 
 
 def short_title(rows: Sequence[dict[str, Any]]) -> str:
-    """What a dataset's table on a terminal is of."""
+    """The title of a dataset's table on a terminal."""
     rivals = sorted({row["against"]["model"] for row in rows if row["against"]})
     return f"{rows[0]['dataset']}: {rows[0]['protocol']}" + (f"; lead over {', '.join(rivals)}" if rivals else "")
 
 
 def short_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Header and cells that a terminal of 80 columns holds; columns without a number are left out."""
+    """Header and cells for a terminal of 80 columns; columns without a number are left out."""
     headline = "r2" if rows[0]["task"] == "regression" else "micro_f1"
     header = ["model", "n", "R2" if headline == "r2" else "micro-F1", "AUROC", "published", "gap", "lead", "p"]
     cells = []
@@ -59,7 +59,7 @@ def setting_cells(row: dict[str, Any]) -> list[str]:
 
 
 def change_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """For a terminal: how far down and up each setting takes the validation score."""
+    """Header and cells for a terminal: the lowest and highest change of the validation score by each setting."""
     cells = []
     for name in dict.fromkeys(row["setting"] for row in rows):
         mine = [row for row in rows if row["setting"] == name]
@@ -70,26 +70,26 @@ def change_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[s
 
 
 def spread_text(found: dict[str, Any] | None) -> str:
-    """Mean ± deviation; nothing where there is no number."""
+    """Mean ± deviation; empty without a number."""
     if found is None or found["mean"] is None:
         return ""
     return f"{found['mean']:.3f}" + (f" ± {found['std']:.3f}" if found["std"] is not None else "")
 
 
 def signed(value: float | None) -> str:
-    """A difference."""
+    """A difference with its sign; empty without a number."""
     return "" if value is None else f"{round(value, 3) + 0.0:+.3f}"
 
 
 def p_text(value: float | None) -> str:
-    """A p-value; exact ones are never 0."""
+    """A p-value; small ones as <0.001."""
     if value is None:
         return ""
     return f"{value:.3f}" if value >= 0.001 else "<0.001"
 
 
 def header_facts(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the numbers were made with: protocol, code, machine."""
+    """Protocol, code version and machine of the runs, as pairs of name and text."""
     protocol, made = found["protocol"], found["circumstances"]
     seeds = protocol["seeds"]
     runs = f"{len(seeds)} seeds, {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else "1 seed"
@@ -99,25 +99,25 @@ def header_facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("Selection", protocol["selection"]),
         ("Spread", "mean ± population standard deviation over seeds"),
         ("Significance", protocol["test"]),
-        ("Commit", "; ".join(_short(commit) for commit in made["commits"]) or "not known"),
+        ("Commit", "; ".join(map(_short_commit, made["commits"])) or "not known"),
         ("Source, SHA-256", "; ".join(made["source_hashes"])),
         ("Versions", "; ".join(made["versions"])),
         ("Machine", "; ".join(made["hardware"])),
         ("Device", ", ".join(made["devices"])),
     ]
     if found["left_out"]:
-        facts.append(("Not run", f"{', '.join(found['left_out'])}: no data given, or not asked for"))
+        facts.append(("Not run", f"{', '.join(found['left_out'])}: no data given, or not selected"))
     return facts
 
 
-def _short(commit: str) -> str:
-    """The first digits of a commit, which are enough to find it, and what is said of it."""
-    digits, *said = commit.split(" ")
-    return " ".join([digits[:12], *said])
+def _short_commit(commit: str) -> str:
+    """The first digits of a commit, and the words after them."""
+    digits, *words = commit.split(" ")
+    return " ".join([digits[:12], *words])
 
 
 def dataset_notes(found: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Sentences below a dataset's table: its split, what others published, and what tuned models were."""
+    """Sentences below a dataset's table: its split, numbers published by others, and chosen settings."""
     dataset, split = rows[0]["dataset"], rows[0]["protocol"]
     notes = [] if split == found["protocol"]["split"] else [f"Split: {split}."]
     published = [

@@ -10,11 +10,12 @@ import pytest
 from sklearn.metrics import f1_score, roc_auc_score
 
 from subgnn.errors import DataError, UserError
-from subgnn.experiments.suite import jobs, write_suite_report
-from subgnn.experiments.suite import run as runs
+from subgnn.experiments.suites import job as jobs
+from subgnn.experiments.suites import run as runs
+from subgnn.experiments.suites.report import write_suite_report
 from subgnn.parallel.engine import Failure, LocalEngine
 from subgnn.training.run_dir import read_json
-from tests.experiments.suite.examples import MODELS, SMALL, folder, run, timeless, tiny
+from tests.experiments.suites.examples import MODELS, SMALL, folder, run, timeless, tiny
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +199,7 @@ def test_killed_between_training_and_answers(ran, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(jobs, "_keep_answers", killed)
+        patch.setattr(jobs, "_save_predictions", killed)
         with pytest.raises(KeyboardInterrupt):
             run(tiny(), data, tmp_path / "out")
     (left,) = (tmp_path / "out" / "runs").iterdir()

@@ -9,7 +9,7 @@ import pytest
 
 from subgnn import Dataset, Graph, SubgraphSet
 from subgnn.errors import DataError
-from subgnn.experiments.held_out import divide_anew, without_test
+from subgnn.experiments.trial import split_at_random, without_test
 from tests.training.examples import dataset
 
 GRAPH = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5])
@@ -57,7 +57,7 @@ def test_refused():
 
 def test_divided_anew():
     seen = without_test(dataset())
-    drawn = [divide_anew(seen, seed).subgraphs for seed in (0, 0, 1)]
+    drawn = [split_at_random(seen, seed).subgraphs for seed in (0, 0, 1)]
     assert all(len(s.indices("val")) == 5 and len(s.indices("test")) == 0 for s in drawn)
     assert np.array_equal(drawn[0].splits, drawn[1].splits)
     assert not np.array_equal(drawn[0].splits, drawn[2].splits)
@@ -67,7 +67,7 @@ def test_divided_anew():
 def test_equal_nodes_stay_together():
     seen = without_test(made(["a", "b"] * 9, ["train"] * 12 + ["val"] * 6))  # six node sets, three times each
     for seed in range(5):
-        splits = divide_anew(seen, seed).subgraphs.splits
+        splits = split_at_random(seen, seed).subgraphs.splits
         assert all(len(set(splits[i::6].tolist())) == 1 for i in range(6))
         assert (splits == 1).sum() == 6
 
@@ -76,9 +76,9 @@ def test_there_is_always_something_to_train_on():
     nodes = [[0], [0], [1]]
     subgraphs = SubgraphSet.from_lists(nodes, num_nodes=6, labels=["a", "b", "a"], splits=["val", "val", "train"])
     for seed in range(5):
-        divided = divide_anew(Dataset("few", GRAPH, subgraphs), seed).subgraphs
+        divided = split_at_random(Dataset("few", GRAPH, subgraphs), seed).subgraphs
         assert len(divided.indices("train"))
         assert len(divided.indices("val"))
     same = subgraphs.take([0, 1])
     with pytest.raises(DataError, match="all subgraphs have the same nodes"):
-        divide_anew(Dataset("one", GRAPH, same), 0)
+        split_at_random(Dataset("one", GRAPH, same), 0)

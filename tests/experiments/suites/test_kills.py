@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.experiments.suite.examples import SMALL, folder, timeless
+from tests.experiments.suites.examples import SMALL, folder, timeless
 from tests.pages import ROOT
 from tests.training.test_kills import Killer
 
@@ -18,7 +18,7 @@ KILLS = 3
 SERVE = """
 import runpy
 import sklearn.linear_model
-import subgnn.experiments.suite
+import subgnn.experiments.suites.run
 runpy.run_module("tests.training.killed", run_name="__main__")
 """
 SUITE = """

@@ -1,0 +1,136 @@
+r"""Paired tests of whether one model is better than another: over subgraphs, and over seeds.
+
+Micro-F1 and R^2 are ratios of sums over subgraphs,
+
+    score = sum_i gain_i / sum_i weight_i,
+
+with gain 1 for a correct prediction and weight 1 (one class); 2 TP_i and 2 TP_i + FP_i + FN_i (several labels); or
+(y_i - mean y)^2 - (y_i - predicted_i)^2 and (y_i - mean y)^2 (real values). The pairs are subgraphs: all terms of a
+subgraph are swapped or drawn together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.data.subgraphs import Task
+from subgnn.rng import stream
+
+EXACT = 15
+"""Seeds up to which :func:`sign_flip_test` is exact."""
+_SWAPS, _DRAWS, _BLOCK = 20_000, 2_000, 4_000_000
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreTerms:
+    """The terms that each subgraph adds to a score.
+
+    Shapes:
+        gain, weight: (n,).
+    """
+
+    gain: NDArray[np.float64]
+    weight: NDArray[np.float64]
+
+    @property
+    def score(self) -> float:
+        """Micro-F1, or R^2; NaN if the weights sum to 0."""
+        total = float(self.weight.sum())
+        return float(self.gain.sum()) / total if total > 0 else float("nan")
+
+
+def score_terms(predicted: NDArray[Any], true: NDArray[Any], task: Task) -> ScoreTerms:
+    """The terms of micro-F1, for real values of R^2.
+
+    Shapes:
+        predicted, true: (n,) classes or values, or (n, classes) of 0 and 1.
+
+    Example:
+        >>> score_terms(np.array([0, 1, 1]), np.array([0, 1, 2]), "multi-class").score
+        0.6666666666666666
+    """
+    if task == "regression":
+        spread = (true - true.mean()) ** 2
+        # Relative to the total variation, so that the unit of the values does not matter.
+        whole = spread.sum() if spread.sum() > 0 else np.nan
+        return ScoreTerms((spread - (true - predicted) ** 2) / whole, spread / whole)
+    if task == "multi-label":
+        twice = 2.0 * (predicted * true).sum(axis=1)
+        return ScoreTerms(twice, twice + (predicted != true).sum(axis=1))
+    return ScoreTerms((predicted == true).astype(np.float64), np.ones(len(true)))
+
+
+def mean_terms(runs: Sequence[ScoreTerms]) -> ScoreTerms:
+    """The mean terms of several runs of one recipe."""
+    return ScoreTerms(np.mean([t.gain for t in runs], axis=0), np.mean([t.weight for t in runs], axis=0))
+
+
+def swap_test(ours: ScoreTerms, theirs: ScoreTerms) -> float:
+    """The p-value of our lead under random swaps of the two models' predictions.
+
+    A one-sided paired randomisation test: each subgraph's terms are swapped with probability one half, and the share of
+    such swaps with a lead at least as large is returned, counting the observed one. For one class a subgraph it is
+    McNemar's test: with d subgraphs that only one model predicts correctly, all ours, it is 2^-d. It needs no large
+    sample: with three subgraphs it is never below 1/8.
+    """
+    lead = ours.score - theirs.score
+    if not np.isfinite(lead):
+        return 1.0
+    rng = stream(0, "experiments/swaps")
+    delta = np.stack([theirs.gain - ours.gain, theirs.weight - ours.weight], axis=1)
+    mine, other = (np.array([terms.gain.sum(), terms.weight.sum()]) for terms in (ours, theirs))
+    differs = delta[np.abs(delta).sum(axis=1) > 0]  # a swap of equals changes nothing
+    as_large = 0
+    for size in _blocks(_SWAPS, len(differs)):
+        moved = rng.integers(0, 2, (size, len(differs)), dtype=np.int8) @ differs
+        here, there = np.maximum(mine + moved, [-np.inf, _TINY]), np.maximum(other - moved, [-np.inf, _TINY])
+        as_large += int((here[:, 0] / here[:, 1] - there[:, 0] / there[:, 1] >= lead - 1e-9).sum())
+    return (1 + as_large) / (1 + _SWAPS)
+
+
+def lead_interval(ours: ScoreTerms, theirs: ScoreTerms) -> tuple[float, float]:
+    """The 95 % interval of our lead by the paired bootstrap: samples of n subgraphs, drawn with replacement."""
+    n, rng, leads = len(ours.gain), stream(0, "experiments/bootstrap"), []
+    if not np.isfinite(ours.score - theirs.score):
+        return float("nan"), float("nan")
+    table = np.stack([ours.gain, ours.weight, theirs.gain, theirs.weight], axis=1)
+    for size in _blocks(_DRAWS, n):
+        sums = rng.multinomial(n, np.full(n, 1 / n), size) @ table
+        leads.append(sums[:, 0] / np.maximum(sums[:, 1], _TINY) - sums[:, 2] / np.maximum(sums[:, 3], _TINY))
+    low, high = np.quantile(np.concatenate(leads), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _blocks(total: int, width: int) -> list[int]:
+    """Sizes of blocks that sum to ``total``, each small enough for a table of ``width`` random numbers a row."""
+    size = max(1, _BLOCK // max(1, width))
+    return [min(size, total - begin) for begin in range(0, total, size)]
+
+
+def sign_flip_test(differences: Sequence[float]) -> float | None:
+    """The two-sided p-value of a mean difference over seeds; None for fewer than two seeds or undefined scores.
+
+    If the two models were equal, the difference of each seed would be as likely to have the other sign. The p-value is
+    the share of all 2^n ways to choose signs whose mean difference is at least as large, in either direction. It is
+    exact up to :data:`EXACT` seeds, assumes no normal distribution, and is never below 2^(1-n). With more seeds, signs
+    are drawn at random.
+
+    Example:
+        >>> sign_flip_test([0.1, 0.2, 0.1, 0.3])
+        0.125
+    """
+    found = np.asarray(differences, np.float64)
+    if len(found) < 2 or not np.isfinite(found).all():
+        return None
+    observed = abs(found.sum()) - _TINY
+    if len(found) <= EXACT:
+        signs = 1 - 2 * ((np.arange(2 ** len(found))[:, None] >> np.arange(len(found))) & 1)
+        return float((np.abs(signs @ found) >= observed).mean())
+    signs = 1 - 2 * stream(0, "experiments/signs").integers(0, 2, (_SWAPS, len(found)))
+    return float((1 + (np.abs(signs @ found) >= observed).sum()) / (1 + _SWAPS))
