@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -39,7 +40,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Classify subgraphs of a large graph by their position, neighborhood and structure.",
 )
-for name, command in {
+_COMMANDS: dict[str, Callable[..., None]] = {
     "info": info,
     "pretrain": pretrain_nodes,
     "prepare": prepare_dataset,
@@ -52,8 +53,9 @@ for name, command in {
     "export": export_run_file,
     "report": report_run,
     "serve": serve_runs,
-}.items():
-    app.command(name)(command)
+}
+for _name, _command in _COMMANDS.items():
+    app.command(_name)(_command)
 app.add_typer(data, name="data")
 app.add_typer(benchmark, name="benchmark")
 

@@ -16,7 +16,8 @@ from subgnn.explain.integrated_gradients import attribute
 from subgnn.explain.leave_one_out import components_of, leave_one_out
 from subgnn.explain.masking import AnchorMasking, SubgraphInputs, channel_contributions, subgraph_inputs
 from subgnn.inference.predictor import Predictor, label_text
-from subgnn.models.registry import METHODS, known_subgraphs
+from subgnn.models import known_subgraphs
+from subgnn.models.registry import METHODS
 from subgnn.ragged import Ragged
 
 _BATCH = 64
@@ -95,8 +96,8 @@ class Explainer:
             without = leave_one_out(predictor, subgraphs, components, whole=whole, max_nodes=self.max_nodes)
         found = []
         for i, (by_node, by_component) in enumerate(without):
-            one = self._explain_one(components[i], outputs[i], inputs=inputs[i], attributions=attributions)
-            found.append(replace(one, by_node=by_node, by_component=by_component))
+            explained = self._explain_one(components[i], outputs[i], inputs=inputs[i], attributions=attributions)
+            found.append(replace(explained, by_node=by_node, by_component=by_component))
         return found
 
     def _explain_one(

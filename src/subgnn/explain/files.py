@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -101,11 +101,12 @@ def _write_table(file: IO[str], explainer: Explainer, items: Items) -> int:
 
 def _rows(found: Explanation) -> Iterator[Row]:
     yield "prediction", "logits", "", found.logits
-    for by, items in (
-        ("leaving out", (*found.by_node, *found.by_component)),
-        (f"{found.reference} instead", found.by_channel),
-        ("silencing", found.by_anchor),
-    ):
+    changed: dict[str, Sequence[Contribution]] = {
+        "leaving out": (*found.by_node, *found.by_component),
+        f"{found.reference} instead": found.by_channel,
+        "silencing": found.by_anchor,
+    }
+    for by, items in changed.items():
         yield from (_row(by, item) for item in items)
     had = found.attributions
     if had is not None:
@@ -113,7 +114,8 @@ def _rows(found: Explanation) -> Iterator[Row]:
         yield by, "baseline", "", had.baseline
         yield by, "residual", "", had.residual
         yield by, "subgraph", "", had.of_subgraph
-        yield from (_row(by, item) for item in (*had.channels, *had.components, *had.anchors))
+        shares: Sequence[Contribution] = (*had.channels, *had.components, *had.anchors)
+        yield from (_row(by, item) for item in shares)
 
 
 def _row(by: str, item: Contribution) -> Row:

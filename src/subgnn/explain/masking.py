@@ -7,7 +7,7 @@ those of a reference. An anchor is masked in the similarities: those of all comp
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from torch import Tensor
 from subgnn.explain.explanation import AnchorContribution, ChannelContribution, Values, names_of
 from subgnn.explain.leave_one_out import differences
 from subgnn.inference.predictor import Predictor
-from subgnn.models.subgnn.batches import Batch, ChannelBatch, Inputs
+from subgnn.models.subgnn.batches import Batch, Inputs
 from subgnn.models.subgnn.model import SubGNN
 from subgnn.prepare.measure import Prepared
 from subgnn.ragged import Ragged
@@ -97,20 +97,18 @@ class SubgraphInputs:
             returns: (b, outputs).
         """
         b, scores = len(initial), self.batch.baseline_scores
-        copies = Batch(
-            nodes=self.batch.nodes,
-            node_starts=self.batch.node_starts,
+        copies = replace(
+            self.batch,
             sizes=self.batch.sizes.repeat(b),
             subgraph=torch.arange(b, device=initial.device).repeat_interleave(len(self.rows)),
             num_subgraphs=b,
             channels=[
-                [ChannelBatch(seen.measured, None if seen.own is None else seen.own.repeat(b, 1)) for seen in layer]
+                [replace(seen, own=None if seen.own is None else seen.own.repeat(b, 1)) for seen in layer]
                 for layer in self.batch.channels
             ],
             component_stats=None if stats[0] is None else stats[0].flatten(0, 1),
             subgraph_stats=stats[1],
             baseline_scores=None if scores is None else scores.expand(b, -1),
-            draw=self.batch.draw,
         )
         flat = [[gamma.flatten(0, 1) for gamma in layer] for layer in gammas]
         z = self.model.pass_messages(copies, initial.flatten(0, 1), gammas=flat, anchors=self.anchors)

@@ -22,7 +22,7 @@ from subgnn.errors import UserError
 from subgnn.explain import Explainer
 from subgnn.inference.open import OpenedRun, open_run
 from subgnn.inference.predictor import Predictor, label_text
-from subgnn.models.checkpoint import Checkpoint
+from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn.inference_cache import Measured
 from subgnn.ragged import Ragged
 from subgnn.serve.drawing import draw_with_anchors
@@ -224,15 +224,18 @@ class ServedRun:
 
     def nearest(self, subgraph: NDArray[np.int32], count: int) -> dict[str, Any]:
         """Training subgraphs with names, labels and nodes, nearest first."""
-        found = []
-        for place, cosine in self.training.nearest(subgraph, count) if self.subgraphs is not None else ():
-            nodes = self.subgraphs.nodes[place]
+        found: list[dict[str, Any]] = []
+        subgraphs = self.subgraphs
+        if subgraphs is None:
+            return {"run": self.name, "nearest": found}
+        for place, cosine in self.training.nearest(subgraph, count):
+            nodes = subgraphs.nodes[place]
             shown = nodes[:_SHOWN_NODES].tolist()
             found.append(
                 {
                     "place": place,
-                    "name": self.subgraphs.names[place] if self.subgraphs.names is not None else f"subgraph {place}",
-                    "labels": _labels(self.subgraphs, place),
+                    "name": subgraphs.names[place] if subgraphs.names is not None else f"subgraph {place}",
+                    "labels": _labels(subgraphs, place),
                     "num_nodes": len(nodes),
                     "nodes": shown,
                     "names": [self.index.name(node) for node in shown],
