@@ -1,4 +1,4 @@
-"""Files of the release before, each kind of them: they open, are verified, and predict what they did."""
+"""Files of the release before, one of each kind: they open, are verified, and predict as they did."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from subgnn.embeddings.stored import read_vectors
 from subgnn.errors import DataError
 from subgnn.inference import export_run, open_run
 from subgnn.prepare.cached import prepare_cached
+from subgnn.prepare.file import read_prepared
 from tests.training.examples import CHANNELS, dataset, recipe
 
 EARLIER = Path(__file__).parents[1] / "files" / "earlier"
@@ -59,11 +60,15 @@ def test_embeddings(tmp_path):
         read_vectors(damaged(path, tmp_path), dataset().graph)
 
 
-def test_prepared_subgraphs_are_found_in_the_cache(tmp_path, monkeypatch):
+def test_prepared_subgraphs_have_another_layout_and_are_computed_anew(tmp_path, monkeypatch):
     monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path))
     (tmp_path / "prepared").mkdir()
     (path,) = EARLIER.glob("*.prepared")
     shutil.copy(path, tmp_path / "prepared")
     data, settings = dataset(), recipe(1)
-    options = {"channels": CHANNELS[:1], "layers": 1, "settings": settings.prepare, "seed": 0}
-    assert prepare_cached(data.graph, data.subgraphs.nodes, **options).found
+    options = {"channels": CHANNELS[:1], "settings": settings.prepare, "seed": 0}
+    computed = prepare_cached(data.graph, data.subgraphs.nodes, layers=1, **options)
+    assert not computed.found
+    assert prepare_cached(data.graph, data.subgraphs.nodes, layers=1, **options).found
+    with pytest.raises(DataError, match="it belongs to other content"):
+        read_prepared(path, key="another", graph_hash="", **options)

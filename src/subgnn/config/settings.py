@@ -312,11 +312,13 @@ def section_key(section: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name not in later or value != later[name]}
 
 
+def channel_key(channel: ChannelSettings) -> dict[str, Any]:
+    """Settings of a channel that enter a cache key; its similarity, which was added later, only if it is set."""
+    return {name: value for name, value in asdict(channel).items() if value or name != "similarity"}
+
+
 def recipe_key(recipe: Recipe) -> dict[str, Any]:
     """Settings of a recipe that enter a cache key: all but its name, note and published number."""
     settings = {key: value for key, value in asdict(recipe).items() if key not in ("name", "note", "published")}
-    settings["channels"] = tuple(
-        {name: value for name, value in entry.items() if value or name != "similarity"}
-        for entry in settings["channels"]
-    )
+    settings["channels"] = tuple(channel_key(channel) for channel in recipe.channels)
     return settings | {section: section_key(section, settings[section]) for section in ADDED_LATER}

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from subgnn.channels.channel import draw_seed
-from subgnn.config.settings import ChannelSettings, PrepareSettings, Recipe, section_key
+from subgnn.config.settings import ChannelSettings, PrepareSettings, Recipe, channel_key, section_key
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, DataWarning
 from subgnn.parallel.memory import share
@@ -54,7 +54,7 @@ def content_key(
         "layout": LAYOUT,
         "graph": graph_hash,
         "subgraphs": digest.hexdigest(),
-        "channels": [asdict(channel) for channel in channels],
+        "channels": [channel_key(channel) for channel in channels],
         "layers": layers,
         # How many draws there are is nothing to any one of them.
         "settings": {
