@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -23,22 +21,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# After Okabe and Ito (2008), told apart by people who see few colours; the yellow is darker, the last three are added.
+# After Okabe and Ito (2008), distinct also with a colour vision deficiency; the yellow is darker, three are added.
 _COLOURS = (
     "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A800", "#7A5195", "#8C564B", "#4D4D4D",
 )  # fmt: skip
 _FAINT, _LIGHT, _DARK = "#C9C9C9", "#DDDDDD", "#333333"
-_PANELS, _PER_CLASS, _MAX_CLASSES = 12, 3, 10
-_MAX_POINTS = 400
-_LABEL_WIDTH = 22
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Part:
-    """Subgraphs that are drawn together: those of a class, or all of them."""
-
-    name: str
-    rows: NDArray[np.int64]
+_PANELS, _PER_CLASS, _MAX_CLASSES, _MAX_POINTS = 12, 3, 10, 400
 
 
 def plot_dataset(dataset: Dataset, folder: Path, *, seed: int = 0) -> list[Path]:
@@ -53,45 +41,37 @@ def plot_dataset(dataset: Dataset, folder: Path, *, seed: int = 0) -> list[Path]
         MissingExtra: without matplotlib.
         DataError: there is no subgraph to draw, or the folder cannot be written.
     """
-    figure = _figure_maker()
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("matplotlib", extra="plot", feature="plots") from None
     if not len(dataset.subgraphs):
         raise DataError("there are no subgraphs to draw", where=dataset.name)
-    drawn = {
-        "properties.png": _draw_properties(dataset, figure, seed),
-        "subgraphs.png": _draw_subgraphs(dataset, figure, seed),
-    }
     paths = []
-    for name, picture in drawn.items():
+    for name, draw in (("properties.png", _draw_properties), ("subgraphs.png", _draw_subgraphs)):
+        figure = Figure(layout="constrained")  # draws itself: the program's backend and settings are left alone
+        figure.get_layout_engine().set(h_pad=0.12, w_pad=0.08)
+        draw(figure, dataset, seed)
         with atomic_write(folder / name, overwrite=True) as temporary:
-            picture.savefig(temporary, format="png", dpi=120)
+            figure.savefig(temporary, format="png", dpi=120)
         paths.append(folder / name)
     return paths
 
 
-def _figure_maker() -> Callable[[float, float], Figure]:
-    """Makes figures of a width and height that draw themselves: the program's backend and settings are left alone."""
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError:
-        raise MissingExtra("matplotlib", extra="plot", feature="plots") from None
-    return lambda *size: Figure(figsize=size, layout=ConstrainedLayoutEngine(h_pad=0.12, w_pad=0.08))
-
-
-def _parts(subgraphs: SubgraphSet) -> list[_Part]:
-    """Classes, the most frequent ten where there are more; one part where there are no classes."""
+def _rows_by_class(subgraphs: SubgraphSet) -> dict[str, NDArray[np.int64]]:
+    """Subgraphs of each class, the ten most frequent where there are more; all under "" where there are no classes."""
     if subgraphs.targets is None or not subgraphs.classes:
-        return [_Part("", np.arange(len(subgraphs)))]
+        return {"": np.arange(len(subgraphs))}
     targets = subgraphs.targets
     if targets.ndim == 2:
         targets = np.where(targets.any(axis=1), targets.argmax(axis=1), len(subgraphs.classes))
-    parts = [_Part(name, np.flatnonzero(targets == i)) for i, name in enumerate((*subgraphs.classes, "no label"))]
-    parts = [part for part in parts if len(part.rows)]
-    kept = sorted(range(len(parts)), key=lambda i: -len(parts[i].rows))[:_MAX_CLASSES]
-    return [parts[i] for i in sorted(kept)]
+    counts = np.bincount(targets.astype(np.int64), minlength=len(subgraphs.classes) + 1)
+    kept = [int(i) for i in np.sort(np.argsort(-counts, kind="stable")[:_MAX_CLASSES]) if counts[i]]
+    names = (*subgraphs.classes, "no label")
+    return {names[i]: np.flatnonzero(targets == i) for i in kept}
 
 
-def _shorten(text: str, width: int = _LABEL_WIDTH) -> str:
+def _shorten(text: str, width: int = 22) -> str:
     cut = text if len(text) <= width else text[: width - 1] + "…"
     return cut.replace("$", r"\$")  # which would begin a formula
 
@@ -111,24 +91,26 @@ def _properties(graph: Graph, subgraphs: SubgraphSet) -> dict[str, tuple[str, ND
     }
 
 
-def _draw_properties(dataset: Dataset, figure_maker: Callable[[float, float], Figure], seed: int) -> Figure:
-    subgraphs, parts = dataset.subgraphs, _parts(dataset.subgraphs)
-    figure = figure_maker(13, 7.2)
-    axes = figure.subplots(2, 3).ravel()
-    for axis, (title, (unit, values)) in zip(
-        axes, _properties(dataset.graph.undirected(), subgraphs).items(), strict=False
-    ):
+def _draw_properties(figure: Figure, dataset: Dataset, seed: int) -> None:
+    subgraphs, groups = dataset.subgraphs, _rows_by_class(dataset.subgraphs)
+    figure.set_size_inches(13, 7.2)
+    *axes, last = figure.subplots(2, 3).ravel()
+    properties = _properties(dataset.graph.undirected(), subgraphs)
+    for axis, (title, (unit, values)) in zip(axes, properties.items(), strict=True):
         if subgraphs.task == "regression":
-            _draw_scatter(axis, values, np.asarray(subgraphs.targets), unit)
-        elif len(parts) == 1 and not parts[0].name:
-            _draw_histogram(axis, values, unit)
+            axis.scatter(values, np.asarray(subgraphs.targets), s=12, color=_COLOURS[0], alpha=0.5, linewidths=0)
+            axis.set_ylabel("target")
+            _scale(axis, "x", values, unit)
+        elif "" in groups:
+            axis.hist(values, bins=min(30, max(5, len(values) // 10)), color=_COLOURS[0], alpha=0.7)
+            axis.set(xlabel=unit, ylabel="subgraphs")
         else:
-            _draw_boxes(axis, parts, values, unit, seed)
+            _draw_boxes(axis, groups, values, seed)
+            _scale(axis, "y", values, unit)
         axis.set_title(title, loc="left", fontweight="bold")
         axis.spines[["top", "right"]].set_visible(False)
-    _draw_key(figure, axes[-1], dataset, parts)
+    _draw_key(last, dataset, groups)
     figure.suptitle(f"Properties of the subgraphs of {_shorten(dataset.name, 60)}", fontsize=15)
-    return figure
 
 
 def _scale(axis: Axes, which: Literal["x", "y"], values: NDArray[np.float64], unit: str) -> None:
@@ -153,10 +135,10 @@ def _scale(axis: Axes, which: Literal["x", "y"], values: NDArray[np.float64], un
     line.set_major_locator(MaxNLocator(6, integer=whole, steps=[1, 2, 2.5, 5, 10]))
 
 
-def _draw_boxes(axis: Axes, parts: Sequence[_Part], values: NDArray[np.float64], unit: str, seed: int) -> None:
+def _draw_boxes(axis: Axes, groups: dict[str, NDArray[np.int64]], values: NDArray[np.float64], seed: int) -> None:
     rng = stream(seed, "plot/points")
-    for i, part in enumerate(parts):
-        found, colour = values[part.rows], _COLOURS[i % len(_COLOURS)]
+    for i, (rows, colour) in enumerate(zip(groups.values(), _COLOURS, strict=False)):
+        found = values[rows]
         shown = found if len(found) <= _MAX_POINTS else rng.choice(found, _MAX_POINTS, replace=False)
         axis.scatter(i + rng.uniform(-0.22, 0.22, len(shown)), shown, s=7, color=colour, alpha=0.35, linewidths=0)
         axis.boxplot(
@@ -165,78 +147,48 @@ def _draw_boxes(axis: Axes, parts: Sequence[_Part], values: NDArray[np.float64],
             widths=0.6,
             showfliers=False,
             patch_artist=True,
-            boxprops={"facecolor": (*_rgb(colour), 0.18), "edgecolor": colour},
+            boxprops={"facecolor": (colour, 0.18), "edgecolor": colour},
             medianprops={"color": _DARK, "linewidth": 2},
             whiskerprops={"color": colour},
             capprops={"color": colour},
         )
-    long = max(len(part.name) for part in parts) * len(parts) > 40
-    axis.set_xticks(
-        range(len(parts)),
-        [_shorten(part.name) for part in parts],
-        rotation=35 if long else 0,
-        ha="right" if long else "center",
-        rotation_mode="anchor",
-    )
-    axis.set_xlim(-0.6, len(parts) - 0.4)
-    _scale(axis, "y", values, unit)
+    slanted = {"rotation": 35, "ha": "right"} if max(map(len, groups)) * len(groups) > 40 else {}
+    axis.set_xticks(range(len(groups)), [_shorten(name) for name in groups], rotation_mode="anchor", **slanted)
+    axis.set_xlim(-0.6, len(groups) - 0.4)
 
 
-def _rgb(colour: str) -> tuple[float, float, float]:
-    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    return red, green, blue
-
-
-def _draw_histogram(axis: Axes, values: NDArray[np.float64], unit: str) -> None:
-    axis.hist(values, bins=min(30, max(5, len(values) // 10)), color=_COLOURS[0], alpha=0.7)
-    axis.set_xlabel(unit)
-    axis.set_ylabel("subgraphs")
-
-
-def _draw_scatter(axis: Axes, values: NDArray[np.float64], targets: NDArray[np.float64], unit: str) -> None:
-    axis.scatter(values, targets, s=12, color=_COLOURS[0], alpha=0.5, linewidths=0)
-    axis.set_ylabel("target")
-    _scale(axis, "x", values, unit)
-
-
-def _draw_key(figure: Figure, axis: Axes, dataset: Dataset, parts: Sequence[_Part]) -> None:
-    """In words, in the last panel: what the marks mean and how many subgraphs each class has."""
-    from matplotlib.transforms import ScaledTranslation
-
-    graph, subgraphs = dataset.graph, dataset.subgraphs
+def _draw_key(axis: Axes, dataset: Dataset, groups: dict[str, NDArray[np.int64]]) -> None:
+    """In the last panel: what the marks mean, and how many subgraphs each class has."""
+    graph, subgraphs, classes = dataset.graph, dataset.subgraphs, "" not in groups
     axis.set_axis_off()
     lines = [f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges", f"{len(subgraphs):,} subgraphs, {subgraphs.task}"]
-    if parts[0].name:
-        lines += ["box: middle half, line: median", "whiskers: to the last point within 1.5 boxes", "point: a subgraph"]
-    elif subgraphs.task == "regression":
+    if classes:
+        lines += ["box: middle half, line: median", "whiskers: to the last point within 1.5 boxes"]
+    if classes or subgraphs.task == "regression":
         lines.append("point: a subgraph")
     if subgraphs.task == "multi-label":
         lines.append("each subgraph under its first label")
-    if parts[0].name and len(parts) < subgraphs.num_classes:
-        lines.append(f"the {len(parts)} largest of {subgraphs.num_classes} classes")
-    axis.text(0, 1, "\n".join(lines), va="top", fontsize=9.5, linespacing=1.5, transform=axis.transAxes)
-    if parts[0].name:
-        marks = [axis.scatter([], [], s=40, color=_COLOURS[i % len(_COLOURS)]) for i in range(len(parts))]
-        below = ScaledTranslation(0, -0.205 * len(lines), figure.dpi_scale_trans)
-        axis.legend(
-            marks,
-            [f"{_shorten(part.name)}: {len(part.rows):,}" for part in parts],
-            title="subgraphs of a class",
-            loc="upper left",
-            bbox_to_anchor=(-0.02, 1),
-            bbox_transform=axis.transAxes + below,
-            fontsize=9,
-            labelspacing=0.15,
-            frameon=False,
-            alignment="left",
-        ).set_in_layout(False)
+    if classes and len(groups) < subgraphs.num_classes:
+        lines.append(f"the {len(groups)} largest of {subgraphs.num_classes} classes")
+    marks = [axis.scatter([], [], s=40, color=colour) for _, colour in zip(groups, _COLOURS, strict=False)]
+    axis.legend(
+        marks if classes else [],
+        [f"{_shorten(name)}: {len(rows):,}" for name, rows in groups.items()] if classes else [],
+        title="\n".join([*lines, *(["", "subgraphs of a class"] if classes else [])]),
+        loc="upper left",
+        fontsize=9,
+        title_fontsize=9.5,
+        labelspacing=0.15,
+        frameon=False,
+        alignment="left",
+    ).set_in_layout(False)
 
 
-def _draw_subgraphs(dataset: Dataset, figure_maker: Callable[[float, float], Figure], seed: int) -> Figure:
+def _draw_subgraphs(figure: Figure, dataset: Dataset, seed: int) -> None:
     chosen = _choose(dataset.subgraphs, seed)
     columns = min(len(chosen), 3 if len(chosen) <= 9 else 4)
     rows = -(-len(chosen) // columns)
-    figure = figure_maker(3.6 * max(columns, 2), 4.1 * rows + 1.4)
+    figure.set_size_inches(3.6 * max(columns, 2), 4.1 * rows + 1.4)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     graph = dataset.graph.undirected()
     for axis in axes:
@@ -248,7 +200,6 @@ def _draw_subgraphs(dataset: Dataset, figure_maker: Callable[[float, float], Fig
     which = "from low to high targets" if dataset.subgraphs.task == "regression" else "a few of middling size"
     figure.suptitle(f"Subgraphs of {_shorten(dataset.name, 40)}, {which}", fontsize=14)
     _draw_legend(figure)
-    return figure
 
 
 def _choose(subgraphs: SubgraphSet, seed: int) -> list[int]:
@@ -259,11 +210,11 @@ def _choose(subgraphs: SubgraphSet, seed: int) -> list[int]:
         order = np.argsort(np.asarray(subgraphs.targets), kind="stable")
         places = np.linspace(0, len(order) - 1, min(9, len(order))).round().astype(np.int64)
         return [int(i) for i in order[places]]
-    parts = _parts(subgraphs)
-    each = 2 * _PER_CLASS if len(parts) == 1 else max(1, min(_PER_CLASS, _PANELS // len(parts)))
+    groups = list(_rows_by_class(subgraphs).values())
+    each = 2 * _PER_CLASS if len(groups) == 1 else max(1, min(_PER_CLASS, _PANELS // len(groups)))
     chosen = []
-    for part in parts:
-        rows = rng.permutation(part.rows)
+    for group in groups:
+        rows = rng.permutation(group)
         near = np.abs(sizes[rows] - np.median(sizes[rows]))
         chosen += [int(i) for i in rows[np.argsort(near, kind="stable")][:each]]
     return chosen
@@ -274,14 +225,8 @@ def _title(subgraphs: SubgraphSet, row: int, layout: Layout) -> str:
     label = subgraphs.label_text(row)
     what = {"regression": "target ", "unlabelled": ""}.get(subgraphs.task, "label ")
     head = f"{what}{_shorten(label, 36)}\n" if label else ""
-    nodes = _counted(layout.size, "node", layout.count("inside"))
-    border = _counted(layout.num_border, "border node", layout.count("border"))
-    return f"{head}{name}: {nodes}, {_counted(layout.num_components, 'component')}\n{border}"
-
-
-def _counted(count: int, what: str, drawn: int | None = None) -> str:
-    shown = "" if drawn in (None, count) else f" ({drawn} drawn)"
-    return f"{count:,} {what}{'' if count == 1 else 's'}{shown}"
+    sizes = layout.summary().replace("; ", "\n")
+    return f"{head}{name}\n{sizes}"
 
 
 def _draw_subgraph(axis: Axes, layout: Layout) -> None:

@@ -26,7 +26,7 @@ EDGE, INSIDE_EDGE = "#dfe5eb", "#6b7a8c"
 _INK, _FAINT_INK, _PAPER = "#1b2430", "#55606e", "#fcfdfe"
 _LEAST_PUSH = 0.05
 _LONGEST = 34
-_MARGIN, _LINE = 24, 20
+_MARGIN = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,44 +52,36 @@ def picture(drawing: Drawing, *, pushes: Mapping[int, float] | None = None, towa
             largest have a ring, solid where they push towards it and dashed where they push away; the wider, the more.
         towards: the class or value, for the key.
     """
-    nodes = drawing.nodes
+    nodes, rings = drawing.nodes, _rings(pushes or {})
     at = push_apart(np.array([(node["x"], node["y"]) for node in nodes]).reshape(-1, 2) * (1.25, 0.9), nodes)
-    boxes, rings = name_boxes(nodes), _rings(pushes or {})
-    # A mark stands above the middle of its box, as its name is below it.
-    place = {node["id"]: (at[i] - (0, 0.5 * _font(node))).tolist() for i, node in enumerate(nodes)}
+    boxes = name_boxes(nodes)
     low = (at - boxes).min(axis=0, initial=0) - _MARGIN
-    size = (at + boxes).max(axis=0, initial=0) + _MARGIN - low
-    size[0] = max(size[0], 520)  # the width of the key
-    key = _key(drawing, bool(rings), towards)
-    inside = {node["id"] for node in nodes if node["kind"] == "inside"}
-    # Edges among neighbours would hide the subgraph.
-    edges = [edge for edge in drawing.edges if edge["source"] in inside or edge["target"] in inside]
+    width, height = (at + boxes).max(axis=0, initial=0) + _MARGIN - low
+    placed = {
+        # A mark stands above the middle of its box, as its name is below it.
+        node["id"]: node | {"x": x, "y": y - 0.5 * _font(node), "font": _font(node), "ring": rings.get(node["id"], 0.0),
+                            "inside": node["kind"] == "inside"}
+        for node, (x, y) in zip(nodes, at.tolist(), strict=True)
+    }  # fmt: skip
+    ends = [(placed[edge["source"]], placed[edge["target"]], edge["inside"]) for edge in reversed(drawing.edges)]
     svg = render(
         "picture.svg",
-        title=f"{len(inside)} nodes of the subgraph in {_count(drawing.num_components, 'component')}, "
-        f"{_neighbours(drawing)} of {drawing.num_border} neighbours",
-        left=round(float(low[0])),
-        top=round(float(low[1])),
-        width=round(float(size[0])),
-        height=round(float(size[1]) + _LINE * len(key) + _MARGIN / 2),
-        edges=[(*place[edge["source"]], *place[edge["target"]], edge["inside"]) for edge in reversed(edges)],
-        nodes=[_node_values(node, place[node["id"]], rings.get(node["id"], 0.0)) for node in reversed(nodes)],
-        key=key,
-        key_left=round(float(low[0]) + _MARGIN),
-        key_top=round(float(low[1] + size[1])),
-        line=_LINE,
+        drawing=drawing,
+        nodes=list(reversed(placed.values())),
+        # Edges among neighbours would hide the subgraph.
+        edges=[(a, b, inside) for a, b, inside in ends if a["inside"] or b["inside"]],
+        neighbours=sum(node["kind"] == "border" for node in nodes),
+        anchors={bool(node["channels"]) for node in nodes if node["kind"] != "inside"},
+        rings=bool(rings),
+        towards=towards or "the class",
+        box=(*low.round().astype(int).tolist(), round(max(float(width), 520)), round(float(height))),  # 520: of the key
+        margin=_MARGIN,
+        longest=_LONGEST,
+        components=COLOURS,
         colours={"faint": FAINT, "anchor": ANCHOR, "anchor_edge": ANCHOR_EDGE, "towards": TOWARDS, "away": AWAY,
                  "edge": EDGE, "inside_edge": INSIDE_EDGE, "ink": _INK, "faint_ink": _FAINT_INK, "paper": _PAPER},
     )  # fmt: skip
     return Picture(svg.rstrip("\n"))
-
-
-def _count(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
-
-
-def _neighbours(drawing: Drawing) -> int:
-    return sum(node["kind"] == "border" for node in drawing.nodes)
 
 
 def _font(node: Mapping[str, Any]) -> int:
@@ -125,34 +117,3 @@ def _rings(pushes: Mapping[int, float]) -> dict[int, float]:
     largest = max(map(abs, pushes.values()), default=0.0)
     strong = {node: push for node, push in pushes.items() if push and abs(push) >= _LEAST_PUSH * largest}
     return {node: float(np.sign(push)) * (2 + 5 * abs(push) / largest) for node, push in strong.items()}
-
-
-def _node_values(node: Mapping[str, Any], place: list[float], ring: float) -> dict[str, Any]:
-    inside = node["kind"] == "inside"
-    channels = f"; anchor of {', '.join(node['channels'])}" if node["channels"] else ""
-    return {
-        "mark": "disk" if inside else "diamond" if node["channels"] else "dot",
-        "x": place[0],
-        "y": place[1],
-        "colour": COLOURS[node["component"] % len(COLOURS)] if inside else "",
-        "ring": ring,
-        "name": cut(node["name"], _LONGEST),
-        "title": f"{node['name']} (#{node['id']}), {node['degree']} neighbours{channels}",
-        "font": _font(node),
-        "name_y": place[1] + (12 + abs(ring) if inside else 8) + _font(node),
-        "inside": inside,
-    }
-
-
-def _key(drawing: Drawing, rings: bool, towards: str) -> list[tuple[str, str, float, str]]:
-    """Mark, colour, ring and words of each kind of mark that is drawn."""
-    anchors = {bool(node["channels"]) for node in drawing.nodes if node["kind"] != "inside"}
-    key = [("disk", COLOURS[0], 0.0, "in the subgraph; a colour for each component")]
-    if False in anchors:
-        key.append(("dot", "", 0.0, f"neighbour ({_neighbours(drawing)} of {drawing.num_border:,} are drawn)"))
-    if True in anchors:
-        key.append(("diamond", "", 0.0, "anchor of the model"))
-    if rings:
-        key.append(("disk", _PAPER, 5.0, f"pushes towards {towards or 'the class'}"))
-        key.append(("disk", _PAPER, -5.0, "pushes away from it"))
-    return key
