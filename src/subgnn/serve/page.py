@@ -1,4 +1,4 @@
-"""The page's files, read once; nothing else of the disk can be asked for."""
+"""The files of the page, read once; no other file of the disk can be requested."""
 
 from __future__ import annotations
 

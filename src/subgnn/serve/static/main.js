@@ -64,7 +64,7 @@ function showDrawing() {
   picture.show(drawing);
   const left = drawing.left_out;
   byId("facts").textContent = `${drawing.num_components} component${drawing.num_components === 1 ? "" : "s"}, ${drawing.num_inside_edges} edges inside, `
-    + `${drawing.num_border} neighbours` + (left.border ? `, of which ${left.border} are not drawn` : "") + (left.inside ? `; ${left.inside} own nodes are not drawn` : "") + ".";
+    + `${drawing.num_border} neighbours` + (left.border ? `, of which ${left.border} are not drawn` : "") + (left.inside ? `; ${left.inside} of its nodes are not drawn` : "") + ".";
   const some = drawing.nodes.filter((node) => node.kind === "border").sort((a, b) => b.links - a.links || a.degree - b.degree).slice(0, FEW_NEIGHBOURS);
   fill(byId("neighbours"), ...some.map((node) => make("li", {}, make("span", {}, `${node.name}, ${node.links} edges into it`),
     make("button", { type: "button", class: "small", "aria-label": `Add ${node.name}`, onclick: () => add([node]) }, "Add"))));
@@ -101,8 +101,8 @@ function showNearest(nearest) {
     make("td", { title: near.names.join(", ") }, near.name), make("td", { class: "labels" }, near.labels.join(", ")),
     make("td", { class: "number" }, near.similarity === null ? "" : near.similarity.toFixed(3)), make("td", { class: "number" }, String(near.num_nodes)),
     make("td", {}, near.nodes.length < near.num_nodes ? null : make("button", {
-      type: "button", class: "small", "aria-label": `Look at ${near.name}`, onclick: () => { remember(near); change(near.nodes); },
-    }, "Look")))));
+      type: "button", class: "small", "aria-label": `Show ${near.name}`, onclick: () => { remember(near); change(near.nodes); },
+    }, "Show")))));
   byId("near-hint").textContent = nearest.length ? "" : "The run's dataset has no training split.";
 }
 

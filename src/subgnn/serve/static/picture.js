@@ -55,7 +55,7 @@ export function makePicture(container, onSelect) {
       `Drawing: ${inside.size} nodes of the subgraph in ${components}, ${drawing.nodes.length - inside.size} of ${drawing.num_border} neighbours`);
   }
 
-  // What each node adds, as rings.
+  // Contributions of nodes, as rings.
   function push(byNode) {
     if (!cy) return;
     const largest = Math.max(1e-9, ...[...byNode.values()].map(Math.abs));

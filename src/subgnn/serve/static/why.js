@@ -1,4 +1,4 @@
-// Why: what each node, component, channel and anchor adds, for the chosen class.
+// Contributions of nodes, components, channels and anchors to the chosen class.
 
 import { byId, fill, make, signed } from "./dom.js";
 
@@ -42,8 +42,8 @@ export function showWhy(explanation, { chosen, nameOf, onRemove }) {
   const unit = real ? "" : "points";
   byId("why-class").textContent = real ? "" : chosen;
   byId("why-hint").textContent = real
-    ? "How the value would differ without each of them."
-    : "Points of probability that each of them adds; without it, the class would have so much less.";
+    ? "How much of the value each of them contributes: the difference without it."
+    : "Percentage points of probability that each of them contributes: the difference without it.";
   const byNode = new Map(explanation.by_node.map((item) => [item.node, amount(item, chosen)]));
   const nodes = [...explanation.by_node].sort((a, b) => Math.abs(byNode.get(b.node)) - Math.abs(byNode.get(a.node))).slice(0, FEW_NODES);
   bars(byId("by-node"), nodes, chosen, {
