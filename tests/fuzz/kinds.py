@@ -35,7 +35,7 @@ from subgnn.inference import export_run
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.subgraph_files import write_predictions
-from subgnn.prepare.file import encode, read_prepared
+from subgnn.prepare.cached import encode, read_prepared
 from subgnn.reports import write_report
 from subgnn.storage.arrays import write_parts
 from subgnn.storage.tensor_file import load, save

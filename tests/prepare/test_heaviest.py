@@ -20,8 +20,7 @@ from subgnn.kernels.borders import BYTES_AN_EDGE
 from subgnn.models.subgnn import Inputs
 from subgnn.models.subgnn.build import build_model as built
 from subgnn.parallel import progress as pacing
-from subgnn.prepare.cached import prepare_cached, prepare_draws_cached
-from subgnn.prepare.file import encode, read_prepared
+from subgnn.prepare.cached import encode, prepare_cached, prepare_draws_cached, read_prepared
 from subgnn.prepare.measure import prepare
 from subgnn.storage.arrays import write_parts
 from subgnn.training.evaluation import outputs_of

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from subgnn.config.settings import ChannelSettings
+from subgnn.config.settings import ChannelSettings, channel_key
 from subgnn.errors import DataWarning, UserError
 from subgnn.prepare import cached as prepare_cached
 from subgnn.prepare.cached import content_key
@@ -112,7 +112,7 @@ def test_the_key_does_not_know_of_settings_that_came_later_and_were_left_alone()
         "layout": prepare_cached.LAYOUT,
         "graph": graph.content_hash,
         "subgraphs": rows.hexdigest(),
-        "channels": [asdict(channel) for channel in CHANNELS],
+        "channels": [channel_key(channel) for channel in CHANNELS],
         "layers": 1,
         "settings": {name: value for name, value in asdict(SMALL).items() if name not in later},
         "seed": 0,

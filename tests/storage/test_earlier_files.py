@@ -12,8 +12,7 @@ from subgnn import Ragged, read_dataset
 from subgnn.embeddings.stored import read_vectors
 from subgnn.errors import DataError
 from subgnn.inference import export_run, open_run
-from subgnn.prepare.cached import prepare_cached
-from subgnn.prepare.file import read_prepared
+from subgnn.prepare.cached import prepare_cached, read_prepared
 from tests.training.examples import CHANNELS, dataset, recipe
 
 EARLIER = Path(__file__).parents[1] / "files" / "earlier"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from subgnn.parallel.progress import OnProgress, pieces
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 
+T = TypeVar("T")
 Take = Callable[[str, Any], NDArray[Any]]
 """Gives the stored array of a name and type; :class:`LookupError` or :class:`TypeError` where there is none."""
 
@@ -241,6 +242,12 @@ class Channel:
         """The type of its anchors."""
         return (PatchAnchors if self.patches else NodeAnchors) if self.shared else OwnAnchors
 
+    def read_anchors(self, take: Take, num_anchors: int) -> SharedAnchors | None:
+        """Shared anchors from stored arrays; None where anchors are not shared."""
+        if not self.shared:
+            return None
+        return (PatchAnchors if self.patches else NodeAnchors).from_arrays(take, num_anchors)
+
 
 Compare = Callable[[Work, Ragged, list[Any]], list[Any]]
 """Maps work, components and the anchors of every layer to :class:`Distances` or :class:`Similarities` by layer."""
@@ -260,22 +267,23 @@ class Similarity:
     searches: bool = False
 
 
-def each_array(function: Callable[..., Any], *values: Any) -> Any:
+def each_array(function: Callable[..., Any], value: T, *others: Any) -> T:
     """Apply a function to every array of nested dataclasses and lists; of several, to those at the same place.
 
     Example:
         >>> each_array(np.negative, Distances(np.array([2]), np.array([1]))).distance.tolist()
         [-2]
     """
-    first = values[0]
-    if hasattr(first, "shape"):
-        return function(*values)
-    if isinstance(first, list):
-        return [each_array(function, *items) for items in zip(*values, strict=True)]
-    if not is_dataclass(first):
-        return first
-    parts = {f.name: each_array(function, *(getattr(value, f.name) for value in values)) for f in fields(first)}
-    return type(first)(**parts)  # type: ignore[misc]
+    values: tuple[Any, ...] = (value, *others)
+    found: Any = value
+    if hasattr(value, "shape"):
+        found = function(*values)
+    elif isinstance(value, list):
+        found = [each_array(function, *items) for items in zip(*values, strict=True)]
+    elif is_dataclass(value):
+        parts = {f.name: each_array(function, *(getattr(one, f.name) for one in values)) for f in fields(value)}
+        found = type(value)(**parts)
+    return cast(T, found)
 
 
 def draw_seed(seed: int, draw: int) -> int:

@@ -245,10 +245,10 @@ def _unpack_baseline(arrays: Arrays, content: Mapping[str, Any], recipe: Recipe,
 
 
 def _unpack_anchors(arrays: Arrays, prefix: str, channel: ChannelSettings) -> SharedAnchors | None:
-    found = channel_of(channel)
-    if not found.shared:
-        return None
-    return found.anchors.from_arrays(lambda name, dtype: _vector(arrays, prefix + name, dtype), channel.num_anchors)
+    def take(name: str, dtype: Any) -> NDArray[Any]:
+        return _vector(arrays, prefix + name, dtype)
+
+    return channel_of(channel).read_anchors(take, channel.num_anchors)
 
 
 def _vector(arrays: Arrays, name: str, dtype: Any) -> NDArray[Any]:

@@ -1,4 +1,9 @@
-"""Prepare once, and take it from the cache from then on."""
+"""Prepared subgraphs in the cache: computed once, and read from a file from then on.
+
+A file holds arrays (:mod:`subgnn.storage.arrays`) and the key they belong to. Arrays come back equal bit for bit, of
+the same type, and read-only where they were. They stay in the file, which is mapped into memory, so that training reads
+the rows of its batches.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +11,22 @@ import hashlib
 import json
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from subgnn.channels.channel import draw_seed
+from subgnn.channels.channel import Distances, NodeAnchors, OwnAnchors, PatchAnchors, Similarities, draw_seed
 from subgnn.config.settings import ChannelSettings, PrepareSettings, Recipe, channel_key, section_key
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, DataWarning
+from subgnn.kernels import Components
 from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress
-from subgnn.prepare.file import LAYOUT, encode, read_prepared
-from subgnn.prepare.measure import ALGORITHM_VERSION, Measuring, Prepared, prepare, seen_hash
+from subgnn.prepare.measure import ALGORITHM_VERSION, Frame, Measuring, Prepared, SubchannelInputs, prepare, seen_hash
 from subgnn.ragged import Ragged
-from subgnn.storage.arrays import write_parts
+from subgnn.storage.arrays import Arrays, Format, Parts, encode_arrays, read_arrays, write_parts
 from subgnn.storage.cache import cache_limit, cache_path, keep, touch
 
 _KIND = "prepared"
@@ -160,3 +166,88 @@ def prepare_draws_cached(
             on_progress=on_progress,
             measuring=measuring,
         )
+
+
+_PREPARED = Format(
+    name="subgnn-prepared",
+    version=1,
+    noun="prepared file",
+    make="subgnn prepare writes one",
+    again="prepare again",
+)
+LAYOUT = 2
+"""Raised when arrays are arranged in another way, so that files written before are made again."""
+
+
+def encode(prepared: Prepared, key: str) -> Parts:
+    """Prepared subgraphs as the parts of a file.
+
+    Args:
+        key: text that says what the content belongs to; reading it needs the same.
+    """
+    arrays, tree = _pack(prepared)
+    frozen = [name for name, array in arrays.items() if not array.flags.writeable]
+    content = json.dumps({"tree": tree, "frozen": frozen}, separators=(",", ":"))
+    return encode_arrays(arrays, _PREPARED, {"key": key, "content": content})
+
+
+def _pack(prepared: Prepared) -> tuple[Arrays, dict[str, Any]]:
+    """The arrays, each once, and a tree that names the array in each place."""
+    arrays: Arrays = {}
+    names: dict[int, str] = {}
+
+    def pack(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            if id(value) not in names:
+                names[id(value)] = f"array.{len(names)}"
+                arrays[names[id(value)]] = value
+            return names[id(value)]
+        if isinstance(value, list):
+            return [pack(item) for item in value]
+        if is_dataclass(value):
+            return {field.name: pack(getattr(value, field.name)) for field in fields(value)}
+        return value
+
+    parts = (prepared.components, prepared.frame.shared, prepared.inputs)
+    return arrays, {name: pack(part) for name, part in zip(_PARTS, parts, strict=True)}
+
+
+def read_prepared(
+    path: Path,
+    *,
+    key: str,
+    channels: tuple[ChannelSettings, ...],
+    settings: PrepareSettings,
+    seed: int,
+    graph_hash: str,
+) -> Prepared:
+    """Read prepared subgraphs.
+
+    Raises:
+        DataError: if the file cannot be read, is damaged, or belongs to another key.
+    """
+    file = read_arrays(path, _PREPARED, mapped="c")
+    file.verify()
+    if file.metadata.get("key") != key:
+        raise DataError("it belongs to other content", where=str(path))
+    content = json.loads(file.metadata["content"])
+    for name in content["frozen"]:
+        file.arrays[name].flags.writeable = False
+    components, shared, inputs = (_unpack(content["tree"][part], file.arrays) for part in _PARTS)
+    return Prepared(Frame(channels, settings, shared, seed), graph_hash, components, inputs)
+
+
+_PARTS = ("components", "shared", "inputs")
+_TYPES = (Ragged, Components, NodeAnchors, PatchAnchors, OwnAnchors, Distances, Similarities, SubchannelInputs)
+
+
+def _unpack(entry: Any, arrays: Arrays) -> Any:
+    """What was packed; a dataclass is known by the names of its fields."""
+    if isinstance(entry, str):
+        return arrays[entry]
+    if isinstance(entry, list):
+        return [_unpack(item, arrays) for item in entry]
+    if entry is None:
+        return None
+    kind = next(kind for kind in _TYPES if entry.keys() == {field.name for field in fields(kind)})
+    return kind(**{name: _unpack(value, arrays) for name, value in entry.items()})

@@ -75,8 +75,7 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on a device."""
-        moved: Batch = each_array(lambda tensor: tensor.to(device), self)
-        return moved
+        return each_array(lambda tensor: tensor.to(device), self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,6 +108,7 @@ def _make(
     **extra: Any,
 ) -> Batch:
     """A batch of the given components; ``extra`` are further fields, as arrays."""
+    optional: dict[str, Any] = {name: torch.from_numpy(value) for name, value in extra.items() if value is not None}
     return Batch(
         nodes=places(nodes.values),
         node_starts=torch.from_numpy(nodes.offsets[:-1]),
@@ -116,7 +116,7 @@ def _make(
         subgraph=torch.from_numpy(subgraph),
         num_subgraphs=num_subgraphs,
         channels=[[places.channel(one) for one in layer] for layer in inputs],
-        **{name: torch.from_numpy(value) for name, value in extra.items() if value is not None},
+        **optional,
     )
 
 

@@ -110,9 +110,11 @@ class LearnedSimilarity(nn.Module):
 
     def forward(self, measured: Measured) -> Tensor:
         """Shapes: returns: (C, n_A)."""
-        by_distance = isinstance(measured, Distances)
-        factor: Tensor = measured.reached if by_distance else measured.similarity
-        distance = measured.distance if by_distance else torch.zeros_like(factor)
+        factor: Tensor
+        if isinstance(measured, Distances):
+            factor, distance = measured.reached, measured.distance
+        else:
+            factor, distance = measured.similarity, torch.zeros_like(measured.similarity)
         inputs = torch.stack([torch.log1p(distance), 1 / (1 + distance)], dim=-1)
         return factor * torch.sigmoid(self.mlp(inputs).squeeze(-1))
 
