@@ -113,7 +113,7 @@ def test_an_interrupt(tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("subgnn.data.formats.folder._write_subgraphs", interrupt)
+    monkeypatch.setattr("subgnn.data.formats.folder._write_rows", interrupt)
     folder = write_sample(tmp_path / "x")
     before = tree(tmp_path)
     called = call("data", "convert", folder, "--to", "folder", "--out", tmp_path / "out")

@@ -62,7 +62,7 @@ BAD = {
     "inf weight": (edges("0 1 -inf\n"), "edge_list.txt:1", "weight '-inf' is not finite; weights must be finite"),
     "overflown weight": (edges("0 1 1e999\n"), "edge_list.txt:1", "weight '1e999' is not finite"),
     "weight too large for its type": (edges("0 1 1\n1 2 1e39\n"), "edge_list.txt:2", "weight"),
-    "word for weight": (edges("0 1 heavy\n"), "edge_list.txt:1", "weight 'heavy' is no number; a decimal number is"),
+    "word for weight": (edges("0 1 heavy\n"), "edge_list.txt:1", "weight 'heavy' is not a number; a decimal number is"),
     "unknown name in edges": (
         {**edges("TP53 1\n1 XYZ\n"), "nodes.tsv": NODES},
         "edge_list.txt:2",
@@ -164,7 +164,7 @@ BAD = {
     "word for a real label": (
         {"dataset.json": '{"task": "regression"}'},
         "subgraphs.tsv:1",
-        "label 'a' is no number; regression needs real values",
+        "label 'a' is not a number; regression needs real values",
     ),
     "names of other subgraphs": (
         {"subgraph_names.tsv": "a\nb\n"},

@@ -13,12 +13,11 @@ import pytest
 
 from subgnn import DataError, read_dataset, write_bundle
 from subgnn.data import edge_store
-from subgnn.data.convert import convert
-from subgnn.data.formats import staged_edges
+from subgnn.data.convert import WriteOptions, convert
+from subgnn.data.formats import edge_list
 from subgnn.data.formats.bundle import verify_bundle
-from subgnn.data.formats.edge_list import read_edge_list
-from subgnn.data.formats.node_table import read_node_table
-from subgnn.data.formats.staged_edges import Staging, stage_edge_list
+from subgnn.data.formats.edge_list import EdgeFile, Staging, read_edge_list, stage_edge_list
+from subgnn.data.formats.folder import read_node_table
 from subgnn.data.problems import Problems
 from tests.cli.command import call
 from tests.data.samples import NODES, tree, write_sample
@@ -28,7 +27,7 @@ TINY = 2**12
 
 @pytest.fixture(autouse=True)
 def _small_pieces(monkeypatch):
-    monkeypatch.setattr(staged_edges, "_SMALLEST_PIECE", 64)
+    monkeypatch.setattr(edge_list, "_SMALLEST_CHUNK", 64)
 
 
 def random_text(seed: int, *, weighted: bool = False, edges: int = 600, nodes: int = 3000) -> str:
@@ -47,7 +46,7 @@ def random_text(seed: int, *, weighted: bool = False, edges: int = 600, nodes: i
 def both_ways(folder: Path, out: Path, memory: int = TINY) -> tuple[bytes, bytes]:
     """The bundle by way of memory, and by way of the disk."""
     write_bundle(read_dataset(folder), out / "memory.subgnn", overwrite=True)
-    convert(folder, out / "disk.subgnn", memory=memory, overwrite=True)
+    convert(folder, out / "disk.subgnn", writing=WriteOptions(memory=memory, overwrite=True))
     verify_bundle(out / "disk.subgnn")
     return (out / "memory.subgnn").read_bytes(), (out / "disk.subgnn").read_bytes()
 
@@ -76,7 +75,7 @@ def test_a_tiny_memory_makes_many_buckets_and_pieces(tmp_path, monkeypatch):
 
     monkeypatch.setattr(edge_store, "bucket_rows", spy)
     folder = write_sample(tmp_path / "x", {"edge_list.txt": random_text(0)})
-    convert(folder, tmp_path / "x.subgnn", memory=TINY)
+    convert(folder, tmp_path / "x.subgnn", writing=WriteOptions(memory=TINY))
     assert len(seen) > 8
     ends = [first + rows for first, rows, _ in seen]
     assert [first for first, _, _ in seen] == [0, *ends[:-1]]
@@ -144,7 +143,7 @@ def test_same_message_with_the_same_line(tmp_path, line, place):
     with pytest.raises(DataError) as in_memory:
         read_dataset(folder)
     with pytest.raises(DataError) as on_disk:
-        convert(folder, tmp_path / "x.subgnn", memory=TINY)
+        convert(folder, tmp_path / "x.subgnn", writing=WriteOptions(memory=TINY))
     assert str(on_disk.value) == str(in_memory.value)
     assert f"edge_list.txt:{2 if line == FAULTY['a weight'] and not place else place + 1}: " in str(on_disk.value)
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
@@ -165,7 +164,7 @@ def test_same_message_for_what_the_whole_file_tells(tmp_path, text, card, line):
     with pytest.raises(DataError) as in_memory:
         read_dataset(folder)
     with pytest.raises(DataError) as on_disk:
-        convert(folder, tmp_path / "x.subgnn", memory=TINY)
+        convert(folder, tmp_path / "x.subgnn", writing=WriteOptions(memory=TINY))
     assert str(on_disk.value) == str(in_memory.value)
     assert f"edge_list.txt:{line}: " in str(on_disk.value)
 
@@ -177,8 +176,8 @@ def test_same_list_of_problems(tmp_path, nodes):
     path = write_sample(tmp_path / "x", {"edge_list.txt": text, "nodes.tsv": nodes}) / "edge_list.txt"
     names = None if nodes is None else read_node_table(path.with_name("nodes.tsv"), Problems())
     in_memory, on_disk = Problems(), Problems()
-    read_edge_list(path, in_memory, names=names)
-    stage_edge_list(path, on_disk, Staging(tmp_path, TINY), names=names)
+    read_edge_list(EdgeFile(path, names), in_memory)
+    stage_edge_list(EdgeFile(path, names), on_disk, Staging(tmp_path, TINY))
     assert on_disk.errors == in_memory.errors
     assert on_disk.num_errors == in_memory.num_errors >= 181
 
@@ -228,7 +227,7 @@ def test_memory_that_is_none(tmp_path, size, message):
 def test_progress(tmp_path):
     calls = []
     folder = write_sample(tmp_path / "x")
-    convert(folder, tmp_path / "x.subgnn", on_progress=lambda *call: calls.append(call))
+    convert(folder, tmp_path / "x.subgnn", writing=WriteOptions(on_progress=lambda *call: calls.append(call)))
     assert [what for what, _, _ in calls][-1] == "writing the bundle"
     assert {"reading edges, MB", "distributing edges", "sorting rows"} <= {what for what, _, _ in calls}
     assert all(0 <= done <= total for _, done, total in calls)

@@ -1,11 +1,14 @@
 import gzip
 import json
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from subgnn import DataError, Dataset, DataWarning, Graph, NodeNames, SubgraphSet, read_dataset, write_folder
 from subgnn.data.formats.bundle import write_bundle
+from subgnn.data.subgraphs import SPLITS
+from tests.cli.command import call
 from tests.data.samples import (
     CARD,
     EDGES,
@@ -384,7 +387,7 @@ class TestAppearing:
         def fail(*_):
             raise failure
 
-        monkeypatch.setattr("subgnn.data.formats.folder.write_node_table", fail)
+        monkeypatch.setattr("subgnn.data.formats.folder._written_card", fail)
         target = write_files(tmp_path / "x", {"mine.txt": "precious"})
         with pytest.raises(DataError if failure is OSError else failure):
             write_folder(whole_dataset(), target, overwrite=True)
@@ -424,3 +427,45 @@ def test_groups_come_back_from_files_and_are_part_of_the_content(tmp_path, names
     write_bundle(data, path) if suffix else write_folder(data, path)
     assert list(read_dataset(path).subgraphs.groups) == ["g", "g", "h"]
     assert list(grouped.take([2, 0]).groups) == ["h", "g"]
+
+
+class TestLabelsOfACard:
+    """Labels are split at '-' where there is no card, or where the card says multi-label."""
+
+    LABELS: ClassVar = {"subgraphs.tsv": "0\tnon-coding\ttrain\n1\tb\tval\n2\tb\ttest\n3\tnon-coding\ttrain\n"}
+
+    @pytest.mark.parametrize(
+        ("card", "task", "classes"),
+        [
+            (None, "multi-label", ("b", "coding", "non")),
+            ("{}", "binary", ("b", "non-coding")),
+            ('{"name": "x"}', "binary", ("b", "non-coding")),
+            ('{"task": "unlabelled"}', "binary", ("b", "non-coding")),
+            ('{"task": "multi-label"}', "multi-label", ("b", "coding", "non")),
+            ('{"label_separator": "-"}', "multi-label", ("b", "coding", "non")),
+            ('{"label_separator": ";"}', "multi-label", ("b", "non-coding")),
+        ],
+    )
+    def test_only_a_card_that_says_so_splits(self, tmp_path, card, task, classes):
+        folder = write_sample(tmp_path / "x", {**self.LABELS, "dataset.json": card})
+        found = read_dataset(folder).subgraphs
+        assert (found.task, found.classes) == (task, classes)
+
+    def test_a_check_says_that_labels_are_whole(self, tmp_path):
+        folder = write_sample(tmp_path / "x", {**self.LABELS, "dataset.json": '{"name": "x"}'})
+        assert "labels with '-' are kept whole, since dataset.json names no task" in call("data", "check", folder).out
+
+
+def test_classes_of_real_numbers_are_called_by_whole_numbers(tmp_path):
+    rows = "".join(f"{i}\t{label}\t{split}\n" for i, (label, split) in enumerate(zip("132", SPLITS, strict=True)))
+    text = {"subgraphs.tsv": rows, "dataset.json": '{"task": "regression"}'}
+    folder, bundle = write_sample(tmp_path / "x", text), tmp_path / "x.subgnn"
+    assert call("data", "convert", folder, "--out", bundle).code == 0
+    for source in (bundle, folder):
+        for out in (tmp_path / f"{source.name}.out", tmp_path / f"{source.name}.out.subgnn"):
+            assert call("data", "convert", source, "--task", "multiclass", "--out", out).code == 0
+            assert read_dataset(out).subgraphs.classes == ("1", "2", "3")
+    assert call("data", "convert", bundle, "--out", tmp_path / "again").code == 0
+    assert (tmp_path / "again/subgraphs.tsv").read_text().split("\t")[1] == "1.0"
+    assert call("data", "convert", tmp_path / "again", "--task", "multiclass", "--out", tmp_path / "c").code == 0
+    assert read_dataset(tmp_path / "c").subgraphs.classes == ("1", "2", "3")

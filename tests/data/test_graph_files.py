@@ -16,13 +16,18 @@ from scipy import io as scipy_io
 from torch_geometric.data import Data
 
 from subgnn import DataError, read_dataset
-from subgnn.data.formats.graph_files import READERS, read_graph_file
+from subgnn.data.formats.format import ReadOptions
+from subgnn.data.formats.interop import GRAPH_FILES
 from tests.cli.command import call
 from tests.data.samples import tree, write_files, write_sample
 
 NAMED = [("cow", "bee"), ("bee", "ant-2"), ("ant-2", "dog")]
 MATRIX = sp.coo_array(([1.0, 1, 1, 1], ([0, 1, 1, 3], [1, 0, 2, 2])), shape=(5, 5))
 MEMBERS = "subgraph,node,label,split\ns,cow,x,train\ns,bee,x,train\nt,ant-2,y,val\nu,dog,x,test\n"
+
+
+def read_graph(path):
+    return next(each for each in GRAPH_FILES if each.accepts(path)).read_graph(path, ReadOptions())
 
 
 def graphml(path, directed=False):
@@ -52,11 +57,12 @@ def mtx(path):
 
 
 WRITERS = {".graphml": graphml, ".gml": gml, ".json": node_link, ".pt": pyg, ".npz": npz, ".mtx": mtx}
+SUFFIXES = [suffix for each in GRAPH_FILES for suffix in each.suffixes]
 OF_NAMES, OF_NUMBERS = (".graphml", ".gml", ".json"), (".pt", ".npz", ".mtx")
 
 
 def test_every_kind_of_file_has_a_test():
-    assert set(WRITERS) == set(READERS)
+    assert set(WRITERS) == set(SUFFIXES)
 
 
 @pytest.mark.parametrize("suffix", OF_NAMES)
@@ -94,7 +100,7 @@ def test_graphs_with_numbers(tmp_path, suffix):
     assert dataset.graph.names is None
 
 
-@pytest.mark.parametrize("suffix", READERS)
+@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_graph_alone(tmp_path, suffix):
     WRITERS[suffix](tmp_path / f"g{suffix}")
     called = call("data", "convert", tmp_path / f"g{suffix}", "--out", tmp_path / "out")
@@ -115,7 +121,7 @@ def test_subgraphs_by_name_as_text(tmp_path):
 
 def test_links_of_older_node_link_files(tmp_path):
     node_link(tmp_path / "x.json", edges="links")
-    assert read_graph_file(tmp_path / "x.json").num_edges == 3
+    assert read_graph(tmp_path / "x.json").num_edges == 3
 
 
 def test_numbers_of_its_own_are_names(tmp_path):
@@ -154,10 +160,10 @@ def test_a_dataset_has_subgraphs_of_its_own(tmp_path):
     folder = write_sample(tmp_path / "x")
     called = call("data", "convert", folder, "--subgraphs", folder / "subgraphs.tsv", "--out", tmp_path / "out")
     assert called.code == 2
-    assert called.error.endswith("a dataset has subgraphs of its own; --subgraphs goes with a graph alone")
+    assert called.error.endswith("a dataset has subgraphs already; --subgraphs goes with a graph alone")
 
 
-@pytest.mark.parametrize("suffix", [*READERS, ".xyz", ""])
+@pytest.mark.parametrize("suffix", [*SUFFIXES, ".xyz", ""])
 @pytest.mark.parametrize("content", [b"", b"\xff\x00\x93 junk", b"{}", b"[1, 2]"], ids=["empty", "junk", "{}", "list"])
 def test_other_content(tmp_path, suffix, content):
     path = tmp_path / f"x{suffix}"
@@ -171,8 +177,8 @@ def test_other_content(tmp_path, suffix, content):
 def test_a_kind_of_file_that_is_not_known(tmp_path):
     (tmp_path / "x.xlsx").write_text("x")
     assert call("data", "convert", tmp_path / "x.xlsx", "--out", tmp_path / "out").error == (
-        f"{tmp_path}/x.xlsx: unknown kind of file '.xlsx'; accepted: a dataset folder, .csv, .csv.gz, .tsv, .tsv.gz, "
-        ".parquet, .graphml, .gml, .json, .pt, .npz, .mtx, .subgnn"
+        f"{tmp_path}/x.xlsx: unknown kind of file '.xlsx'; accepted: a dataset folder, .subgnn, .csv, .csv.gz, "
+        ".tsv, .tsv.gz, .parquet, .graphml, .gml, .json, .pt, .npz, .mtx"
     )
 
 
@@ -201,12 +207,12 @@ def test_a_matrix_with_junk_at_its_end(tmp_path, end):
 def test_another_object_in_a_pt_file(tmp_path):
     torch.save({"weights": torch.zeros(3)}, tmp_path / "x.pt")
     with pytest.raises(DataError, match="this holds a dict; one torch_geometric Data is accepted"):
-        read_graph_file(tmp_path / "x.pt")
+        read_graph(tmp_path / "x.pt")
 
 
 def test_a_missing_file(tmp_path):
     with pytest.raises(DataError, match=r"x\.gml: no such file; check the path"):
-        read_graph_file(tmp_path / "x.gml")
+        read_graph(tmp_path / "x.gml")
 
 
 def opens(path):
@@ -301,7 +307,7 @@ def test_a_zip_that_unpacks_to_a_thousand_times_its_size(tmp_path, suffix):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("data.npy", bytes(100 * 2**20))
     with pytest.raises(DataError, match=f"x{suffix}: it unpacks to more than"):
-        read_graph_file(path)
+        read_graph(path)
 
 
 @pytest.mark.parametrize("indptr", [[0, 10**9, 2, 2], [0, -5, 2, 2], [0, 1, 2, 2]], ids=str)

@@ -166,7 +166,7 @@ def test_bad_nodes(nodes, message):
         ),
         (
             {"labels": ["1", "x", "2"], "task": "regression"},
-            "subgraph 1: label 'x' is no number; regression needs real values",
+            "subgraph 1: label 'x' is not a number; regression needs real values",
         ),
         ({"labels": [0.5, 1, float("nan")]}, "subgraph 2: label 'nan'; a finite number is needed"),
         ({"labels": [0.5, float("inf"), 1]}, "subgraph 1: label 'inf'; a finite number is needed"),
@@ -191,7 +191,7 @@ def test_indices_of_an_unknown_split():
 
 
 def test_encode_labels_names_the_place():
-    with pytest.raises(DataError, match=r"^line 1: label 'q' is no number"):
+    with pytest.raises(DataError, match=r"^line 1: label 'q' is not a number"):
         encode_labels(["1.5", "q"], "regression", "line {}".format)
 
 

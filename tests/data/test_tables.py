@@ -6,7 +6,8 @@ from pyarrow import parquet
 
 from subgnn import DataError, DataWarning, read_dataset
 from subgnn.data.formats import text as text_module
-from subgnn.data.formats.tables import is_table, read_edge_table, read_membership_table
+from subgnn.data.formats.format import LabelFormat, ReadOptions
+from subgnn.data.formats.tables import EDGE_TABLE, read_edge_table, read_membership_table
 from tests.cli.command import call
 from tests.data.samples import tree, write_files
 
@@ -44,7 +45,7 @@ def parquet_file(folder, columns):
     ids=["csv", "tsv", "csv.gz", "tsv.gz", "windows", "quotes"],
 )
 def test_text_tables(tmp_path, name, content):
-    graph = read_edge_table(table(tmp_path, name, content), weight="w")
+    graph = read_edge_table(table(tmp_path, name, content), ReadOptions(weight="w"))
     assert list(graph.names.primary) == ["ant", "bee", "cow", "dog"]
     assert edges_of(graph) == {("ant", "bee"): 2, ("bee", "cow"): 0.5, ("ant", "dog"): -1}
     assert not graph.directed
@@ -52,7 +53,7 @@ def test_text_tables(tmp_path, name, content):
 
 def test_parquet(tmp_path):
     path = parquet_file(tmp_path, {"from": ["b", "c"], "to": ["a", "b"], "w": [1.5, 2]})
-    assert edges_of(read_edge_table(path, weight="w")) == {("a", "b"): 1.5, ("b", "c"): 2}
+    assert edges_of(read_edge_table(path, ReadOptions(weight="w"))) == {("a", "b"): 1.5, ("b", "c"): 2}
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.int32(), pa.uint64()])
@@ -64,7 +65,7 @@ def test_parquet_ids(tmp_path, kind):
 
 def test_columns_by_name(tmp_path):
     path = table(tmp_path, "e.csv", "id,w,target,source\n1,5,b,a\n2,6,c,b\n")
-    graph = read_edge_table(path, source="source", target="target", weight="w")
+    graph = read_edge_table(path, ReadOptions(source="source", target="target", weight="w"))
     assert edges_of(graph) == {("a", "b"): 5, ("b", "c"): 6}
 
 
@@ -73,7 +74,7 @@ def test_without_weights(tmp_path):
 
 
 def test_directed(tmp_path):
-    graph = read_edge_table(table(tmp_path, "e.csv", EDGES), directed=True)
+    graph = read_edge_table(table(tmp_path, "e.csv", EDGES), ReadOptions(directed=True))
     assert set(edges_of(graph)) == {("bee", "ant"), ("cow", "bee"), ("ant", "dog")}
 
 
@@ -126,7 +127,8 @@ def test_memberships(tmp_path):
 def test_memberships_in_any_order_and_with_several_labels(tmp_path):
     graph = read_edge_table(table(tmp_path, "e.csv", EDGES))
     text = "split,label,more,node,subgraph\ntrain,x-y,,dog,2\nval,y,,ant,1\ntrain,x-y,,bee,2\ntest,x,,cow,0\n"
-    subgraphs = read_membership_table(table(tmp_path, "m.csv", text), graph, task="multi-label")
+    options = ReadOptions(labels=LabelFormat("multi-label"))
+    subgraphs = read_membership_table(table(tmp_path, "m.csv", text), graph, options)
     assert list(subgraphs.names) == ["2", "1", "0"]
     assert [row.tolist() for row in subgraphs.nodes] == [[1, 3], [0], [2]]
     assert subgraphs.targets.tolist() == [[1, 1], [0, 1], [1, 0]]
@@ -273,9 +275,11 @@ def test_ids_a_folder_cannot_hold_are_refused_or_come_back(tmp_path, value):
         assert called.code == 2
 
 
-def test_is_table(tmp_path):
-    assert all(is_table(tmp_path / f"x{suffix}") for suffix in (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet"))
-    assert not is_table(tmp_path / "x.gz")
+def test_tables_are_recognised_by_suffix(tmp_path):
+    assert all(
+        EDGE_TABLE.accepts(tmp_path / f"x{suffix}") for suffix in (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+    )
+    assert not EDGE_TABLE.accepts(tmp_path / "x.gz")
     with pytest.raises(DataError, match=r"x\.csv: no such file; check the path"):
         read_edge_table(tmp_path / "x.csv")
 

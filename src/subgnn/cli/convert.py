@@ -11,10 +11,10 @@ from typer import Argument, Option
 from subgnn.cli.options import ForceFlag, GzipFlag, IdBase, JsonFlag
 from subgnn.cli.output import print_json, print_line, print_notes
 from subgnn.cli.progress import progress_bar
-from subgnn.data.convert import TableColumns, convert
+from subgnn.data.convert import WriteOptions, convert
 from subgnn.data.describe import label_notes, task_line
 from subgnn.data.formats.bundle import is_bundle
-from subgnn.data.formats.folder import LabelForm
+from subgnn.data.formats.format import LabelFormat, ReadOptions
 from subgnn.data.subgraphs import SubgraphSet, Task, parse_task
 from subgnn.errors import UserError, excerpt
 from subgnn.parallel.memory import parse_size
@@ -79,16 +79,9 @@ def convert_dataset(
         dataset, layout = convert(
             source,
             out,
-            to=to,
             subgraphs=subgraphs,
-            columns=TableColumns(source_column, target_column, weight_column),
-            directed=directed,
-            id_base=id_base,
-            labels=form,
-            compress=gzip,
-            overwrite=force,
-            memory=_memory(memory),
-            on_progress=bar.prepare,
+            reading=ReadOptions(id_base, form, source_column, target_column, weight_column, directed),
+            writing=WriteOptions(to, gzip, force, _memory(memory), bar.prepare),
         )
     graph, count = dataset.graph, len(dataset.subgraphs)
     notes = label_notes(dataset.subgraphs) if form is None else []
@@ -119,14 +112,14 @@ def convert_dataset(
     print_line(f"next: subgnn data check {out}")
 
 
-def _label_form(task: str | None, separator: str | None) -> LabelForm | None:
+def _label_form(task: str | None, separator: str | None) -> LabelFormat | None:
     if task is None and separator is None:
         return None
     if separator is not None and not separator.strip():
         what = f"{excerpt(separator)} cannot separate labels"
         raise UserError(what, where="--label-separator", hint="accepted: a text such as ';'")
-    form = LabelForm(None if task is None else parse_task(task, "--task", _LABELLED), separator)
-    if separator is not None and form.stated != "multi-label":
+    form = LabelFormat(None if task is None else parse_task(task, "--task", _LABELLED), separator)
+    if separator is not None and form.stated_task != "multi-label":
         what = f"labels of task {task} are not separated"
         raise UserError(what, where="--label-separator", hint="pass --task multilabel")
     return form

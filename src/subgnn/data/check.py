@@ -6,57 +6,52 @@ from pathlib import Path
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.describe import label_notes
-from subgnn.data.formats import gather_dataset
-from subgnn.data.formats.bundle import is_bundle, verify_bundle
-from subgnn.data.formats.folder import splits_by_default
+from subgnn.data.formats import read_with_problems
+from subgnn.data.formats.format import ReadOptions
 from subgnn.data.problems import Problem, Problems
-from subgnn.errors import DataError
+from subgnn.data.subgraphs import SubgraphSet
 
 
 def check(path: Path, *, id_base: int | None = None) -> tuple[Problems, Dataset | None]:
-    """Read all of a dataset and gather what is wrong with it; a bundle is verified, whatever was found before.
+    """Read and verify all of a dataset, and collect what is wrong with it.
 
     Returns:
         The problems, and the dataset where there are no errors.
     """
     problems = Problems()
-    dataset = None
-    if path.is_file() and is_bundle(path):
-        try:
-            dataset = verify_bundle(path)
-        except DataError as error:
-            problems.add(error)
-    else:
-        dataset = gather_dataset(path, problems, id_base=id_base)
+    dataset = read_with_problems(path, ReadOptions(id_base=id_base, verify=True), problems)
     if dataset is not None and not problems.num_errors:
-        _look(dataset, path, problems)
+        _add_notes(dataset, path, problems)
     return problems, None if problems.num_errors else dataset
 
 
-def _look(dataset: Dataset, path: Path, problems: Problems) -> None:
-    """Things that are allowed but that its owner will want to know."""
-    subgraphs = dataset.subgraphs
-    problems.notes += [Problem(str(path), note) for note in label_notes(subgraphs)]
-    if subgraphs.task == "multi-label" and not is_bundle(path) and splits_by_default(dataset.card):
+def _add_notes(dataset: Dataset, path: Path, problems: Problems) -> None:
+    """Warn of what is allowed, but probably not intended."""
+    subgraphs, where = dataset.subgraphs, str(path)
+    problems.notes += [Problem(where, note) for note in label_notes(subgraphs)]
+    hyphenated = any("-" in name.strip("-") for name in subgraphs.classes)
+    if not dataset.card and subgraphs.task == "multi-label":
         what = f"labels are split at '-' into {subgraphs.num_classes} classes, since no dataset.json says what they are"
-        problems.notes.append(Problem(str(path), what, 'to keep them whole, write {"task": "multi-class"} there'))
-    if dataset.graph.names is not None:
-        shared = dataset.graph.names.num_shared
-        if shared:
-            what = f"{shared:,} names are shared by several nodes"
-            problems.notes.append(Problem(str(path), what, "those nodes are written by row number, as #12"))
+        problems.notes.append(Problem(where, what, 'to keep them whole, write {"task": "multi-class"} there'))
+    elif path.is_dir() and dataset.card and "task" not in dataset.card and hyphenated:
+        what = "labels with '-' are kept whole, since dataset.json names no task"
+        problems.notes.append(Problem(where, what, 'to split them at \'-\', write {"task": "multi-label"} there'))
+    shared = 0 if dataset.graph.names is None else dataset.graph.names.num_shared
+    if shared:
+        what = f"{shared:,} names are shared by several nodes"
+        problems.notes.append(Problem(where, what, "those nodes are written by row number, as #12"))
     for label, count in subgraphs.label_counts().items():
         if count == 1:
-            problems.warn(str(path), f"label '{label}' has one subgraph", "it cannot be both learned and tested")
-    if subgraphs.splits is not None:
-        first: dict[bytes, int] = {}
-        leaks = 0
-        for i, nodes in enumerate(subgraphs.nodes):
-            seen = first.setdefault(nodes.tobytes(), i)
-            leaks += bool(subgraphs.splits[seen] != subgraphs.splits[i])
-        if leaks:
-            problems.warn(
-                str(path),
-                f"{leaks} subgraphs have the same nodes as one in another split",
-                "a model can remember their labels",
-            )
+            problems.warn(where, f"label '{label}' has one subgraph", "it cannot be both learned and tested")
+    if leaks := _count_leaks(subgraphs):
+        what = f"{leaks} subgraphs have the same nodes as one in another split"
+        problems.warn(where, what, "a model can memorise their labels")
+
+
+def _count_leaks(subgraphs: SubgraphSet) -> int:
+    """Subgraphs in another split than the first one with the same nodes."""
+    if subgraphs.splits is None:
+        return 0
+    first: dict[bytes, int] = {}
+    pairs = [(first.setdefault(nodes.tobytes(), i), i) for i, nodes in enumerate(subgraphs.nodes)]
+    return sum(bool(subgraphs.splits[i] != subgraphs.splits[j]) for i, j in pairs)

@@ -127,6 +127,9 @@ def _unpack(archive: Path, folder: Path, release: Release, url: str) -> Unpacked
 def _write_card(folder: Path, release: Release, url: str, digest: str) -> None:
     if not (folder / CARD).exists():
         card = {"name": release.name, "source": release.page, "url": url, "archive_sha256": digest}
+        # The authors join several labels by '-'; in a folder with a card, labels are split only where it says so.
+        several = CATALOG[release.name].task == "multi-label"
+        card |= {"task": "multi-label", "label_separator": "-"} if several else {"task": "multi-class"}
         (folder / CARD).write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
 
 

@@ -209,17 +209,19 @@ def encode_labels(
     return found, codes, classes
 
 
-def split_labels(texts: Sequence[str], task: Task | None = None, separator: str = "-") -> list[Label]:
-    """Cut labels that are joined apart, where the task is multi-label; of other tasks, labels are whole.
+def split_labels(texts: Sequence[str], task: Task | None = None, separator: str | None = "-") -> list[Label]:
+    """Split joined labels, where the task is multi-label; of other tasks, and without a separator, labels are whole.
 
-    Where no task is given, a ``-`` in any label means that labels are joined by it, as in the files of the SubGNN
-    authors; in a file of real numbers the minus signs join nothing.
+    Where no task is given, the separator in any label means that labels are joined by it, as ``-`` in the files of the
+    SubGNN authors; in a file of real numbers the minus signs join nothing.
 
     Example:
         >>> split_labels(["a-b", "c"]), split_labels(["a-b", "c"], "binary"), split_labels(["-1.5", "2e-3"])
         ([('a', 'b'), ('c',)], ['a-b', 'c'], ['-1.5', '2e-3'])
     """
-    if task is None and not all(_is_real(text) for text in texts) and any("-" in text for text in texts):
+    if separator is None:
+        return list(texts)
+    if task is None and not all(_is_real(text) for text in texts) and any(separator in text for text in texts):
         task = "multi-label"
     if task != "multi-label":
         return list(texts)
@@ -280,13 +282,23 @@ def _real_targets(texts: list[str], where: Callable[[int], str]) -> NDArray[np.f
             out[i] = float(text)
         except ValueError:
             raise DataError(
-                f"label {excerpt(text)} is no number", where=where(i), hint="regression needs real values"
+                f"label {excerpt(text)} is not a number", where=where(i), hint="regression needs real values"
             ) from None
         if not abs(out[i]) <= LARGEST_LABEL:
             hint = f"accepted: from -{LARGEST_LABEL:g} to {LARGEST_LABEL:g}; give the labels in a larger unit"
             hint = hint if np.isfinite(out[i]) else "a finite number is needed"
             raise DataError(f"label {excerpt(text)}", where=where(i), hint=hint)
     return out
+
+
+def whole_number_text(text: str) -> str:
+    """A number without its fraction, where that is zero.
+
+    Example:
+        >>> [whole_number_text(text) for text in ("3.0", "-0.0", "2.5", "1e300", "a")]
+        ['3', '0', '2.5', '1e300', 'a']
+    """
+    return str(int(float(text))) if is_whole(text) and abs(float(text)) < 2**53 else text
 
 
 def is_whole(text: str) -> bool:

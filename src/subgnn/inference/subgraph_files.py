@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.config.settings import Recipe
-from subgnn.data.formats.folder import is_own_subgraphs, own_node_field
+from subgnn.data.formats.folder import folder_node_field, is_folder_file
 from subgnn.data.formats.subgraph_text import NodeField
 from subgnn.data.formats.text import read_lines
 from subgnn.data.formats.vectors import write_npy, write_parquet
@@ -39,7 +39,7 @@ def chunks(path: Path, graph: Graph, *, size: int) -> Iterator[tuple[list[str], 
 
     Nodes are names where the graph has names, and ``#12`` is row 12; the subgraphs.tsv of a dataset folder holds ids.
     """
-    field = own_node_field(path, graph) if is_own_subgraphs(path) else NodeField(graph.num_nodes, graph.names)
+    field = folder_node_field(path, graph) if is_folder_file(path) else NodeField(graph.num_nodes, graph.names)
     texts: list[str] = []
     rows: list[NDArray[np.int64]] = []
     for number, line in read_lines(path):

@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
+from subgnn.data.formats.format import FileFormat, ReadOptions
 from subgnn.data.graph import Dropped, Graph, check_features
+from subgnn.data.problems import Problems
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, label_card
 from subgnn.errors import DataError
@@ -316,3 +318,10 @@ def _ragged_parts(dataset: Dataset) -> list[Ragged]:
     parts = [Ragged(graph.neighbors, graph.offsets), subgraphs.nodes]
     parts += [column.rows for column in graph.names.columns.values()] if graph.names else []
     return parts + [column.rows for column in _texts(subgraphs).values() if column is not None]
+
+
+def _read(path: Path, options: ReadOptions, _: Problems) -> Dataset:
+    return verify_bundle(path) if options.verify else read_bundle(path)
+
+
+BUNDLE = FileFormat("bundle", (SUFFIX,), read_dataset=_read, matches=is_bundle)

@@ -1,298 +1,275 @@
-"""A dataset as a folder of text files; what each holds is in docs/data.md."""
+"""A dataset as a folder of text files; docs/data.md describes each of them."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.edge_store import EdgeStore
-from subgnn.data.formats.edge_list import EdgeList, first_beyond, read_edge_list
-from subgnn.data.formats.node_table import read_node_table, write_node_table
-from subgnn.data.formats.staged_edges import Staging, stage_edge_list
+from subgnn.data.formats.edge_list import EdgeFile, EdgeList, Staging, first_beyond, read_edge_list, stage_edge_list
+from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
 from subgnn.data.formats.subgraph_text import NodeField, read_subgraphs
 from subgnn.data.formats.text import find_file, read_lines
 from subgnn.data.formats.vectors import read_npy
 from subgnn.data.graph import Graph, check_features, plausible_nodes
 from subgnn.data.problems import Problems
-from subgnn.data.strings import NodeNames, Strings
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, label_card, parse_task
+from subgnn.data.strings import NodeNames, Strings, is_id
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_card, parse_task
 from subgnn.errors import DataError, DataWarning, excerpt
 from subgnn.storage.files import atomic_write
 from subgnn.storage.parsing import MAX_JSON, parse_json, read_bounded
 
 EDGES, SUBGRAPHS, AUTHORS_SUBGRAPHS = "edge_list.txt", "subgraphs.tsv", "subgraphs.pth"
 NODES, FEATURES, CARD, SUBGRAPH_NAMES = "nodes.tsv", "features.npy", "dataset.json", "subgraph_names.tsv"
-
-
-@dataclass(frozen=True, slots=True)
-class LabelForm:
-    """How labels stand in a text file.
-
-    Args:
-        task: what they are; by default what they look like.
-        separator: what joins several labels; without a task, the task is multi-label then.
-    """
-
-    task: Task | None = None
-    separator: str | None = None
-
-    @property
-    def stated(self) -> Task | None:
-        """The task, as far as it is stated."""
-        return "multi-label" if self.task is None and self.separator is not None else self.task
+T = TypeVar("T")
 
 
 def read_folder(
-    folder: Path,
-    problems: Problems,
-    *,
-    id_base: int | None = None,
-    labels: LabelForm | None = None,
-    staging: Staging | None = None,
+    folder: Path, options: ReadOptions, problems: Problems, *, staging: Staging | None = None
 ) -> Dataset | None:
-    """Read a dataset folder; what is wrong goes to ``problems``, and None comes back where it is not whole.
+    """Read a dataset folder; what is wrong goes to ``problems``, and None comes back where it cannot be used.
 
     Args:
-        id_base: what the files count nodes from; by default what the card says, else 0.
-        labels: how labels stand in the file; by default what the card says.
         staging: where to build the graph on disk; by default it is built in memory.
     """
-    card = _gather(problems, lambda: _read_card(folder / CARD)) or {}
-    base = _card_int(card, "id_base", problems, folder) or 0 if id_base is None else id_base
-    if not isinstance(card.get("directed", False), bool):
-        problems.error(str(folder / CARD), f"directed is {excerpt(str(card['directed']))}", "accepted: true or false")
-    names = _read_names(folder, problems, base)
-    form = labels if labels is not None else _card_labels(card, problems, folder)
-    declared = _card_int(card, "num_nodes", problems, folder)
-    if declared is None and names is not None:
-        declared = len(names)
-    edges, edge_path = _read_edges(folder, problems, names, base, declared, staging)
-    features = _gather(problems, lambda: _read_features(folder / FEATURES))
-    num_nodes = declared if declared is not None or edges is None else _count_nodes(edges, features)
-    subgraph_path = find_file(folder, SUBGRAPHS, AUTHORS_SUBGRAPHS)
-    subgraphs, called = None, _read_subgraph_names(folder, problems)
-    if subgraph_path is None:
-        problems.error(
-            str(folder / SUBGRAPHS),
-            "no such file",
-            f"the subgraphs are in {SUBGRAPHS} or the authors' {AUTHORS_SUBGRAPHS}",
-        )
-    else:
-        subgraphs = _gather(
-            problems,
-            lambda: read_subgraphs(
-                subgraph_path,
-                problems,
-                num_nodes=num_nodes if edges is None or edges.num_edges or declared is not None else None,
-                names=names,
-                id_base=base,
-                ids=True,
-                task=form.stated,
-                separator=form.separator or "-",
-                subgraph_names=called.names,
-            ),
-        )
-    if problems.num_errors or edges is None or subgraphs is None or num_nodes is None:
-        return None
-    subgraphs = replace(subgraphs, groups=called.groups)
-    if not edges.num_edges and declared is None:
-        # A graph without edges is as large as its subgraphs and features ask.
-        num_nodes = max(num_nodes, int(subgraphs.nodes.values.max()) + 1)
-    graph = _gather(problems, lambda: _build(edges, edge_path, num_nodes, names, features, card, problems))
-    if graph is None:
-        return None
-    if base and names is None:
-        # Rows begin at 0; the numbers that the files use stay what people call the nodes.
-        graph = replace(graph, names=NodeNames({"name": Strings.numbers(base, base + graph.num_nodes)}))
-    return Dataset(name=str(card.get("name", folder.resolve().name)), graph=graph, subgraphs=subgraphs, card=card)
+    return _FolderReader(folder, options, problems).read(staging)
 
 
-def _gather(problems: Problems, read: Any) -> Any:
-    try:
-        return read()
-    except DataError as error:
-        problems.add(error)
-        return None
-
-
-def _read_card(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    hint = "a JSON object with name, source, licence, note is accepted"
-    card = parse_json(read_bounded(path, MAX_JSON), str(path), hint)
-    if not isinstance(card, dict):
-        raise DataError(f"a JSON {type(card).__name__}", where=str(path), hint="a JSON object is accepted")
-    return card
-
-
-def _card_int(card: dict[str, Any], key: str, problems: Problems, folder: Path) -> int | None:
-    value = card.get(key)
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31):
-        problems.error(str(folder / CARD), f"{key} is {excerpt(str(value))}", "an integer from 0 is accepted")
-        return None
-    return value
-
-
-def _card_labels(card: dict[str, Any], problems: Problems, folder: Path) -> LabelForm:
-    """What the card says of labels; a folder whose card says nothing is read as the SubGNN authors' files are."""
-    task, separator = _stated_task(card), card.get("label_separator")
-    if separator is not None and not (isinstance(separator, str) and separator.strip()):
-        what = f"label_separator is {excerpt(str(separator))}"
-        problems.error(str(folder / CARD), what, "accepted: the text that joins several labels, such as ';', or null")
-        separator = None
-    try:
-        return LabelForm(None if task is None else parse_task(str(task), str(folder / CARD)), separator)
-    except DataError as error:
-        problems.add(error)
-        return LabelForm()
-
-
-def splits_by_default(card: dict[str, Any]) -> bool:
-    """Whether a folder with this card has its labels split at ``-`` because nothing is said of them."""
-    return _stated_task(card) is None and card.get("label_separator") is None
-
-
-def _stated_task(card: dict[str, Any]) -> Any:
-    """The card's word on the task; the card of a graph alone may say that it has no labels, which then were added."""
-    return None if card.get("task") == "unlabelled" else card.get("task")
-
-
-def is_own_subgraphs(path: Path) -> bool:
-    """Whether a file is the subgraphs.tsv, or the authors' subgraphs.pth, of a dataset folder."""
-    named = path.name.removesuffix(".gz") in (SUBGRAPHS, AUTHORS_SUBGRAPHS)
-    return named and find_file(path.parent, EDGES) is not None
-
-
-def own_node_field(path: Path, graph: Graph) -> NodeField:
-    """Read nodes of the subgraphs.tsv of a dataset folder, which holds ids, as nodes of a graph.
-
-    Raises:
-        DataError: where that folder names its nodes otherwise, so that its ids may be those of another graph.
-    """
-    problems = Problems()
-    card = _gather(problems, lambda: _read_card(path.with_name(CARD))) or {}
-    base = _card_int(card, "id_base", problems, path.parent) or 0
-    names = _read_names(path.parent, problems, base)
-    problems.stop()
-    if names is not None and graph.names is not None and not names.agrees_with(graph.names):
-        hint = "give the subgraphs in a file of their own, by name"
-        raise DataError(
-            "the nodes of this dataset are named otherwise than those of the run", where=str(path), hint=hint
-        )
-    return NodeField(graph.num_nodes, graph.names, base, ids=True)
-
-
-def _read_names(folder: Path, problems: Problems, id_base: int) -> NodeNames | None:
-    path = find_file(folder, NODES)
-    return None if path is None else _gather(problems, lambda: read_node_table(path, problems, id_base=id_base))
-
-
-class _Called(NamedTuple):
+class _SubgraphNames(NamedTuple):
     """Names and groups of subgraphs, where there are any."""
 
     names: Strings | None = None
     groups: Strings | None = None
 
 
-def _read_subgraph_names(folder: Path, problems: Problems) -> _Called:
-    """The first column of subgraph_names.tsv, and the third where every line has one."""
-    path = find_file(folder, SUBGRAPH_NAMES)
-    rows = None
-    if path is not None:
-        rows = _gather(problems, lambda: [line.split("\t") for _, line in read_lines(path)])
-    if rows is None:
-        return _Called()
-    grouped = bool(rows) and all(len(row) > 2 and row[2].strip() for row in rows)
-    return _Called(Strings.of(row[0] for row in rows), Strings.of(row[2] for row in rows) if grouped else None)
+class _FolderReader:
+    """Reads the files of a folder one after the other, and collects what is wrong with any of them."""
+
+    def __init__(self, folder: Path, options: ReadOptions, problems: Problems) -> None:
+        self.folder, self.problems = folder, problems
+        self.card_path = folder / CARD
+        self.card: dict[str, Any] = self._collect(self._read_card) or {}
+        base = options.id_base
+        self.id_base = (self._card_int("id_base") or 0) if base is None else base
+        self.directed = self.card.get("directed", False)
+        if not isinstance(self.directed, bool):
+            what = f"directed is {excerpt(str(self.directed))}"
+            problems.error(str(self.card_path), what, "accepted: true or false")
+        path = find_file(folder, NODES)
+        self.names = None if path is None else self._collect(lambda: read_node_table(path, problems, self.id_base))
+        self.labels = self._card_labels() if options.labels is None else options.labels
+
+    def read(self, staging: Staging | None) -> Dataset | None:
+        """The dataset; None where something is wrong."""
+        problems, declared = self.problems, self._card_int("num_nodes")
+        if declared is None and self.names is not None:
+            declared = len(self.names)
+        edges = self._read_edges(declared, staging)
+        features = self._collect(self._read_features)
+        num_nodes = declared
+        if declared is None and edges is not None:
+            num_nodes = max(edges.num_nodes, len(features) if features is not None and features.ndim else 0)
+        called = self._read_subgraph_names()
+        known = edges is None or edges.num_edges > 0 or declared is not None
+        subgraphs = self._read_subgraphs(num_nodes if known else None, called.names)
+        if problems.num_errors or edges is None or subgraphs is None or num_nodes is None:
+            return None
+        if not known:
+            # A graph without edges is as large as its subgraphs and features need.
+            num_nodes = max(num_nodes, int(subgraphs.nodes.values.max()) + 1)
+        graph = self._collect(lambda: self._build(edges, num_nodes, features))
+        if graph is None:
+            return None
+        if self.id_base and self.names is None:
+            # Rows begin at 0; the numbers in the files stay the names of the nodes.
+            names = Strings.numbers(self.id_base, self.id_base + graph.num_nodes)
+            graph = replace(graph, names=NodeNames({"name": names}))
+        name = str(self.card.get("name", self.folder.resolve().name))
+        return Dataset(name=name, graph=graph, subgraphs=replace(subgraphs, groups=called.groups), card=self.card)
+
+    def _collect(self, read: Callable[[], T]) -> T | None:
+        try:
+            return read()
+        except DataError as error:
+            self.problems.add(error)
+            return None
+
+    def _read_card(self) -> dict[str, Any]:
+        if not self.card_path.is_file():
+            return {}
+        where, hint = str(self.card_path), "a JSON object with name, source, licence, note is accepted"
+        card = parse_json(read_bounded(self.card_path, MAX_JSON), where, hint)
+        if not isinstance(card, dict):
+            raise DataError(f"a JSON {type(card).__name__}", where=where, hint="a JSON object is accepted")
+        return card
+
+    def _card_int(self, key: str) -> int | None:
+        value = self.card.get(key)
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31):
+            what = f"{key} is {excerpt(str(value))}"
+            self.problems.error(str(self.card_path), what, "an integer from 0 is accepted")
+            return None
+        return value
+
+    def _card_labels(self) -> LabelFormat:
+        """How the card says that labels are written; without a card, ``-`` joins labels, as in the authors' files."""
+        task, separator = self.card.get("task"), self.card.get("label_separator")
+        if separator is not None and not (isinstance(separator, str) and separator.strip()):
+            what, hint = f"label_separator is {excerpt(str(separator))}", "the text that joins several labels"
+            self.problems.error(str(self.card_path), what, f"accepted: {hint}, such as ';', or null")
+            separator = None
+        whole = self.card_path.is_file()
+        if task is None or task == "unlabelled":  # the card of a graph alone, to which labels were added
+            return LabelFormat(None, separator, whole)
+        found = self._collect(lambda: parse_task(str(task), str(self.card_path)))
+        return LabelFormat(found, separator, whole)
+
+    def _read_edges(self, declared: int | None, staging: Staging | None) -> EdgeList | EdgeStore | None:
+        problems, folder = self.problems, self.folder
+        path = find_file(folder, EDGES)
+        if path is None:
+            what = "no such file" if folder.is_dir() else "no such folder"
+            where = str(folder / EDGES if folder.is_dir() else folder)
+            problems.error(where, what, f"a dataset folder holds {EDGES} and {SUBGRAPHS}")
+            return None
+        self.edge_path, before = path, problems.num_errors
+        file = EdgeFile(path, self.names, self.id_base)
+        edges: EdgeList | EdgeStore | None = self._collect(
+            lambda: read_edge_list(file, problems) if staging is None else stage_edge_list(file, problems, staging)
+        )
+        if edges is None or problems.num_errors > before:
+            return None
+        limit = declared if declared is not None else plausible_nodes(edges.num_edges)
+        if edges.num_nodes > limit:
+            line, node = first_beyond(file, limit)
+            gaps = "" if declared is not None else ", without large gaps; for other ids use data convert"
+            hint = f"ids run {self.id_base}..{limit - 1 + self.id_base}{gaps}"
+            problems.error(f"{path}:{line}", f"node {node} is not in the graph", hint)
+            return None
+        return edges
+
+    def _read_features(self) -> NDArray[Any] | None:
+        path = self.folder / FEATURES
+        if not path.is_file():
+            return None
+        array = read_npy(path, "features")
+        if array.ndim == 2 and array.shape[1] == 0:
+            hint = "accepted: a row a node, F columns"
+            raise DataError(f"features of shape {array.shape}", where=str(path), hint=hint)
+        return array
+
+    def _read_subgraph_names(self) -> _SubgraphNames:
+        """The first column of subgraph_names.tsv, and the third where every line has one."""
+        path = find_file(self.folder, SUBGRAPH_NAMES)
+        if path is None:
+            return _SubgraphNames()
+        rows = self._collect(lambda: [line.split("\t") for _, line in read_lines(path)])
+        if rows is None:
+            return _SubgraphNames()
+        grouped = bool(rows) and all(len(row) > 2 and row[2].strip() for row in rows)
+        groups = Strings.of(row[2] for row in rows) if grouped else None
+        return _SubgraphNames(Strings.of(row[0] for row in rows), groups)
+
+    def _read_subgraphs(self, num_nodes: int | None, names: Strings | None) -> SubgraphSet | None:
+        path = find_file(self.folder, SUBGRAPHS, AUTHORS_SUBGRAPHS)
+        if path is None:
+            hint = f"the subgraphs are in {SUBGRAPHS} or the authors' {AUTHORS_SUBGRAPHS}"
+            self.problems.error(str(self.folder / SUBGRAPHS), "no such file", hint)
+            return None
+        nodes = NodeField(num_nodes, self.names, self.id_base, ids=True)
+        labels = replace(self.labels, numbers=self.card.get("task") == "regression")
+        return self._collect(lambda: read_subgraphs(path, self.problems, nodes, labels, names))
+
+    def _build(self, edges: EdgeList | EdgeStore, num_nodes: int, features: NDArray[Any] | None) -> Graph:
+        if features is not None:
+            features = check_features(features, num_nodes, where=str(self.folder / FEATURES))
+        if self.names is not None and len(self.names) != num_nodes:
+            what = f"{len(self.names)} nodes, but the graph has {num_nodes}"
+            raise DataError(what, where=str(self.folder / NODES), hint="one line a node")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            graph = edges.build(num_nodes, directed=self.directed)
+        loops, repeats = graph.dropped.self_loops, graph.dropped.duplicates
+        if loops or repeats:
+            self.problems.warn(str(self.edge_path), f"{loops:,} self loops and {repeats:,} repeated edges dropped")
+        return replace(graph, names=self.names, features=features)
 
 
-def _read_features(path: Path) -> NDArray[Any] | None:
-    if not path.is_file():
+def read_node_table(path: Path, problems: Problems, id_base: int = 0) -> NodeNames | None:
+    """Read ``nodes.tsv``: id, name, any further columns; a header line is one whose first field is not an id.
+
+    The names are the column headed ``name`` where there is one, else the second column.
+    """
+    accepted = "accepted: id, name, further columns"
+    header: list[str] | None = None
+    rows: dict[int, list[str]] = {}
+    for number, line in read_lines(path):
+        fields, where = line.split("\t"), f"{path}:{number}"
+        if not is_id(fields[0]):
+            if rows or header is not None:
+                problems.error(where, f"{excerpt(fields[0])} is not an integer id", accepted)
+            else:
+                header = fields
+            continue
+        node = int(fields[0]) - id_base
+        if node < 0 or node in rows:
+            again = " again" if node in rows else ""
+            problems.error(where, f"node {fields[0]}{again}", "each id has one line")
+        elif len(fields) < 2:
+            problems.error(where, "a line with one column", f"{accepted}, separated by tabs")
+        else:
+            rows[node] = fields[1:]
+    if problems.num_errors:
         return None
-    array = read_npy(path, "features")
-    if array.ndim == 2 and array.shape[1] == 0:
-        raise DataError(f"features of shape {array.shape}", where=str(path), hint="accepted: a row a node, F columns")
-    return array
+    if not rows:
+        problems.error(str(path), "no nodes", f"{accepted}; or leave the file out")
+        return None
+    count = max(rows) + 1
+    if count > plausible_nodes(len(rows)):
+        what = f"node {max(rows)} in a table of {len(rows)} lines"
+        problems.error(str(path), what, "ids run from 0 without large gaps")
+        return None
+    width = max(map(len, rows.values()))
+    titles = header[1 : width + 1] if header else []
+    titles += [f"column{i + 2}" if i else "name" for i in range(len(titles), width)]
+    if len(set(titles)) < len(titles):
+        problems.error(f"{path}:1", "two columns of one name", "name each column differently")
+        return None
+    empty: list[str] = []
+    table = [rows.get(node, empty) for node in range(count)]
+    columns = {title: Strings.of(row[i] if i < len(row) else "" for row in table) for i, title in enumerate(titles)}
+    return NodeNames(columns, primary="name" if "name" in columns else titles[0])
 
 
-def _read_edges(
-    folder: Path,
-    problems: Problems,
-    names: NodeNames | None,
-    id_base: int,
-    declared: int | None,
-    staging: Staging | None,
-) -> tuple[EdgeList | EdgeStore | None, Path]:
-    path = find_file(folder, EDGES)
-    if path is None:
-        what = "no such file" if folder.is_dir() else "no such folder"
-        problems.error(
-            str(folder / EDGES if folder.is_dir() else folder), what, f"a dataset folder holds {EDGES} and {SUBGRAPHS}"
-        )
-        return None, folder / EDGES
-    before = problems.num_errors
-    edges = _gather(
-        problems,
-        lambda: (
-            read_edge_list(path, problems, names=names, id_base=id_base)
-            if staging is None
-            else stage_edge_list(path, problems, staging, names=names, id_base=id_base)
-        ),
-    )
-    if edges is None or problems.num_errors > before:
-        return None, path
-    limit = declared if declared is not None else plausible_nodes(edges.num_edges)
-    if edges.num_nodes > limit:
-        line, node = first_beyond(path, limit, names=names, id_base=id_base)
-        what = f"node {node} is not in the graph"
-        hint = f"ids run {id_base}..{limit - 1 + id_base}" + (
-            "" if declared is not None else ", without large gaps; for other ids use data convert"
-        )
-        problems.error(f"{path}:{line}", what, hint)
-        return None, path
-    return edges, path
+def is_folder_file(path: Path) -> bool:
+    """Whether a file is the subgraphs.tsv, or the authors' subgraphs.pth, of a dataset folder."""
+    named = path.name.removesuffix(".gz") in (SUBGRAPHS, AUTHORS_SUBGRAPHS)
+    return named and find_file(path.parent, EDGES) is not None
 
 
-def _count_nodes(edges: EdgeList | EdgeStore, features: NDArray[Any] | None) -> int:
-    return max(edges.num_nodes, len(features) if features is not None and features.ndim else 0)
+def folder_node_field(path: Path, graph: Graph) -> NodeField:
+    """The parser of nodes for the subgraphs.tsv of a dataset folder, which holds ids, as nodes of a graph.
 
-
-def _build(
-    edges: EdgeList | EdgeStore,
-    path: Path,
-    num_nodes: int,
-    names: NodeNames | None,
-    features: NDArray[Any] | None,
-    card: dict[str, Any],
-    problems: Problems,
-) -> Graph:
-    if features is not None:
-        features = check_features(features, num_nodes, where=str(path.with_name(FEATURES)))
-    if names is not None and len(names) != num_nodes:
-        raise DataError(
-            f"{len(names)} nodes, but the graph has {num_nodes}",
-            where=str(path.with_name(NODES)),
-            hint="one line a node",
-        )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        graph = edges.build(num_nodes, directed=card.get("directed", False))
-    if graph.dropped.self_loops or graph.dropped.duplicates:
-        problems.warn(
-            str(path),
-            f"{graph.dropped.self_loops:,} self loops and {graph.dropped.duplicates:,} repeated edges dropped",
-        )
-    return replace(graph, names=names, features=features)
+    Raises:
+        DataError: where that folder names its nodes differently, so that its ids may be those of another graph.
+    """
+    problems = Problems()
+    reader = _FolderReader(path.parent, ReadOptions(labels=LabelFormat()), problems)
+    problems.stop()
+    if reader.names is not None and graph.names is not None and not reader.names.agrees_with(graph.names):
+        what = "the nodes of this dataset have other names than those of the run"
+        raise DataError(what, where=str(path), hint="give the subgraphs in another file, by name")
+    return NodeField(graph.num_nodes, graph.names, reader.id_base, ids=True)
 
 
 def write_folder(
@@ -303,34 +280,36 @@ def write_folder(
     overwrite: bool = False,
     subgraph_titles: Sequence[str] | None = None,
 ) -> None:
-    """Write a dataset as a folder of text files; it appears whole or not at all.
+    """Write a dataset as a folder of text files, atomically.
 
     Args:
         compress: gzip the edge list.
-        subgraph_titles: what people call each subgraph: the second column of subgraph_names.tsv, before the group.
+        subgraph_titles: titles of the subgraphs: the second column of subgraph_names.tsv, before the group.
 
     Raises:
         DataError: for what text files cannot hold: no labels or splits, tabs and line ends in names, spaces around
             labels.
     """
     _check_writable(dataset)
+    subgraphs, graph = dataset.subgraphs, dataset.graph
     with atomic_write(folder, overwrite=overwrite) as temporary:
         temporary.mkdir()
-        _write_edges(temporary / (EDGES + ".gz" if compress else EDGES), dataset.graph)
-        _write_subgraphs(temporary / SUBGRAPHS, dataset.subgraphs)
-        if dataset.subgraphs.names is not None or dataset.subgraphs.groups is not None:
-            columns: list[Iterable[str]] = [dataset.subgraphs.names or map(str, range(len(dataset.subgraphs)))]
-            if subgraph_titles is not None or dataset.subgraphs.groups is not None:
-                columns.append(subgraph_titles or [""] * len(dataset.subgraphs))
-            if dataset.subgraphs.groups is not None:
-                columns.append(dataset.subgraphs.groups)
-            text = "".join("\t".join(row) + "\n" for row in zip(*columns, strict=True))
-            (temporary / SUBGRAPH_NAMES).write_text(text, encoding="utf-8", newline="\n")
-        if dataset.graph.names is not None:
-            write_node_table(temporary / NODES, dataset.graph.names)
-        if dataset.graph.features is not None:
-            np.save(temporary / FEATURES, np.asarray(dataset.graph.features), allow_pickle=False)
-        card = json.dumps(_card(dataset), indent=2, ensure_ascii=False) + "\n"
+        _write_edges(temporary / (EDGES + ".gz" if compress else EDGES), graph)
+        _write_rows(temporary / SUBGRAPHS, _subgraph_rows(subgraphs))
+        if subgraphs.names is not None or subgraphs.groups is not None:
+            columns: list[Iterable[str]] = [subgraphs.names or map(str, range(len(subgraphs)))]
+            if subgraph_titles is not None or subgraphs.groups is not None:
+                columns.append(subgraph_titles or [""] * len(subgraphs))
+            if subgraphs.groups is not None:
+                columns.append(subgraphs.groups)
+            _write_rows(temporary / SUBGRAPH_NAMES, zip(*columns, strict=True))
+        if graph.names is not None:
+            titles = ("id", *graph.names.columns)
+            rows = zip(map(str, range(graph.num_nodes)), *graph.names.columns.values(), strict=True)
+            _write_rows(temporary / NODES, (row for part in ([titles], rows) for row in part))
+        if graph.features is not None:
+            np.save(temporary / FEATURES, np.asarray(graph.features), allow_pickle=False)
+        card = json.dumps(_written_card(dataset), indent=2, ensure_ascii=False) + "\n"
         (temporary / CARD).write_text(card, encoding="utf-8", errors="backslashreplace")
 
 
@@ -342,12 +321,9 @@ def _check_writable(dataset: Dataset) -> None:
     if several and subgraphs.targets is not None and not subgraphs.targets.any(axis=1).all():
         row = int(np.argmin(subgraphs.targets.any(axis=1)))
         raise DataError(f"subgraph {row} has no label", where=SUBGRAPHS, hint="a folder needs at least one each")
-    for what, texts in (
-        ("label", subgraphs.classes),
-        ("subgraph name", subgraphs.names or ()),
-        ("group", subgraphs.groups or ()),
-    ):
-        for text in texts:
+    texts = {"label": subgraphs.classes, "subgraph name": subgraphs.names, "group": subgraphs.groups}
+    for what, column in texts.items():
+        for text in column or ():
             if not text.strip() or text != text.strip() or not _fits_a_field(text):
                 raise DataError(f"{what} {excerpt(text)}", where=SUBGRAPHS, hint="text files cannot hold it; rename it")
     for title, column in names.columns.items() if names is not None else ():
@@ -360,8 +336,8 @@ def _fits_a_field(text: str) -> bool:
     return not any(end in text for end in "\t\n\r")
 
 
-def _card(dataset: Dataset) -> dict[str, Any]:
-    """The card, with what the text files alone would not say."""
+def _written_card(dataset: Dataset) -> dict[str, Any]:
+    """The card, with what the text files alone would not state."""
     labels = label_card(dataset.subgraphs)
     stale = {"id_base", "task", "label_separator"} - labels.keys()
     card = {key: value for key, value in dataset.card.items() if key not in stale}
@@ -373,16 +349,13 @@ def _card(dataset: Dataset) -> dict[str, Any]:
 
 @contextmanager
 def _open_for_edges(path: Path) -> Iterator[BinaryIO]:
-    if path.suffix == ".gz":
+    with path.open("wb") as raw:
+        if path.suffix != ".gz":
+            yield raw
+            return
         # No name and no time in the header: the same edges give the same bytes.
-        with (
-            path.open("wb") as raw,
-            gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed,
-        ):
+        with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
             yield cast(BinaryIO, packed)
-    else:
-        with path.open("wb") as plain:
-            yield plain
 
 
 def _write_edges(path: Path, graph: Graph) -> None:
@@ -396,8 +369,15 @@ def _write_edges(path: Path, graph: Graph) -> None:
         csv.write_csv(pa.table(columns), file, options)
 
 
-def _write_subgraphs(path: Path, subgraphs: SubgraphSet) -> None:
+def _subgraph_rows(subgraphs: SubgraphSet) -> Iterator[tuple[str, str, str]]:
+    for i, nodes in enumerate(subgraphs.nodes):
+        split = "" if subgraphs.splits is None else SPLITS[subgraphs.splits[i]]
+        yield "-".join(map(str, nodes.tolist())), subgraphs.label_text(i), split
+
+
+def _write_rows(path: Path, rows: Iterable[Iterable[str]]) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for i, nodes in enumerate(subgraphs.nodes):
-            split = "" if subgraphs.splits is None else SPLITS[subgraphs.splits[i]]
-            file.write(f"{'-'.join(map(str, nodes.tolist()))}\t{subgraphs.label_text(i)}\t{split}\n")
+        file.writelines("\t".join(row) + "\n" for row in rows)
+
+
+FOLDER = FileFormat("dataset folder", ("/",), read_dataset=read_folder, matches=lambda path: not path.is_file())

@@ -1,17 +1,24 @@
-"""Graphs of other libraries: networkx, PyTorch Geometric, scipy.
+"""Graphs of other libraries, as objects and as files: networkx, PyTorch Geometric, scipy.
 
-These conversions never touch a file by pickle. The other library is imported where it is used.
+Nothing is unpickled. The other library is imported where it is used.
 """
 
 from __future__ import annotations
 
+import zipfile
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from subgnn.data.graph import Graph
+from subgnn.data.formats.format import FileFormat, ReadOptions
+from subgnn.data.formats.text import too_much_unpacked, unpacked_limit
+from subgnn.data.graph import Graph, plausible_nodes
 from subgnn.data.strings import NodeNames
 from subgnn.errors import DataError, MissingExtra
+from subgnn.storage.parsing import parse_json
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -120,3 +127,122 @@ def to_pyg(graph: Graph) -> Data:
     if graph.features is not None:
         data.x = torch.from_numpy(np.array(graph.features))
     return data
+
+
+def _networkx() -> Any:
+    try:
+        import networkx
+    except ImportError:
+        raise MissingExtra("networkx", extra="networkx", feature="this file format") from None
+    return networkx
+
+
+def _from_networkx(graph: Any, options: ReadOptions) -> Graph:
+    # A networkx graph states itself whether it is directed.
+    if options.directed and not graph.is_directed():
+        raise DataError("the graph in the file is undirected", hint="leave --directed out")
+    return from_networkx(graph, weight=options.weight)
+
+
+def _graphml(path: Path, options: ReadOptions) -> Graph:
+    return _from_networkx(_networkx().read_graphml(path), options)
+
+
+def _gml(path: Path, options: ReadOptions) -> Graph:
+    return _from_networkx(_networkx().read_gml(path), options)
+
+
+def _node_link(path: Path, options: ReadOptions) -> Graph:
+    hint, what = "networkx.node_link_data writes such a file", "this cannot be read as .json"
+    content = parse_json(path.read_bytes(), str(path), hint, what=what)
+    if not isinstance(content, dict):
+        raise DataError(f"a JSON {type(content).__name__}", hint="an object with nodes and edges is accepted")
+    edges = "links" if "links" in content else "edges"
+    return _from_networkx(_networkx().node_link_graph(content, edges=edges), options)
+
+
+def _check_zip(path: Path) -> None:
+    """Refuse a zip, as .npz and .pt are, whose parts unpack to more than a file of its size may."""
+    if not zipfile.is_zipfile(path):
+        return
+    limit = unpacked_limit(path.stat().st_size)
+    with zipfile.ZipFile(path) as packed:
+        if sum(info.file_size for info in packed.infolist()) > limit:
+            raise too_much_unpacked(limit, str(path))
+
+
+def _pyg(path: Path, options: ReadOptions) -> Graph:
+    import torch
+
+    try:
+        from torch_geometric.data import Data
+        from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+        from torch_geometric.data.storage import GlobalStorage
+    except ImportError:
+        raise MissingExtra("torch_geometric", extra="pyg", feature="a PyG file") from None
+    _check_zip(path)
+    with torch.serialization.safe_globals([Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]):
+        data = torch.load(path, map_location="cpu", weights_only=True)
+    if not isinstance(data, Data):
+        what = f"this holds a {type(data).__name__}"
+        raise DataError(what, where=str(path), hint="one torch_geometric Data is accepted")
+    return from_pyg(data, directed=options.directed)
+
+
+def _from_scipy(matrix: Any, options: ReadOptions) -> Graph:
+    most = plausible_nodes(matrix.nnz if hasattr(matrix, "nnz") else matrix.size)
+    if max(matrix.shape) > most:
+        what = f"a matrix of shape {matrix.shape} with few entries"
+        raise DataError(what, hint=f"at most {most:,} rows for so many; number the nodes without large gaps")
+    return from_scipy(matrix, directed=options.directed, weighted=options.weight is not None)
+
+
+def _npz(path: Path, options: ReadOptions) -> Graph:
+    from scipy import sparse
+
+    _check_zip(path)
+    matrix = sparse.load_npz(path)
+    if hasattr(matrix, "check_format"):
+        matrix.check_format(full_check=True)  # compiled code trusts the rows of a file
+    return _from_scipy(matrix, options)
+
+
+def _mtx(path: Path, options: ReadOptions) -> Graph:
+    from scipy import io
+
+    # The reader runs past the end of a text that lacks a last line end or holds a NUL, and takes 0.5x for 0.5.
+    text = path.read_bytes() + b"\n"
+    numbers = b"".join(line for line in text.split(b"\n") if not line.startswith(b"%"))
+    if numbers.translate(None, b"0123456789+-.eE \t\r"):
+        raise ValueError("something that is not a number")
+    return _from_scipy(io.mmread(BytesIO(text)), options)
+
+
+def _checked(read: Callable[[Path, ReadOptions], Graph]) -> Callable[[Path, ReadOptions], Graph]:
+    """A reader whose errors, whatever they are, name the file; pickled objects are refused."""
+
+    def read_checked(path: Path, options: ReadOptions) -> Graph:
+        if not path.is_file():
+            raise DataError("no such file", where=str(path), hint="check the path")
+        try:
+            return read(path, options)
+        except MissingExtra:
+            raise
+        except DataError as error:
+            raise DataError(error.what, where=error.where or str(path), hint=error.hint) from None
+        except Exception as error:
+            # The libraries' own messages are long, and some advise to trust the file.
+            what = f"this cannot be read as {path.suffix} ({type(error).__name__})"
+            raise DataError(what, where=str(path), hint="write it again with the library it comes from") from error
+
+    return read_checked
+
+
+GRAPH_FILES = (
+    FileFormat("GraphML", (".graphml",), read_graph=_checked(_graphml)),
+    FileFormat("GML", (".gml",), read_graph=_checked(_gml)),
+    FileFormat("node-link JSON of networkx", (".json",), read_graph=_checked(_node_link)),
+    FileFormat("PyG Data", (".pt",), read_graph=_checked(_pyg)),
+    FileFormat("scipy sparse matrix", (".npz",), read_graph=_checked(_npz)),
+    FileFormat("Matrix Market", (".mtx",), read_graph=_checked(_mtx)),
+)

@@ -1,4 +1,4 @@
-"""Edges and memberships as tables with ids of any kind: CSV or Parquet.
+"""Edges and memberships as tables with ids of any kind: CSV, TSV or Parquet.
 
 Edges have a row an edge: two columns of node ids, and one of weights where it is named. Memberships have a row for each
 node of each subgraph: subgraph, node, label, split. Ids are text; nodes are numbered in the order of their ids, as
@@ -17,22 +17,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.formats.text import open_unpacked, too_much_unpacked, unpacked_limit
+from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
+from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
+from subgnn.data.formats.text import open_unpacked, read_lines, too_much_unpacked, unpacked_limit
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, find_node, is_id
-from subgnn.data.subgraphs import SPLITS, Label, SubgraphSet, Task, split_labels
+from subgnn.data.subgraphs import SPLITS, Label, SubgraphSet, split_labels
 from subgnn.errors import DataError, choices, excerpt
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _FILL = "fill or drop empty cells"
+_DEFAULTS = ReadOptions()
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
-
-
-def is_table(path: Path) -> bool:
-    """Whether the suffix is that of a table."""
-    return path.name.endswith(SUFFIXES)
 
 
 def read_table(path: Path) -> pa.Table:
@@ -103,7 +101,8 @@ def _reason(error: Exception) -> str:
     return ascii(" ".join(str(error).split())[:100])[1:-1]
 
 
-def _column(table: pa.Table, path: Path, wanted: str | None, default: int, what: str) -> pa.ChunkedArray:
+def _column(table: pa.Table, path: Path, wanted: str | None, what: str, default: int = 0) -> pa.ChunkedArray:
+    """A column of text without empty cells; by default the one at a place."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -138,45 +137,30 @@ def _column(table: pa.Table, path: Path, wanted: str | None, default: int, what:
     return text
 
 
-def read_edge_table(
-    path: Path,
-    *,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    directed: bool = False,
-) -> Graph:
-    """A graph from a table of edges.
-
-    Args:
-        source, target: the columns of node ids; the first two by default.
-        weight: the column of weights; without it there are none.
-    """
+def read_edge_table(path: Path, options: ReadOptions = _DEFAULTS) -> Graph:
+    """A graph from a table with a row for each edge."""
     import pyarrow as pa
     from pyarrow import compute
 
     table = read_table(path)
-    ends = [_column(table, path, source, 0, "source"), _column(table, path, target, 1, "target")]
+    ends = [_column(table, path, options.source, "source"), _column(table, path, options.target, "target", 1)]
     if len(table) == 0:
         raise DataError("no edges", where=str(path), hint="a row an edge is needed")
     names = compute.unique(pa.chunked_array([*ends[0].chunks, *ends[1].chunks]))
     header = table.column_names[:2]
-    if source is None and all(compute.index(names, pa.scalar(title)).as_py() >= 0 for title in header):
+    if options.source is None and all(compute.index(names, pa.scalar(title)).as_py() >= 0 for title in header):
         raise DataError(
             "the first line looks like an edge", where=f"{path}:1", hint="add a header line, such as source,target"
         )
     ordered = pa.array(_id_order(names.to_pylist()))
     codes = [np.asarray(compute.index_in(column, value_set=ordered)) for column in ends]
-    weights = None
-    if weight is not None:
-        weights = _numbers(table, path, weight)
     return Graph.from_edges(
         codes[0],
         codes[1],
-        weights=weights,
+        weights=None if options.weight is None else _numbers(table, path, options.weight),
         num_nodes=len(ordered),
         names=NodeNames.of(ordered.to_pylist()),
-        directed=directed,
+        directed=options.directed,
     )
 
 
@@ -203,22 +187,20 @@ def _id_order(ids: list[str]) -> list[str]:
     return sorted(ids, key=int) if all(is_id(i) for i in ids) else sorted(ids)
 
 
-def read_membership_table(path: Path, graph: Graph, *, task: Task | None = None, separator: str = "-") -> SubgraphSet:
+def read_membership_table(path: Path, graph: Graph, options: ReadOptions = _DEFAULTS) -> SubgraphSet:
     """Subgraphs from a table with a row for each node of each subgraph.
 
     Columns are found by name: ``subgraph``, ``node``, ``label``, ``split``; all rows of a subgraph have the same label
     and split. Without a column ``split`` the subgraphs have none.
 
-    Args:
-        task: what the labels are; by default what they look like, but never multi-label: a label is whole.
-        separator: what joins several labels, where the task is multi-label.
+    A label is whole unless the options state that the task is multi-label.
     """
     table = read_table(path)
-    columns = {name: _column(table, path, name, 0, name).to_pylist() for name in ("subgraph", "node", "label")}
+    form = options.labels or LabelFormat()
+    task = form.stated_task
+    columns = {name: _column(table, path, name, name).to_pylist() for name in ("subgraph", "node", "label")}
     split_given = "split" in table.column_names
-    columns["split"] = (
-        _column(table, path, "split", 0, "split").to_pylist() if split_given else [SPLITS[0]] * len(table)
-    )
+    columns["split"] = _column(table, path, "split", "split").to_pylist() if split_given else [SPLITS[0]] * len(table)
     if len(table) == 0:
         raise DataError("no memberships", where=str(path), hint="a row for each node of each subgraph is needed")
     rows: dict[str, dict[str, Any]] = {}
@@ -251,7 +233,7 @@ def read_membership_table(path: Path, graph: Graph, *, task: Task | None = None,
             raise DataError(f"no subgraph in split '{split}'", where=str(path), hint=hint)
     labels: Sequence[Label] = [r["label"].strip() for r in rows.values()]
     if task == "multi-label":
-        labels = split_labels([str(label) for label in labels], task, separator)
+        labels = split_labels([str(label) for label in labels], task, form.joins)
         for key, label in zip(rows, labels, strict=True):
             if label == ():
                 raise DataError(f"subgraph {excerpt(key)} has no label", where=str(path), hint=_FILL)
@@ -266,3 +248,21 @@ def read_membership_table(path: Path, graph: Graph, *, task: Task | None = None,
         )
     except DataError as error:
         raise DataError(error.what, where=f"{path}: {error.where}", hint=error.hint) from None
+
+
+def _is_edge_table(path: Path) -> bool:
+    return path.name.endswith(SUFFIXES) and not path.name.endswith(SUBGRAPH_TEXT.suffixes)
+
+
+def _is_membership_table(path: Path) -> bool:
+    """Whether a path is CSV or Parquet, or a TSV whose first line names the columns."""
+    if not path.name.endswith((".tsv", ".tsv.gz")):
+        return path.name.endswith(SUFFIXES)
+    first = next(read_lines(path), (0, ""))[1]
+    return {"subgraph", "node"} <= set(first.split("\t"))
+
+
+EDGE_TABLE = FileFormat("table of edges", SUFFIXES, read_graph=read_edge_table, matches=_is_edge_table)
+MEMBERSHIP_TABLE = FileFormat(
+    "table of memberships", SUFFIXES, read_subgraphs=read_membership_table, matches=_is_membership_table
+)
