@@ -15,7 +15,7 @@ import pytest
 
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import UserError
-from subgnn.experiments.suites.away import AwayEngine
+from subgnn.experiments.suites.remote import RemoteEngine
 from subgnn.parallel import cluster as ray_cluster
 from subgnn.parallel.cluster import RayEngine
 from subgnn.parallel.engine import Failure
@@ -208,7 +208,7 @@ def test_a_node_is_killed_while_it_runs_a_suite(cluster, tmp_path):
     here = suites.run(suites.tiny(), data, tmp_path / "here")
     (tmp_path / "seen").mkdir()
     with Stalling(cluster, tmp_path / "seen") as engine:
-        there = suites.run(suites.tiny(), data, tmp_path / "there", engine=AwayEngine(engine))
+        there = suites.run(suites.tiny(), data, tmp_path / "there", engine=RemoteEngine(engine))
     assert engine.killed
     assert suites.timeless(there) == suites.timeless(here)
     runs = sorted(path.name for path in (tmp_path / "here" / "runs").iterdir())

@@ -74,7 +74,7 @@ def run_benchmark(
 
     subgnn benchmark run quick my_folder --out look
     """
-    from subgnn.experiments.suites.away import AwayEngine
+    from subgnn.experiments.suites.remote import RemoteEngine
     from subgnn.experiments.suites.page import failure_text
     from subgnn.experiments.suites.plan import Request
     from subgnn.experiments.suites.run import run_suite
@@ -115,7 +115,7 @@ def run_benchmark(
             models=_names(models or []),
             datasets=_names(datasets or []),
             request=replace(request, seeds=seeds or found.protocol.seeds, command=shlex.join(command)),
-            engine=here if workers is None else AwayEngine(workers),
+            engine=here if workers is None else RemoteEngine(workers),
             on_progress=bar.prepare,
         )
     _print_report(report, out, json)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from subgnn.experiments.suites import away
-from subgnn.experiments.suites.away import AwayEngine
+from subgnn.experiments.suites import remote
+from subgnn.experiments.suites.remote import RemoteEngine
 from subgnn.parallel.engine import Failure, LocalEngine
 from tests.experiments.suites.examples import folder
 
@@ -40,7 +40,7 @@ def test_files_come_back(jobs, tmp_path):
     left = tmp_path / "runs" / "0" / "last.pt"
     left.parent.mkdir(parents=True)
     left.touch()
-    found = [(job["seed"], result) for job, result in AwayEngine(LocalEngine()).map(write, jobs)]
+    found = [(job["seed"], result) for job, result in RemoteEngine(LocalEngine()).map(write, jobs)]
     (_, there), (_, nothing), (_, failure) = found
     assert (nothing, failure.message) == (None, "ValueError: no")
     assert isinstance(failure, Failure)
@@ -53,10 +53,10 @@ def test_files_come_back(jobs, tmp_path):
 
 def test_a_dataset_is_read_once_and_the_outcome_is_written_last(jobs, tmp_path, monkeypatch):
     read, written = [], []
-    reading, atomic_write = away.read_dataset, away.atomic_write
-    monkeypatch.setattr(away, "read_dataset", lambda path, **options: read.append(path) or reading(path, **options))
-    monkeypatch.setattr(away, "atomic_write", lambda path, **o: written.append(path.name) or atomic_write(path, **o))
-    engine = AwayEngine(LocalEngine())
+    reading, atomic_write = remote.read_dataset, remote.atomic_write
+    monkeypatch.setattr(remote, "read_dataset", lambda path, **options: read.append(path) or reading(path, **options))
+    monkeypatch.setattr(remote, "atomic_write", lambda path, **o: written.append(path.name) or atomic_write(path, **o))
+    engine = RemoteEngine(LocalEngine())
     for _ in range(2):
         list(engine.map(write, jobs[:1]))
     assert read == [tmp_path / "cliques"]

@@ -18,23 +18,13 @@ Function = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Sent:
-    """A job, its function and its dataset."""
-
+class _RemoteJob:
     function: Function
     job: dict[str, Any]
     dataset: Shared[Dataset]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Returned:
-    """A job's result, and the files that it wrote, by name."""
-
-    result: Any
-    files: dict[str, bytes]
-
-
-class AwayEngine:
+class RemoteEngine:
     """An engine for :func:`~subgnn.experiments.suites.run.run_suite` whose workers cannot read this machine's files.
 
     A dataset is read here and sent once; a run is written to a temporary folder of the worker's machine, and its files,
@@ -44,42 +34,40 @@ class AwayEngine:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._datasets: dict[tuple[str, int | None], Shared[Dataset]] = {}
+        self.share = engine.share
 
     @property
     def slots(self) -> int:
         """The number of jobs that run at once."""
         return self._engine.slots
 
-    def share(self, value: Any) -> Shared[Any]:
-        """Place a value where the engine's workers can read it."""
-        return self._engine.share(value)
-
     def map(self, function: Function, jobs: Sequence[Any]) -> Iterator[tuple[Any, Any | Failure]]:
         """Yield each job with its result or failure, in the order in which they end, when its files are written."""
-        for sent, found in self._engine.map(_work_away, [_Sent(function, job, self._place(job)) for job in jobs]):
+        for remote, found in self._engine.map(_run, [_RemoteJob(function, job, self._dataset(job)) for job in jobs]):
             if isinstance(found, Failure):
-                yield sent.job, found
+                yield remote.job, found
                 continue
-            if found.files:
-                _write(Path(sent.job["out"]), found.files)
-            yield sent.job, found.result
+            result, files = found
+            if files:
+                _write(Path(remote.job["out"]), files)
+            yield remote.job, result
 
-    def _place(self, job: dict[str, Any]) -> Shared[Dataset]:
+    def _dataset(self, job: dict[str, Any]) -> Shared[Dataset]:
         key = job["source"], job["id_base"]
         if key not in self._datasets:
-            self._datasets[key] = self._engine.share(read_dataset(Path(job["source"]), id_base=job["id_base"]))
+            self._datasets[key] = self.share(read_dataset(Path(job["source"]), id_base=job["id_base"]))
         return self._datasets[key]
 
 
-def _work_away(sent: _Sent) -> _Returned:
-    """Run a job in a worker."""
-    with temporary_folder("subgnn-away") as parent:
+def _run(remote: _RemoteJob) -> tuple[Any, dict[str, bytes]]:
+    """Run a job in a worker; returns its result, and the files that it wrote, by name."""
+    with temporary_folder("subgnn-remote") as parent:
         folder = parent / "run"
-        result = sent.function({**sent.job, "out": str(folder)}, sent.dataset.get())
+        result = remote.function({**remote.job, "out": str(folder)}, remote.dataset.get())
         if (folder / RESULTS).is_file():
             # The results name the folder of the run, which will be the one here.
-            write_json({**read_json(folder / RESULTS, ""), "run": sent.job["out"]}, folder / RESULTS)
-        return _Returned(result, {path.name: path.read_bytes() for path in folder.glob("*") if path.is_file()})
+            write_json({**read_json(folder / RESULTS, ""), "run": remote.job["out"]}, folder / RESULTS)
+        return result, {path.name: path.read_bytes() for path in folder.glob("*") if path.is_file()}
 
 
 def _write(folder: Path, files: dict[str, bytes]) -> None:
