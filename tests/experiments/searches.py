@@ -9,7 +9,7 @@ from subgnn.experiments import worker
 from subgnn.experiments.search_space import parse_space
 from subgnn.experiments.study import WORKER
 from subgnn.experiments.trial import TrialResult
-from subgnn.experiments.worker import Work, work
+from subgnn.experiments.worker import SearchTask, run_trials_here
 from subgnn.parallel.engine import Shared
 
 SPACE = parse_space(
@@ -32,7 +32,7 @@ def made_up(dataset: Any, recipe: Any, *, on_step: Any = None, seeds: int = 1, *
     return TrialResult([score] * seeds, [1 - score] * seeds, [0] * seeds)
 
 
-def run_together(task: Shared[Work]) -> int:
+def run_together(task: Shared[SearchTask]) -> int:
     """A trial that takes until two workers have begun one."""
     study = task.get().open()
 
@@ -44,4 +44,4 @@ def run_together(task: Shared[Work]) -> int:
         return made_up(*given, **options)
 
     worker.run_trial = wait_for_both  # type: ignore[assignment]
-    return work(task.get())
+    return run_trials_here(task.get())

@@ -17,15 +17,15 @@ from subgnn.experiments import worker
 from subgnn.experiments.search_space import recipe_parameters
 from subgnn.experiments.study import counted, open_storage, storage_url, without_password
 from subgnn.experiments.trial import without_test
-from subgnn.experiments.worker import Work, work
+from subgnn.experiments.worker import SearchTask, run_trials_here
 from tests.experiments.postgres import NoServer, postgres
 from tests.experiments.searches import SPACE, made_up, run_together
 from tests.training.examples import dataset, recipe
 
 
-def task(storage: str, **options) -> Work:
+def task(storage: str, **options) -> SearchTask:
     given = recipe(1)
-    return Work(
+    return SearchTask(
         without_test(dataset()),
         given,
         SPACE,
@@ -84,8 +84,8 @@ def test_a_total_is_exact_though_all_begin_at_once(lite, fast):
     with pytest.warns(UserWarning, match="Heartbeat"):
         held = [study.ask() for _ in range(3)]
     with pytest.raises(worker._Surplus):
-        worker._Objective(given, study)(held.pop())
-    assert work(given) == 0
+        worker._objective(given, study, held.pop())
+    assert run_trials_here(given) == 0
     for trial in held:
         study.tell(trial, 0.5)
     assert [t.state.name for t in counted(study.get_trials())] == ["COMPLETE", "COMPLETE", "RUNNING"]
@@ -100,7 +100,7 @@ def test_a_worker_that_is_gone_is_made_up_for(lite, fast, monkeypatch):
     path = lite.removeprefix("sqlite:///")
     with sqlite3.connect(path) as database:
         database.execute("insert into trial_heartbeats (trial_id, heartbeat) values (1, '2020-01-01 00:00:00')")
-    assert work(given) == 3
+    assert run_trials_here(given) == 3
     assert Counter(t.state.name for t in given.open().get_trials()) == {"FAIL": 1, "COMPLETE": 3}
     assert len(counted(given.open().get_trials())) == 3
 
@@ -144,4 +144,4 @@ def test_a_database_that_fails_during_the_search(lite, fast, monkeypatch):
 
     monkeypatch.setattr("optuna.Study.optimize", lost)
     with pytest.raises(DataError, match=r"server closed the connection.*give the same command again"):
-        work(task(lite))
+        run_trials_here(task(lite))

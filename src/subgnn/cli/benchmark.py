@@ -74,9 +74,9 @@ def run_benchmark(
 
     subgnn benchmark run quick my_folder --out look
     """
-    from subgnn.experiments.suites.remote import RemoteEngine
     from subgnn.experiments.suites.page import failure_text
     from subgnn.experiments.suites.plan import Request
+    from subgnn.experiments.suites.remote import RemoteEngine
     from subgnn.experiments.suites.run import run_suite
     from subgnn.experiments.suites.spec import find_suite
     from subgnn.parallel.engine import LocalEngine

@@ -45,7 +45,7 @@ from subgnn.experiments.study import (
 )
 from subgnn.experiments.trial import Splitting, search_metric, split_at_random, without_test
 from subgnn.experiments.tune_page import tune_page
-from subgnn.experiments.worker import Work, check_storage, run_trials, work
+from subgnn.experiments.worker import SearchTask, check_storage, run_trials_here, run_trials_on
 from subgnn.models.registry import uses_embeddings
 from subgnn.models.subgnn.build import check_recipe
 from subgnn.parallel.engine import Engine, LocalEngine
@@ -120,7 +120,7 @@ def tune(
     space = space or default_space(recipe)
     seen = without_test(dataset)
     _check(seen, recipe, space, split)
-    task = Work(
+    task = SearchTask(
         dataset=seen,
         recipe=recipe,
         space=space,
@@ -151,12 +151,12 @@ def tune(
         show()
         try:
             if engine is not None:
-                run_trials(engine, task, show)
+                run_trials_on(engine, task, show)
             elif processes == 1:
-                work(task, show)
+                run_trials_here(task, show)
             else:
                 with LocalEngine(processes, threads=max(1, (os.cpu_count() or 1) // processes)) as local:
-                    run_trials(local, task, show)
+                    run_trials_on(local, task, show)
         finally:
             found = write_result(opened, task, out)
     if found["best"] is None:
@@ -199,7 +199,7 @@ def _inputs(seen: Dataset, recipe: Recipe, space: SearchSpace, **options: Any) -
     }
 
 
-def write_result(study: optuna.Study, task: Work, out: Path) -> dict[str, Any]:
+def write_result(study: optuna.Study, task: SearchTask, out: Path) -> dict[str, Any]:
     """Write the files of a search, and return the content of study.json; the recipe needs a complete trial."""
     trials = counted(study.get_trials())
     best = best_trial(trials)

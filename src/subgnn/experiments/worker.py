@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from subgnn.config.settings import Recipe
@@ -28,24 +29,24 @@ from subgnn.experiments.study import (
     open_study,
     quiet_optuna,
 )
-from subgnn.experiments.trial import Splitting, TrialResult, max_epochs, run_trial
+from subgnn.experiments.trial import Splitting, max_epochs, run_trial
 from subgnn.parallel.engine import Engine, Failure, Shared
 
 if TYPE_CHECKING:
     import optuna
 
-_MESSAGE = 300
+_LONGEST_MESSAGE = 300
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Work:
-    """The inputs of a worker, as data that can be sent to another process or machine.
+class SearchTask:
+    """The inputs of a search, as data that can be sent to another process or machine.
 
     Attributes:
         dataset: without its test subgraphs.
         trials: the total of the study.
         deadline: in seconds since 1970; no trial begins after it.
-        most: trials that this worker runs, 0 for no limit.
+        most: trials that a worker runs, 0 for no limit.
     """
 
     dataset: Dataset
@@ -86,7 +87,7 @@ class _Surplus(Exception):
     """A trial beyond the total, begun while other workers began the last ones."""
 
 
-def work(task: Work, after_trial: Callable[[], None] | None = None) -> int:
+def run_trials_here(task: SearchTask, after_trial: Callable[[], None] | None = None) -> int:
     """Run trials until the study has its total or the time is up; returns the number run here.
 
     Raises:
@@ -103,7 +104,7 @@ def work(task: Work, after_trial: Callable[[], None] | None = None) -> int:
             if len(counted(study.get_trials(deepcopy=False))) >= task.trials:
                 break
             try:
-                study.optimize(_Objective(task, study), n_trials=1, catch=(TrialFailed,))
+                study.optimize(partial(_objective, task, study), n_trials=1, catch=(TrialFailed,))
             except _Surplus:
                 break
             ran += 1
@@ -122,7 +123,7 @@ def check_storage(engine: Engine, storage: str) -> None:
         raise UserError(what, where="--storage", hint=hint)
 
 
-def run_trials(engine: Engine, task: Work, after_trial: Callable[[], None]) -> None:
+def run_trials_on(engine: Engine, task: SearchTask, after_trial: Callable[[], None]) -> None:
     """Run the missing trials of the study, one a job.
 
     A trial whose machine is lost is run again by another worker, under a new number.
@@ -145,63 +146,48 @@ def run_trials(engine: Engine, task: Work, after_trial: Callable[[], None]) -> N
         after_trial()
 
 
-def _run_trial(task: Shared[Work]) -> int:
-    return work(task.get())
+def _run_trial(task: Shared[SearchTask]) -> int:
+    return run_trials_here(task.get())
 
 
-class _Objective:
-    """The function that Optuna maximises."""
+def _objective(task: SearchTask, study: optuna.Study, trial: optuna.Trial) -> float:
+    """Draw a recipe, train it and return its score, which Optuna maximises; loss and epochs go into the trial."""
+    import optuna
 
-    def __init__(self, task: Work, study: optuna.Study) -> None:
-        self._task, self._study = task, study
+    # Numbers are unique and consecutive, so exactly ``trials`` trials find fewer than the total before them.
+    earlier = [t for t in study.get_trials(deepcopy=False) if t.number < trial.number]
+    if len(counted(earlier)) >= task.trials:
+        raise _Surplus
 
-    def __call__(self, trial: optuna.Trial) -> float:
-        """Draw a recipe, train it and return its score; losses and epochs become attributes of the trial."""
-        import optuna
+    def on_step(step: int, score: float) -> None:
+        trial.report(score, step)
+        if trial.should_prune():
+            raise optuna.TrialPruned
 
-        # Numbers are unique and consecutive, so exactly ``trials`` trials find fewer than the total before them.
-        earlier = [t for t in self._study.get_trials(deepcopy=False) if t.number < trial.number]
-        if len(counted(earlier)) >= self._task.trials:
-            raise _Surplus
-        trial.set_user_attr(WORKER, f"{socket.gethostname()}:{os.getpid()}")
-        try:
-            judged = self._judge(trial)
-        except optuna.TrialPruned:
-            raise
-        except Exception as error:
-            message = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
-            trial.set_user_attr(ERROR, " ".join(message.split())[:_MESSAGE])
-            raise TrialFailed(message) from error
-        trial.set_user_attr(LOSS, judged.loss)
-        trial.set_user_attr("scores", judged.scores)
-        trial.set_user_attr("selected_epochs", judged.selected)
-        return judged.score
-
-    def _judge(self, trial: optuna.Trial) -> TrialResult:
-        import optuna
-
-        def on_step(step: int, score: float) -> None:
-            trial.report(score, step)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-
-        def suggest(name: str, dimension: Dimension, current: Any) -> Any:
-            return suggest_value(trial, name, dimension)
-
-        task = self._task
-        recipe = draw_recipe(task.space, task.recipe, suggest)
-        return run_trial(
+    trial.set_user_attr(WORKER, f"{socket.gethostname()}:{os.getpid()}")
+    try:
+        result = run_trial(
             task.dataset,
-            recipe,
+            draw_recipe(task.space, task.recipe, lambda name, dimension, _: _suggest(trial, name, dimension)),
             seeds=task.seeds,
             split=task.split,
             device=task.device,
             cache=task.cache,
             on_step=on_step,
         )
+    except optuna.TrialPruned:
+        raise
+    except Exception as error:
+        message = Failure.of(error).message
+        trial.set_user_attr(ERROR, message[:_LONGEST_MESSAGE])
+        raise TrialFailed(message) from error
+    trial.set_user_attr(LOSS, result.loss)
+    trial.set_user_attr("scores", result.scores)
+    trial.set_user_attr("selected_epochs", result.selected)
+    return result.score
 
 
-def suggest_value(trial: optuna.Trial, name: str, dimension: Dimension) -> Any:
+def _suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Any:
     """Draw a value of a dimension with the study's sampler."""
     if isinstance(dimension, Choices):
         return dimension.value(trial.suggest_categorical(name, dimension.labels))
