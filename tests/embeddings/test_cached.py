@@ -11,10 +11,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from subgnn.embeddings import cached
+from subgnn.config.settings import EmbeddingSettings, Recipe
 from subgnn.embeddings import pretrain as module
-from subgnn.embeddings.cached import cache_file, pretrained_vectors
-from subgnn.embeddings.pretrain import pretrain
+from subgnn.embeddings.pretrain import cache_file, pretrain, pretrained_vectors
 from subgnn.errors import DataError, DataWarning
 from subgnn.parallel.locks import try_lock
 from subgnn.storage.cache import cache_entries, cache_limit, cache_path
@@ -35,17 +34,21 @@ def folder(tmp_path, monkeypatch):
 def count(monkeypatch):
     """The states that pretrainings were given."""
     states = []
-    real = cached.pretrain
-    monkeypatch.setattr(cached, "pretrain", lambda *a, **k: states.append(k["state"]) or real(*a, **k))
+    real = module.pretrain
+    monkeypatch.setattr(module, "pretrain", lambda *a, **k: states.append(k["state"]) or real(*a, **k))
     return states
 
 
+def pretrained(seed=0):
+    return Recipe(embeddings=EmbeddingSettings(source="gin", dim=4), pretrain=replace(SETTINGS, seed=seed))
+
+
 def ask(seed=0, **options):
-    return pretrained_vectors(GRAPH, "gin", dim=4, settings=replace(SETTINGS, seed=seed), device="cpu", **options)
+    return pretrained_vectors(pretrained(seed), GRAPH, device="cpu", **options)
 
 
 def file_of(seed=0):
-    return cache_file(GRAPH, "gin", dim=4, settings=replace(SETTINGS, seed=seed))
+    return cache_file(pretrained(seed), GRAPH)
 
 
 def names(folder):
@@ -68,7 +71,7 @@ def test_the_limit_bounds_them(monkeypatch):
         ask(seed)
         os.utime(file_of(seed), (seed + 1, seed + 1))
     size = file_of().stat().st_size
-    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", str(2 * size + cached._HEADER))
+    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", str(2 * size + module._HEADER))
     ask(3)
     assert {entry.path for entry in cache_entries()} == {file_of(2), file_of(3)}
     assert sum(entry.size for entry in cache_entries()) <= cache_limit()
@@ -76,7 +79,7 @@ def test_the_limit_bounds_them(monkeypatch):
 
 def test_a_file_has_less_beside_the_vectors_than_is_reckoned(folder):
     vectors = ask()
-    assert file_of().stat().st_size <= vectors.nbytes + cached._HEADER
+    assert file_of().stat().st_size <= vectors.nbytes + module._HEADER
 
 
 def test_what_is_larger_than_the_limit_is_not_kept(monkeypatch, folder):
@@ -173,7 +176,7 @@ def test_of_several_at_once_one_has_the_state(folder, monkeypatch):
         inside.wait(timeout=30)  # all four are at it at once
         return result
 
-    monkeypatch.setattr(cached, "pretrain", stub)
+    monkeypatch.setattr(module, "pretrain", stub)
     threads = [threading.Thread(target=lambda: found.append(ask())) for _ in range(4)]
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)

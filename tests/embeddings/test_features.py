@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from subgnn import Graph
-from subgnn.embeddings.features import feature_rows, feature_standard
+from subgnn.embeddings.sources import feature_rows, feature_standard
 from subgnn.errors import DataError
 
 
@@ -21,7 +21,7 @@ def test_constants_are_those_of_all_nodes_however_many_are_read_at_a_time(monkey
     features = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32) * [1, 0, 1e6] + [1e4, 5, 0]
     graph = Graph.from_edges([0, 1], [1, 2], num_nodes=7, features=features)
     for at_a_time in (1, 6, 2**20):
-        monkeypatch.setattr("subgnn.embeddings.features._AT_A_TIME", at_a_time)
+        monkeypatch.setattr("subgnn.embeddings.sources._NUMBERS_AT_A_TIME", at_a_time)
         found = feature_standard(graph)
         np.testing.assert_allclose(found.mean, features.mean(axis=0), rtol=1e-12)
         np.testing.assert_allclose(found.deviation, [features[:, 0].std(), 1, features[:, 2].std()], rtol=1e-9)

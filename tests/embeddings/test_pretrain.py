@@ -12,8 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from subgnn import Graph
 from subgnn.embeddings import pretrain as module
-from subgnn.embeddings.edges import split_edges
-from subgnn.embeddings.encoder import embed_all
+from subgnn.embeddings.link_prediction import embed_all, split_edges
 from subgnn.embeddings.pretrain import METHODS, link_auroc, pretrain
 from subgnn.errors import DataError, MissingExtra, UserError
 from tests.embeddings.examples import blocks, quick
@@ -128,9 +127,8 @@ def test_every_parameter_moves(method):
     encoder = make_encoder(graph.num_nodes, DIM, settings)
     before = {name: p.detach().clone() for name, p in encoder.named_parameters()}
     fabric = module.Fabric(accelerator="cpu", devices=1)
-    module._fit(
-        encoder, make_sampler(split, settings), split, replace(settings, epochs=1), fabric, None, lambda *_: None
-    )
+    once = replace(settings, epochs=1)
+    module._Fitting(encoder, make_sampler(split, settings), split, once, fabric).run(None, lambda *_: None)
     assert before
     for name, p in encoder.named_parameters():
         assert not torch.equal(p, before[name]), name
@@ -151,7 +149,7 @@ def test_going_on_equals_an_uninterrupted_pretraining(method, stop, tmp_path, mo
 
     with pytest.raises(KeyboardInterrupt):
         pretrain(graph, method, dim=DIM, settings=settings, device="cpu", state=state, on_epoch=interrupt)
-    with pytest.raises(DataError, match="another one"):
+    with pytest.raises(DataError, match="state of another pretraining"):
         pretrain(graph, method, dim=DIM, settings=quick(epochs=6), device="cpu", state=state, resume=True)
     seen = []
     again = pretrain(
@@ -186,7 +184,7 @@ def test_the_pass_over_all_nodes_does_not_depend_on_its_chunks(method, monkeypat
     make_encoder, make_sampler = METHODS[method]
     encoder, sampler = make_encoder(graph.num_nodes, DIM, settings), make_sampler(split, settings)
     whole = embed_all(encoder, sampler.rows, split.offsets, CPU)
-    monkeypatch.setattr("subgnn.embeddings.encoder._ENTRIES_AT_A_TIME", 20)
+    monkeypatch.setattr("subgnn.embeddings.link_prediction._ENTRIES_AT_A_TIME", 20)
     assert torch.allclose(whole, embed_all(encoder, sampler.rows, split.offsets, CPU), atol=1e-6)
 
 

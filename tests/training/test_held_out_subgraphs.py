@@ -10,7 +10,7 @@ import torch
 
 from subgnn import Dataset, Graph, SubgraphSet
 from subgnn.config.recipes import find_recipe, recipe_names
-from subgnn.embeddings import node_vectors
+from subgnn.embeddings.sources import node_vectors
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint

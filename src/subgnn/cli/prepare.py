@@ -164,7 +164,6 @@ def pretrain_nodes(
 
     Example: subgnn pretrain my_folder --method gin --out vectors.safetensors
     """
-    from subgnn.embeddings.cached import about
     from subgnn.embeddings.pretrain import pretrain
     from subgnn.embeddings.stored import write_vectors
     from subgnn.training.devices import quiet_lightning
@@ -191,7 +190,7 @@ def pretrain_nodes(
             resume=resume,
             on_epoch=bar.pretrain,
         )
-        write_vectors(out, found.vectors, about(found), graph_hash=found.graph_hash, overwrite=force)
+        write_vectors(out, found.vectors, found.about(), graph_hash=found.graph_hash, overwrite=force)
     unused = ["edge weights"] * (graph.weights is not None) + ["direction of edges"] * graph.directed
     results = {
         "method": method,

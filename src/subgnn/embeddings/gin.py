@@ -20,11 +20,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from subgnn.config.settings import PretrainSettings
-from subgnn.embeddings.adjacency import Adjacency
-from subgnn.embeddings.edges import EdgeSplit
-from subgnn.embeddings.encoder import Batch, Encoder, NodeInputs
+from subgnn.embeddings.link_prediction import Adjacency, Batch, EdgeSplit, Encoder, NodeInputs
 from subgnn.errors import MissingExtra
-from subgnn.kernels.sampling import Block, sample_neighbors, sample_non_edges
+from subgnn.kernels.sampling import Block, sample_neighbors
 from subgnn.rng import stream, stream_key
 
 
@@ -80,7 +78,9 @@ class GINSampler:
         settings, seed = self.settings, self.settings.seed
         chosen = stream(seed, f"pretrain/edges/{step}").integers(self.split.train.shape[1], size=settings.batch_size)
         edges = self.split.train[:, chosen]
-        others = self._non_edges(step)
+        neighbors = self.split.neighbors
+        uniform, matched = self.split.draw_non_edges(settings, step, uniform=self.everyone, by_degree=neighbors)
+        others = np.concatenate([uniform, neighbors[matched]], axis=1)
         pairs = np.concatenate([edges, others], axis=1)
         ends, places = np.unique(pairs, return_inverse=True)
         adjacencies: list[Adjacency] = []
@@ -97,14 +97,6 @@ class GINSampler:
             targets=torch.cat([torch.ones(edges.shape[1]), torch.zeros(others.shape[1])]),
             weights=torch.ones(pairs.shape[1]),
         )
-
-    def _non_edges(self, step: int) -> NDArray[np.int32]:
-        csr, settings = self.split.csr, self.settings
-        count = round(settings.matched * settings.batch_size)
-        keys = [stream_key(settings.seed, f"pretrain/{kind}/{step}") for kind in ("non-edges", "matched")]
-        uniform = sample_non_edges(*csr, self.everyone, pairs=settings.batch_size - count, key=keys[0])
-        matched = self.split.neighbors[sample_non_edges(*csr, self.split.neighbors, pairs=count, key=keys[1])]
-        return np.concatenate([uniform, matched], axis=1)
 
     def _adjacency(self, block: Block, rows: NDArray[np.int32]) -> Adjacency:
         return Adjacency.of(

@@ -27,11 +27,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from subgnn.config.settings import PretrainSettings
-from subgnn.embeddings.adjacency import Adjacency
-from subgnn.embeddings.edges import EdgeSplit
-from subgnn.embeddings.encoder import Batch, Encoder, NodeInputs
+from subgnn.embeddings.link_prediction import Adjacency, Batch, EdgeSplit, Encoder, NodeInputs
 from subgnn.errors import MissingExtra
-from subgnn.kernels.sampling import Block, induced_block, sample_non_edges, walk_nodes
+from subgnn.kernels.sampling import Block, induced_block, walk_nodes
 from subgnn.rng import stream, stream_key
 
 _SAMPLES_BEFOREHAND = 50
@@ -108,7 +106,9 @@ class GraphSAINTSampler:
         rng = stream(seed, f"pretrain/edges/{step}")
         chosen = rng.integers(len(entries), size=settings.batch_size if len(entries) else 0)
         edges = np.stack([tails[chosen], block.columns[chosen]])
-        uniform, matched = self._non_edges(block, step)
+        ends = block.nodes[block.columns]
+        uniform, places = self.split.draw_non_edges(settings, step, uniform=block.nodes, by_degree=ends)
+        matched = block.columns[places]
         others = np.concatenate([uniform, matched], axis=1)
         weights = [
             _balanced(1 / self.edge_counts[entries[chosen]]),
@@ -122,15 +122,6 @@ class GraphSAINTSampler:
             targets=torch.cat([torch.ones(edges.shape[1]), torch.zeros(others.shape[1])]),
             weights=torch.from_numpy(np.concatenate(weights)),
         )
-
-    def _non_edges(self, block: Block, step: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Pairs of uniform nodes of the sample, and of nodes drawn by their degree in it."""
-        csr, settings = self.split.csr, self.settings
-        count = round(settings.matched * settings.batch_size)
-        keys = [stream_key(settings.seed, f"pretrain/{kind}/{step}") for kind in ("non-edges", "matched")]
-        uniform = sample_non_edges(*csr, block.nodes, pairs=settings.batch_size - count, key=keys[0])
-        ends = block.nodes[block.columns]
-        return uniform, block.columns[sample_non_edges(*csr, ends, pairs=count, key=keys[1])]
 
     def _adjacency(self, block: Block, entries: NDArray[np.int64], tails: NDArray[np.int32]) -> Adjacency:
         """GCN's weights, each over the probability that a sample with the node has the edge too."""
@@ -147,7 +138,7 @@ class GraphSAINTSampler:
 
 
 def _balanced(weights: NDArray[Any]) -> NDArray[np.float32]:
-    """Weights of mean 1; the few largest are cut, lest one rare pair rule a step."""
+    """Weights of mean 1; the few largest are cut, so that no rare pair dominates a step."""
     if not len(weights):
         return np.empty(0, np.float32)
     relative = np.minimum(weights / weights.mean(), _LARGEST_WEIGHT)

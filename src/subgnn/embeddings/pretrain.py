@@ -1,17 +1,19 @@
-"""Node embeddings by link prediction: one loop for GIN and GraphSAINT, on a CPU or a GPU.
+"""Node embeddings by link prediction: one loop for GIN and GraphSAINT, on a CPU or a GPU, and the cache of results.
 
-Vectors z are learned so that sigma(z_u . z_v / sqrt(d) + b) tells edges from other pairs (binary cross entropy). A part
-of the edges is held out, of the examples and of message passing, in both directions; after every epoch z of all nodes
-is computed from all neighbours, and the epoch with the best AUROC on held-out edges is kept: the mean of that against
-uniform non-edges and that against non-edges whose ends are drawn by degree. In a graph of hubs and leaves the first is
-above .98 for degrees alone and selects nothing.
+Vectors z are learned so that sigma(z_u . z_v / sqrt(d) + b) separates edges from other pairs (binary cross entropy). A
+part of the edges is held out, of the examples and of message passing, in both directions. After every epoch z of all
+nodes is computed from all neighbours, and the epoch with the best AUROC on held-out edges is selected: the mean of the
+AUROC against uniform non-edges and of that against non-edges whose ends are drawn by degree. In a graph of hubs and
+leaves the former is above .98 for degrees alone, and would select nothing.
 
 *Differs from the paper:* weight decay is decoupled from the gradient (AdamW). A row of the table of node vectors has a
-small gradient, as few pairs of a step touch it, which a decay added to it can outweigh.
+small gradient, as few pairs of a step touch it, and a decay added to it can outweigh it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import time
 import warnings
@@ -30,16 +32,20 @@ from torchmetrics.functional.classification import binary_auroc
 
 from subgnn.config.settings import PretrainSettings
 from subgnn.data.graph import Graph
-from subgnn.embeddings.edges import EdgeSplit, split_edges
-from subgnn.embeddings.encoder import Batch, Encoder, embed_all
 from subgnn.embeddings.gin import GINSampler, gin_encoder
 from subgnn.embeddings.graphsaint import GraphSAINTSampler, gcn_encoder
+from subgnn.embeddings.link_prediction import Batch, EdgeSplit, Encoder, embed_all, split_edges
+from subgnn.embeddings.sources import VectorSettings
+from subgnn.embeddings.stored import read_vectors, write_vectors
 from subgnn.errors import DataError, DataWarning, UserError, choices
+from subgnn.parallel.locks import try_lock
 from subgnn.rng import stream_key
+from subgnn.storage.cache import cache_limit, cache_path, keep, touch
 from subgnn.storage.tensor_file import CHECKSUM, Damaged, load, save
 
 ALGORITHM = 1
 SECONDS_BETWEEN_SAVES = 10.0
+_HEADER = 4096  # bytes, more than a file has beside the vectors
 Sampler = GINSampler | GraphSAINTSampler
 Makers = tuple[Callable[..., Encoder], Callable[..., Sampler]]
 METHODS: dict[str, Makers] = {"gin": (gin_encoder, GINSampler), "graphsaint": (gcn_encoder, GraphSAINTSampler)}
@@ -48,7 +54,7 @@ OnEpoch = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pretrained:
-    """Vectors of all nodes, and how they were had.
+    """Vectors of all nodes, and how they were computed.
 
     Shapes:
         vectors: (N, dim) float32.
@@ -64,10 +70,15 @@ class Pretrained:
     selected_epoch: int
     seconds: float
 
+    def about(self) -> dict[str, Any]:
+        """All but the vectors, as a file of embeddings has it."""
+        names = ("method", "settings", "val_auroc", "val_matched_auroc", "epochs", "selected_epoch", "seconds")
+        return {name: getattr(self, name) for name in names} | {"settings": asdict(self.settings)}
+
 
 @dataclass(slots=True)
 class Progress:
-    """How far pretraining has come; all of it is in the file that resuming reads."""
+    """Progress of a pretraining; all of it is in the file that resuming reads."""
 
     epoch: int = 0
     best_epoch: int = -1
@@ -89,19 +100,19 @@ def pretrain(
 ) -> Pretrained:
     """Learn a vector for every node.
 
-    Edges count without weight or direction. Nodes start from one-hot features, that is from a learned table, or from
-    the features of the graph where it has any.
+    Weights and directions of edges are ignored. Nodes start from one-hot features, that is from a learned table, or
+    from the features of the graph if it has any.
 
     Args:
         method: ``gin`` or ``graphsaint``.
         device: ``auto``, ``cpu`` or ``cuda``.
-        state: a file to keep what resuming needs, every few seconds; removed in the end. Where it cannot be written, a
-            warning says so.
-        resume: go on from ``state`` where it is there; on a CPU the result is the same bit for bit.
+        state: a file for the state that resuming needs, saved every few seconds and removed in the end. If it cannot be
+            written, a warning says so.
+        resume: continue from ``state`` if it exists; on a CPU the result is the same bit for bit.
         on_epoch: called with epoch, loss, val_auroc (uniform non-edges) and val_matched_auroc after every epoch.
 
     Raises:
-        UserError: for an unknown method, settings out of range, or a loss that is no number.
+        UserError: for an unknown method, settings out of range, or a loss that is not finite.
         DataError: for a graph with too few edges or non-edges, or a state of other settings.
     """
     settings = settings or PretrainSettings()
@@ -130,7 +141,8 @@ def pretrain(
         if on_epoch is not None:
             on_epoch(record)
 
-    progress = _fit(encoder, make_sampler(split, settings), split, settings, fabric, before, after_epoch)
+    fitting = _Fitting(encoder, make_sampler(split, settings), split, settings, fabric)
+    progress = fitting.run(before, after_epoch)
     if state is not None:
         state.unlink(missing_ok=True)
     return Pretrained(
@@ -147,7 +159,7 @@ def pretrain(
 
 
 def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:
-    """Refuse what no pretraining can be made of."""
+    """Raise :class:`UserError` for an unknown method or settings out of range."""
     if method not in METHODS:
         raise UserError(f"unknown method '{method}'", where="pretrain", hint=choices(method, METHODS))
     positive = {
@@ -174,81 +186,81 @@ def _read_state(state: Path, owner: dict[str, Any]) -> dict[str, Any]:
         raise Damaged(state, "its checksum is missing")
     if found.get("owner") != owner:
         hint = "give the same graph, method and settings, or leave out --resume"
-        raise DataError("the pretraining there is another one", where=str(state), hint=hint)
+        raise DataError("this is the state of another pretraining", where=str(state), hint=hint)
     return found
 
 
-def _fit(
-    encoder: Encoder,
-    sampler: Sampler,
-    split: EdgeSplit,
-    settings: PretrainSettings,
-    fabric: Fabric,
-    before: dict[str, Any] | None,
-    after_epoch: Callable[[dict[str, Any], Callable[[], dict[str, Any]]], None],
-) -> Progress:
-    optimizer = torch.optim.AdamW(encoder.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
-    wrapped, optimizer = fabric.setup(encoder, optimizer)
-    progress = Progress()
-    if before is not None:
-        encoder.load_state_dict(before["encoder"])
-        optimizer.load_state_dict(before["optimizer"])
-        progress = Progress(**before["progress"])
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fitting:
+    """An encoder that is fitted to the edges of a split graph."""
 
-    def everything() -> dict[str, Any]:
-        fields = {name: getattr(progress, name) for name in Progress.__dataclass_fields__}
-        return {"encoder": encoder.state_dict(), "optimizer": optimizer.state_dict(), "progress": fields}
+    encoder: Encoder
+    sampler: Sampler
+    split: EdgeSplit
+    settings: PretrainSettings
+    fabric: Fabric
 
-    with torch.random.fork_rng(devices=[fabric.device] if fabric.device.type == "cuda" else []):
-        for epoch in range(progress.epoch, settings.epochs):
-            begin = time.perf_counter()
-            loss = _train_epoch(wrapped, encoder, sampler, optimizer, settings, epoch, fabric)
-            if not math.isfinite(loss):
-                raise UserError(f"the loss became {loss} in epoch {epoch}", where="pretrain", hint="lower pretrain.lr")
-            vectors = embed_all(encoder, sampler.rows, split.offsets, fabric.device).float()
-            if not vectors.isfinite().all():
-                what = f"the vectors are no longer finite in epoch {epoch}"
-                raise UserError(what, where="pretrain", hint="lower pretrain.lr")
-            aurocs = (
-                link_auroc(vectors, split.val, split.val_non_edges),
-                link_auroc(vectors, split.val, split.val_matched),
-            )
-            if sum(aurocs) > sum(progress.best):
-                progress.best, progress.best_epoch, progress.best_vectors = aurocs, epoch, vectors.cpu()
-            progress.epoch = epoch + 1
-            progress.seconds += time.perf_counter() - begin
-            record = {"epoch": epoch, "loss": loss, "val_auroc": aurocs[0], "val_matched_auroc": aurocs[1]}
-            after_epoch(record, everything)
-            if settings.patience and epoch - progress.best_epoch >= settings.patience:
-                break
-    return progress
+    def run(
+        self,
+        before: dict[str, Any] | None,
+        after_epoch: Callable[[dict[str, Any], Callable[[], dict[str, Any]]], None],
+    ) -> Progress:
+        """Fit, from a saved state if given; ``after_epoch`` gets a record and a function that returns the state."""
+        encoder, settings, device = self.encoder, self.settings, self.fabric.device
+        optimizer = torch.optim.AdamW(encoder.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
+        wrapped, optimizer = self.fabric.setup(encoder, optimizer)
+        progress = Progress()
+        if before is not None:
+            encoder.load_state_dict(before["encoder"])
+            optimizer.load_state_dict(before["optimizer"])
+            progress = Progress(**before["progress"])
 
+        def state() -> dict[str, Any]:
+            fields = {name: getattr(progress, name) for name in Progress.__dataclass_fields__}
+            return {"encoder": encoder.state_dict(), "optimizer": optimizer.state_dict(), "progress": fields}
 
-def _train_epoch(
-    wrapped: Any,
-    encoder: Encoder,
-    sampler: Sampler,
-    optimizer: Any,
-    settings: PretrainSettings,
-    epoch: int,
-    fabric: Fabric,
-) -> float:
-    torch.manual_seed(stream_key(settings.seed, f"pretrain/dropout/{epoch}"))
-    wrapped.train()
-    total = torch.zeros((), device=fabric.device)
-    for step in range(epoch * settings.steps, (epoch + 1) * settings.steps):
-        batch: Batch = sampler.batch(step).to(fabric.device)
-        optimizer.zero_grad()
-        scores = encoder.score(wrapped(batch.nodes, batch.adjacencies), batch.pairs)
-        value = functional.binary_cross_entropy_with_logits(scores, batch.targets, batch.weights)
-        fabric.backward(value)
-        optimizer.step()
-        total += value.detach()
-    return float(total) / settings.steps
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            for epoch in range(progress.epoch, settings.epochs):
+                begin = time.perf_counter()
+                record: dict[str, Any] = {"epoch": epoch, "loss": self._train_epoch(wrapped, optimizer, epoch)}
+                vectors = embed_all(encoder, self.sampler.rows, self.split.offsets, device).float()
+                for what, finite in (
+                    (f"the loss became {record['loss']} in epoch {epoch}", math.isfinite(record["loss"])),
+                    (f"the vectors are no longer finite in epoch {epoch}", bool(vectors.isfinite().all())),
+                ):
+                    if not finite:
+                        raise UserError(what, where="pretrain", hint="lower pretrain.lr")
+                uniform = link_auroc(vectors, self.split.val, self.split.val_non_edges)
+                matched = link_auroc(vectors, self.split.val, self.split.val_matched)
+                if uniform + matched > sum(progress.best):
+                    progress.best, progress.best_epoch = (uniform, matched), epoch
+                    progress.best_vectors = vectors.cpu()
+                progress.epoch = epoch + 1
+                progress.seconds += time.perf_counter() - begin
+                after_epoch(record | {"val_auroc": uniform, "val_matched_auroc": matched}, state)
+                if settings.patience and epoch - progress.best_epoch >= settings.patience:
+                    break
+        return progress
+
+    def _train_epoch(self, wrapped: Any, optimizer: Any, epoch: int) -> float:
+        """Take the steps of an epoch; returns the mean loss."""
+        settings, device = self.settings, self.fabric.device
+        torch.manual_seed(stream_key(settings.seed, f"pretrain/dropout/{epoch}"))
+        wrapped.train()
+        total = torch.zeros((), device=device)
+        for step in range(epoch * settings.steps, (epoch + 1) * settings.steps):
+            batch: Batch = self.sampler.batch(step).to(device)
+            optimizer.zero_grad()
+            scores = self.encoder.score(wrapped(batch.nodes, batch.adjacencies), batch.pairs)
+            value = functional.binary_cross_entropy_with_logits(scores, batch.targets, batch.weights)
+            self.fabric.backward(value)
+            optimizer.step()
+            total += value.detach()
+        return float(total) / settings.steps
 
 
 def link_auroc(vectors: Tensor, edges: NDArray[np.int32], non_edges: NDArray[np.int32]) -> float:
-    """How well dot products tell edges from pairs that are none; one half where there are none of these.
+    """AUROC of dot products for edges against other pairs; one half without other pairs.
 
     Shapes:
         vectors: (N, d). edges: (2, m). non_edges: (2, n).
@@ -259,6 +271,69 @@ def link_auroc(vectors: Tensor, edges: NDArray[np.int32], non_edges: NDArray[np.
     scores = (vectors.index_select(0, tails) * vectors.index_select(0, heads)).sum(dim=1)
     truth = torch.zeros(len(scores), dtype=torch.long, device=vectors.device)
     truth[: edges.shape[1]] = 1
-    # Ranks, as scores outside 0..1 would be put through a logistic curve, which makes equals of large ones.
+    # Ranks: torchmetrics puts scores outside 0..1 through a logistic curve, which makes large ones equal.
     ranks = torch.unique(scores, return_inverse=True)[1].double()
     return float(binary_auroc(ranks / len(ranks), truth))
+
+
+def cache_file(recipe: VectorSettings, graph: Graph) -> Path:
+    """Path in the cache of the embeddings of these settings."""
+    source = {"graph": graph.content_hash, "method": recipe.embeddings.source, "dim": recipe.embeddings.dim}
+    parts = source | {"algorithm": ALGORITHM} | asdict(recipe.pretrain)
+    key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    return cache_path("embeddings", key)
+
+
+def pretrained_vectors(
+    recipe: VectorSettings,
+    graph: Graph,
+    *,
+    device: str = "auto",
+    cache: bool = True,
+    on_epoch: OnEpoch | None = None,
+) -> NDArray[np.float32]:
+    """Embeddings from the cache, or pretrained and stored there; an interrupted pretraining is continued.
+
+    A damaged file is replaced, and work goes on without a cache that cannot be written, each with a warning. Processes
+    that pretrain the same at once each do the work; one of them saves the state that resuming needs.
+
+    Args:
+        cache: off, the cache is neither read nor written.
+
+    Shapes:
+        returns: (N, dim) float32.
+    """
+    method, dim, settings = recipe.embeddings.source, recipe.embeddings.dim, recipe.pretrain
+    check_settings(method, dim, settings)
+
+    def compute(state: Path | None) -> Pretrained:
+        saved = {"state": state, "resume": state is not None}
+        return pretrain(graph, method, dim=dim, settings=settings, device=device, on_epoch=on_epoch, **saved)
+
+    if not cache or cache_limit() == 0:
+        return compute(None).vectors
+    file = cache_file(recipe, graph)
+    if file.exists():
+        try:
+            vectors = read_vectors(file, graph)
+        except DataError as error:
+            warnings.warn(f"{error.where}: {error.what}; computed anew", DataWarning, stacklevel=2)
+        else:
+            touch(file)
+            return vectors
+    state = file.with_suffix(".state.pt")
+    with try_lock(state) as locked:
+        try:
+            found = compute(state if locked else None)
+        except Damaged as error:
+            what = f"{error.where}: {error.what}; the pretraining starts from the beginning"
+            warnings.warn(what, DataWarning, stacklevel=2)
+            state.unlink()
+            found = compute(state)
+    graph_hash = graph.content_hash
+    keep(
+        file,
+        found.vectors.nbytes + _HEADER,
+        lambda: write_vectors(file, found.vectors, found.about(), graph_hash=graph_hash, overwrite=True),
+    )
+    return found.vectors

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from subgnn.config.settings import Recipe, recipe_key
 from subgnn.data.dataset import Dataset
-from subgnn.embeddings import check_source
+from subgnn.embeddings.sources import check_source
 from subgnn.errors import DataError, UserError
 from subgnn.experiments.claim import claim_folder
 from subgnn.experiments.search_space import SearchSpace, apply_parameters, find_space, recipe_parameters

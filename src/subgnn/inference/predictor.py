@@ -13,7 +13,7 @@ from torch import Tensor
 
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import label_separator
-from subgnn.embeddings.of_run import kept_vectors
+from subgnn.embeddings.sources import load_run_vectors
 from subgnn.inference.distributed import Workers
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.integrity import check_checkpoint
@@ -94,7 +94,7 @@ class Predictor:
         self._keep_numbers, self._workers = keep_numbers, workers
         self.vectors = vectors
         if vectors is None and uses_embeddings(self.checkpoint.spec):
-            self.vectors = kept_vectors(run, self.checkpoint.spec, graph, self.checkpoint.spec.vectors_hash)
+            self.vectors = load_run_vectors(run, self.checkpoint.spec, graph, self.checkpoint.spec.vectors_hash)
         baseline = self.checkpoint.spec.method != "subgnn"
         self._answers = Answers(self.checkpoint, graph, self.device, self.vectors) if baseline else None
         corrected = self.checkpoint.baseline

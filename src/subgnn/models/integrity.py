@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from subgnn.channels.topology import NODE_SET_STATISTICS
 from subgnn.data.graph import Graph
-from subgnn.embeddings.features import require_features
+from subgnn.embeddings.sources import require_features
 from subgnn.errors import DataError
 from subgnn.models.registry import METHODS
 from subgnn.models.spec import Checkpoint

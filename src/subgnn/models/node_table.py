@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.embeddings import node_vectors
+from subgnn.embeddings.sources import node_vectors
 from subgnn.models.spec import Checkpoint
 from subgnn.ragged import Ragged
 from subgnn.training.loop import State

@@ -29,7 +29,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.bundle import write_bundle
-from subgnn.embeddings import PRETRAINED
+from subgnn.embeddings.sources import PRETRAINED
 from subgnn.errors import DataWarning, RankDied, UserError
 from subgnn.parallel.engine import Failure
 from subgnn.parallel.interrupts import SIGNALS, noted_interrupt

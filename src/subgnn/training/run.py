@@ -14,8 +14,7 @@ from lightning.fabric import Fabric
 
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.embeddings import check_source, source_vectors
-from subgnn.embeddings.of_run import keep_vectors
+from subgnn.embeddings.sources import check_source, save_run_vectors, source_vectors
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.registry import uses_embeddings
 from subgnn.models.spec import Checkpoint
@@ -123,7 +122,7 @@ def _train(
     if not fabric.is_global_zero:
         return dict(fabric.broadcast({}))
     settled = settle(candidates, fitted, examples, recipe.training)
-    save_checkpoint(_kept(settled, recipe, keep_vectors(vectors, recipe, graph, out)), out / CHECKPOINT)
+    save_checkpoint(_kept(settled, recipe, save_run_vectors(vectors, recipe, graph, out)), out / CHECKPOINT)
     seconds = {
         "pretrain": pretrained_at - begin,
         "prepare": prepared_at - pretrained_at,

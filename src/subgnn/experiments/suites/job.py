@@ -32,8 +32,8 @@ from scipy.sparse import csr_array
 from subgnn.config.files import parse_recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
-from subgnn.embeddings import source_vectors
-from subgnn.embeddings.of_run import FILE as EMBEDDINGS
+from subgnn.embeddings.sources import RUN_FILE as EMBEDDINGS
+from subgnn.embeddings.sources import source_vectors
 from subgnn.experiments.reference_scores import constant_terms
 from subgnn.experiments.suites.plan import with_split
 from subgnn.experiments.train import train

@@ -17,7 +17,7 @@ from subgnn.config.files import parse_recipe
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.synthetic import find_recipe, generate, read_settings
-from subgnn.embeddings import PRETRAINED
+from subgnn.embeddings.sources import PRETRAINED
 from subgnn.errors import DataError, UserError, choices
 from subgnn.experiments.suites.job import FAILURE, OUTCOME, drop_weights, run_job, share_job
 from subgnn.experiments.suites.plan import Request, digest, plan_jobs

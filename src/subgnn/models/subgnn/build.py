@@ -15,8 +15,7 @@ from subgnn.config.files import tuned_recipes
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.embeddings import PRETRAINED, node_vectors
-from subgnn.embeddings.features import feature_rows, feature_standard, require_features
+from subgnn.embeddings.sources import PRETRAINED, feature_rows, feature_standard, node_vectors, require_features
 from subgnn.errors import DataError, UserError
 from subgnn.kernels import node_set_keys
 from subgnn.models.registry import uses_embeddings

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from subgnn.config.settings import EmbeddingSettings
 from subgnn.data.graph import Graph
-from subgnn.embeddings import node_vectors
-from subgnn.embeddings.features import feature_rows
+from subgnn.embeddings.sources import feature_rows, node_vectors
 from subgnn.errors import UserError
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from subgnn.config.settings import EmbeddingSettings
-from subgnn.embeddings import cached, node_vectors, of_run, source_vectors
+from subgnn.embeddings import pretrain as module
+from subgnn.embeddings import sources
+from subgnn.embeddings.sources import node_vectors, source_vectors
 from subgnn.errors import DataError, DataWarning, UserError
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
@@ -32,8 +34,8 @@ def cache(tmp_path, monkeypatch):
 def count(monkeypatch):
     """How often pretraining ran."""
     calls = []
-    real = cached.pretrain
-    monkeypatch.setattr(cached, "pretrain", lambda *a, **k: calls.append(1) or real(*a, **k))
+    real = module.pretrain
+    monkeypatch.setattr(module, "pretrain", lambda *a, **k: calls.append(1) or real(*a, **k))
     return calls
 
 
@@ -84,7 +86,7 @@ def test_without_its_copy_a_run_reads_the_cache_and_says_when_that_is_gone(tmp_p
     data = dataset()
     train(data, pretrained(), tmp_path / "run")
     whole = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(NEW)
-    (tmp_path / "run" / of_run.FILE).unlink()
+    (tmp_path / "run" / sources.RUN_FILE).unlink()
     assert np.array_equal(Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(NEW), whole)
     shutil.rmtree(cache)
     with pytest.raises(DataError, match=r"neither embeddings\.safetensors nor the cache has"):
@@ -92,11 +94,11 @@ def test_without_its_copy_a_run_reads_the_cache_and_says_when_that_is_gone(tmp_p
 
 
 def test_large_tables_are_not_copied_and_a_changed_file_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(of_run, "LARGEST_COPY", 10)
+    monkeypatch.setattr(sources, "LARGEST_COPY", 10)
     data, file = dataset(), tmp_path / "given.npy"
     np.save(file, np.random.default_rng(0).normal(size=(24, 8)).astype(np.float32))
     train(data, pretrained(file), tmp_path / "run")
-    assert not (tmp_path / "run" / of_run.FILE).exists()
+    assert not (tmp_path / "run" / sources.RUN_FILE).exists()
     Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(NEW)
     np.save(file, np.zeros((24, 8), np.float32))
     with pytest.raises(DataError, match="no longer those the run was trained with; put the former file back"):
@@ -152,10 +154,10 @@ def test_a_method_that_takes_no_embeddings_asks_for_no_file(tmp_path):
 
 
 def test_without_the_cache_a_run_keeps_large_tables_itself(tmp_path, monkeypatch, cache):
-    monkeypatch.setattr(of_run, "LARGEST_COPY", 10)
+    monkeypatch.setattr(sources, "LARGEST_COPY", 10)
     train(dataset(), pretrained(), tmp_path / "run", cache=False, report=False)
     assert not cache.parent.exists()
-    assert (tmp_path / "run" / of_run.FILE).is_file()
+    assert (tmp_path / "run" / sources.RUN_FILE).is_file()
     Predictor(tmp_path / "run" / CHECKPOINT, dataset().graph).probabilities(NEW)
     train(dataset(), pretrained(), tmp_path / "cached", report=False)
-    assert not (tmp_path / "cached" / of_run.FILE).exists()
+    assert not (tmp_path / "cached" / sources.RUN_FILE).exists()

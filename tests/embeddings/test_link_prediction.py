@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from subgnn.embeddings.adjacency import Adjacency
+from subgnn.embeddings.link_prediction import Adjacency
 
 
 @pytest.mark.parametrize("loops", [False, True])

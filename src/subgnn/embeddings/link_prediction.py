@@ -1,0 +1,301 @@
+"""Link prediction, as GIN and GraphSAINT share it: edges to learn from, message passing, and the encoder.
+
+:func:`split_edges` holds out edges and draws pairs that are not edges. An :class:`Adjacency` multiplies weighted
+messages without storing one for each edge. An :class:`Encoder` is a stack of layers over :class:`NodeInputs`, which is
+trained on batches (:class:`Batch`) and then applied to the whole graph (:func:`embed_all`).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Self, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from subgnn.config.settings import PretrainSettings
+from subgnn.data.graph import Graph
+from subgnn.errors import DataError
+from subgnn.kernels.build_csr import transpose, undirected_csr
+from subgnn.kernels.sampling import sample_non_edges
+from subgnn.rng import stream, stream_key
+
+_ENTRIES_AT_A_TIME = 2**24
+_SPREAD = 0.3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EdgeSplit:
+    """A graph split for link prediction.
+
+    offsets and neighbors are the message-passing graph: the training edges, each in both directions, without those held
+    out. val_non_edges are as many uniform pairs that no edge of the whole graph joins, and val_matched pairs of nodes
+    drawn by degree: degrees alone separate the former from edges, but not the latter.
+
+    Shapes:
+        train: (2, n). val, val_non_edges, val_matched: (2, m). All int32.
+    """
+
+    offsets: NDArray[np.int64]
+    neighbors: NDArray[np.int32]
+    train: NDArray[np.int32]
+    val: NDArray[np.int32]
+    val_non_edges: NDArray[np.int32]
+    val_matched: NDArray[np.int32]
+
+    @property
+    def csr(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The message-passing graph, as the kernels take it."""
+        return self.offsets, self.neighbors
+
+    def draw_non_edges(
+        self, settings: PretrainSettings, step: int, *, uniform: NDArray[np.int32], by_degree: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Pairs without an edge for one step, the part ``matched`` of them between nodes drawn by degree.
+
+        Args:
+            uniform: nodes, each once.
+            by_degree: nodes, each as often as it has neighbours.
+
+        Shapes:
+            returns: (2, m) places in ``uniform`` and (2, n) places in ``by_degree``.
+        """
+        count = round(settings.matched * settings.batch_size)
+        keys = [stream_key(settings.seed, f"pretrain/{kind}/{step}") for kind in ("non-edges", "matched")]
+        return (
+            sample_non_edges(*self.csr, uniform, pairs=settings.batch_size - count, key=keys[0]),
+            sample_non_edges(*self.csr, by_degree, pairs=count, key=keys[1]),
+        )
+
+
+def split_edges(graph: Graph, *, val_fraction: float, seed: int) -> EdgeSplit:
+    """Hold out a uniform part of the edges.
+
+    Args:
+        graph: undirected.
+        val_fraction: of the edges; at least one is held out, and at least one is not.
+
+    Raises:
+        DataError: if the graph has fewer than two edges, or no two nodes without one.
+    """
+    tails, heads, _ = graph.edges()
+    edges = np.stack([tails, heads])
+    count = edges.shape[1]
+    if count < 2:
+        raise DataError(f"a graph of {count} edges", where="pretrain", hint="learning and selection need one edge each")
+    held_out = min(max(1, round(val_fraction * count)), count - 1)
+    order = stream(seed, "pretrain/split").permutation(count)
+    val, train = edges[:, order[:held_out]], edges[:, np.sort(order[held_out:])]
+    everyone = np.arange(graph.num_nodes, dtype=np.int32)
+    pairs = sample_non_edges(*graph.csr, everyone, pairs=held_out, key=stream_key(seed, "pretrain/val"))
+    matched = sample_non_edges(*graph.csr, graph.neighbors, pairs=held_out, key=stream_key(seed, "pretrain/matched"))
+    if not pairs.shape[1]:
+        what = "hardly two nodes without an edge between them"
+        raise DataError(what, where="pretrain", hint="link prediction needs pairs of nodes without an edge")
+    offsets, neighbors, _, _ = undirected_csr(train[0], train[1], graph.num_nodes)
+    return EdgeSplit(offsets, neighbors, train, val, pairs, graph.neighbors[matched])
+
+
+def _sparse(offsets: Any, columns: Any, weights: Any, shape: tuple[int, int]) -> Tensor:
+    with warnings.catch_warnings():
+        # PyTorch warns once that sparse tensors are in beta and not checked; the operations used here are tested.
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(np.array(offsets, np.int32)),
+            torch.from_numpy(np.array(columns, np.int32)),
+            torch.from_numpy(np.array(weights, np.float32)),
+            shape,
+            check_invariants=False,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Adjacency:
+    """Weighted messages from the vectors of a layer below to those of the layer above; takes PyG's ``edge_index``.
+
+    ``adjacency @ x`` is the sum of weight x vector over the messages of each row: O(rows x d) memory, where messages
+    gathered one by one would take O(edges x d). With the transposed matrix, the gradient is one more such product;
+    PyTorch's backward pass took some nine times as long (2.7 M entries, on a CPU).
+
+    Shapes:
+        matrix: (rows, n) CSR. back: (n, rows) CSR, or None without gradients. rows: which of the n vectors below belong
+        to the rows. loops: (rows, 1) weight of a node's own vector, or None.
+    """
+
+    matrix: Tensor
+    back: Tensor | None
+    rows: slice
+    loops: Tensor | None = None
+
+    @classmethod
+    def of(
+        cls,
+        offsets: NDArray[np.int64],
+        columns: NDArray[np.int32],
+        weights: NDArray[np.float32],
+        *,
+        num_columns: int,
+        rows: slice,
+        loops: NDArray[np.float32] | None = None,
+        gradient: bool = True,
+    ) -> Self:
+        """From CSR arrays."""
+        shape = len(offsets) - 1, num_columns
+        back = None
+        if gradient:
+            turned, heads, places = transpose(offsets, columns, num_columns)
+            back = _sparse(turned, heads, weights[places], shape[::-1])
+        own = None if loops is None else torch.from_numpy(loops[:, None])
+        return cls(_sparse(offsets, columns, weights, shape), back, rows, own)
+
+    def to(self, device: torch.device) -> Adjacency:
+        """The same on another device."""
+        back = None if self.back is None else self.back.to(device)
+        return Adjacency(self.matrix.to(device), back, self.rows, None if self.loops is None else self.loops.to(device))
+
+    def __matmul__(self, x: Tensor) -> Tensor:
+        # Sparse products have no half precision on a CPU.
+        x = x.float()
+        total: Tensor = self.matrix @ x if self.back is None else _multiply(self.matrix, self.back, x)
+        return total if self.loops is None else total + self.loops * x[self.rows]
+
+
+class _Product(torch.autograd.Function):
+    """y = A x, with dx = A^T dy from the transposed matrix given."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: Tensor, back: Tensor, x: Tensor) -> Tensor:
+        ctx.back = back
+        return matrix @ x
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, None, Tensor]:
+        return None, None, ctx.back @ gradients[0].contiguous()
+
+
+# PyTorch leaves ``apply`` without types.
+_multiply = cast("Callable[[Tensor, Tensor, Tensor], Tensor]", _Product.apply)
+
+
+class NodeInputs(nn.Module):
+    """x_v of each node: a row of a learned table (one-hot features), or the given features through a linear map.
+
+    Shapes:
+        nodes: (n,). returns: (n, width).
+    """
+
+    def __init__(self, num_nodes: int, width: int, features: NDArray[np.float32] | None = None) -> None:
+        super().__init__()
+        self.features: Tensor
+        self.map: nn.Linear | None = None
+        if features is None:
+            self.table = nn.Parameter(torch.randn(num_nodes, width) * _SPREAD)
+        else:
+            self.register_buffer("features", torch.from_numpy(features), persistent=False)
+            self.map = nn.Linear(features.shape[1], width)
+
+    def forward(self, nodes: Tensor | slice) -> Tensor:
+        """Vectors of some nodes, or of all."""
+        known = self.table if self.map is None else self.features
+        rows = known[nodes] if isinstance(nodes, slice) else known.index_select(0, nodes)
+        return rows if self.map is None else cast(Tensor, self.map(rows))
+
+
+class Encoder(nn.Module):
+    """z = layers(x): relu and dropout between layers, nothing after the last.
+
+    A layer is called with the vectors below and an :class:`Adjacency`. The score of a pair is z_u . z_v / sqrt(d) + b:
+    divided, so that scores are small in the beginning whatever the width; and with a learned b, so that the vectors
+    need not say how rare edges are.
+    """
+
+    def __init__(self, inputs: NodeInputs, layers: list[nn.Module], dropout: float) -> None:
+        super().__init__()
+        self.inputs, self.layers, self.dropout = inputs, nn.ModuleList(layers), dropout
+        self.bias = nn.Parameter(torch.zeros(()))
+
+    def forward(self, nodes: Tensor, adjacencies: list[Adjacency]) -> Tensor:
+        """Vectors of the rows of the last adjacency.
+
+        Args:
+            nodes: those the columns of the first adjacency stand for.
+            adjacencies: one a layer; the rows of one are the columns of the next.
+        """
+        x: Tensor = self.inputs(nodes)
+        for i, (layer, adjacency) in enumerate(zip(self.layers, adjacencies, strict=True)):
+            x = layer(x, adjacency)
+            if i + 1 < len(self.layers):
+                x = functional.dropout(functional.relu(x), self.dropout, self.training)
+        return x
+
+    def score(self, vectors: Tensor, pairs: Tensor) -> Tensor:
+        """z_u . z_v / sqrt(d) + b.
+
+        Shapes:
+            vectors: (n, d). pairs: (2, m). returns: (m,).
+        """
+        products: Tensor = (vectors.index_select(0, pairs[0]) * vectors.index_select(0, pairs[1])).sum(dim=1)
+        return products / math.sqrt(vectors.shape[1]) + self.bias
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """One step of link prediction.
+
+    Shapes:
+        nodes: (n,) inputs. pairs: (2, m) places in the last rows. targets, weights: (m,).
+    """
+
+    nodes: Tensor
+    adjacencies: list[Adjacency]
+    pairs: Tensor
+    targets: Tensor
+    weights: Tensor
+
+    def to(self, device: torch.device) -> Batch:
+        """The same on another device."""
+        return Batch(
+            self.nodes.to(device),
+            [adjacency.to(device) for adjacency in self.adjacencies],
+            self.pairs.to(device),
+            self.targets.to(device),
+            self.weights.to(device),
+        )
+
+
+Rows = Callable[[slice], Adjacency]
+
+
+def _slices(offsets: NDArray[np.int64]) -> Iterator[slice]:
+    """Runs of rows of at most some entries each (one row at least)."""
+    begin, last = 0, len(offsets) - 1
+    while begin < last:
+        end = int(np.searchsorted(offsets, offsets[begin] + _ENTRIES_AT_A_TIME, side="right")) - 1
+        end = min(max(end, begin + 1), last)
+        yield slice(begin, end)
+        begin = end
+
+
+@torch.no_grad()
+def embed_all(encoder: Encoder, rows: Rows, offsets: NDArray[np.int64], device: torch.device) -> Tensor:
+    """The vector z of every node from all its neighbours, layer by layer, some rows at a time.
+
+    Args:
+        rows: the adjacency of a run of rows, its columns all nodes.
+
+    Shapes:
+        returns: (N, d).
+    """
+    encoder.eval()
+    x: Tensor = encoder.inputs(slice(None))
+    for i, layer in enumerate(encoder.layers):
+        x = torch.cat([layer(x, rows(run).to(device)) for run in _slices(offsets)])
+        x = functional.relu(x) if i + 1 < len(encoder.layers) else x
+    return x

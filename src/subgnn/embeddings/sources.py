@@ -1,0 +1,205 @@
+"""Vectors of nodes: random embeddings, pretrained ones, those of a file, and features of the graph.
+
+A run needs rows for the nodes of its subgraphs and anchors (:func:`node_vectors`). Random rows are drawn on demand.
+Pretrained and given ones are rows of a table of all N nodes (:func:`source_vectors`). Up to 256 MB of a table are
+copied into the run's folder (:func:`save_run_vectors`), so that a copied run can predict subgraphs with other nodes.
+Larger tables are read again from the cache or the file they came from, and refused if they have changed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.channels.topology import Standard
+from subgnn.config.settings import EmbeddingSettings, PretrainSettings, Recipe
+from subgnn.data.graph import Graph
+from subgnn.embeddings.stored import read_vectors, require_file, vectors_hash, write_vectors
+from subgnn.errors import DataError
+from subgnn.kernels.draws import normal_rows
+from subgnn.rng import stream_key
+
+PRETRAINED = ("gin", "graphsaint")
+RUN_FILE = "embeddings.safetensors"
+"""The copy of a table in the folder of a run."""
+LARGEST_COPY = 256 * 2**20
+_NUMBERS_AT_A_TIME = 2**20  # in double precision
+
+
+class VectorSettings(Protocol):
+    """Settings of node embeddings: of a recipe, or of a model's specification."""
+
+    @property
+    def embeddings(self) -> EmbeddingSettings:
+        """Their source."""
+
+    @property
+    def pretrain(self) -> PretrainSettings:
+        """Their pretraining."""
+
+
+def node_vectors(
+    settings: EmbeddingSettings,
+    nodes: NDArray[np.int32],
+    *,
+    num_nodes: int,
+    seed: int,
+    table: NDArray[np.float32] | None = None,
+) -> NDArray[np.float32]:
+    """Embeddings of the given nodes.
+
+    Random vectors are a function of the seed and the node, so nodes that only prediction meets have one too.
+
+    Args:
+        table: the result of :func:`source_vectors`; needed for all but random embeddings.
+
+    Shapes:
+        nodes: (n,). table: (num_nodes, dim). returns: (n, dim) float32.
+    """
+    if settings.source == "random":
+        rows = normal_rows(stream_key(seed, "embeddings/random"), nodes, settings.dim)
+        return rows * np.float32(settings.scale)
+    if table is None or len(table) != num_nodes:
+        what, hint = "the table of node embeddings is not there", "pretrain or give the file again"
+        raise DataError(what, where=settings.source, hint=hint)
+    return np.array(table[nodes], np.float32)
+
+
+def check_source(recipe: VectorSettings) -> None:
+    """Raise :class:`UserError` for a missing file or impossible settings of pretraining, before any work."""
+    settings = recipe.embeddings
+    if settings.source in PRETRAINED:
+        from subgnn.embeddings.pretrain import check_settings
+
+        check_settings(settings.source, settings.dim, recipe.pretrain)
+    elif settings.source != "random":
+        require_file(Path(settings.source))
+
+
+def source_vectors(
+    recipe: Recipe, graph: Graph, *, device: str = "auto", cache: bool = True, on_epoch: Any = None
+) -> NDArray[np.float32] | None:
+    """The table of all node embeddings of a recipe; None if they are random.
+
+    Pretrained ones are looked up in the cache, or computed and stored there, and scaled to a root mean square of
+    ``embeddings.scale``; those of a file are not scaled.
+
+    Args:
+        graph: undirected.
+        device: where to pretrain.
+        cache: whether to read and write the cache.
+        on_epoch: called after every epoch of a pretraining.
+
+    Shapes:
+        returns: (N, dim) float32.
+    """
+    settings = recipe.embeddings
+    if settings.source == "random":
+        return None
+    if settings.source in PRETRAINED:
+        from subgnn.embeddings.pretrain import pretrained_vectors
+
+        vectors = pretrained_vectors(recipe, graph, device=device, cache=cache, on_epoch=on_epoch)
+        return _scaled(vectors, settings.scale)
+    vectors = read_vectors(Path(settings.source), graph)
+    if vectors.shape[1] != settings.dim:
+        what = f"embeddings of shape {vectors.shape}, but {(graph.num_nodes, settings.dim)} is needed"
+        hint = f"the width is embeddings.dim: --set embeddings.dim={vectors.shape[1]}"
+        raise DataError(what, where=settings.source, hint=hint)
+    return vectors
+
+
+def _scaled(vectors: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
+    """The same directions, with a root mean square of ``scale`` over all numbers."""
+    size = float(np.sqrt(np.mean(np.square(vectors, dtype=np.float64))))
+    return vectors * np.float32(scale / size) if size > 0 else vectors
+
+
+def save_run_vectors(table: NDArray[np.float32] | None, recipe: VectorSettings, graph: Graph, run: Path) -> str:
+    """Copy the table into a run's folder, unless it is large and its source has it.
+
+    Returns:
+        The hash of the table; empty for random embeddings.
+    """
+    if table is None:
+        return ""
+    if table.nbytes <= LARGEST_COPY or not _source_file(recipe, graph).is_file():
+        about = {"source": recipe.embeddings.source, "scale": recipe.embeddings.scale}
+        write_vectors(run / RUN_FILE, table, about, graph_hash=graph.content_hash, overwrite=True)
+    return vectors_hash(table)
+
+
+def load_run_vectors(run: Path, recipe: VectorSettings, graph: Graph, expected: str) -> NDArray[np.float32] | None:
+    """The table a run started from; None for random embeddings.
+
+    Args:
+        expected: the hash of the table, from the checkpoint.
+
+    Raises:
+        DataError: if it is missing, or is not the table the run was trained with.
+    """
+    source = recipe.embeddings.source
+    if source == "random":
+        return None
+    where, file = source, _source_file(recipe, graph)
+    if (run / RUN_FILE).is_file():
+        where, table = str(run / RUN_FILE), read_vectors(run / RUN_FILE, graph)
+    elif source not in PRETRAINED:
+        table = read_vectors(file, graph)
+    elif file.is_file():
+        table = _scaled(read_vectors(file, graph), recipe.embeddings.scale)
+    else:
+        what = f"neither {RUN_FILE} nor the cache has the run's node embeddings"
+        raise DataError(what, where=str(run), hint=f"copy {RUN_FILE} or {file} from where the run was trained")
+    if vectors_hash(table) != expected:
+        what = "the node embeddings are no longer those the run was trained with"
+        raise DataError(what, where=where, hint="put the former file back, or train again")
+    return table
+
+
+def _source_file(recipe: VectorSettings, graph: Graph) -> Path:
+    """The file that embeddings come from; of pretrained ones that of the cache."""
+    if recipe.embeddings.source not in PRETRAINED:
+        return Path(recipe.embeddings.source)
+    from subgnn.embeddings.pretrain import cache_file
+
+    return cache_file(recipe, graph)
+
+
+def feature_rows(graph: Graph, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
+    """f: the features of the given nodes.
+
+    Shapes:
+        nodes: (n,). returns: (n, F) float64.
+
+    Raises:
+        DataError: if the graph has no features.
+    """
+    require_features(graph)
+    return np.asarray(graph.features)[nodes].astype(np.float64)
+
+
+def feature_standard(graph: Graph) -> Standard:
+    """The mean and deviation of each feature over all nodes of the graph.
+
+    Raises:
+        DataError: if the graph has no features.
+    """
+    require_features(graph)
+    width = np.asarray(graph.features).shape[1]
+    rows = max(1, _NUMBERS_AT_A_TIME // width)
+    parts = [np.arange(i, min(i + rows, graph.num_nodes)) for i in range(0, graph.num_nodes, rows)]
+    mean = sum((feature_rows(graph, part).sum(axis=0) for part in parts), np.zeros(width)) / graph.num_nodes
+    squares = sum((((feature_rows(graph, part) - mean) ** 2).sum(axis=0) for part in parts), np.zeros(width))
+    deviation = np.sqrt(squares / graph.num_nodes)
+    return Standard(mean, np.where(deviation > 0, deviation, 1.0))
+
+
+def require_features(graph: Graph) -> None:
+    """Raise :class:`DataError` unless the graph has node features."""
+    if graph.features is None or not graph.features.shape[1]:
+        hint = 'add features.npy (a row of numbers for each node) to the dataset, or set embeddings.features="none"'
+        raise DataError("the graph has no node features", where="embeddings.features", hint=hint)
