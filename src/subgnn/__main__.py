@@ -1,6 +1,6 @@
 """The command ``subgnn``, and ``python -m subgnn``.
 
-Nothing is imported here that takes time, nor by the package itself: so Ctrl-C is heard from the beginning.
+Signals are handled before the slow imports, so that Ctrl-C works from the beginning.
 """
 
 import sys
@@ -9,7 +9,7 @@ from subgnn.parallel.interrupts import exit_code, leave_on_signals, raise_on_sig
 
 
 def run() -> None:
-    """Run the command line, and leave with its exit code."""
+    """Run the command line, and exit with its code."""
     leave_on_signals()
     from subgnn.cli.app import main
 

@@ -1,4 +1,4 @@
-"""SubGNN with scikit-learn's conventions, for notebooks."""
+"""A classifier of subgraphs with the interface of scikit-learn."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Subgraphs = SubgraphSet | Ragged | Sequence[Sequence[int | str]]
 
 
 class SubgraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Predicts the labels of subgraphs of one graph.
+    """Classifies subgraphs of one graph.
 
     Args:
         recipe: a recipe by name, or a .toml file.
         settings: overrides, ``section.key=value`` each.
         seed: of anchors, weights, batches and dropout.
         device: ``auto``, ``cpu`` or ``cuda``.
-        run: a folder to keep the run in; by default nothing is kept on disk.
+        run: a folder for the run; by default it is temporary.
 
     After :meth:`fit`: ``classes_``, ``results_`` (as in run.json) and ``predictor_``.
     """
@@ -56,7 +56,7 @@ class SubgraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.run = run
 
     def fit(self, graph: Graph, subgraphs: SubgraphSet) -> Self:
-        """Train on the training split and select on validation; without splits, a fifth is set aside to select on."""
+        """Train on the training split, and select on validation; without splits, a fifth is held out for validation."""
         if subgraphs.task in ("regression", "unlabelled"):
             raise DataError(f"the task is {subgraphs.task}", where="SubgraphClassifier", hint="classes are needed")
         dataset = Dataset("subgraphs", graph, self._with_splits(subgraphs))

@@ -1,4 +1,4 @@
-// Questions to the server. A question that is asked again while the answer is on its way replaces the first one.
+// Requests to the server. A repeated request replaces the one that is under way.
 
 import { byId } from "./dom.js";
 
@@ -43,7 +43,7 @@ async function send(path, options) {
   }
 }
 
-// The answer, or null where the question was replaced by a later one.
+// The answer, or null if a later request replaced this one.
 export async function ask(question, path, body) {
   asking.get(question)?.abort();
   const controller = new AbortController();

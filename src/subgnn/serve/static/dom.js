@@ -1,4 +1,4 @@
-// Elements made by code: text is text, never markup.
+// Create elements; text is never parsed as markup.
 
 export const byId = (id) => document.getElementById(id);
 

@@ -1,4 +1,4 @@
-// The page: nodes are picked; drawing, prediction, explanation and neighbours follow.
+// The page: shows the drawing, prediction, explanation and nearest training subgraphs of the picked nodes.
 
 import { ask, forget } from "./api.js";
 import { byId, colourOf, fill, make } from "./dom.js";
@@ -10,7 +10,7 @@ import { clearWhy, showWhy } from "./why.js";
 
 const FEW_NEIGHBOURS = 15;
 const state = { run: null, nodes: [], chosen: null };
-const names = new Map(); // of nodes that were met
+const names = new Map(); // of nodes in earlier answers
 let cards = [];
 let drawing = null;
 let prediction = null;
@@ -19,7 +19,7 @@ let problemTimer = 0;
 
 const path = () => `/api/runs/${encodeURIComponent(state.run)}`;
 const nameOf = (node, fallback) => names.get(node) ?? fallback ?? asRow(node);
-// Nodes are known here by row number; in a request digits alone are a name, where the graph has names.
+// Nodes are row numbers here; in a request digits alone are a name if the graph has names.
 const asRow = (node) => `${cards.find((card) => card.name === state.run)?.row_prefix ?? "#"}${node}`;
 
 function say(text) {
@@ -37,7 +37,7 @@ function complain(error) {
 const picture = makePicture(byId("picture"), (node) => {
   if (!node) return fill(byId("selected"));
   const there = state.nodes.includes(node.id);
-  const about = node.kind === "inside" ? `in component ${node.component + 1}` : node.kind === "border" ? `${node.links} edges into the subgraph` : "an anchor farther away";
+  const about = node.kind === "inside" ? `in component ${node.component + 1}` : node.kind === "border" ? `${node.links} edges into the subgraph` : "an anchor outside the border";
   const anchor = node.channels.length ? `, anchor of ${node.channels.join(", ")}` : "";
   return fill(byId("selected"), make("strong", {}, node.name), make("span", {}, `${about}, ${node.degree} neighbours${anchor}`),
     make("button", { type: "button", onclick: () => (there ? remove(node.id) : add([node])) }, there ? "Remove" : "Add"));
@@ -56,7 +56,7 @@ function showPicked() {
     chip.style.setProperty("--chip", colourOf(component.get(node) ?? null));
     return chip;
   }));
-  // Chips are made anew when their colours are known; who was on one of them stays there.
+  // Chips are rebuilt when their colours are known; the focus stays on the same chip.
   if (focused) byId("picked").querySelector(`[data-node="${focused}"] button`)?.focus();
 }
 
@@ -66,7 +66,7 @@ function showDrawing() {
   byId("facts").textContent = `${drawing.num_components} component${drawing.num_components === 1 ? "" : "s"}, ${drawing.num_inside_edges} edges inside, `
     + `${drawing.num_border} neighbours` + (left.border ? `, of which ${left.border} are not drawn` : "") + (left.inside ? `; ${left.inside} of its nodes are not drawn` : "") + ".";
   const some = drawing.nodes.filter((node) => node.kind === "border").sort((a, b) => b.links - a.links || a.degree - b.degree).slice(0, FEW_NEIGHBOURS);
-  fill(byId("neighbours"), ...some.map((node) => make("li", {}, make("span", {}, `${node.name}, ${node.links} edges into it`),
+  fill(byId("neighbours"), ...some.map((node) => make("li", {}, make("span", {}, `${node.name}, ${node.links} edges into the subgraph`),
     make("button", { type: "button", class: "small", "aria-label": `Add ${node.name}`, onclick: () => add([node]) }, "Add"))));
   showPicked();
 }
@@ -119,7 +119,7 @@ async function guarded(work, onFailure = () => {}) {
   }
 }
 
-// Ask everything about the nodes; `before` is the prediction to compare with.
+// Request everything about the nodes; `before` is the prediction to compare with.
 function refresh(before) {
   showPicked();
   if (!state.nodes.length) {
@@ -141,7 +141,7 @@ function refresh(before) {
       if (!answer) return;
       [prediction] = answer.predictions;
       showSaying(before);
-      showReasons(); // of the class that is known now, where the explanation came first
+      showReasons(); // the class is known only now if the explanation arrived first
       const p = prediction.probabilities[prediction.label];
       say(`Prediction: ${prediction.label || "no class"}${p === undefined ? "" : `, ${(p * 100).toFixed(0)} percent`}. ${byId("change").textContent}`);
     }, clearPrediction),
@@ -183,7 +183,7 @@ function add(nodes) {
 function remove(node) {
   const place = state.nodes.indexOf(node);
   change(state.nodes.filter((other) => other !== node));
-  // The button that was pressed is gone: its neighbour has the focus, else the search.
+  // The pressed button is gone: focus the next one, or the search.
   const buttons = byId("picked").querySelectorAll("button");
   (buttons[Math.min(place, buttons.length - 1)] ?? byId("search")).focus();
 }
@@ -195,7 +195,7 @@ async function addPasted(replace) {
   if (!given.length) return;
   const answer = await ask("resolve", `${path()}/resolve`, { nodes: given });
   if (!answer) return;
-  const lists = [[answer.unknown, "not known"], [answer.several, "of several nodes"]];
+  const lists = [[answer.unknown, "not known"], [answer.several, "ambiguous"]];
   warning.textContent = lists.filter(([list]) => list.length).map(([list, what]) => `${list.length} ${what}: ${list.slice(0, 10).join(", ")}`).join("; ");
   for (const node of answer.nodes) names.set(node.id, node.name);
   const found = answer.nodes.map((node) => node.id);
@@ -222,7 +222,7 @@ function showAbout(card) {
   const facts = [["Recipe", card.recipe], ["Method", card.method], ["Dataset", card.dataset], ["Task", card.task], ["Seed", card.seed],
     ["Networks", card.members > 1 ? `the mean of ${card.members}; below, the epochs of the first` : ""],
     ["Epochs", `${card.selected_epoch} of ${card.epochs}`], ["Training", `${card.num_training} subgraphs`], ["Validation", score(card.val)], ["Test", score(card.test)],
-    ["Channels", card.channels.join(", ")], ["Trained by", `subgnn ${card.trained_with.subgnn ?? "?"}, torch ${card.trained_with.torch ?? "?"}`]];
+    ["Channels", card.channels.join(", ")], ["Trained with", `subgnn ${card.trained_with.subgnn ?? "?"}, torch ${card.trained_with.torch ?? "?"}`]];
   fill(byId("about"), ...facts.filter(([, value]) => value !== null && value !== undefined && value !== "")
     .flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, String(value))]));
   byId("note").textContent = card.note;
@@ -239,7 +239,7 @@ function apply(given) {
 
 function listen() {
   byId("run").addEventListener("change", (event) => {
-    // Another run may be on another graph, whose nodes are others.
+    // Another run may have another graph, with other nodes.
     const before = cards.find((card) => card.name === state.run);
     const after = cards.find((card) => card.name === event.target.value);
     if (before.graph_hash !== after.graph_hash) { state.nodes = []; names.clear(); }
@@ -255,9 +255,9 @@ function listen() {
   byId("copy").addEventListener("click", async () => {
     try {
       await navigator.clipboard.writeText(location.href);
-      say("The link is copied.");
+      say("Link copied.");
     } catch {
-      complain(new Error("the browser does not let a page copy here; the address has it all"));
+      complain(new Error("the browser does not allow copying here; copy the address instead"));
     }
   });
   byId("paste-form").addEventListener("submit", (event) => {

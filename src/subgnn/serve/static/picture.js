@@ -1,4 +1,4 @@
-// The drawing: the subgraph's nodes in the colours of their components, its neighbours faint, anchors as diamonds.
+// The drawing: nodes of the subgraph in the colours of their components, neighbours pale, anchors as diamonds.
 
 import { colourOf } from "./dom.js";
 import cytoscape from "./vendor/cytoscape.esm.min.mjs";
@@ -25,7 +25,7 @@ export function makePicture(container, onSelect) {
 
   function start() {
     cy = cytoscape({ container, style: STYLE, maxZoom: 2.5, minZoom: 0.2, boxSelectionEnabled: false,
-      // On a phone a finger on the drawing scrolls the page.
+      // On a phone, dragging on the drawing scrolls the page.
       userPanningEnabled: !matchMedia("(pointer: coarse)").matches, userZoomingEnabled: !matchMedia("(pointer: coarse)").matches,
     });
     cy.on("select", "node", (event) => onSelect(drawn.get(Number(event.target.id()))));

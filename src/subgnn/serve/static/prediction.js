@@ -1,4 +1,4 @@
-// What the model says: the classes, the one that is explained, and what the last change did.
+// The prediction: the classes, the one that is explained, and the effect of the last change.
 
 import { byId, fill, make, percent, signed } from "./dom.js";
 
@@ -31,7 +31,7 @@ function row(name, p, before, { chosen, onChoose }) {
   },
   make("span", { class: "name" }, name),
   make("span", { class: "number" }, percent(p)),
-  make("span", { class: `delta ${delta > 0 ? "up" : "down"}` }, shown, shown ? make("span", { class: "unseen" }, " points by the last change") : null),
+  make("span", { class: `delta ${delta > 0 ? "up" : "down"}` }, shown, shown ? make("span", { class: "unseen" }, " points since the last change") : null),
   bar(p));
 }
 
@@ -46,12 +46,12 @@ export function showPrediction(prediction, before, { chosen, onChoose }) {
 
 function changed(prediction, before, real) {
   if (!before) return "";
-  if (real) return `${signed(prediction.value - before.value, 4)} by the last change`;
+  if (real) return `${signed(prediction.value - before.value, 4)} since the last change`;
   if (before.label !== prediction.label) return `was ${before.label || "no class"} before the last change`;
   const p = prediction.probabilities[prediction.label];
   const was = before.probabilities[prediction.label];
   if (p === undefined || was === undefined) return "";
-  return `${signed((p - was) * 100, 1)} points by the last change`;
+  return `${signed((p - was) * 100, 1)} points since the last change`;
 }
 
 export function clearPrediction() {

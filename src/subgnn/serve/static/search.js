@@ -1,4 +1,4 @@
-// A text field with a list of nodes below it, as the combobox pattern of ARIA has it.
+// A text field with a list of nodes below it: the combobox pattern of ARIA.
 
 import { ask } from "./api.js";
 import { byId, fill, make } from "./dom.js";

@@ -1,4 +1,4 @@
-// What is looked at, in the address: #run=NAME&nodes=1,2,3&class=NAME, nodes by row number. What stands behind # is not sent to any server.
+// The state of the page in its address: #run=NAME&nodes=1,2,3&class=NAME, nodes by row number. Browsers do not send the part after #.
 
 export function readState() {
   const given = new URLSearchParams(location.hash.slice(1));

@@ -6,7 +6,7 @@ const FEW_NODES = 60;
 const FEW_ANCHORS = 10;
 const NAMED = 4;
 
-// In points of probability where there are probabilities, else in the label's own unit.
+// In percentage points of probability, or in the unit of real-valued labels.
 function amount(item, name) {
   if (item.probability_changes && name in item.probability_changes) return item.probability_changes[name] * 100;
   return Object.values(item.contributions)[0] ?? 0;
@@ -26,9 +26,9 @@ function named(names) {
   return names.slice(0, NAMED).join(", ") + (names.length > NAMED ? ` and ${names.length - NAMED} more` : "");
 }
 
-const CHANNELS = { z0: "the nodes", topology: "shape statistics", size: "size", baseline: "the baseline's scores" };
+const CHANNELS = { z0: "node vectors", topology: "topology statistics", size: "size", baseline: "the baseline's scores" };
 
-// The side alone where the channel stands above it.
+// Only the side if the channel is listed above it.
 const channelName = (item) => (item.level === "subchannel" ? item.name.split("/")[1] : CHANNELS[item.name] ?? item.name);
 
 function bars(list, items, name, describe) {
