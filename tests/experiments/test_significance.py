@@ -18,7 +18,7 @@ from subgnn.experiments.significance import (
     sign_flip_test,
     swap_test,
 )
-from subgnn.training.metrics import metrics
+from subgnn.models.metrics import metrics
 
 
 def terms(*right: int) -> ScoreTerms:

@@ -165,7 +165,7 @@ def test_channels_become_the_training_mean_or_nothing(ensemble):
     rows = Ragged.from_rows([ROW])
     measured, means = predictor.measured(rows, draws=draws), []
     for inputs in predictor.measured(train, draws=draws).inputs:
-        means.append(measured.kept[0].model.embed(inputs.whole).detach().mean(dim=0))
+        means.append(measured.networks[0].network.embed(inputs.whole).detach().mean(dim=0))
     for background, reference, word in ((train, means, "training mean"), (None, None, "zero")):
         found = Explainer(predictor, background=background).explain(rows)[0]
         assert found.reference == word
@@ -173,12 +173,12 @@ def test_channels_become_the_training_mean_or_nothing(ensemble):
         for level, name in by_name:
             without = []
             for draw, inputs in enumerate(measured.inputs):
-                z = measured.kept[0].model.embed(inputs.whole).detach().clone()
-                for part, columns in measured.kept[0].model.parts().items():
+                z = measured.networks[0].network.embed(inputs.whole).detach().clone()
+                for part, columns in measured.networks[0].network.parts().items():
                     if part == name or part.startswith(f"{name}/"):
                         for some in columns:
                             z[:, some] = 0 if reference is None else reference[draw][some]
-                without.append(measured.kept[0].model.head(z)[0].detach())
+                without.append(measured.networks[0].network.head(z)[0].detach())
             expected = predictor.outputs(rows)[0] - torch.stack(without).mean(dim=0).numpy()
             np.testing.assert_allclose(by_name[level, name], expected, **CLOSE)
     assert {name for level, name in by_name if level == "channel"} == {"position", "neighborhood", "structure"}
@@ -194,7 +194,7 @@ def test_a_masked_anchor_has_similarity_0(model):
     rows = Ragged.from_rows([ROW])
     found = explain(predictor, [ROW], max_anchors=1000)[0]
     measured = predictor.measured(rows, draws=1)
-    inputs = next(subgraph_inputs(*next(measured.voices())))
+    inputs = next(subgraph_inputs(*next(measured.combinations())))
     each = list(inputs.each_anchor())
     assert len(each) == len(found.by_anchor)
     channels = predictor.checkpoint.spec.channels
@@ -207,7 +207,7 @@ def test_a_masked_anchor_has_similarity_0(model):
         similarity = seen.measured.similarity.clone()
         similarity[anchor.components, anchor.slots] = 0
         changed[anchor.layer][anchor.channel] = replace(seen, measured=Similarities(similarity))
-        without = measured.kept[0].model(replace(whole, channels=changed))[0].detach().numpy()
+        without = measured.networks[0].network(replace(whole, channels=changed))[0].detach().numpy()
         item = by_key[channels[anchor.channel].name, anchor.layer, anchor.nodes]
         np.testing.assert_allclose(item.contributions, predictor.outputs(rows)[0] - without, **CLOSE)
         assert 0 < item.similarity <= 1
@@ -217,7 +217,7 @@ def test_a_masked_anchor_has_similarity_0(model):
 
 def test_every_similarity_belongs_to_one_anchor():
     _, predictor = explained(layers=2, output="both")
-    inputs = next(subgraph_inputs(*next(predictor.measured(Ragged.from_rows([ROW]), draws=1).voices())))
+    inputs = next(subgraph_inputs(*next(predictor.measured(Ragged.from_rows([ROW]), draws=1).combinations())))
     for layer, row in enumerate(inputs.gammas):
         for channel, gamma in enumerate(row):
             counts = np.zeros(gamma.shape, int)
@@ -295,7 +295,7 @@ def test_an_anchor_of_one_of_two_draws_counts_half():
     _, predictor = explained(ensemble=True)
     found = explain(predictor, [ROW], max_anchors=1000)[0]
     measured = predictor.measured(Ragged.from_rows([ROW]), draws=2)
-    inputs = next(subgraph_inputs(*list(measured.voices())[1]))
+    inputs = next(subgraph_inputs(*list(measured.combinations())[1]))
     anchor = next(a for a in inputs.each_anchor() if a.channel == 1)  # a node of position/border
     gammas = [[gamma.clone()[None] for gamma in layer] for layer in inputs.gammas]
     gammas[0][1][0, anchor.components, anchor.slots] = 0

@@ -73,7 +73,7 @@ def test_the_baseline_has_all_inputs_at_0():
     """No similarity, no component vector, statistics at 0; what is left is what biases say."""
     _, predictor = explained(topology=True)
     found = explain(predictor, [ROW], attributions=True)[0]
-    model = predictor.measured(Ragged.from_rows([ROW]), draws=1).kept[0].model
+    model = predictor.measured(Ragged.from_rows([ROW]), draws=1).networks[0].network
     with torch.no_grad():
         z = torch.zeros(1, model.head.layers[0].in_features)
         # A relu of the score's bias for each of the three components; readout adds them up.
@@ -90,7 +90,7 @@ def test_the_baseline_has_all_inputs_at_0():
 def test_they_are_the_integral_of_gradients():
     """Against many plain steps, without Captum."""
     _, predictor = explained()
-    inputs = next(subgraph_inputs(*next(predictor.measured(Ragged.from_rows([ROW]), draws=1).voices())))
+    inputs = next(subgraph_inputs(*next(predictor.measured(Ragged.from_rows([ROW]), draws=1).combinations())))
     gamma = inputs.gammas[0][1]
     total = torch.zeros_like(gamma)
     steps = 400

@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from subgnn.experiments.train import train
-from subgnn.inference import predictor as predict
 from subgnn.inference.distributed import Workers
 from subgnn.inference.predictor import Predictor
-from subgnn.models.subgnn import streaming
+from subgnn.models.subgnn import build, fitted
 from subgnn.parallel.engine import LocalEngine
 from subgnn.training.run_dir import CHECKPOINT
 from tests.training.examples import dataset, recipe
@@ -39,9 +38,9 @@ class Backwards(LocalEngine):
 @pytest.mark.parametrize("method", ["outputs", "probabilities", "embeddings"])
 def test_answers_are_equal(run, monkeypatch, large, method):
     for name in ("BATCH", "STREAMED_BATCH"):
-        monkeypatch.setattr(predict, name, 4)
+        monkeypatch.setattr(fitted, name, 4)
     if large:
-        monkeypatch.setattr(streaming, "LARGE", 0)
+        monkeypatch.setattr(build, "LARGE", 0)
     graph, subgraphs = dataset().graph, dataset().subgraphs.nodes
     engine = Backwards()
     here = getattr(Predictor(run, graph), method)(subgraphs)

@@ -10,8 +10,8 @@ import torch
 
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
-from subgnn.inference import predictor as predict
 from subgnn.inference.predictor import Predictor
+from subgnn.models.subgnn import fitted
 from subgnn.ragged import Ragged
 from tests.explain.examples import explained, run_of
 from tests.training.examples import CHANNELS, dataset, recipe
@@ -24,7 +24,7 @@ def plain(predictor: Predictor, method: str, draws: int) -> np.ndarray:
     measured = predictor.measured(SETS, draws=draws)
     with torch.no_grad():
         return (
-            torch.stack([getattr(measured.kept[0].model, method)(each.whole) for each in measured.inputs])
+            torch.stack([getattr(measured.networks[0].network, method)(each.whole) for each in measured.inputs])
             .mean(0)
             .numpy()
         )
@@ -49,7 +49,7 @@ def counted(monkeypatch, target, name):
 
 def test_the_graph_is_hashed_and_the_network_built_once(monkeypatch):
     data, trained = explained()
-    hashed, built = counted(monkeypatch, Graph, "compute_hash"), counted(monkeypatch, predict, "build_model")
+    hashed, built = counted(monkeypatch, Graph, "compute_hash"), counted(monkeypatch, fitted, "build_network")
     predictor = Predictor(trained.checkpoint, data.graph)
     for i in range(len(SETS)):
         predictor.outputs(SETS.take([i]))
@@ -59,8 +59,8 @@ def test_the_graph_is_hashed_and_the_network_built_once(monkeypatch):
 
 def test_a_table_that_may_not_be_kept_whole_grows_and_answers_the_same(monkeypatch):
     data, trained = explained()
-    built = counted(monkeypatch, predict, "build_model")
-    predictor = Predictor(trained.checkpoint, data.graph, keep_numbers=0)
+    built = counted(monkeypatch, fitted, "build_network")
+    predictor = Predictor(trained.checkpoint, data.graph, cached_numbers=0)
     answers = [predictor.outputs(SETS.take([i])) for i in range(len(SETS))]
     assert built
     np.testing.assert_allclose(np.concatenate(answers), trained.outputs(SETS), rtol=1e-5, atol=1e-6)

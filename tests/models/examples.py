@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from subgnn import Graph
+import torch
+
+from subgnn import Graph, SubgraphSet
 from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import EmbeddingSettings, Recipe
-from subgnn.models.registry import METHODS
+from subgnn.models.interface import TrainingData
+from subgnn.models.registry import MODELS
 
-NAMES = sorted(METHODS)
-TRANSDUCTIVE = sorted(name for name in METHODS if name.startswith(("mn-", "s2v-")))
+NAMES = sorted(name for name, model in MODELS.items() if not model.has_channels)
+TRANSDUCTIVE = sorted(name for name, model in MODELS.items() if not model.predicts_new_subgraphs)
 INDUCTIVE = sorted(set(NAMES) - set(TRANSDUCTIVE))
 BY_GRADIENT = sorted(set(NAMES) - {"bag", "bag-1hop"})
 SMALL = (
@@ -36,6 +39,11 @@ def one_way(found: Recipe, *, trainable: bool = True) -> Recipe:
     """The recipe with its embeddings settled."""
     embeddings = EmbeddingSettings(dim=found.embeddings.dim, trainable=trainable)
     return replace(found, embeddings=embeddings, baseline=replace(found.baseline, tune_embeddings=False))
+
+
+def training_data(graph: Graph, subgraphs: SubgraphSet, seed: int = 0) -> TrainingData:
+    """A dataset as models are set up from it, on the CPU."""
+    return TrainingData(graph, subgraphs, seed, torch.device("cpu"))
 
 
 def two_triangles() -> Graph:

@@ -12,10 +12,10 @@ from subgnn import Ragged, SubgraphSet
 from subgnn.config.recipes import find_recipe
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
-from subgnn.models.bag import Bags, LinearBag, bag_of_nodes, begin, candidates, features, spread_one_hop
-from subgnn.models.linear import fit_linear
+from subgnn.models.bag import Bags, LinearBag, bag_of_nodes, features, fit_linear, spread_one_hop
+from subgnn.models.registry import MODELS
 from subgnn.training.run_dir import CHECKPOINT
-from tests.models.examples import recipe, two_triangles
+from tests.models.examples import recipe, training_data, two_triangles
 from tests.models.subgnn.examples import random_graph, random_subgraphs
 from tests.training.examples import dataset
 
@@ -119,16 +119,15 @@ def test_columns_are_those_that_training_has_a_value_in(name):
     few = SubgraphSet.from_lists(
         [[0, 1], [9], [20, 21]], num_nodes=24, labels=["a", "b", "a"], splits=["train", "train", "val"]
     )
-    found = begin(data.graph, few, find_recipe(name), seed=0, device=torch.device("cpu"))["columns"]
+    found = MODELS[name].start(training_data(data.graph, few), find_recipe(name))["columns"]
     plain, _ = features(data.graph, few.nodes.take([0, 1]), one_hop=name == "bag-1hop")
     np.testing.assert_array_equal(found, np.unique(plain.indices))
 
 
 def test_open_choices_are_all_tried_and_settled_ones_are_not():
-    assert len(candidates(find_recipe("bag"))) == 12
-    assert list(candidates(find_recipe("bag", ["baseline.normalize=none", "baseline.inverse_penalty=2.0"]))) == [
-        "normalize=none, inverse_penalty=2"
-    ]
+    assert len(MODELS["bag"].candidates(find_recipe("bag"))) == 12
+    settled = find_recipe("bag", ["baseline.normalize=none", "baseline.inverse_penalty=2.0"])
+    assert list(MODELS["bag"].candidates(settled)) == ["normalize=none, inverse_penalty=2"]
 
 
 @pytest.mark.parametrize("name", ["bag", "bag-1hop"])

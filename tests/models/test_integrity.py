@@ -161,7 +161,7 @@ CHANGES = [
     ("bag", "do not fit", array("weights.bias", lambda w: w[:2])),
     ("s2v-n", "subgraphs do not fit their vectors", put("weights.offsets", 1, 10**9)),
     ("s2v-n", "a node that is not in the graph", put("weights.values", 0, 24)),
-    ("topology", "a label that is none", put("weights.targets", 0, 9)),
+    ("topology", "a label that is not a class", put("weights.targets", 0, 9)),
     ("topology", "training table is of another shape", array("weights.features", lambda w: w[:, :4])),
 ]  # fmt: skip
 

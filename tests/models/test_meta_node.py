@@ -11,8 +11,7 @@ from subgnn import Ragged
 from subgnn.config.settings import BaselineSettings
 from subgnn.errors import UserError
 from subgnn.models.known_subgraphs import distinct
-from subgnn.models.links import LinkEncoder, link_vectors
-from subgnn.models.meta_node import with_meta_nodes
+from subgnn.models.meta_node import LinkEncoder, link_vectors, with_meta_nodes
 from tests.models.subgnn.examples import random_graph, random_subgraphs
 
 CPU = torch.device("cpu")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import typing
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +11,6 @@ import torch
 
 from subgnn import Dataset, Graph, Ragged, SubgraphSet
 from subgnn.config.recipes import find_recipe
-from subgnn.config.settings import Method
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
 from subgnn.estimator import SubgraphClassifier
@@ -21,11 +19,11 @@ from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models import checkpoint
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.registry import METHODS
+from subgnn.models.registry import MODELS
 from subgnn.storage.arrays import read_arrays
 from subgnn.training import resume
 from subgnn.training.run_dir import CHECKPOINT, METRICS
-from tests.models.examples import BY_GRADIENT, INDUCTIVE, NAMES, SMALL, TRANSDUCTIVE, recipe
+from tests.models.examples import BY_GRADIENT, INDUCTIVE, NAMES, SMALL, TRANSDUCTIVE, recipe, training_data
 from tests.training.examples import dataset
 
 
@@ -58,8 +56,14 @@ def trained(tmp_path_factory):
     return get
 
 
-def test_the_settings_know_every_method():
-    assert {"subgnn", *METHODS} == set(typing.get_args(Method))
+def test_an_unknown_model_is_refused_with_the_nearest_name(tmp_path):
+    wrong = replace(find_recipe("avg"), method="bag-1hops")
+    with pytest.raises(UserError, match=r"recipe: method is 'bag-1hops'; accepted: .*did you mean 'bag-1hop'"):
+        train(dataset(), wrong, tmp_path / "run")
+    wrong = find_recipe("default", ["model.baseline=topologies"])
+    with pytest.raises(UserError, match=r"model.baseline is 'topologies'; accepted: .*did you mean 'topology'"):
+        train(dataset(), wrong, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -164,12 +168,12 @@ def test_frozen_and_trainable_are_both_tried_and_the_better_is_kept(trained, nam
 
 
 def test_frozen_embeddings_stay_and_trainable_ones_move(tmp_path):
-    data, start = dataset(), METHODS["avg"].begin
+    data, start = dataset(), MODELS["avg"].start
     for name, trainable in (("frozen", "false"), ("trainable", "true")):
         settings = recipe("avg", "baseline.tune_embeddings=false", f"embeddings.trainable={trainable}")
         results = train(data, settings, tmp_path / name)
         assert results["embeddings"] == name
-        before = start(data.graph, data.subgraphs, settings, seed=0, device=torch.device("cpu"))["table"]
+        before = start(training_data(data.graph, data.subgraphs), settings)["table"]
         after = load_checkpoint(tmp_path / name / CHECKPOINT).weights["table"]
         assert torch.equal(before, after) == (name == "frozen")
 
@@ -199,8 +203,8 @@ def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkey
 def test_what_needs_edges_says_so(tmp_path, name):
     data = dataset()
     bare = replace(data, graph=Graph.from_edges([], [], num_nodes=24))
-    if METHODS[name].needs_edges:
-        with pytest.raises(DataError, match=f"{name} needs edges, and the graph has none; without: avg, bag$"):
+    if MODELS[name].needs_edges:
+        with pytest.raises(DataError, match=f"{name} needs edges, and the graph has none; without: subgnn, avg, bag$"):
             train(bare, recipe(name), tmp_path / "run")
     else:
         assert train(bare, recipe(name), tmp_path / "run")["test"]

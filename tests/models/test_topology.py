@@ -10,8 +10,8 @@ from subgnn import Graph, Ragged
 from subgnn.channels.topology import Standard, node_set_statistics, subgraph_statistics
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
-from subgnn.models import trees
 from subgnn.models.checkpoint import load_checkpoint
+from subgnn.models.topology import grow_trees, tree_outputs
 from subgnn.training.run_dir import CHECKPOINT
 from tests.models.examples import recipe, two_triangles
 from tests.models.subgnn.examples import random_graph, random_subgraphs
@@ -116,16 +116,14 @@ def test_trees_grown_again_answer_alike(tmp_path, way, task):
 @pytest.mark.parametrize("boosting", [True, False])
 def test_what_training_lacks_gets_next_to_nothing(boosting):
     table = np.arange(20.0)[:, None]
-    two = trees.grow(table, np.arange(20) // 10 * 2, "multi-class", boosting=boosting, seed=0)
-    found = trees.outputs_of(two, table, "multi-class", 3)
+    two = grow_trees(table, np.arange(20) // 10 * 2, "multi-class", boosting=boosting, seed=0)
+    found = tree_outputs(two, table, "multi-class", 3)
     assert set(found.argmax(axis=1)) == {0, 2}
     assert (found[:, 1] < -10).all()
-    one = trees.grow(table, np.full(20, 1), "multi-class", boosting=boosting, seed=0)
-    assert (trees.outputs_of(one, table, "multi-class", 3).argmax(axis=1) == 1).all()
+    one = grow_trees(table, np.full(20, 1), "multi-class", boosting=boosting, seed=0)
+    assert (tree_outputs(one, table, "multi-class", 3).argmax(axis=1) == 1).all()
     labels = np.stack([np.arange(20) >= 10, np.zeros(20)], axis=1).astype(np.uint8)
-    several = trees.outputs_of(
-        trees.grow(table, labels, "multi-label", boosting=boosting, seed=0), table, "multi-label", 2
-    )
+    several = tree_outputs(grow_trees(table, labels, "multi-label", boosting=boosting, seed=0), table, "multi-label", 2)
     np.testing.assert_array_equal(several > 0, labels.astype(bool))
-    flat = trees.grow(table, np.full(20, 0.5), "regression", boosting=boosting, seed=0)
-    assert (trees.outputs_of(flat, table, "regression", 1) == 0.5).all()
+    flat = grow_trees(table, np.full(20, 0.5), "regression", boosting=boosting, seed=0)
+    assert (tree_outputs(flat, table, "regression", 1) == 0.5).all()

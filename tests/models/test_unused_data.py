@@ -12,13 +12,17 @@ from subgnn import Graph
 from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.config.settings import ChannelSettings
 from subgnn.data.formats.folder import write_folder
-from subgnn.models.subgnn.build import unused_data
+from subgnn.models.registry import model_of
 from tests.cli.command import call
 from tests.training.examples import dataset, recipe
 
 RNG = np.random.default_rng(0)
 GRAPH = dataset().graph
 NO_HOPS = "direction of edges (no channel measures hops)"
+
+
+def unused_data(recipe, graph):
+    return model_of(recipe).unused_data(recipe, graph)
 
 
 def rich(*, weights: bool = True, directed: bool = True, features: bool = True) -> Graph:

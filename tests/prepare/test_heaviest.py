@@ -17,13 +17,13 @@ from subgnn.inference import export_run
 from subgnn.inference.open import open_run
 from subgnn.kernels import border_sets, heaviest_borders
 from subgnn.kernels.borders import BYTES_AN_EDGE
+from subgnn.models.examples import outputs_of
 from subgnn.models.subgnn import Inputs
-from subgnn.models.subgnn.build import build_model as built
+from subgnn.models.subgnn.build import NodeTable, build_network
 from subgnn.parallel import progress as pacing
 from subgnn.prepare.cached import encode, prepare_cached, prepare_draws_cached, read_prepared
 from subgnn.prepare.measure import prepare
 from subgnn.storage.arrays import write_parts
-from subgnn.training.evaluation import outputs_of
 from tests.models.subgnn.examples import (
     ALL_CHANNELS,
     SMALL,
@@ -200,7 +200,7 @@ def test_a_run_answers_as_in_training(run):
     options = {"channels": checkpoint.spec.channels, "layers": 2, "settings": checkpoint.spec.prepare, "seed": 0}
     prepared = prepare(data.graph, data.subgraphs.nodes, **options)
     assert set(prepared.touched()) <= set(checkpoint.spec.table_nodes)
-    model = built(checkpoint, data.graph, checkpoint.spec.table_nodes)
+    model = build_network(checkpoint, data.graph, NodeTable(checkpoint.spec.table_nodes))
     trained = outputs_of(model, Inputs(prepared, checkpoint.spec.table_nodes), np.arange(len(data.subgraphs)), 7)
     np.testing.assert_allclose(predictor.outputs(data.subgraphs.nodes), trained, atol=1e-5)
     whole = predictor.outputs(SETS)

@@ -16,12 +16,13 @@ from subgnn.experiments.train import train
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint, save_checkpoint
-from subgnn.models.scores import BaselineScores
+from subgnn.models.correction import open_scores
+from subgnn.models.examples import outputs_of
+from subgnn.models.registry import MODELS
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.training import resume
-from subgnn.training.evaluation import outputs_of
+from subgnn.training.candidates import set_up
 from subgnn.training.run_dir import CHECKPOINT, METRICS
-from subgnn.training.set_up import set_up
 
 from .examples import CHANNELS, dataset, recipe
 
@@ -61,7 +62,9 @@ def test_epoch_0_is_the_baseline_itself(tmp_path, method, task):
     # New subgraphs too, one of them of a node that training has not met.
     asked = Ragged.from_rows([[0, 1, 2], [23], *data.subgraphs.nodes])
     ours, theirs = a.probabilities(asked), b.probabilities(asked)
-    np.testing.assert_allclose(a.outputs(asked), BaselineScores(a.checkpoint.baseline, data.graph).of(asked), rtol=1e-5)
+    corrected = a.checkpoint.baseline
+    scores = open_scores(MODELS[corrected.spec.method], corrected, data.graph)
+    np.testing.assert_allclose(a.outputs(asked), scores(asked), rtol=1e-5)
     if task == "regression":
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
     else:
@@ -96,7 +99,7 @@ def test_the_first_line_judges_the_start_and_the_others_steps(trained):
     assert results["val"]["micro_f1"] == max(record["val_micro_f1"] for record in records)
     # The network begins as the cross-fitted baseline on the training split, whatever the draw of anchors.
     for inputs in (examples.inputs, *examples.redrawn):
-        torch.testing.assert_close(outputs_of(candidates[0].model, inputs, examples.train, 8), scores[rows])
+        torch.testing.assert_close(outputs_of(candidates[0].network, inputs, examples.train, 8), scores[rows])
 
 
 def test_what_steps_spoil_is_not_selected(tmp_path):
@@ -177,7 +180,7 @@ def test_without_a_baseline_nothing_is_added():
     assert examples.inputs.whole.baseline_scores is None
     # All else starts from the same numbers.
     others, _ = set_up(dataset(), correcting("bag"), 0, CPU)
-    plain, corrects = (c[0].model.state_dict() for c in (candidates, others))
+    plain, corrects = (c[0].network.state_dict() for c in (candidates, others))
     assert plain.keys() == corrects.keys()
     same = {name for name in plain if torch.equal(plain[name], corrects[name])}
     assert plain.keys() - same == {"head.layers.6.weight", "head.layers.6.bias"}

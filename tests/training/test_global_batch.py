@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from subgnn.models.metrics import loss
 from subgnn.models.subgnn.layer import StateNorm
 from subgnn.training.global_batch import GlobalDropout, global_modules, part_of_loss, share_of, use_global_batch
-from subgnn.training.metrics import loss
 
 
 @given(total=st.integers(1, 50), size=st.integers(1, 8))

@@ -14,8 +14,8 @@ from subgnn.embeddings.sources import node_vectors
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
+from subgnn.models.examples import outputs_of
 from subgnn.training import run as runs
-from subgnn.training.evaluation import outputs_of
 from subgnn.training.run_dir import CHECKPOINT
 
 TRANSDUCTIVE = {"mn-gin", "mn-gat", "s2v-n", "s2v-s", "s2v-ns"}
@@ -146,7 +146,7 @@ def test_options_change_nothing_of_that(settings, tmp_path, monkeypatch):
 def test_large_tables_are_no_exception(limit, trainable, tmp_path, monkeypatch):
     # Without test subgraphs about 50 nodes are touched, with them about 120.
     between = 80 * 8 * (1 if trainable == "true" else 4)
-    monkeypatch.setattr("subgnn.models.subgnn.streaming.LARGE", {"all": 0, "between": between}[limit])
+    monkeypatch.setattr("subgnn.models.subgnn.build.LARGE", {"all": 0, "between": between}[limit])
     check(find_recipe("neighborhood", [*SMALL, f"embeddings.trainable={trainable}"]), tmp_path, monkeypatch)
 
 

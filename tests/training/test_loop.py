@@ -13,9 +13,9 @@ from torch import nn
 from subgnn.config.settings import TrainingSettings
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
+from subgnn.models.examples import Examples, evaluate
 from subgnn.training import loop
 from subgnn.training.devices import make_fabric
-from subgnn.training.evaluation import Examples, evaluate
 from subgnn.training.loop import class_weights, fit
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from subgnn.training.steps import Fitting

@@ -12,10 +12,10 @@ import torch
 
 from subgnn.experiments.train import train
 from subgnn.training import candidates, resume
+from subgnn.training.candidates import set_up
 from subgnn.training.devices import make_fabric
 from subgnn.training.lr_finder import HIGHEST, LOWEST, diverged, find_rate, smooth, steepest_step
 from subgnn.training.run_dir import RESULTS
-from subgnn.training.set_up import set_up
 from subgnn.training.steps import Fitting
 
 from .examples import dataset, recipe
@@ -52,7 +52,7 @@ def test_divergence(losses, stop):
 def test_it_leaves_weights_and_random_state_as_they_were():
     settings = with_finder().training
     candidates, examples = set_up(dataset(), with_finder(), 0, torch.device("cpu"))
-    model = candidates[0].model
+    model = candidates[0].network
     before, state = copy.deepcopy(model.state_dict()), torch.get_rng_state()
     fitting = Fitting(examples, settings, 0, make_fabric("cpu", "32-true"))
     rate = find_rate(model, fitting)

@@ -20,16 +20,16 @@ from subgnn.inference.distributed import Workers
 from subgnn.inference.export import make_program
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
+from subgnn.models.metrics import metrics
+from subgnn.models.registry import check_recipe
 from subgnn.models.spec import join_weights, member_seed
-from subgnn.models.subgnn import streaming
-from subgnn.models.subgnn.build import check_recipe
+from subgnn.models.subgnn import build
 from subgnn.parallel.engine import LocalEngine
 from subgnn.reports import run_report
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
-from subgnn.training import loop, resume, set_up
-from subgnn.training.metrics import metrics
+from subgnn.training import loop, resume
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.explain.examples import PAIRED
 from tests.inference.test_export import finished, rewritten, same
@@ -173,7 +173,7 @@ def test_an_export_with_a_network_too_many_is_refused(done, tmp_path):
 def test_workers_answer_alike(predictor, monkeypatch, large, method):
     expected = getattr(predictor, method)(ROWS)
     if large:
-        monkeypatch.setattr(streaming, "LARGE", 0)
+        monkeypatch.setattr(build, "LARGE", 0)
     workers = Workers(LocalEngine(), predictor.graph)
     for asked in (None, workers):
         found = Predictor(predictor.checkpoint, predictor.graph, workers=asked)
@@ -304,7 +304,7 @@ def test_a_baseline_has_no_members():
 
 
 def test_a_large_table_has_one(monkeypatch, tmp_path):
-    monkeypatch.setattr(set_up, "is_large", lambda *_: True)
+    monkeypatch.setattr(build, "is_large", lambda *_: True)
     with pytest.raises(UserError, match=r"training\.members is 2"):
         train(dataset(), several(2), tmp_path / "run", device="cpu", cache=False, report=False)
 

@@ -18,12 +18,13 @@ from subgnn.experiments.train import train
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.subgnn.build import build_model, check_recipe, check_sight
+from subgnn.models.examples import outputs_of
+from subgnn.models.registry import check_recipe, model_of
+from subgnn.models.subgnn.build import NodeTable, build_network
 from subgnn.ragged import Ragged
 from subgnn.training import resume
-from subgnn.training.evaluation import outputs_of
+from subgnn.training.candidates import set_up as set_up_run
 from subgnn.training.run_dir import CHECKPOINT, METRICS
-from subgnn.training.set_up import set_up as set_up_run
 from tests.cli.command import call
 
 from .examples import CHANNELS, dataset, recipe
@@ -122,7 +123,7 @@ def test_a_node_first_met_in_prediction_has_its_features(tmp_path, how):
     checkpoint = predictor.checkpoint
     assert 6 not in checkpoint.spec.table_nodes
     table = np.union1d(checkpoint.spec.table_nodes, [6]).astype(np.int32)
-    model = build_model(checkpoint, data.graph, table)
+    model = build_network(checkpoint, data.graph, NodeTable(table))
     place = int(np.searchsorted(table, 6))
     standard = checkpoint.spec.standards["feature"]
     mapped = torch.from_numpy((data.graph.features[6] - standard.mean) / standard.deviation).float()
@@ -147,7 +148,7 @@ def test_draw_zero_has_the_seed_itself_and_others_have_their_own():
 
 def set_up(chosen, data=None):
     candidates, examples = set_up_run(data or dataset(), chosen, 3, torch.device("cpu"))
-    return candidates[0].model, examples, candidates[0].checkpoint
+    return candidates[0].network, examples, candidates[0].checkpoint
 
 
 def test_the_first_epoch_is_the_same_with_any_number_of_draws(tmp_path):
@@ -172,7 +173,7 @@ def test_an_ensemble_predicts_the_mean_over_its_draws(tmp_path, task):
     checkpoint = load_checkpoint(tmp_path / "run" / CHECKPOINT)
     assert len(checkpoint.spec.redrawn) == 3 - 1
     _, examples, _ = set_up(chosen, data)
-    model = build_model(checkpoint, data.graph, checkpoint.spec.table_nodes)
+    model = build_network(checkpoint, data.graph, NodeTable(checkpoint.spec.table_nodes))
     rows = np.arange(len(data.subgraphs))
     each = [outputs_of(model, inputs, rows, 7).numpy() for inputs in (examples.inputs, *examples.redrawn)]
     assert np.abs(each[0] - each[1]).max() > 1e-4
@@ -250,6 +251,10 @@ def test_features_on_the_command_line(tmp_path):
         called = call(verb, tmp_path / "run", "--subgraphs", tmp_path / "new.tsv", "--out", tmp_path / name)
         assert called.code == 0
     assert np.isfinite(np.load(tmp_path / "e.npy")).all()
+
+
+def check_sight(recipe):
+    model_of(recipe).check_inputs(recipe)
 
 
 def test_a_network_that_sees_nothing_is_refused(tmp_path):

@@ -17,11 +17,11 @@ from subgnn.experiments.train import train
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
+from subgnn.models.examples import outputs_of
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.training import resume
-from subgnn.training.evaluation import outputs_of
+from subgnn.training.candidates import set_up
 from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS, read_results
-from subgnn.training.set_up import set_up
 
 from .examples import dataset, recipe
 
@@ -166,7 +166,7 @@ def test_recipes_build_a_network_that_answers(name):
     data, found = dataset(), find_recipe(name)
     vectors = None if found.embeddings.source == "random" else np.ones((24, found.embeddings.dim), np.float32)
     candidates, examples = set_up(data, found, 0, torch.device("cpu"), vectors=vectors)
-    model = candidates[0].model
+    model = candidates[0].network
     assert outputs_of(model, examples.inputs, np.arange(4), 2).shape == (4, 3)
 
 

@@ -56,7 +56,7 @@ def prepare_dataset(
 
     Example: subgnn prepare my_folder --recipe default --seed 0
     """
-    from subgnn.models.subgnn.build import unused_data
+    from subgnn.models.registry import model_of
 
     chosen = find_recipe(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
@@ -70,7 +70,7 @@ def prepare_dataset(
         "seed": seed,
         "num_subgraphs": len(dataset.subgraphs),
         **done,
-        "unused": unused_data(chosen, dataset.graph),
+        "unused": model_of(chosen).unused_data(chosen, dataset.graph),
         "layers": chosen.model.layers,
         "anchors": {channel.name: channel.num_anchors for channel in chosen.channels},
         "seconds": time.perf_counter() - begin,

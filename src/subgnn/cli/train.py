@@ -47,7 +47,7 @@ def train_run(
     Example: subgnn train my_folder --recipe default --out runs/first --seed 0
     """
     from subgnn.experiments.train import train
-    from subgnn.models.subgnn.build import unused_data
+    from subgnn.models.registry import model_of
     from subgnn.training.devices import current_ranks, quiet_lightning
     from subgnn.training.run_dir import PAGE
 
@@ -57,7 +57,7 @@ def train_run(
     prints = (ranks := current_ranks(devices)) is None or not ranks.rank  # of several ranks, only one
     if prints and not json:
         print_line(task_line(dataset.subgraphs))
-        print_unused("recipe", unused_data(chosen, dataset.graph))
+        print_unused("recipe", model_of(chosen).unused_data(chosen, dataset.graph))
     with progress_bar(chosen.training.epochs, chosen.pretrain.epochs) as bar:
         results = train(
             dataset,
@@ -94,7 +94,7 @@ def finite(value: Any) -> Any:
 
 def print_results(results: dict[str, Any]) -> None:
     """Print the scores of a run by split."""
-    from subgnn.training.metrics import metric_text
+    from subgnn.models.metrics import metric_text
 
     shown = {name: results[name] for name in ("train", "val", "test") if name in results}
     metrics = list(next(iter(shown.values()))) if "test" not in shown else list(shown["test"])

@@ -29,6 +29,7 @@ from subgnn.channels.table import CHANNELS, channel_names
 from subgnn.config.files import parse_recipe, read_toml
 from subgnn.config.settings import Recipe
 from subgnn.errors import UserError, choices, excerpt
+from subgnn.models.registry import find_model
 
 SECTIONS = tuple(f.name for f in fields(Recipe) if is_dataclass(f.default_factory))
 _SPACES = Path(__file__).parent / "spaces"
@@ -272,7 +273,7 @@ def draw_recipe(space: SearchSpace, recipe: Recipe, suggest: Suggest) -> Recipe:
         else:
             drawn = suggest(path, dimension, current)
         content[section][key] = drawn
-    if recipe.method == "subgnn":
+    if find_model(recipe.method).has_channels:
         content["channels"] = _draw_channels(space, recipe, suggest)
     return parse_recipe(content, f"search space {space.name}")
 

@@ -14,7 +14,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task
 from subgnn.errors import DataError
 from subgnn.experiments.train import train
-from subgnn.models.registry import METHODS
+from subgnn.models.registry import model_of
 from subgnn.rng import stream
 from subgnn.storage.files import temporary_folder
 
@@ -104,9 +104,7 @@ class _BestScore:
 
 def max_epochs(recipe: Recipe) -> int:
     """The most epochs of one training: those of all candidates, or of all networks (training.members)."""
-    method = METHODS.get(recipe.method)
-    fitted = recipe.training.members if method is None else len(method.candidates(recipe))
-    return recipe.training.epochs * fitted
+    return recipe.training.epochs * model_of(recipe).num_fits(recipe)
 
 
 def search_metric(task: Task) -> str:

@@ -46,8 +46,7 @@ from subgnn.experiments.study import (
 from subgnn.experiments.trial import Splitting, search_metric, split_at_random, without_test
 from subgnn.experiments.tune_page import tune_page
 from subgnn.experiments.worker import SearchTask, check_storage, run_trials_here, run_trials_on
-from subgnn.models.registry import uses_embeddings
-from subgnn.models.subgnn.build import check_recipe
+from subgnn.models.registry import check_recipe, find_model
 from subgnn.parallel.engine import Engine, LocalEngine
 from subgnn.parallel.progress import OnProgress
 from subgnn.reports.reproduce import recipe_toml
@@ -169,7 +168,7 @@ def tune(
 
 def default_space(recipe: Recipe) -> SearchSpace:
     """The paper's ranges: for SubGNN, or for the baselines."""
-    return find_space("paper" if recipe.method == "subgnn" else "paper_baselines")
+    return find_space("paper" if find_model(recipe.method).has_channels else "paper_baselines")
 
 
 def _check(seen: Dataset, recipe: Recipe, space: SearchSpace, split: Splitting) -> None:
@@ -178,7 +177,7 @@ def _check(seen: Dataset, recipe: Recipe, space: SearchSpace, split: Splitting) 
     if recipe.training.lr_finder and "training.lr" in space.settings and "training.lr_finder" not in space.settings:
         what = "the search space varies training.lr, but the recipe finds its learning rate (training.lr_finder)"
         raise UserError(what, where=space.name, hint="add --set training.lr_finder=false")
-    if uses_embeddings(recipe):
+    if find_model(recipe.method).uses_embeddings(recipe):
         check_source(recipe)
     if split == "random":
         split_at_random(seen, 0)

@@ -16,8 +16,6 @@ from subgnn.explain.integrated_gradients import attribute
 from subgnn.explain.leave_one_out import components_of, leave_one_out
 from subgnn.explain.masking import AnchorMasking, SubgraphInputs, channel_contributions, subgraph_inputs
 from subgnn.inference.predictor import Predictor, label_text
-from subgnn.models import known_subgraphs
-from subgnn.models.registry import METHODS
 from subgnn.ragged import Ragged
 
 _BATCH = 64
@@ -52,9 +50,8 @@ class Explainer:
         self.predictor, self.max_nodes, self.max_anchors = predictor, max_nodes, max_anchors
         self._background = background if background is not None and len(background) else None
         self._reference = None if reference is None else np.array(reference, np.float32)
-        method = predictor.checkpoint.spec.method
-        self._has_channels = method == "subgnn"
-        self._predicts_new_subgraphs = self._has_channels or METHODS[method].inputs is not known_subgraphs.inputs
+        self._has_channels = predictor.model.has_channels
+        self._predicts_new_subgraphs = predictor.model.predicts_new_subgraphs
 
     def explain(self, subgraphs: Subgraphs, *, attributions: bool = False) -> list[Explanation]:
         """Explain the prediction of each subgraph.
@@ -83,7 +80,7 @@ class Explainer:
         components = components_of(predictor.graph, subgraphs)
         inputs: list[list[SubgraphInputs]] = [[] for _ in subgraphs]
         if self._has_channels:
-            for network in predictor.measured(subgraphs, draws=predictor.draws).voices():
+            for network in predictor.measured(subgraphs, draws=predictor.draws).combinations():
                 for mine, one in zip(inputs, subgraph_inputs(*network), strict=True):
                     mine.append(one)
             outputs = [torch.cat([one.output() for one in mine]) for mine in inputs]
@@ -127,7 +124,7 @@ class Explainer:
             names=names_of(predictor.graph, nodes),
             method=checkpoint.spec.method,
             task=checkpoint.spec.task,
-            label=label_text(scores, checkpoint),
+            label=label_text(scores, checkpoint.spec),
             classes=(VALUE,) if real else checkpoint.spec.classes,
             logits=to_values(scores if real else whole),
             probabilities=() if real else to_values(scores),

@@ -1,7 +1,7 @@
-"""Predict with a trained network on the workers of an engine.
+"""Predict over the machines of a cluster.
 
 Subgraphs are measured in parts (:mod:`subgnn.prepare.distributed`); then each worker computes whole batches, the same
-ones as on one machine, so that every sum adds the same numbers in the same order.
+ones that one machine would make, so that every sum is of the same numbers in the same order.
 """
 
 from __future__ import annotations
@@ -18,21 +18,29 @@ from subgnn.channels.channel import each_array
 from subgnn.data.graph import Graph
 from subgnn.kernels import Components
 from subgnn.models.subgnn import SubGNN
-from subgnn.models.subgnn.network import Network
+from subgnn.models.subgnn.build import Measured
+from subgnn.models.subgnn.fitted import PortableNetwork
 from subgnn.parallel.engine import Engine, Failure, Shared
 from subgnn.prepare.distributed import place_graph, spread_over
 from subgnn.prepare.measure import Measuring, Prepared
-from subgnn.ragged import Ragged
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Job:
+    """A network, its graph, and the method of it that is computed."""
+
+    network: PortableNetwork
+    graph: Shared[Graph]
+    what: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Batch:
-    """Subgraphs that are computed together, and the position of this batch among all."""
+    """Subgraphs of one batch; ``place`` is that of the batch among all."""
 
-    network: Shared[tuple[Network, Shared[Graph]]]
-    position: int
-    subgraphs: Ragged
-    draws: list[Prepared]
+    job: Shared[_Job]
+    place: int
+    measured: Measured
 
 
 class Workers:
@@ -40,7 +48,7 @@ class Workers:
 
     Args:
         graph: undirected.
-        source: the file it was read from, as for :func:`~subgnn.prepare.distributed.place_graph`.
+        source: where it was read from, as for :func:`~subgnn.prepare.distributed.place_graph`.
     """
 
     def __init__(self, engine: Engine, graph: Graph, *, source: Path | None = None) -> None:
@@ -48,51 +56,58 @@ class Workers:
         self._graph = place_graph(engine, graph, source=source)
         self.measure: Measuring = spread_over(engine, self._graph)
 
-    def outputs(self, network: Network, subgraphs: Ragged, draws: list[Prepared], *, size: int) -> list[torch.Tensor]:
-        """Outputs of the network for prepared subgraphs, for each draw of anchors.
+    def compute(self, network: PortableNetwork, what: str, measured: Measured, *, size: int) -> list[torch.Tensor]:
+        """Results of a network for measured subgraphs, for each draw of anchors.
 
         Args:
+            what: ``forward`` or ``embed``.
             size: subgraphs in a batch.
 
         Shapes:
             returns: for each draw (n, outputs), or (n, width) for vectors.
         """
-        shared = self._engine.share((network, self._graph))
-        cuts = [(i, min(i + size, len(subgraphs))) for i in range(0, max(1, len(subgraphs)), size)]
-        jobs = [
-            _Batch(shared, position, subgraphs.take(np.arange(*cut)), [_rows(draw, *cut) for draw in draws])
-            for position, cut in enumerate(cuts)
-        ]
-        found: list[list[NDArray[np.float32]]] = [[] for _ in jobs]
-        for job, result in self._engine.map(_batch_outputs, jobs):
+        job = self._engine.share(_Job(network, self._graph, what))
+        count = len(measured.subgraphs)
+        cuts = [(i, min(i + size, count)) for i in range(0, max(1, count), size)]
+        batches = [_Batch(job, place, _cut(measured, *cut)) for place, cut in enumerate(cuts)]
+        found: list[list[NDArray[np.float32]]] = [[] for _ in batches]
+        for batch, result in self._engine.map(_compute, batches):
             if isinstance(result, Failure):
                 result.throw()
-            found[job.position] = result
-        return [torch.cat([torch.from_numpy(np.array(of[draw])) for of in found]) for draw in range(len(draws))]
+            found[batch.place] = result
+        return [torch.cat([torch.from_numpy(np.array(of[d])) for of in found]) for d in range(len(measured.draws))]
 
 
 @torch.no_grad()
-def _batch_outputs(batch: _Batch) -> list[NDArray[np.float32]]:
-    """Outputs for one batch, for each draw; called in a worker."""
-    model, network, graph = _built(batch.network)
-    method = getattr(model, network.method)
-    rows = np.arange(len(batch.subgraphs))
-    return [method(draw.batch(rows)).numpy() for draw in network.inputs(graph, batch.subgraphs, batch.draws)]
+def _compute(batch: _Batch) -> list[NDArray[np.float32]]:
+    """Results for one batch, for each draw; this runs in a worker."""
+    job, graph, network = _opened(batch.job)
+    rows = np.arange(len(batch.measured.subgraphs))
+    inputs = job.network.inputs(graph, batch.measured)
+    return [getattr(network, job.what)(draw.batch(rows)).numpy() for draw in inputs]
 
 
 @lru_cache(maxsize=1)
-def _built(shared: Shared[tuple[Network, Shared[Graph]]]) -> tuple[SubGNN, Network, Graph]:
-    """The network, built once: the next batch of a worker is often for the same one."""
-    network, placed = shared.get()
-    graph = placed.get()
-    return network.model(graph), network, graph
+def _opened(shared: Shared[_Job]) -> tuple[_Job, Graph, SubGNN]:
+    """A worker's next batch is often for the same network."""
+    job = shared.get()
+    graph = job.graph.get()
+    return job, graph, job.network.build(graph)
+
+
+def _cut(measured: Measured, begin: int, end: int) -> Measured:
+    """Some of the subgraphs, one after the other."""
+    scores = None if measured.scores is None else measured.scores[begin:end]
+    draws = [_rows(draw, begin, end) for draw in measured.draws]
+    return Measured(measured.subgraphs.take(np.arange(begin, end)), draws, scores)
 
 
 def _rows(prepared: Prepared, begin: int, end: int) -> Prepared:
-    """The subgraphs from begin up to end."""
+    """Some of the subgraphs, one after the other."""
     components = prepared.components
     first, last = (int(at) for at in np.searchsorted(components.subgraph, [begin, end]))
     some = slice(first, last)
+
     return replace(
         prepared,
         components=Components(

@@ -9,8 +9,8 @@ import torch
 
 from subgnn.errors import DataError
 from subgnn.inference.open import open_run
-from subgnn.models.subgnn.build import label_unit, target_tensor
-from subgnn.training.metrics import metrics
+from subgnn.models.examples import label_unit, target_tensor
+from subgnn.models.metrics import metrics
 
 
 def evaluate_split(out: Path, split: str, data: Path | None = None) -> dict[str, Any]:

@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
@@ -32,7 +31,9 @@ from subgnn.inference.open import EXPORT, open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import pack
 from subgnn.models.subgnn.batches import Batch, ChannelBatch
-from subgnn.models.subgnn.build import build_inputs, build_model, measure_draws
+from subgnn.models.subgnn.batches import Inputs as NetworkInputs
+from subgnn.models.subgnn.build import NodeTable, build_inputs, build_network
+from subgnn.models.subgnn.fitted import FittedSubGNN
 from subgnn.models.subgnn.model import SubGNN
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import Arrays, encode_arrays, write_parts
@@ -164,9 +165,9 @@ class Program(nn.Module):
 def program_inputs(predictor: Predictor, subgraphs: Ragged) -> Inputs:
     """Subgraphs as an exported program takes them, by name; nodes are numbered as in the graph."""
     _check(predictor)
-    checkpoint, graph = predictor.checkpoint, predictor.graph
-    draws = measure_draws(checkpoint, graph, subgraphs, draws=1)
-    batch = build_inputs(checkpoint, graph, subgraphs, draws=draws, table=_all_nodes(predictor))[0].whole
+    measured = cast(FittedSubGNN, predictor.fitted).measure(subgraphs, 1)
+    inputs = build_inputs(predictor.spec, predictor.graph, measured, _all_nodes(predictor))
+    batch = cast(NetworkInputs, inputs[0]).whole
     found: Inputs = {
         "nodes": batch.nodes,
         "node_starts": batch.node_starts,
@@ -188,14 +189,14 @@ def _distances(measured: Measured) -> list[Tensor]:
     return [torch.zeros_like(measured.similarity), measured.similarity]
 
 
-def _all_nodes(predictor: Predictor) -> NDArray[np.int32]:
-    return np.arange(predictor.graph.num_nodes, dtype=np.int32)
+def _all_nodes(predictor: Predictor) -> NodeTable:
+    return NodeTable(np.arange(predictor.graph.num_nodes, dtype=np.int32))
 
 
 def make_program(predictor: Predictor) -> ExportedProgram:
     """The network of a run as a program."""
     _check(predictor)
-    model = build_model(predictor.checkpoint, predictor.graph, _all_nodes(predictor), vectors=predictor.vectors)
+    model = build_network(predictor.checkpoint, predictor.graph, _all_nodes(predictor), vectors=predictor.vectors)
     program = Program(model).eval()
     inputs = program_inputs(predictor, _example(predictor))
     lengths = {"counts": _SUBGRAPHS, "subgraph_stats": _SUBGRAPHS, "baseline_scores": _SUBGRAPHS, "nodes": _NODES}
@@ -232,9 +233,9 @@ def export_program(run: Path, out: Path, *, data: Path | None = None, overwrite:
 
 
 def _check(predictor: Predictor) -> None:
-    recipe = predictor.checkpoint.spec
+    recipe = predictor.spec
     why = None
-    if recipe.method != "subgnn":
+    if not predictor.model.has_channels:
         why = f"{recipe.method} is not a network of channels"
     elif predictor.members > 1:
         why = f"its outputs are means over {predictor.members} networks"

@@ -24,29 +24,81 @@ from torch.nn import functional
 
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.data.subgraphs import SubgraphSet
-from subgnn.models.linear import fit_linear
-from subgnn.models.node_table import in_order
-from subgnn.models.spec import Checkpoint
+from subgnn.data.subgraphs import Task
+from subgnn.models.examples import Examples
+from subgnn.models.interface import TrainingData
+from subgnn.models.spec import Checkpoint, Weights
+from subgnn.models.tensor_model import TensorModel, is_sorted_below
 from subgnn.ragged import Ragged
-from subgnn.training.evaluation import Examples
-from subgnn.training.loop import State
 
 _INVERSE_PENALTIES = (0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)
+Fitted = tuple[NDArray[np.float32], NDArray[np.float32]]
+_STEPS = 500
+_NEVER = -20.0  # the logit of a class that the training split does not have
 
 
-def candidates(recipe: Recipe) -> dict[str, Recipe]:
-    """Every open choice of scaling and penalty."""
-    given = recipe.baseline
-    ways: tuple[Literal["rows", "none"], ...] = ("rows", "none") if given.normalize == "auto" else (given.normalize,)
-    penalties = _INVERSE_PENALTIES if given.inverse_penalty == 0 else (given.inverse_penalty,)
-    return {
-        f"normalize={way}, inverse_penalty={c:g}": replace(
-            recipe, baseline=replace(given, normalize=way, inverse_penalty=c)
-        )
-        for way in ways
-        for c in penalties
-    }
+class BagModel(TensorModel):
+    """BAG.
+
+    Args:
+        one_hop: put the bag spread one hop beside it.
+    """
+
+    is_fitted_in_one_go = True
+
+    def __init__(self, *, one_hop: bool = False) -> None:
+        self.one_hop = self.needs_edges = one_hop
+
+    def start(self, data: TrainingData, recipe: Recipe) -> Weights:
+        """``columns``: those of the features that some training subgraph has a value in."""
+        graph, subgraphs = data.graph, data.subgraphs
+        inside = np.unique(subgraphs.nodes.take(subgraphs.indices("train")).values).astype(np.int64)
+        columns = [inside]
+        if self.one_hop:
+            near = np.zeros(graph.num_nodes, bool)
+            for node in inside:
+                near[graph.neighbors_of(node)] = True
+            columns.append(graph.num_nodes + np.flatnonzero(near))
+        return {"columns": torch.from_numpy(np.concatenate(columns))}
+
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Bags:
+        """The features of each subgraph; rows are scaled before columns without a weight are left out."""
+        columns: NDArray[np.int64] = checkpoint.weights["columns"].numpy()
+        values, unit = features(graph, nodes, one_hop=self.one_hop)
+        # 32-bit places: the only ones all solvers take.
+        place = np.full(values.shape[1], -1, np.int32)
+        place[columns] = np.arange(len(columns), dtype=np.int32)
+        kept = place[values.indices] >= 0
+        starts = np.concatenate([[0], np.cumsum(kept)])[values.indptr].astype(np.int32)
+        size, places = (len(nodes), len(columns)), place[values.indices[kept]]
+        return Bags(*(sparse.csr_array((m.data[kept], places, starts), shape=size) for m in (values, unit)))
+
+    def network(self, checkpoint: Checkpoint) -> LinearBag:
+        """The linear model; its weights are 0 until it is solved or loaded."""
+        settings, columns = checkpoint.spec.baseline, checkpoint.weights["columns"]
+        unit, penalty = settings.normalize == "rows", settings.inverse_penalty
+        return LinearBag(columns, checkpoint.spec.num_outputs, unit=unit, inverse_penalty=penalty)
+
+    def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
+        """Every open choice of scaling and penalty."""
+        given = recipe.baseline
+        ways: tuple[Literal["rows", "none"], ...]
+        ways = ("rows", "none") if given.normalize == "auto" else (given.normalize,)
+        penalties = _INVERSE_PENALTIES if given.inverse_penalty == 0 else (given.inverse_penalty,)
+        return {
+            f"normalize={way}, inverse_penalty={c:g}": replace(
+                recipe, baseline=replace(given, normalize=way, inverse_penalty=c)
+            )
+            for way in ways
+            for c in penalties
+        }
+
+    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
+        """Columns that are not those of nodes of the graph."""
+        columns = checkpoint.weights["columns"].numpy()
+        width = (1 + self.one_hop) * graph.num_nodes
+        if columns.dtype != np.int64 or columns.ndim != 1 or not is_sorted_below(columns, width):
+            yield "the columns of its bag are not in order, or not of nodes of the graph"
 
 
 def bag_of_nodes(nodes: Ragged, num_nodes: int) -> sparse.csr_array:
@@ -176,53 +228,46 @@ class LinearBag(nn.Module):
         return self.embed(batch)
 
 
-def begin(
-    graph: Graph,
-    subgraphs: SubgraphSet,
-    recipe: Recipe,
-    *,
-    seed: int,
-    device: torch.device,
-    vectors: NDArray[np.float32] | None = None,
-) -> State:
-    """``columns``: those of the features that some training subgraph has a value in."""
-    own = np.unique(subgraphs.nodes.take(subgraphs.indices("train")).values).astype(np.int64)
-    columns = [own]
-    if recipe.method == "bag-1hop":
-        near = np.zeros(graph.num_nodes, bool)
-        for node in own:
-            near[graph.neighbors_of(node)] = True
-        columns.append(graph.num_nodes + np.flatnonzero(near))
-    return {"columns": torch.from_numpy(np.concatenate(columns))}
+def fit_linear(rows: Any, targets: NDArray[Any], task: Task, outputs: int, inverse_penalty: float) -> Fitted:
+    """Logistic regression with an L2 penalty; one against the rest for multi-label; ridge for regression.
+
+    Args:
+        rows: a scipy CSR array.
+        inverse_penalty: C, the weight of the data beside the penalty.
+
+    Shapes:
+        rows: (n, F). returns: weight (F, outputs), bias (outputs,), float32.
+    """
+    if task == "regression":
+        from sklearn.linear_model import Ridge
+
+        ridge = Ridge(alpha=1 / inverse_penalty, solver="sparse_cg", tol=1e-6).fit(rows, targets)
+        return ridge.coef_.reshape(-1, 1).astype(np.float32), np.array([ridge.intercept_], np.float32)
+    if task == "multi-label":
+        columns = [_one_label(rows, targets[:, label], inverse_penalty) for label in range(outputs)]
+        return np.stack([w for w, _ in columns], axis=1), np.array([b for _, b in columns], np.float32)
+    return _one_of_many(rows, targets, outputs, inverse_penalty)
 
 
-def inputs(checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Bags:
-    """The features of each subgraph; a column without a weight is left out once rows are scaled."""
-    columns: NDArray[np.int64] = checkpoint.weights["columns"].numpy()
-    values, unit = features(graph, nodes, one_hop=checkpoint.spec.method == "bag-1hop")
-    # 32-bit places: the only ones all solvers take.
-    place = np.full(values.shape[1], -1, np.int32)
-    place[columns] = np.arange(len(columns), dtype=np.int32)
-    kept = place[values.indices] >= 0
-    starts = np.concatenate([[0], np.cumsum(kept)])[values.indptr].astype(np.int32)
-    size, places = (len(nodes), len(columns)), place[values.indices[kept]]
-    return Bags(*(sparse.csr_array((m.data[kept], places, starts), shape=size) for m in (values, unit)))
+def _one_label(rows: Any, targets: NDArray[Any], inverse_penalty: float) -> tuple[NDArray[np.float32], float]:
+    if targets.min() == targets.max():
+        return np.zeros(rows.shape[1], np.float32), _NEVER if targets.max() == 0 else -_NEVER
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(C=inverse_penalty, max_iter=_STEPS).fit(rows, targets)
+    return model.coef_[0].astype(np.float32), float(model.intercept_[0])
 
 
-def problems(checkpoint: Checkpoint, num_nodes: int) -> Iterator[str]:
-    """What is wrong with the columns, as they were read from a file."""
-    columns = checkpoint.weights["columns"].numpy()
-    width = 2 * num_nodes if checkpoint.spec.method == "bag-1hop" else num_nodes
-    if columns.dtype != np.int64 or columns.ndim != 1 or not in_order(columns, width):
-        yield "the columns of its bag are not in order, or not of nodes of the graph"
+def _one_of_many(rows: Any, targets: NDArray[Any], outputs: int, inverse_penalty: float) -> Fitted:
+    """Softmax over the classes that are there; of two, the first has logit 0."""
+    weight, bias = np.zeros((rows.shape[1], outputs), np.float32), np.full(outputs, _NEVER, np.float32)
+    present = np.unique(targets)
+    bias[present] = 0.0
+    if len(present) == 2:
+        weight[:, present[1]], bias[present[1]] = _one_label(rows, targets == present[1], inverse_penalty)
+    elif len(present) > 2:
+        from sklearn.linear_model import LogisticRegression
 
-
-def module(checkpoint: Checkpoint) -> LinearBag:
-    """The linear model; its weights are 0 until it is solved or loaded."""
-    settings = checkpoint.spec.baseline
-    return LinearBag(
-        checkpoint.weights["columns"],
-        checkpoint.spec.num_outputs,
-        unit=settings.normalize == "rows",
-        inverse_penalty=settings.inverse_penalty,
-    )
+        model = LogisticRegression(C=inverse_penalty, max_iter=_STEPS).fit(rows, targets)
+        weight[:, present], bias[present] = model.coef_.T, model.intercept_
+    return weight, bias

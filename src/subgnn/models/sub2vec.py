@@ -18,42 +18,40 @@ import zlib
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from subgnn.config.settings import BaselineSettings, Recipe
-from subgnn.data.graph import Graph
-from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import MissingExtra
 from subgnn.models.induced_graphs import InducedGraphs, induced_graphs
-from subgnn.models.known_subgraphs import distinct, state
+from subgnn.models.interface import TrainingData
+from subgnn.models.known_subgraphs import KnownSubgraphsModel
+from subgnn.ragged import Ragged
 from subgnn.rng import stream, stream_key
-from subgnn.training.loop import State
 
 _END = -1
 _WINDOW = 5
 
 
-def begin(
-    graph: Graph,
-    subgraphs: SubgraphSet,
-    recipe: Recipe,
-    *,
-    seed: int,
-    device: torch.device,
-    vectors: NDArray[np.float32] | None = None,
-) -> State:
-    """Walk, make documents, and let doc2vec make a vector of each subgraph."""
-    nodes = distinct(subgraphs.nodes)
-    induced = induced_graphs(graph, nodes)
-    settings = recipe.baseline
-    walks = inside_walks(induced, settings.walks, settings.walk_length, seed=seed)
-    words = {"n": nodes.values, "s": degree_bins(induced, settings.bins)}
-    parts = [
-        document_vectors(documents(walks, words[kind]), recipe.embeddings.dim, settings, seed=seed)
-        for kind in recipe.method.removeprefix("s2v-")
-    ]
-    return state(nodes, np.concatenate(parts, axis=1))
+class Sub2VecModel(KnownSubgraphsModel):
+    """S2V-N, S2V-S or S2V-NS.
+
+    Args:
+        words: what walks are made of: ``n`` for nodes, ``s`` for bins of degrees, ``ns`` for both.
+    """
+
+    def __init__(self, words: str) -> None:
+        self.words = words
+
+    def embed(self, data: TrainingData, recipe: Recipe, nodes: Ragged) -> NDArray[np.float32]:
+        """Walk, make documents, and let doc2vec make a vector of each subgraph."""
+        induced, settings = induced_graphs(data.graph, nodes), recipe.baseline
+        walks = inside_walks(induced, settings.walks, settings.walk_length, seed=data.seed)
+        words = {"n": nodes.values, "s": degree_bins(induced, settings.bins)}
+        parts = [
+            document_vectors(documents(walks, words[kind]), recipe.embeddings.dim, settings, seed=data.seed)
+            for kind in self.words
+        ]
+        return np.concatenate(parts, axis=1)
 
 
 def inside_walks(induced: InducedGraphs, walks: int, length: int, *, seed: int) -> NDArray[np.int64]:

@@ -3,7 +3,7 @@
 The statistics are those of :func:`subgnn.channels.topology.subgraph_statistics`. A model that cannot beat this one on a
 dataset has found nothing there but size, density and the like.
 
-Trees are not stored, as they could be only pickled: a checkpoint holds the training table, a row of statistics and a
+Trees are not stored, as they could only be pickled: a checkpoint holds the training table, a row of statistics and a
 target for each training subgraph, and the trees are grown again from it with the same seed when it is loaded. The same
 versions of scikit-learn and numpy grow the same trees.
 """
@@ -22,54 +22,88 @@ from torch import Tensor, nn
 from subgnn.channels.topology import SUBGRAPH_STATISTICS, Standard, subgraph_statistics
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.data.subgraphs import SubgraphSet, Task
-from subgnn.models import trees
-from subgnn.models.sources import Rows
-from subgnn.models.spec import Checkpoint
-from subgnn.models.subgnn import Head
+from subgnn.data.subgraphs import Task
+from subgnn.errors import UserError
+from subgnn.models.examples import Examples
+from subgnn.models.head import Head
+from subgnn.models.interface import TrainingData
+from subgnn.models.spec import Checkpoint, Weights
+from subgnn.models.tensor_model import Rows, TensorModel, make_head
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
-from subgnn.training.evaluation import Examples
-from subgnn.training.loop import State
+
+_MANY_ROWS = 10_000
+_SMALLEST = 1e-6  # no probability below it, so that losses stay finite
 
 
-def candidates(recipe: Recipe) -> dict[str, Recipe]:
-    """Boosting, a forest and the head, or the one the recipe says."""
-    ways: tuple[Literal["boosting", "forest", "head"], ...] = ("boosting", "forest", "head")
-    return {
-        name: replace(recipe, baseline=replace(recipe.baseline, classifier=name))
-        for name in ways
-        if recipe.baseline.classifier in ("auto", name)
-    }
+class TopologyModel(TensorModel):
+    """TOPOLOGY."""
 
+    is_fitted_in_one_go = True
 
-def begin(
-    graph: Graph,
-    subgraphs: SubgraphSet,
-    recipe: Recipe,
-    *,
-    seed: int,
-    device: torch.device,
-    vectors: NDArray[np.float32] | None = None,
-) -> State:
-    """The training table, and the mean and deviation of its columns."""
-    train = subgraphs.indices("train")
-    table = subgraph_statistics(graph, subgraphs.nodes.take(train))
-    standard = Standard.of(table)
-    targets = np.asarray(subgraphs.targets)[train]
-    if subgraphs.task == "regression":
-        targets = Standard.of(targets[:, None])(targets[:, None])[:, 0]
-    return {
-        "features": torch.from_numpy(table),
-        "targets": torch.from_numpy(np.array(targets)),
-        "standardise.mean": torch.from_numpy(standard.mean),
-        "standardise.deviation": torch.from_numpy(standard.deviation),
-    }
+    def check_as_baseline(self, recipe: Recipe) -> None:
+        """The head is fitted by gradient steps."""
+        if recipe.baseline.classifier == "head":
+            hint = "to be corrected, a baseline must be fitted in one go; accepted: auto, boosting, forest"
+            raise UserError("baseline.classifier is 'head', and model.baseline 'topology'", where="recipe", hint=hint)
 
+    def start(self, data: TrainingData, recipe: Recipe) -> Weights:
+        """The training table, and the mean and deviation of its columns."""
+        subgraphs = data.subgraphs
+        train = subgraphs.indices("train")
+        table = subgraph_statistics(data.graph, subgraphs.nodes.take(train))
+        standard = Standard.of(table)
+        targets = np.asarray(subgraphs.targets)[train]
+        if subgraphs.task == "regression":
+            targets = Standard.of(targets[:, None])(targets[:, None])[:, 0]
+        return {
+            "features": torch.from_numpy(table),
+            "targets": torch.from_numpy(np.array(targets)),
+            "standardise.mean": torch.from_numpy(standard.mean),
+            "standardise.deviation": torch.from_numpy(standard.deviation),
+        }
 
-def inputs(checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
-    """The statistics of each subgraph, as they are."""
-    return Rows(torch.from_numpy(subgraph_statistics(graph, nodes)))
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
+        """The statistics of each subgraph, not standardised."""
+        return Rows(torch.from_numpy(subgraph_statistics(graph, nodes)))
+
+    def network(self, checkpoint: Checkpoint) -> nn.Module:
+        """The head or the trees, as the settings say."""
+        spec, weights = checkpoint.spec, checkpoint.weights
+        classifier, outputs = spec.baseline.classifier, spec.num_outputs
+        if classifier == "head":
+            return StatisticsHead(weights, make_head(spec, len(weights["standardise.mean"])))
+        boosting = classifier == "boosting"
+        return StatisticsTrees(weights, task=spec.task, outputs=outputs, boosting=boosting, seed=spec.seed)
+
+    def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
+        """Boosting, a forest and the head, or the one the recipe names."""
+        ways: tuple[Literal["boosting", "forest", "head"], ...] = ("boosting", "forest", "head")
+        return {
+            name: replace(recipe, baseline=replace(recipe.baseline, classifier=name))
+            for name in ways
+            if recipe.baseline.classifier in ("auto", name)
+        }
+
+    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
+        """A training table that does not fit the task."""
+        weights, task, outputs = checkpoint.weights, checkpoint.spec.task, checkpoint.spec.num_outputs
+        mean, deviation = weights["standardise.mean"], weights["standardise.deviation"]
+        if (mean.shape, deviation.shape) != ((SUBGRAPH_STATISTICS,),) * 2 or not bool((deviation > 0).all()):
+            yield "the means and deviations of its statistics are of another shape, or not above 0"
+        if checkpoint.spec.baseline.classifier == "head":
+            return
+        features, targets = weights["features"], weights["targets"]
+        shape = (len(features), outputs) if task == "multi-label" else (len(features),)
+        wide = features.ndim == 2 and features.shape[1] == SUBGRAPH_STATISTICS
+        if not wide or targets.shape != shape or not len(features):
+            yield "its training table is of another shape"
+        if features.dtype != torch.float64 or targets.is_floating_point() != (task == "regression"):
+            yield "its training table is of another type"
+        most = 1 if task == "multi-label" else outputs - 1
+        labels = targets.numpy()
+        if task != "regression" and not 0 <= int(labels.min()) <= int(labels.max()) <= most:
+            yield "its training table holds a label that is not a class"
 
 
 class Standardise(nn.Module):
@@ -78,7 +112,7 @@ class Standardise(nn.Module):
     mean: Tensor
     deviation: Tensor
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: Weights) -> None:
         super().__init__()
         self.register_buffer("mean", state["standardise.mean"])
         self.register_buffer("deviation", state["standardise.deviation"])
@@ -91,7 +125,7 @@ class Standardise(nn.Module):
 class StatisticsHead(nn.Module):
     """head(standardised statistics)."""
 
-    def __init__(self, state: State, head: Head) -> None:
+    def __init__(self, state: Weights, head: Head) -> None:
         super().__init__()
         self.standardise = Standardise(state)
         self.head = head
@@ -108,7 +142,7 @@ class StatisticsHead(nn.Module):
 
 
 class StatisticsTrees(nn.Module):
-    """Trees on the statistics as they are, grown from the training table when they are first asked.
+    """Trees on the statistics as they are, grown from the training table when they are first used.
 
     Shapes:
         features: (training subgraphs, F). targets: (training subgraphs,), or (training subgraphs, labels).
@@ -117,7 +151,7 @@ class StatisticsTrees(nn.Module):
     features: Tensor
     targets: Tensor
 
-    def __init__(self, state: State, *, task: Task, outputs: int, boosting: bool, seed: int) -> None:
+    def __init__(self, state: Weights, *, task: Task, outputs: int, boosting: bool, seed: int) -> None:
         super().__init__()
         self.task, self.outputs, self.boosting, self.seed = task, outputs, boosting, seed
         self.standardise = Standardise(state)
@@ -132,7 +166,7 @@ class StatisticsTrees(nn.Module):
     def _grow(self) -> None:
         table, targets = self.features.cpu().numpy(), self.targets.cpu().numpy()
         seed = stream_key(self.seed, "baselines/trees")
-        self._grown = trees.grow(table, targets, self.task, boosting=self.boosting, seed=seed)
+        self._grown = grow_trees(table, targets, self.task, boosting=self.boosting, seed=seed)
 
     def embed(self, statistics: Tensor) -> Tensor:
         """Standardised statistics. Shapes: statistics, returns: (n, F)."""
@@ -143,37 +177,57 @@ class StatisticsTrees(nn.Module):
         """Shapes: returns: (n, outputs)."""
         if not self._grown:
             self._grow()
-        found = trees.outputs_of(self._grown, statistics.cpu().numpy(), self.task, self.outputs)
+        found = tree_outputs(self._grown, statistics.cpu().numpy(), self.task, self.outputs)
         return torch.from_numpy(found).to(statistics.device)
 
 
-def problems(checkpoint: Checkpoint, num_nodes: int) -> Iterator[str]:
-    """What is wrong with the training table, as it was read from a file."""
-    weights, task, outputs = checkpoint.weights, checkpoint.spec.task, checkpoint.spec.num_outputs
-    mean, deviation = weights["standardise.mean"], weights["standardise.deviation"]
-    if (mean.shape, deviation.shape) != ((SUBGRAPH_STATISTICS,),) * 2 or not bool((deviation > 0).all()):
-        yield "the means and deviations of its statistics are of another shape, or not above 0"
-    if checkpoint.spec.baseline.classifier == "head":
-        return
-    features, targets = weights["features"], weights["targets"]
-    shape = (len(features), outputs) if task == "multi-label" else (len(features),)
-    if features.ndim != 2 or features.shape[1] != SUBGRAPH_STATISTICS or targets.shape != shape or not len(features):
-        yield "its training table is of another shape"
-    if features.dtype != torch.float64 or targets.is_floating_point() != (task == "regression"):
-        yield "its training table is of another type"
-    most = 1 if task == "multi-label" else outputs - 1
-    labels = targets.numpy()
-    if task != "regression" and not 0 <= int(labels.min()) <= int(labels.max()) <= most:
-        yield "its training table holds a label that is none"
+def grow_trees(
+    table: NDArray[np.float64], targets: NDArray[Any], task: Task, *, boosting: bool, seed: int
+) -> list[Any]:
+    """Fit to a table; one estimator, or one a label for multi-label. A label all rows agree on is kept as it is.
+
+    Beyond 10,000 rows boosting works on binned columns, which is faster there and no worse.
+
+    Shapes:
+        table: (n, F). targets: (n,), or (n, labels).
+    """
+    from sklearn import ensemble
+
+    kind = "Regressor" if task == "regression" else "Classifier"
+    if boosting:
+        name = f"HistGradientBoosting{kind}" if len(table) > _MANY_ROWS else f"GradientBoosting{kind}"
+        options: dict[str, Any] = {}
+    else:
+        # All columns at every split: often one of them alone decides.
+        name, options = f"RandomForest{kind}", {"n_estimators": 100, "max_features": None}
+    grown: list[Any] = []
+    for column in targets.T if task == "multi-label" else targets[None]:
+        constant = column.min() == column.max()
+        estimator = getattr(ensemble, name)(random_state=seed % 2**32, **options)
+        grown.append(column[0] if constant else estimator.fit(table, column))
+    return grown
 
 
-def module(checkpoint: Checkpoint) -> nn.Module:
-    """The head or the trees, as the recipe says."""
-    recipe, weights = checkpoint.spec, checkpoint.weights
-    how, outputs = recipe.baseline.classifier, checkpoint.spec.num_outputs
-    if how == "head":
-        width = len(weights["standardise.mean"])
-        return StatisticsHead(weights, Head(width, outputs, hidden=recipe.model.head, dropout=recipe.model.dropout))
-    return StatisticsTrees(
-        weights, task=checkpoint.spec.task, outputs=outputs, boosting=how == "boosting", seed=checkpoint.spec.seed
-    )
+def tree_outputs(grown: list[Any], table: NDArray[np.float64], task: Task, outputs: int) -> NDArray[np.float32]:
+    """Log-probabilities; log-odds for multi-label; values for regression.
+
+    Shapes:
+        table: (n, F). returns: (n, outputs).
+    """
+    if task == "regression":
+        found = grown[0].predict(table) if hasattr(grown[0], "predict") else np.full(len(table), grown[0])
+        return np.asarray(found, np.float32)[:, None]
+    if task == "multi-label":
+        chance = np.stack([_chances(one, table, 2)[:, 1] for one in grown], axis=1).clip(_SMALLEST, 1 - _SMALLEST)
+        return np.asarray(np.log(chance / (1 - chance)), np.float32)
+    return np.asarray(np.log(_chances(grown[0], table, outputs).clip(_SMALLEST)), np.float32)
+
+
+def _chances(grown: Any, table: NDArray[np.float64], classes: int) -> NDArray[np.float64]:
+    """Class probabilities; 0 for a class the training split does not have."""
+    found = np.zeros((len(table), classes))
+    if hasattr(grown, "predict_proba"):
+        found[:, grown.classes_.astype(np.int64)] = grown.predict_proba(table)
+    else:
+        found[:, int(grown)] = 1.0
+    return found

@@ -25,12 +25,12 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError, excerpt
 from subgnn.inference.predictor import Predictor
+from subgnn.models.examples import label_unit
+from subgnn.models.metrics import metrics as compute_metrics
+from subgnn.models.metrics import predictions, probabilities
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
-from subgnn.models.subgnn.build import label_unit
 from subgnn.storage.parsing import parse_json
-from subgnn.training.metrics import metrics as compute_metrics
-from subgnn.training.metrics import predictions, probabilities
 from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS, read_results, read_run_recipe
 
 _NEEDED = ("dataset", "recipe", "seed", "task", "selected_epoch", "epochs", "val", "test", "seconds")
@@ -226,7 +226,7 @@ def contributions(
         means: of z_S over the training split.
 
     Shapes:
-        vectors: (n, width). means: (width,). targets: as :func:`~subgnn.training.metrics.metrics` takes them.
+        vectors: (n, width). means: (width,). targets: as :func:`~subgnn.models.metrics.metrics` takes them.
     """
     whole = scores(head(vectors), targets, task)
     found = []

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
+from subgnn.models.metrics import metric_text
 from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, padded_range, plot, thin
 from subgnn.reports.evaluation import Evaluation, evaluate_run
 from subgnn.reports.predictions import (
@@ -25,7 +26,6 @@ from subgnn.reports.predictions import (
 )
 from subgnn.reports.render import render, write_page
 from subgnn.reports.reproduce import command, recipe_toml
-from subgnn.training.metrics import metric_text
 from subgnn.training.run_dir import PAGE, read_results, source_of
 from subgnn.versions import versions
 
@@ -106,7 +106,7 @@ def write_report(run: Path, out: Path | None = None, *, data: Path | None = None
 
 
 def score_text(value: Any, name: str = "") -> str:
-    """A metric as :func:`~subgnn.training.metrics.metric_text` writes it; "undefined" where it has no value."""
+    """A metric as :func:`~subgnn.models.metrics.metric_text` writes it; "undefined" where it has no value."""
     return metric_text(name, value) if _is_number(value) and math.isfinite(value) else "undefined"
 
 

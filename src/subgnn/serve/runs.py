@@ -23,7 +23,7 @@ from subgnn.explain import Explainer
 from subgnn.inference.open import OpenedRun, open_run
 from subgnn.inference.predictor import Predictor, label_text
 from subgnn.models.spec import Checkpoint
-from subgnn.models.subgnn.inference_cache import Measured
+from subgnn.models.subgnn.fitted import MeasuredForNetworks
 from subgnn.ragged import Ragged
 from subgnn.serve.drawing import draw_with_anchors
 from subgnn.serve.limits import Limits, check_deadline
@@ -68,7 +68,7 @@ class InterruptiblePredictor(Predictor):
         """z_S of one subgraph or more."""
         return self._in_parts(super().embeddings, subgraphs)
 
-    def measured(self, subgraphs: Ragged, *, draws: int) -> Measured:
+    def measured(self, subgraphs: Ragged, *, draws: int) -> MeasuredForNetworks:
         """Subgraphs measured against the first draws of anchors."""
         check_deadline()
         return super().measured(subgraphs, draws=draws)
@@ -201,7 +201,7 @@ class ServedRun:
                 {
                     "nodes": nodes.tolist(),
                     "names": [self.index.name(node) for node in nodes.tolist()],
-                    "label": label_text(scores, checkpoint),
+                    "label": label_text(scores, checkpoint.spec),
                     "probabilities": {} if real else dict(zip(checkpoint.spec.classes, numbers, strict=True)),
                     "value": numbers[0] if real else None,
                 }
@@ -284,7 +284,7 @@ def _read(source: Path) -> Dataset:
 
 def _predictor(checkpoint: Checkpoint | Path, graph: Graph, **options: Any) -> Predictor:
     graph = replace(graph, names=readable(graph.names))
-    return InterruptiblePredictor(checkpoint, graph, keep_numbers=_CACHED_NUMBERS, **options)
+    return InterruptiblePredictor(checkpoint, graph, cached_numbers=_CACHED_NUMBERS, **options)
 
 
 def readable(names: NodeNames | None) -> NodeNames | None:

@@ -1,8 +1,12 @@
-"""Several models for one recipe, fitted in turn; the best on validation is kept.
+"""Set up the candidates of a recipe, fit them, and select the final model: the best candidate, or an ensemble.
 
 A recipe may leave a choice open, as whether embeddings are frozen or fine-tuned. Each way to make it is a candidate.
 The rule between candidates: higher validation micro-F1; then one that was fitted in one go before one whose epoch was
-picked on validation, as the best of many looks flatters; then lower validation loss, then the earlier one.
+selected on validation, as the best of many looks flatters; then lower validation loss, then the earlier one.
+
+Members of an ensemble, beyond the paper, see the same prepared subgraphs, and differ in initial weights, in random node
+embeddings, in the order of batches and in dropout. Each is selected on validation by itself; the output is the mean of
+theirs. What one network has memorised another has not, so that the mean is steadier than any of them.
 """
 
 from __future__ import annotations
@@ -10,96 +14,98 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-from torch import nn
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import Recipe, TrainingSettings
+from subgnn.data.dataset import Dataset
 from subgnn.errors import UserError
-from subgnn.models.spec import Checkpoint
+from subgnn.models.examples import Examples, Source, evaluate, validation_score
+from subgnn.models.interface import Candidate, Solvable, TrainingData
+from subgnn.models.registry import check_edges, model_of
+from subgnn.models.spec import Checkpoint, join_weights
 from subgnn.models.subgnn.batches import StreamedInputs
-from subgnn.training.evaluation import Examples, evaluate
+from subgnn.parallel.progress import OnProgress
 from subgnn.training.global_batch import use_global_batch
-from subgnn.training.loop import AfterEpoch, Progress, State, epoch_record, fit
+from subgnn.training.labels import check_labels, warn_of_labels
+from subgnn.training.loop import AfterEpoch, Progress, State, class_weights, epoch_record, fit
 from subgnn.training.lr_finder import find_rate
 from subgnn.training.steps import Fitting
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
-    """A model to be fitted and the checkpoint it goes into; the name is empty where there is no choice to make.
+def set_up(
+    dataset: Dataset,
+    recipe: Recipe,
+    seed: int,
+    device: torch.device,
+    *,
+    vectors: NDArray[np.float32] | None = None,
+    cache: bool = True,
+    on_prepare: OnProgress | None = None,
+) -> tuple[Sequence[Candidate], Examples]:
+    """Make the networks that are to be fitted, and the examples they learn from.
 
-    ``seed`` is that of its batches and dropout; None for the run's.
+    Args:
+        vectors: embeddings of all nodes (N, d), if the model uses them and they are not random.
+        cache, on_prepare: as for :func:`~subgnn.training.run.train`.
     """
-
-    name: str
-    model: nn.Module
-    checkpoint: Checkpoint
-    recipe: Recipe
-    seed: int | None = None
-
-
-@runtime_checkable
-class Solvable(Protocol):
-    """A model that is fitted in one go, not by gradient steps."""
-
-    def solve(self, examples: Examples) -> None:
-        """Learn from the training split."""
+    graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
+    check_labels(subgraphs)
+    warn_of_labels(subgraphs)
+    check_edges(recipe, graph)
+    data = TrainingData(graph, subgraphs, seed, device, vectors=vectors, cache=cache, on_prepare=on_prepare)
+    found = model_of(recipe).set_up(data, recipe)
+    standards = found.candidates[0].checkpoint.spec.standards
+    sources: list[Source] = [source.to(device) for source in found.sources]
+    return found.candidates, Examples.of(subgraphs, sources, standards, ensemble=recipe.prepare.ensemble)
 
 
 def fit_candidate(candidate: Candidate, fitting: Fitting, *, resume: State | None, after_epoch: AfterEpoch) -> Progress:
-    """Fit by gradient, or in one go, which counts as one epoch; see :func:`~subgnn.training.loop.fit`."""
-    model, examples, settings = candidate.model, fitting.examples, fitting.settings
-    if not isinstance(model, Solvable):
+    """Fit by gradient steps, or in one go, which counts as one epoch; see :func:`~subgnn.training.loop.fit`."""
+    network, examples, settings = candidate.network, fitting.examples, fitting.settings
+    if not isinstance(network, Solvable):
         if fitting.fabric.world_size > 1:
-            _check_table(model, examples)
-            use_global_batch(model)
+            _check_table(network, examples)
+            use_global_batch(network)
         if resume is not None:
             fitting = replace(fitting, settings=replace(settings, lr=resume["progress"]["lr"]))
         elif settings.lr_finder:
-            fitting = replace(fitting, settings=replace(settings, lr=find_rate(model, fitting)))
-        return fit(
-            model,
-            fitting,
-            resume=resume,
-            after_epoch=after_epoch,
-            first_as_it_is=candidate.checkpoint.baseline is not None,
-        )
+            fitting = replace(fitting, settings=replace(settings, lr=find_rate(network, fitting)))
+        corrects = candidate.checkpoint.baseline is not None
+        return fit(network, fitting, resume=resume, after_epoch=after_epoch, first_as_it_is=corrects)
     if resume is not None:
         return Progress(**resume["progress"])
     begin = time.perf_counter()
-    model.to(fitting.fabric.device)
-    model.solve(examples)
-    progress, record = judge_solved(model, examples, settings.batch_size)
+    network.to(fitting.fabric.device)
+    network.solve(examples)
+    train_loss, _ = evaluate(network, examples, examples.train, settings.batch_size)
+    val_loss, val = evaluate(network, examples, examples.val, settings.batch_size)
+    progress = Progress(epoch=1)
+    progress.select(0, network, val_loss, val)
     progress.seconds = [time.perf_counter() - begin]
-    after_epoch(record, progress, lambda: {"progress": progress.plain()})
+    after_epoch(epoch_record(0, train_loss, val_loss, val), progress, lambda: {"progress": progress.plain()})
     return progress
 
 
-def _check_table(model: nn.Module, examples: Examples) -> None:
-    """Refuse many devices for a table that is learned by rows: what gathers gradients over ranks takes no sparse ones.
+def _check_table(network: nn.Module, examples: Examples) -> None:
+    """Refuse many devices for a table that is learned by rows: gradients gathered over ranks cannot be sparse.
 
     Raises:
-        UserError: where it is so large that it is learned by rows.
+        UserError: if the table is so large that it is learned by rows.
     """
-    table = getattr(model, "table", None)
+    table = getattr(network, "table", None)
     if isinstance(examples.inputs, StreamedInputs) and table is not None and table.requires_grad:
         what = f"a learned table of {table.shape[0]:,} nodes x {table.shape[1]} numbers is trained on one device"
         hint = "set embeddings.trainable=false, take a smaller embeddings.dim or fewer anchors, or leave --devices out"
         raise UserError(what, where="--devices", hint=hint)
 
 
-def judge_solved(model: nn.Module, examples: Examples, batch_size: int) -> tuple[Progress, dict[str, Any]]:
-    """A model that was fitted in one go, and the record of this one epoch."""
-    train_loss, _ = evaluate(model, examples, examples.train, batch_size)
-    val_loss, val = evaluate(model, examples, examples.val, batch_size)
-    progress = Progress(epoch=1)
-    progress.select(0, model, val_loss, val)
-    return progress, epoch_record(0, train_loss, val_loss, val)
-
-
 def best_of(fitted: Sequence[Progress]) -> int:
-    """Which candidate is kept.
+    """The place of the candidate that is selected.
 
     Example:
         >>> best_of([Progress(best=(0.5, 1.0)), Progress(best=(0.5, 0.9)), Progress(best=(0.5, 0.9))])
@@ -111,7 +117,7 @@ def best_of(fitted: Sequence[Progress]) -> int:
 
 
 def comparison(candidates: Sequence[Candidate], fitted: Sequence[Progress], chosen: int) -> dict[str, Any]:
-    """What run.json says of the choice: what was tried, how each did on validation, and what was kept."""
+    """What run.json says of the selection: the candidates, their validation scores, and the one that was selected."""
     names = [candidate.name for candidate in candidates]
     found: dict[str, Any] = {
         "candidate": names[chosen],
@@ -119,3 +125,77 @@ def comparison(candidates: Sequence[Candidate], fitted: Sequence[Progress], chos
     }
     embeddings = names[chosen].partition(",")[0]
     return found | ({"embeddings": embeddings} if embeddings in ("frozen", "trainable") else {})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Selected:
+    """The final model of a run: its network, its checkpoint with weights, and its progress on validation.
+
+    ``about`` is what run.json says of the selection.
+    """
+
+    network: nn.Module
+    checkpoint: Checkpoint
+    progress: Progress
+    about: dict[str, Any]
+
+
+def select_model(
+    candidates: Sequence[Candidate], fitted: Sequence[Progress], examples: Examples, settings: TrainingSettings
+) -> Selected:
+    """Select the best candidate on validation; or all of them, if they are members of an ensemble."""
+    checkpoint = candidates[0].checkpoint
+    stored = model_of(checkpoint.spec).stored_weights
+    if checkpoint.spec.members > 1:
+        weights = join_weights([stored(one.best_state) for one in fitted])
+        return _join(candidates, fitted, examples, settings, replace(checkpoint, weights=weights))
+    chosen = best_of(fitted)
+    network, progress = candidates[chosen].network, fitted[chosen]
+    network.to(examples.targets.device).load_state_dict(progress.best_state)
+    about = comparison(candidates, fitted, chosen) if candidates[0].name else {}
+    checkpoint = replace(candidates[chosen].checkpoint, weights=stored(progress.best_state))
+    return Selected(network, checkpoint, progress, about)
+
+
+class Ensemble(nn.Module):
+    """Networks of one shape whose outputs are averaged.
+
+    Shapes:
+        out: (n, outputs), the mean of the members' logits.
+    """
+
+    def __init__(self, members: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    def forward(self, batch: Any) -> Tensor:
+        """Logits; one value for regression."""
+        return torch.stack([member(batch) for member in self.members]).mean(dim=0)
+
+
+def _join(
+    candidates: Sequence[Candidate],
+    fitted: Sequence[Progress],
+    examples: Examples,
+    settings: TrainingSettings,
+    checkpoint: Checkpoint,
+) -> Selected:
+    """The fitted networks as an ensemble; the selected epoch is that of the first."""
+    for candidate, progress in zip(candidates, fitted, strict=True):
+        candidate.network.load_state_dict(progress.best_state)
+    network = Ensemble([candidate.network for candidate in candidates]).to(examples.targets.device)
+    weights = class_weights(examples, settings)  # as for each of them, so that losses can be compared
+    val_loss, val = evaluate(network, examples, examples.val, settings.batch_size, weights)
+    first = fitted[0]
+    together = Progress(
+        lr=first.lr,
+        epoch=first.epoch,
+        best_epoch=first.best_epoch,
+        best=validation_score(val_loss, val),
+        best_metrics={"loss": val_loss, **val},
+        seconds=[seconds for progress in fitted for seconds in progress.seconds],
+    )
+    about = [
+        {"selected_epoch": one.best_epoch, "epochs": one.epoch, "lr": one.lr, "val": one.best_metrics} for one in fitted
+    ]
+    return Selected(network, checkpoint, together, {"members": about})

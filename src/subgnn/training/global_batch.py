@@ -10,11 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, cast
 
+import numpy as np
 import torch
+from lightning.fabric import Fabric
+from numpy.typing import NDArray
 from torch import Tensor, distributed, nn
 from torch.nn import functional
 
 from subgnn.data.subgraphs import Task
+from subgnn.models.examples import Outputs, Source, outputs_of
 from subgnn.models.subgnn.layer import BatchNorm, StateNorm
 
 
@@ -48,6 +52,22 @@ def share_of(total: int, rank: int, size: int) -> Share:
     least, longer = divmod(total, size)
     begin = rank * least + min(rank, longer)
     return Share(begin, begin + least + (rank < longer), total)
+
+
+def outputs_over_ranks(fabric: Fabric) -> Outputs:
+    """As :func:`~subgnn.models.examples.outputs_of`; each rank computes a share, and has the outputs of all."""
+
+    def gathered(network: Any, inputs: Source, rows: NDArray[np.int64], batch_size: int) -> Tensor:
+        share = share_of(len(rows), fabric.global_rank, fabric.world_size)
+        outputs = outputs_of(network, inputs, rows[share.begin : share.end], batch_size)
+        if share.whole:
+            return outputs
+        placed = outputs.new_zeros(len(rows), outputs.shape[1])
+        placed[share.begin : share.end] = outputs
+        found: Tensor = fabric.all_reduce(placed, reduce_op="sum")
+        return found
+
+    return outputs_of if fabric.world_size == 1 else gathered
 
 
 def part_of_loss(share: Share, targets: Tensor, *, task: Task, weights: Tensor | None, size: int) -> Tensor | float:

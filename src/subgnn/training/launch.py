@@ -31,6 +31,7 @@ from subgnn.data.formats import read_dataset
 from subgnn.data.formats.bundle import write_bundle
 from subgnn.embeddings.sources import PRETRAINED
 from subgnn.errors import DataWarning, RankDied, UserError
+from subgnn.models.registry import find_model, names_where
 from subgnn.parallel.engine import Failure
 from subgnn.parallel.interrupts import SIGNALS, noted_interrupt
 from subgnn.parallel.locks import shared_lock
@@ -41,7 +42,6 @@ from subgnn.storage.files import temporary_folder
 from subgnn.training.devices import quiet_lightning
 from subgnn.training.options import Callbacks, RunOptions
 
-_METHODS = ("subgnn", "avg", "gc")
 _DATASET = "dataset.subgnn"
 _GRACE = 3.0  # seconds that ranks have, after the first failure, to report theirs
 _LOOK = 0.2  # seconds between looks at Ctrl-C
@@ -54,8 +54,9 @@ def check_devices(recipe: Recipe, options: RunOptions, devices: int) -> None:
         UserError: for a model whose fit cannot be divided, for more GPUs than there are, and for pretrained embeddings
             without a cache, through which the ranks share them.
     """
-    if recipe.method not in _METHODS:
-        hint = f"with several devices: {', '.join(_METHODS)}; leave --devices out for the others, they are small"
+    if not find_model(recipe.method).uses_many_devices:
+        names = ", ".join(names_where("uses_many_devices"))
+        hint = f"with several devices: {names}; leave --devices out for the others, they are small"
         raise UserError(f"the method {recipe.method} is fitted on one device", where="--devices", hint=hint)
     gpus = torch.cuda.device_count()
     if options.device != "cpu" and (gpus or options.device == "cuda") and gpus < devices:

@@ -23,9 +23,10 @@ from torch import Tensor, nn
 
 from subgnn.config.settings import TrainingSettings
 from subgnn.errors import UserError
+from subgnn.models.examples import Examples, evaluate
 from subgnn.models.subgnn.batches import Inputs
 from subgnn.rng import stream, stream_key
-from subgnn.training.evaluation import Examples, evaluate
+from subgnn.training.global_batch import outputs_over_ranks
 from subgnn.training.optimizer import adam, set_rate
 from subgnn.training.steps import Fitting, GraphedSteps, Steps
 
@@ -85,7 +86,7 @@ def fit(
     )
     wrapped, optimizer = fabric.setup(model, adam(model, settings, graphed_on=fabric.device if graphed else None))
     wrapped.mark_forward_method("embed")
-    weights = class_weights(examples, settings)
+    weights, compute = class_weights(examples, settings), outputs_over_ranks(fabric)
     plain = Steps(wrapped, optimizer, fitting, weights)
     step = GraphedSteps(plain) if graphed else plain
     progress = Progress(settings.lr) if resume is None else _restore(resume, model, optimizer, fabric)
@@ -106,11 +107,12 @@ def fit(
             begin = time.perf_counter()
             set_rate(optimizer, _rate(settings, epoch))
             if first_as_it_is and epoch == 0:
-                train_loss, _ = evaluate(wrapped, examples, examples.train, settings.batch_size, weights, fabric=fabric)
+                train, size = examples.train, settings.batch_size
+                train_loss, _ = evaluate(wrapped, examples, train, size, weights, compute=compute)
             else:
                 train_loss = _train_epoch(wrapped, step, fitting, epoch)
             _require_finite("the loss", train_loss, epoch)
-            judged = evaluate(wrapped, examples, examples.val, settings.batch_size, weights, fabric=fabric)
+            judged = evaluate(wrapped, examples, examples.val, settings.batch_size, weights, compute=compute)
             val_loss, val = fabric.broadcast(judged)  # so that all ranks select the same epoch, and stop together
             _require_finite("the validation loss", val_loss, epoch)
             score = (val.get("micro_f1", -val_loss), -val_loss)

@@ -11,11 +11,12 @@ from typing import Any
 from lightning.fabric import Fabric
 
 from subgnn.errors import DataError, DataWarning
+from subgnn.models.examples import Examples
+from subgnn.models.interface import Candidate
 from subgnn.parallel.interrupts import noted_interrupt
 from subgnn.storage.tensor_file import CHECKSUM, Damaged, load_version, save
-from subgnn.training.candidates import Candidate, fit_candidate
+from subgnn.training.candidates import fit_candidate
 from subgnn.training.devices import any_rank
-from subgnn.training.evaluation import Examples
 from subgnn.training.logs import MetricsLog
 from subgnn.training.loop import Progress
 from subgnn.training.options import OnEpoch
@@ -32,7 +33,6 @@ def fit_all(
     examples: Examples,
     out: Path,
     *,
-    seed: int,
     fabric: Fabric,
     resume: bool,
     on_epoch: OnEpoch,
@@ -66,8 +66,7 @@ def fit_all(
                 raise KeyboardInterrupt
 
         for candidate in candidates[len(fitted) :]:
-            own_seed = seed if candidate.seed is None else candidate.seed
-            fitting = Fitting(examples, candidate.recipe.training, own_seed, fabric)
+            fitting = Fitting(examples, candidate.recipe.training, candidate.seed, fabric)
             fitted.append(fit_candidate(candidate, fitting, resume=before, after_epoch=after_epoch))
             before = None
     return fitted

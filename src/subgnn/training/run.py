@@ -16,13 +16,13 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import check_source, save_run_vectors, source_vectors
 from subgnn.models.checkpoint import save_checkpoint
-from subgnn.models.registry import uses_embeddings
+from subgnn.models.examples import Examples, evaluate, vectors_of
+from subgnn.models.registry import check_recipe, model_of
 from subgnn.models.spec import Checkpoint
-from subgnn.models.subgnn.build import check_recipe, check_sight, unused_data
 from subgnn.parallel.locks import locked_folder
 from subgnn.storage.files import remove_leftovers
+from subgnn.training.candidates import Selected, select_model, set_up
 from subgnn.training.devices import Ranks, current_ranks, in_turn, make_fabric
-from subgnn.training.evaluation import Examples, evaluate, vectors_of
 from subgnn.training.labels import check_labels
 from subgnn.training.launch import check_devices, launch
 from subgnn.training.logs import summary_writer, with_events
@@ -40,8 +40,6 @@ from subgnn.training.run_dir import (
     read_results,
     write_json,
 )
-from subgnn.training.selection import Settled, settle
-from subgnn.training.set_up import set_up
 from subgnn.versions import versions
 
 
@@ -70,7 +68,8 @@ def train_run(
     ranks = current_ranks(devices)
     fabric = make_fabric(options.device, recipe.training.precision, ranks)
     check_recipe(recipe, dataset.graph)
-    check_sight(recipe)
+    model = model_of(recipe)
+    model.check_inputs(recipe)
     size = (devices or 1) if ranks is None else ranks.size
     if size > 1:
         check_devices(recipe, options, size if ranks is None else ranks.local_size)
@@ -81,7 +80,7 @@ def train_run(
         if first:
             goes_on(out, recipe, options.seed, resume)
         return _finished(dataset, out, options, first=first)
-    if uses_embeddings(recipe):
+    if model.uses_embeddings(recipe):
         check_source(recipe)
     check_labels(dataset.subgraphs)
     with claimed(out, recipe, options.seed, resume) if first else nullcontext() as lock:
@@ -105,10 +104,10 @@ def _train(
 ) -> dict[str, Any]:
     """Train in this process, into a folder that belongs to the run; every rank calls this."""
     begin = time.perf_counter()
-    graph = dataset.graph.undirected()
+    graph, model = dataset.graph.undirected(), model_of(recipe)
     vectors, cache = None, options.cache
     with in_turn(fabric, ranks):
-        if uses_embeddings(recipe):
+        if model.uses_embeddings(recipe):
             vectors = source_vectors(recipe, graph, device=options.device, cache=cache, on_epoch=callbacks.on_pretrain)
         pretrained_at = time.perf_counter()
         candidates, examples = set_up(
@@ -117,17 +116,17 @@ def _train(
     prepared_at = time.perf_counter()
     report = callbacks.on_epoch
     with with_events(report, out, out / METRICS) if options.tensorboard else nullcontext(report) as on_epoch:
-        fitted = fit_all(candidates, examples, out, seed=options.seed, fabric=fabric, resume=resume, on_epoch=on_epoch)
+        fitted = fit_all(candidates, examples, out, fabric=fabric, resume=resume, on_epoch=on_epoch)
     trained_at = time.perf_counter()
     if not fabric.is_global_zero:
         return dict(fabric.broadcast({}))
-    settled = settle(candidates, fitted, examples, recipe.training)
-    save_checkpoint(_kept(settled, recipe, save_run_vectors(vectors, recipe, graph, out)), out / CHECKPOINT)
+    selected = select_model(candidates, fitted, examples, recipe.training)
+    save_checkpoint(_stored(selected, recipe, save_run_vectors(vectors, recipe, graph, out)), out / CHECKPOINT)
     seconds = {
         "pretrain": pretrained_at - begin,
         "prepare": prepared_at - pretrained_at,
         "train": trained_at - prepared_at,
-        "epoch_median": median(settled.progress.seconds),
+        "epoch_median": median(selected.progress.seconds),
     }
     results = {
         "run": str(out),
@@ -137,8 +136,8 @@ def _train(
         "method": recipe.method,
         "seed": options.seed,
         "task": dataset.subgraphs.task,
-        "unused": unused_data(recipe, dataset.graph),
-        **_scores(dataset, recipe, settled, examples),
+        "unused": model.unused_data(recipe, dataset.graph),
+        **_scores(dataset, recipe, selected, examples),
         "seconds": seconds,
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "device": str(fabric.device),
@@ -149,8 +148,8 @@ def _train(
     (out / LAST).unlink(missing_ok=True)
     if options.write_page is not None:
         # A training's vectors hold cross-fitted scores of a corrected baseline; those of a prediction do not.
-        known = recipe.method == "subgnn" and recipe.model.baseline == "none" and recipe.training.members == 1
-        options.write_page(dataset, out, vectors_of(settled.model, examples.inputs) if known else None)
+        known = model.has_channels and selected.checkpoint.baseline is None and recipe.training.members == 1
+        options.write_page(dataset, out, vectors_of(selected.network, examples.inputs) if known else None)
     return dict(fabric.broadcast(results))
 
 
@@ -167,18 +166,18 @@ def _finished(dataset: Dataset, out: Path, options: RunOptions, *, first: bool) 
     return read_results(out)
 
 
-def _kept(settled: Settled, recipe: Recipe, vectors_hash: str) -> Checkpoint:
+def _stored(selected: Selected, recipe: Recipe, vectors_hash: str) -> Checkpoint:
     """The checkpoint that predictions need: further draws of anchors only where predictions are means over them."""
-    redrawn = settled.checkpoint.spec.redrawn if recipe.prepare.ensemble else []
-    spec = replace(settled.checkpoint.spec, redrawn=redrawn, vectors_hash=vectors_hash)
-    return replace(settled.checkpoint, spec=spec, weights=settled.weights)
+    redrawn = selected.checkpoint.spec.redrawn if recipe.prepare.ensemble else []
+    spec = replace(selected.checkpoint.spec, redrawn=redrawn, vectors_hash=vectors_hash)
+    return replace(selected.checkpoint, spec=spec)
 
 
-def _scores(dataset: Dataset, recipe: Recipe, settled: Settled, examples: Examples) -> dict[str, Any]:
+def _scores(dataset: Dataset, recipe: Recipe, selected: Selected, examples: Examples) -> dict[str, Any]:
     """Scores on validation and, computed here and only once, on test; published scores; the other candidates."""
-    progress, baseline = settled.progress, settled.checkpoint.baseline
+    progress, baseline = selected.progress, selected.checkpoint.baseline
     held_out = dataset.subgraphs.indices("test")
-    test = evaluate(settled.model, examples, held_out, recipe.training.batch_size)[1] if len(held_out) else {}
+    test = evaluate(selected.network, examples, held_out, recipe.training.batch_size)[1] if len(held_out) else {}
     found = {
         "selected_epoch": progress.best_epoch,
         "epochs": progress.epoch,
@@ -186,7 +185,7 @@ def _scores(dataset: Dataset, recipe: Recipe, settled: Settled, examples: Exampl
         "val": progress.best_metrics,
         "test": test,
         "published": recipe.published,
-        **settled.told,
+        **selected.about,
     }
     if dataset.subgraphs.task == "regression":
         found["error_unit"] = LABEL_UNIT

@@ -19,11 +19,11 @@ from torch import Tensor
 
 from subgnn.config.settings import TrainingSettings
 from subgnn.errors import DataWarning
+from subgnn.models.examples import Examples
+from subgnn.models.metrics import loss
 from subgnn.models.subgnn import Inputs
 from subgnn.models.subgnn.batches import Choice, Room
-from subgnn.training.evaluation import Examples
 from subgnn.training.global_batch import global_modules, part_of_loss, share_of
-from subgnn.training.metrics import loss
 from subgnn.training.optimizer import clip_sparse, has_sparse_gradient
 
 _WARM_UP = 3  # steps that run directly before one is captured

@@ -11,21 +11,20 @@ import torch
 
 from subgnn.errors import UserError
 from subgnn.experiments.train import train
-from subgnn.inference import predictor as predict
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.subgnn import streaming
-from subgnn.models.subgnn.streaming import NodeLookup, is_carried
+from subgnn.models.subgnn import build, fitted
+from subgnn.models.subgnn.build import NodeLookup, is_carried
 from subgnn.parallel import memory
 from subgnn.training import candidates
+from subgnn.training.candidates import set_up
 from subgnn.training.run_dir import CHECKPOINT
-from subgnn.training.set_up import set_up
 from subgnn.training.steps import Fitting
 from tests.training.examples import dataset, recipe
 
 
 def run(tmp_path, monkeypatch, name, *, chosen, large, data=None, cache=False, limit=None):
-    monkeypatch.setattr(streaming, "LARGE", 0 if large else 10**9)
+    monkeypatch.setattr(build, "LARGE", 0 if large else 10**9)
     with memory.within(limit):
         train(data or dataset(), chosen, tmp_path / name, device="cpu", cache=cache, report=False)
     return load_checkpoint(tmp_path / name / CHECKPOINT)
@@ -70,7 +69,7 @@ def test_learned_rows_are_learned(tmp_path, monkeypatch):
     graph, subgraphs = dataset().graph, dataset().subgraphs
     found = Predictor(streamed, graph).probabilities(subgraphs.nodes).argmax(axis=1)
     assert (found == subgraphs.targets)[subgraphs.indices("train")].mean() > 0.9
-    drawn = NodeLookup(chosen.embeddings, num_nodes=graph.num_nodes, seed=0)(streamed.spec.table_nodes)
+    drawn = NodeLookup(streamed.spec, graph.num_nodes)(streamed.spec.table_nodes)
     assert not np.array_equal(streamed.weights["table"].numpy(), drawn)
 
 
@@ -95,7 +94,7 @@ def test_the_same_bits_from_memory_and_from_a_file_whatever_the_limit(tmp_path, 
     chosen = recipe(2, trainable=trainable, layers=2)
     plain = run(tmp_path, monkeypatch, "plain", chosen=chosen, large=True)
     # Nothing fits: rows are drawn when a batch asks, and what is prepared stays in its file.
-    monkeypatch.setattr(streaming, "share", lambda part: 0)
+    monkeypatch.setattr(build, "share", lambda part: 0)
     monkeypatch.setattr("subgnn.prepare.cached.share", lambda part: 0)
     first = run(tmp_path, monkeypatch, "first", chosen=chosen, large=True, cache=True, limit="1GB")
     again = run(tmp_path, monkeypatch, "again", chosen=chosen, large=True, cache=True, limit="2GB")
@@ -110,8 +109,8 @@ def test_predictions_are_those_of_the_whole_table(tmp_path, monkeypatch, trainab
     graph, subgraphs = dataset().graph, dataset().subgraphs.nodes
     streamed, whole = [], []
     for found, large in ((streamed, 0), (whole, 10**9)):
-        monkeypatch.setattr(streaming, "LARGE", large)
-        monkeypatch.setattr(predict, "STREAMED_BATCH", 7)
+        monkeypatch.setattr(build, "LARGE", large)
+        monkeypatch.setattr(fitted, "STREAMED_BATCH", 7)
         predictor = Predictor(checkpoint, graph)
         found += [predictor.outputs(subgraphs), predictor.embeddings(subgraphs)]
     for ours, theirs in zip(streamed, whole, strict=True):
@@ -119,7 +118,7 @@ def test_predictions_are_those_of_the_whole_table(tmp_path, monkeypatch, trainab
 
 
 def test_a_learned_table_that_does_not_fit_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(streaming, "limit", lambda: 1000)
+    monkeypatch.setattr(build, "limit", lambda: 1000)
     with pytest.raises(
         UserError, match=r"a learned table of \d+ nodes x 8 numbers needs .* embeddings.trainable=false"
     ):
@@ -128,7 +127,7 @@ def test_a_learned_table_that_does_not_fit_is_refused(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("large", "trainable"), [(True, True), (True, False), (False, True)])
 def test_a_table_that_is_learned_by_rows_is_for_one_device(monkeypatch, large, trainable):
-    monkeypatch.setattr(streaming, "LARGE", 0 if large else 10**9)
+    monkeypatch.setattr(build, "LARGE", 0 if large else 10**9)
     chosen = recipe(1, trainable=trainable)
     (candidate,), examples = set_up(dataset(), chosen, 0, torch.device("cpu"), cache=False)
 

@@ -38,6 +38,7 @@ from subgnn.experiments.reference_scores import constant_terms
 from subgnn.experiments.suites.plan import with_split
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
+from subgnn.models.registry import find_model
 from subgnn.parallel.locks import locked_folder
 from subgnn.prepare.cached import prepare_draws_cached
 from subgnn.ragged import Ragged
@@ -99,7 +100,7 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
         (folder / FAILURE).unlink(missing_ok=True)  # of an earlier try
         options = {name: job[name] for name in ("seed", "device", "source", "cache")}
         results = train(dataset, recipe, folder, resume=True, report=False, **options)
-        _save_predictions(folder, dataset, results, vectors=job["seed"] == 0 and recipe.method == "subgnn")
+        _save_predictions(folder, dataset, results, vectors=job["seed"] == 0 and find_model(recipe.method).has_channels)
         has_test = len(dataset.subgraphs.indices("test")) > 0
         outcome = {
             **{name: job[name] for name in _FROM_JOB},

@@ -23,7 +23,7 @@ from subgnn.experiments.suites.job import FAILURE, OUTCOME, drop_weights, run_jo
 from subgnn.experiments.suites.plan import Request, digest, plan_jobs
 from subgnn.experiments.suites.report import write_suite_report
 from subgnn.experiments.suites.spec import DatasetSpec, Suite, parse_suite
-from subgnn.models.registry import uses_embeddings
+from subgnn.models.registry import find_model
 from subgnn.parallel.engine import Engine, Failure, LocalEngine
 from subgnn.parallel.locks import LOCK, locked_folder, names_in
 from subgnn.parallel.progress import OnProgress
@@ -119,11 +119,12 @@ def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgre
         recipe = parse_recipe(job["recipe"], job["folder"])
         if not job["cache"]:
             continue
-        if uses_embeddings(recipe) and recipe.embeddings.source in PRETRAINED:
+        model = find_model(recipe.method)
+        if model.uses_embeddings(recipe) and recipe.embeddings.source in PRETRAINED:
             # By the graph, which two datasets may share.
             parts = [job["graph"], recipe.embeddings.source, recipe.embeddings.dim, asdict(recipe.pretrain)]
             pretrain.setdefault(digest({"of": parts}), {**job, "share": "pretrain"})
-        if recipe.method == "subgnn":
+        if model.has_channels:
             settings = [job["recipe"]["channels"], job["recipe"]["prepare"], recipe.model.layers]
             prepare.setdefault(digest({"of": [job["source"], job["seed"], settings]}), []).append(job)
     _map(engine, share_job, list(pretrain.values()), "pretraining", on_progress)

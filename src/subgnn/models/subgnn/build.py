@@ -1,94 +1,106 @@
-"""From settings and prepared subgraphs to a network and its tensors, for training and prediction alike."""
+"""Networks and their inputs, from a specification and prepared subgraphs, for training and prediction alike.
+
+Up to :data:`LARGE` numbers, or a quarter of it if they are frozen, a step works on the whole table of node vectors,
+which needs no numbering of nodes for each batch. Above, batches number their nodes themselves
+(:mod:`subgnn.models.subgnn.batches`). The size of the table alone decides, for a learned one that of its rows which
+training subgraphs touch, never the memory at hand. Frozen random embeddings are then a function of node and seed: a
+checkpoint has none of them, and rows are drawn when a batch needs them, or kept if memory allows, which gives the same
+numbers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from subgnn.channels.channel import SharedAnchors, draw_seed
-from subgnn.channels.table import check_channels, similarity_of
+from subgnn.channels.channel import draw_seed
 from subgnn.channels.topology import Standard, node_set_statistics
-from subgnn.config.files import tuned_recipes
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import EmbeddingSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.embeddings.sources import PRETRAINED, feature_rows, feature_standard, node_vectors, require_features
-from subgnn.errors import DataError, UserError
+from subgnn.embeddings.sources import feature_rows, feature_standard, node_vectors
+from subgnn.errors import UserError
 from subgnn.kernels import node_set_keys
-from subgnn.models.registry import uses_embeddings
-from subgnn.models.scores import BaselineScores
-from subgnn.models.spec import Checkpoint
+from subgnn.models.interface import Settings, Vectors
+from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.models.subgnn import Inputs, SubGNN
-from subgnn.models.subgnn.layer import layer_width, layers_width
+from subgnn.models.subgnn.batches import StreamedInputs
+from subgnn.parallel.memory import limit, share
 from subgnn.prepare.measure import Frame, Measuring, Prepared, measure
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 
+LARGE = 2**25
+"""Numbers in a learned table of nodes above which steps do without the whole of it."""
 
-def check_recipe(recipe: Recipe, graph: Graph) -> None:
-    """Raise :class:`UserError` for settings that do not fit together or do not fit the graph, before any work."""
-    check_channels(recipe.channels, recipe.prepare)
-    layer_width(recipe.channels, recipe.model, recipe.embeddings.dim)
-    tuned_recipes(recipe)
-    if recipe.embeddings.features != "none":
-        require_features(graph)
-    if recipe.prepare.directed and recipe.prepare.own_hops == "bounded":
-        hint = "bounds hold for undirected hops alone: set prepare.own_hops=exact or prepare.directed=false"
-        raise UserError("prepare.directed with prepare.own_hops=bounded", where="recipe", hint=hint)
-    if recipe.method != "subgnn" and recipe.training.members > 1:
-        hint = "several networks are there for SubGNN alone: leave training.members out"
-        raise UserError(
-            f"training.members is {recipe.training.members}, and the method {recipe.method}", where="recipe", hint=hint
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeTable:
+    """The nodes that a network may meet, sorted, and how it gets their vectors.
+
+    It has them all as a ``whole``; or a batch numbers its nodes itself, and looks up ``rows`` of a large learned table,
+    or brings vectors that are ``carried`` along, as large frozen or no longer learned ones are.
+    """
+
+    nodes: NDArray[np.int32]
+    access: Literal["whole", "rows", "carried"] = "whole"
+
+
+def has_embeddings(settings: Settings) -> bool:
+    """Whether nodes have embeddings; features may stand in their place."""
+    return settings.embeddings.features != "instead"
+
+
+def is_large(num_nodes: int, settings: EmbeddingSettings) -> bool:
+    """Whether a table of this many nodes is too large to be worked on as a whole in every step.
+
+    A frozen one is from a quarter of the size on, where streaming begins to be faster: it computes the same. A learned
+    one is then updated in another way (:mod:`subgnn.training.optimizer`).
+    """
+    return num_nodes * settings.dim > (LARGE if settings.trainable else LARGE // 4)
+
+
+def is_carried(checkpoint: Checkpoint) -> bool:
+    """Whether a trained network has no table because batches carry its frozen embeddings."""
+    return bool(checkpoint.weights) and "table" not in checkpoint.weights and has_embeddings(checkpoint.spec)
+
+
+def check_room(rows: int, settings: EmbeddingSettings) -> None:
+    """Refuse a table that is too large to be learned: it needs its rows, two moments of each, and a copy of the best.
+
+    Raises:
+        UserError: if memory is too small for it.
+    """
+    needed = 4 * rows * settings.dim * 4
+    if needed > 0.8 * limit():
+        what = f"a learned table of {rows:,} nodes x {settings.dim} numbers needs {needed / 1e9:.1f} GB to train"
+        hint = (
+            "set embeddings.trainable=false; or a smaller embeddings.dim, fewer anchors or --processes, more --memory"
         )
-    if recipe.prepare.draws < 1:
-        raise UserError("prepare.draws is 0", where="recipe", hint="accepted: a whole number from 1")
-    if recipe.method == "subgnn" and (recipe.model.baseline, recipe.baseline.classifier) == ("topology", "head"):
-        hint = "to be corrected, a baseline must be fitted in one go; accepted: auto, boosting, forest"
-        raise UserError("baseline.classifier is 'head', and model.baseline 'topology'", where="recipe", hint=hint)
+        raise UserError(what, where="--memory", hint=hint)
 
 
-def unused_data(recipe: Recipe, graph: Graph) -> list[str]:
-    """What a graph has and a recipe does not look at, in words, each with the setting that decides it.
-
-    No method looks at edge weights. Direction counts in hops alone (prepare.directed), which SubGNN measures for
-    position and for drawn border anchors of neighborhood. Features are for SubGNN (embeddings.features) and for
-    pretraining (embeddings.source), where a method starts from embeddings.
+def table_for_training(draws: Sequence[Prepared], train: NDArray[np.int64], settings: EmbeddingSettings) -> NodeTable:
+    """The table of a network over all touched nodes.
 
     Args:
-        graph: as it was read, directed where it is.
+        train: the training subgraphs.
     """
-    network = recipe.method == "subgnn"
-    found = ["edge weights"] if graph.weights is not None else []
-    if graph.directed and not (network and recipe.prepare.directed and _measures_hops(recipe)):
-        why = ""
-        if network:
-            why = " (no channel measures hops)" if recipe.prepare.directed else " (prepare.directed = false)"
-        found.append(f"direction of edges{why}")
-    pretrained = uses_embeddings(recipe) and recipe.embeddings.source in PRETRAINED
-    wanted = network and recipe.embeddings.features != "none"
-    if graph.features is not None and graph.features.shape[1] and not (pretrained or wanted):
-        found.append("node features" + (' (embeddings.features = "none")' if network else ""))
-    return found
-
-
-def _measures_hops(recipe: Recipe) -> bool:
-    searches = any(similarity_of(channel, recipe.prepare).searches for channel in recipe.channels)
-    return searches and recipe.model.layers > 0
-
-
-def check_sight(recipe: Recipe) -> None:
-    """Raise :class:`UserError` for a network that sees nothing of a subgraph, whose answer is the same for all.
-
-    A search may start from one: what its trials draw is what counts.
-    """
-    model = recipe.model
-    width = layers_width(recipe.channels, model, recipe.embeddings.dim, layers=model.layers)
-    if recipe.method == "subgnn" and not (width or model.initial or model.topology or model.size_aware):
-        hint = "give it [[channels]] and a layer; or set model.initial, model.topology or model.size_aware to true"
-        raise UserError("the network sees nothing of a subgraph", where="recipe", hint=hint)
+    nodes = touched_nodes(draws)
+    if not is_large(len(nodes), settings):
+        return NodeTable(nodes)
+    if not settings.trainable or settings.features == "instead":
+        return NodeTable(nodes, "carried")
+    if is_large(len(touched_nodes(draws, train)), settings):
+        return NodeTable(nodes, "rows")
+    # A large table is learned in another way, which subgraphs outside the training split must not decide.
+    check_room(len(nodes), settings)
+    return NodeTable(nodes)
 
 
 def build_standards(graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, prepared: Prepared) -> dict[str, Standard]:
@@ -101,24 +113,6 @@ def build_standards(graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, prepar
     if recipe.embeddings.features != "none":
         found["feature"] = feature_standard(graph)
     return found
-
-
-def target_tensor(subgraphs: SubgraphSet, standards: dict[str, Standard]) -> torch.Tensor:
-    """Targets as the loss takes them; real-valued ones standardised.
-
-    Shapes:
-        returns: (n,), or (n, classes) for multi-label.
-    """
-    if subgraphs.targets is None:
-        raise DataError("the subgraphs have no labels", where="train", hint="give each one a label")
-    if "target" in standards:
-        return torch.from_numpy(standards["target"](subgraphs.targets[:, None])[:, 0])
-    return torch.from_numpy(np.array(subgraphs.targets))
-
-
-def label_unit(standards: dict[str, Standard]) -> float:
-    """What 1 of :func:`target_tensor` is in units of the label: the deviation of training labels; 1 for classes."""
-    return float(standards["target"].deviation[0]) if "target" in standards else 1.0
 
 
 def component_keys(subgraphs: SubgraphSet, recipe: Recipe, prepared: Prepared) -> NDArray[np.uint64]:
@@ -141,15 +135,11 @@ def _keys(rows: Ragged) -> NDArray[np.uint64]:
 
 
 def measure_draws(
-    checkpoint: Checkpoint, graph: Graph, subgraphs: Ragged, *, draws: int, measuring: Measuring | None = None
+    spec: ModelSpec, graph: Graph, subgraphs: Ragged, *, draws: int, measuring: Measuring | None = None
 ) -> list[Prepared]:
-    """Subgraphs measured against the anchors of a checkpoint's first draws."""
-    recipe = checkpoint.spec
-    shared: list[list[list[SharedAnchors | None]]] = [checkpoint.spec.shared, *checkpoint.spec.redrawn]
-    frames = [
-        Frame(recipe.channels, recipe.prepare, shared[draw], draw_seed(checkpoint.spec.seed, draw))
-        for draw in range(draws)
-    ]
+    """Subgraphs measured against the anchors of a model's first draws."""
+    shared = [spec.shared, *spec.redrawn]
+    frames = [Frame(spec.channels, spec.prepare, shared[draw], draw_seed(spec.seed, draw)) for draw in range(draws)]
     return [(measuring or measure)(graph, subgraphs, frame) for frame in frames]
 
 
@@ -158,46 +148,60 @@ def touched_nodes(draws: Sequence[Prepared], subgraphs: NDArray[np.int64] | None
     return np.unique(np.concatenate([prepared.touched(subgraphs) for prepared in draws]))
 
 
-def build_model(
-    checkpoint: Checkpoint, graph: Graph, table: NDArray[np.int32], *, vectors: NDArray[np.float32] | None = None
-) -> SubGNN:
-    """The network of a checkpoint over a table of nodes; a fresh one where the checkpoint has no weights yet.
+def anchor_nodes(spec: ModelSpec) -> NDArray[np.int32]:
+    """The nodes of shared anchors and of walks over them, of all draws, sorted."""
+    found = [np.empty(0, np.int32)]
+    for draw in (spec.shared, *spec.redrawn):
+        found += [anchors.touched for layer in draw for anchors in layer if anchors is not None]
+    return np.unique(np.concatenate(found))
 
-    Nodes the checkpoint has no vector for have the one they would have started from.
+
+def build_network(checkpoint: Checkpoint, graph: Graph, table: NodeTable, *, vectors: Vectors = None) -> SubGNN:
+    """The network of a checkpoint over a table of nodes; a fresh one if the checkpoint has no weights yet.
+
+    Nodes that the checkpoint has no vector for get the one they would have started from.
 
     Args:
         vectors: embeddings of all nodes (N, d), unless they are random.
     """
-    recipe, standards, weights = checkpoint.spec, checkpoint.spec.standards, checkpoint.weights
-    rows = None
-    if recipe.embeddings.features != "instead":
-        seed = checkpoint.spec.seed
-        rows = node_vectors(recipe.embeddings, table, num_nodes=graph.num_nodes, seed=seed, table=vectors)
-        if "table" in weights:  # where frozen vectors are many, a checkpoint has none
-            rows[np.searchsorted(table, checkpoint.spec.table_nodes)] = weights["table"].numpy()
-    model = SubGNN(
-        None if rows is None else torch.from_numpy(rows),
-        table,
-        channels=recipe.channels,
-        shared=checkpoint.spec.shared,
-        settings=recipe.model,
-        num_outputs=1 if checkpoint.spec.task == "regression" else len(checkpoint.spec.classes),
-        trainable=recipe.embeddings.trainable,
-        features=torch.from_numpy(standards["feature"](feature_rows(graph, table))) if "feature" in standards else None,
-        dim=recipe.embeddings.dim,
-        redrawn=checkpoint.spec.redrawn,
-        num_known=len(checkpoint.spec.component_keys),
-        num_component_stats=len(standards["component"].mean) if "component" in standards else 0,
-        num_subgraph_stats=len(standards["subgraph"].mean) if "subgraph" in standards else 0,
+    spec, weights, standards = checkpoint.spec, checkpoint.weights, checkpoint.spec.standards
+    whole, rows, features = table.access == "whole", None, None
+    if has_embeddings(spec) and table.access != "carried":
+        if not whole:
+            check_room(len(table.nodes), spec.embeddings)
+        rows = node_vectors(spec.embeddings, table.nodes, num_nodes=graph.num_nodes, seed=spec.seed, table=vectors)
+        if whole and "table" in weights:  # which many frozen vectors are not
+            rows[np.searchsorted(table.nodes, spec.table_nodes)] = weights["table"].numpy()
+    if whole and "feature" in standards:
+        features = torch.from_numpy(standards["feature"](feature_rows(graph, table.nodes)))
+    widths = {name: len(standard.mean) for name, standard in standards.items()}
+    network = SubGNN(
+        None if rows is None else torch.from_numpy(rows) if whole else torch.empty(0, spec.embeddings.dim),
+        table.nodes if whole else anchor_nodes(spec),
+        channels=spec.channels,
+        shared=spec.shared,
+        settings=spec.model,
+        num_outputs=spec.num_outputs,
+        trainable=spec.embeddings.trainable,
+        features=features,
+        dim=spec.embeddings.dim,
+        redrawn=spec.redrawn,
+        num_known=len(spec.component_keys),
+        num_component_stats=widths.get("component", 0),
+        num_subgraph_stats=widths.get("subgraph", 0),
+        carried=not whole and has_embeddings(spec),
+        num_features=0 if whole else widths.get("feature", 0),
     )
+    if not whole and rows is not None:
+        network.table = torch.nn.Parameter(torch.from_numpy(rows))  # without the copy that the network makes
     if weights:
-        own = {name: value for name, value in model.state_dict().items() if _of_table(name)}
-        model.load_state_dict(own | {name: value for name, value in weights.items() if not _of_table(name)})
-    return model
+        fresh = {name: value for name, value in network.state_dict().items() if _of_table(name)}
+        network.load_state_dict(fresh | {name: value for name, value in weights.items() if not _of_table(name)})
+    return network
 
 
-def kept_weights(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """What a checkpoint keeps of a network's state: all but places in the table, which follow from its anchors."""
+def stored_weights(state: Weights) -> Weights:
+    """The part of a network's state that a checkpoint has: all but places in the table, which follow from anchors."""
     return {name: value for name, value in state.items() if not name.startswith("anchors.")}
 
 
@@ -206,56 +210,101 @@ def _of_table(name: str) -> bool:
     return name == "table" or name.startswith("anchors.")
 
 
+class NodeLookup:
+    """Embeddings of given nodes.
+
+    Args:
+        vectors: embeddings of all nodes (N, d), unless they are random.
+        learned: nodes, sorted, and the rows that were learned for them; all others are as they were drawn.
+        ahead: nodes, sorted, whose rows are drawn at once, if memory allows; only these are looked up then.
+    """
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        num_nodes: int,
+        *,
+        vectors: Vectors = None,
+        learned: tuple[NDArray[np.int32], NDArray[np.float32]] | None = None,
+        ahead: NDArray[np.int32] | None = None,
+    ) -> None:
+        self._settings, self._seed, self._num_nodes, self._vectors = spec.embeddings, spec.seed, num_nodes, vectors
+        self._learned, self._ahead = learned, None
+        if ahead is not None and vectors is None and len(ahead) * spec.embeddings.dim * 4 <= share(0.25):
+            self._ahead = ahead, self._draw(ahead)
+
+    def _draw(self, nodes: NDArray[np.int32]) -> NDArray[np.float32]:
+        return node_vectors(self._settings, nodes, num_nodes=self._num_nodes, seed=self._seed, table=self._vectors)
+
+    def __call__(self, nodes: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Shapes: nodes: (n,). returns: (n, d) float32."""
+        if self._ahead is not None:
+            kept, rows = self._ahead
+            return rows[np.searchsorted(kept, nodes)]
+        found = self._draw(nodes)
+        if self._learned is not None:
+            known, rows = self._learned
+            places = np.minimum(np.searchsorted(known, nodes), len(known) - 1)
+            met = known[places] == nodes
+            found[met] = rows[places[met]]
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """Subgraphs and all that a network is given of them, for each draw of anchors.
+
+    ``scores`` are those of the baseline that the network corrects (n, outputs).
+    """
+
+    subgraphs: Ragged
+    draws: Sequence[Prepared]
+    scores: NDArray[np.float32] | None = None
+
+
 def build_inputs(
-    checkpoint: Checkpoint,
+    spec: ModelSpec,
     graph: Graph,
-    subgraphs: Ragged,
+    measured: Measured,
+    table: NodeTable,
     *,
-    draws: Sequence[Prepared],
-    table: NDArray[np.int32],
+    lookup: NodeLookup | None = None,
     device: torch.device | str = "cpu",
-    scores: NDArray[np.float32] | None = None,
-) -> list[Inputs]:
-    """Prepared subgraphs as tensors, for each draw; with statistics where the topology channel is on.
+) -> list[Inputs] | list[StreamedInputs]:
+    """Measured subgraphs as a network takes them, for each draw.
 
     Args:
-        scores: of the baseline that the network corrects; by default its checkpoint is asked.
+        lookup: gives the vectors that batches carry, where they do.
     """
-    prepared = draws[0]
-    about = beside_channels(checkpoint, graph, subgraphs, prepared, scores)
-    first = Inputs(prepared, table, known=known_components(checkpoint, prepared.components.nodes), **about).to(device)
-    return [first, *(first.redrawn(other, table, draw=i) for i, other in enumerate(draws[1:], start=1))]
-
-
-def beside_channels(
-    checkpoint: Checkpoint,
-    graph: Graph,
-    subgraphs: Ragged,
-    prepared: Prepared,
-    scores: NDArray[np.float32] | None = None,
-) -> dict[str, NDArray[np.float32]]:
-    """What the network is given beside its channels, where its recipe asks for it.
-
-    Standardised statistics of components and subgraphs with the topology channel, and the scores of the baseline that
-    is corrected.
-
-    Args:
-        scores: those of the baseline; by default its checkpoint is asked.
-    """
-    found = {}
-    standards = checkpoint.spec.standards
+    prepared, standards = measured.draws[0], spec.standards
+    given: dict[str, Any] = {
+        "known": _known_components(spec, prepared.components.nodes),
+        "baseline_scores": measured.scores,
+    }
     if "component" in standards:
-        found["component_stats"] = standards["component"](node_set_statistics(graph, prepared.components.nodes))
-        found["subgraph_stats"] = standards["subgraph"](node_set_statistics(graph, subgraphs))
-    if checkpoint.baseline is not None:
-        asked = BaselineScores(checkpoint.baseline, graph).of(subgraphs) if scores is None else scores
-        found["baseline_scores"] = asked
-    return found
+        given["component_stats"] = standards["component"](node_set_statistics(graph, prepared.components.nodes))
+        given["subgraph_stats"] = standards["subgraph"](node_set_statistics(graph, measured.subgraphs))
+    if table.access == "whole":
+        first = Inputs(prepared, table.nodes, **given).to(device)
+        others = enumerate(measured.draws[1:], start=1)
+        return [first, *(first.redrawn(other, table.nodes, draw=draw) for draw, other in others)]
+
+    def features(nodes: NDArray[np.int32]) -> NDArray[np.float32]:
+        return standards["feature"](feature_rows(graph, nodes))
+
+    given |= {
+        "table": table.nodes if table.access == "rows" else None,
+        "vectors": lookup if table.access == "carried" and has_embeddings(spec) else None,
+        "features": features if "feature" in standards else None,
+    }
+    anchors = anchor_nodes(spec)
+    streams = (StreamedInputs(draw, anchors, draw=i, **given) for i, draw in enumerate(measured.draws))
+    return [stream.to(device) for stream in streams]
 
 
-def known_components(checkpoint: Checkpoint, components: Ragged) -> NDArray[np.int64] | None:
+def _known_components(spec: ModelSpec, components: Ragged) -> NDArray[np.int64] | None:
     """For each component the row of its learned offset; 0, the row of no offset, for those not met in training."""
-    known = checkpoint.spec.component_keys
+    known = spec.component_keys
     if not len(known):
         return None
     keys = _keys(components)

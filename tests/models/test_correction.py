@@ -1,4 +1,4 @@
-"""Cross-fitted scores: folds, and a baseline that has not seen them, against fits by hand."""
+"""Scores of a baseline to correct: by hand, cross-fitted against fits by hand, and what they keep of the baseline."""
 
 from __future__ import annotations
 
@@ -16,17 +16,21 @@ from subgnn.config.settings import BaselineSettings, ModelSettings, Recipe
 from subgnn.data.strings import Strings
 from subgnn.errors import DataError, UserError
 from subgnn.experiments.train import train
-from subgnn.models import cross_fit
-from subgnn.models.cross_fit import draw_folds, fit_baseline
-from subgnn.models.scores import BaselineScores, scores_of
-from subgnn.models.subgnn.build import check_recipe
+from subgnn.models import correction
+from subgnn.models.correction import draw_folds, open_scores, scores_of
+from subgnn.models.registry import MODELS, check_recipe
 from subgnn.rng import stream_key
+from tests.models.examples import training_data
 from tests.training.examples import dataset
 
 
 def correcting(method: str, **options: object) -> Recipe:
     settled = {"classifier": "boosting", "normalize": "none", "inverse_penalty": 2.0} | options
     return Recipe(model=ModelSettings(baseline=method), baseline=BaselineSettings(**settled))
+
+
+def fit_baseline(graph, subgraphs, recipe, *, seed):
+    return correction.fit_baseline(MODELS[recipe.model.baseline], training_data(graph, subgraphs, seed), recipe)
 
 
 def labelled(labels, nodes=None) -> SubgraphSet:
@@ -82,8 +86,8 @@ def test_folds_keep_groups_whole_where_the_split_does(whole, monkeypatch):
     groups = [f"g{i // 4}" for i in range(20)] + ["val" if whole else "g0"] * 5 + ["g1"] * 5
     subgraphs = replace(data.subgraphs, groups=Strings.of(groups))
     noted = []
-    monkeypatch.setattr(cross_fit, "draw_folds", lambda *given: noted.append(draw_folds(*given)) or noted[0])
-    cross_fit.fit_baseline(data.graph, subgraphs, correcting("bag"), seed=0)
+    monkeypatch.setattr(correction, "draw_folds", lambda *given: noted.append(draw_folds(*given)) or noted[0])
+    fit_baseline(data.graph, subgraphs, correcting("bag"), seed=0)
     assert (noted[0].reshape(5, 4) == noted[0][::4, None]).all() == whole
 
 
@@ -127,7 +131,7 @@ def test_scores_are_those_of_a_fit_without_the_fold(task):
         expected = by_hand(task, table, targets, fitted, asked)
         np.testing.assert_allclose(found[asked], scores_of(expected, task), atol=5e-3)
     # Asked later, every subgraph has the score of the fit to all.
-    later = BaselineScores(checkpoint, data.graph).of(data.subgraphs.nodes)
+    later = open_scores(MODELS["bag"], checkpoint, data.graph)(data.subgraphs.nodes)
     if task == "regression":
         later = later * targets[rows].std() + targets[rows].mean()
     whole = by_hand(task, table, targets, rows, np.arange(30))
@@ -193,3 +197,35 @@ def test_a_class_that_the_other_folds_lack_has_a_score():
 def test_what_is_not_solved_in_one_go_is_refused():
     with pytest.raises(UserError, match=r"baseline.classifier is 'head', and model.baseline 'topology'.*boosting"):
         check_recipe(correcting("topology", classifier="head"), dataset().graph)
+
+
+def test_two_classes_by_hand():
+    certain = scores_of(np.array([[50.0, -50.0], [0.0, 0.0]]), "binary")
+    np.testing.assert_allclose(np.exp(certain), [[0.99, 0.01], [0.5, 0.5]], rtol=1e-5)
+
+
+def test_of_four_classes_each_has_a_two_hundredth_part():
+    found = scores_of(np.array([[90.0, 0.0, 0.0, 0.0]]), "multi-class")
+    np.testing.assert_allclose(np.exp(found), [[0.985, 0.005, 0.005, 0.005]], rtol=1e-5)
+
+
+def test_labels_by_hand():
+    found = scores_of(np.array([[50.0, 0.0, -50.0]]), "multi-label")
+    np.testing.assert_allclose(special.expit(found), [[0.99, 0.5, 0.01]], rtol=1e-5)
+
+
+def test_values_stay_as_they_are():
+    values = np.array([[3.5], [-1e6]], np.float32)
+    np.testing.assert_array_equal(scores_of(values, "regression"), values)
+
+
+@pytest.mark.parametrize("task", ["multi-class", "multi-label"])
+def test_the_order_of_probabilities_is_kept(task):
+    outputs = np.random.default_rng(0).normal(scale=3, size=(50, 150))
+    found = scores_of(outputs, task)
+    before = special.softmax(outputs, axis=1) if task == "multi-class" else outputs
+    # Of more than a hundred classes, the likeliest may be under a hundredth: it stays the likeliest.
+    np.testing.assert_array_equal(found.argmax(axis=1), outputs.argmax(axis=1))
+    np.testing.assert_array_equal(np.diff(found[before[:, 0].argsort(), 0]) >= 0, True)
+    if task == "multi-label":
+        np.testing.assert_array_equal(found > 0, outputs > 0)

@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from subgnn.training.evaluation import Examples, evaluate, outputs_of, vectors_of
-from subgnn.training.metrics import loss, metrics
+from subgnn.models.examples import Examples, evaluate, outputs_of, vectors_of
+from subgnn.models.metrics import loss, metrics
+from subgnn.training.global_batch import outputs_over_ranks
 
 ROWS = np.array([4, 0, 2, 6, 1])
 
@@ -115,13 +116,13 @@ def test_ranks_share_the_subgraphs_out(rank, share):
     whole = (2 * table()[ROWS]).float()
     others = whole.clone()
     others[share] = 0
-    found = evaluate(Network(), given, ROWS, 2, fabric=Ranks(rank, 2, others))
+    found = evaluate(Network(), given, ROWS, 2, compute=outputs_over_ranks(Ranks(rank, 2, others)))
     assert given.inputs.asked == [ROWS[share].tolist()]
     assert found == evaluate(Network(), given, ROWS, 2)
 
 
 def test_fewer_subgraphs_than_ranks_go_to_every_rank():
     given = examples()
-    found = evaluate(Network(), given, ROWS[:2], 2, fabric=Ranks(2, 3, torch.zeros(0)))
+    found = evaluate(Network(), given, ROWS[:2], 2, compute=outputs_over_ranks(Ranks(2, 3, torch.zeros(0))))
     assert given.inputs.asked == [ROWS[:2].tolist()]
-    assert found == evaluate(Network(), given, ROWS[:2], 2, fabric=Ranks(0, 1, torch.zeros(0)))
+    assert found == evaluate(Network(), given, ROWS[:2], 2, compute=outputs_over_ranks(Ranks(0, 1, torch.zeros(0))))

@@ -9,7 +9,7 @@ import pytest
 import torch
 from sklearn import metrics as reference
 
-from subgnn.training.metrics import loss, metric_text, metrics, predictions, probabilities
+from subgnn.models.metrics import loss, metric_text, metrics, predictions, probabilities
 
 RNG = np.random.default_rng(0)
 

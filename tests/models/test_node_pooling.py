@@ -1,4 +1,4 @@
-"""GC sees the subgraph, and nothing around it."""
+"""AVG is the mean; GC sees the subgraph, and nothing around it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ import pytest
 import torch
 
 from subgnn import Graph, Ragged
-from subgnn.models.graph_classification import GraphClassifier
 from subgnn.models.induced_graphs import induced_graphs
-from subgnn.models.registry import set_up
-from subgnn.models.sources import NodeSets
+from subgnn.models.node_pooling import Average, GraphClassifier, NodeSets
+from subgnn.models.registry import MODELS
 from subgnn.models.subgnn import Head
-from tests.models.examples import recipe, two_triangles
+from tests.models.examples import recipe, training_data, two_triangles
 from tests.models.subgnn.examples import random_graph, random_subgraphs
 from tests.training.examples import dataset
+
+
+def test_a_subgraph_is_the_mean_of_its_nodes():
+    table = torch.tensor([[1.0, 0.0], [3.0, 4.0], [5.0, -1.0]])
+    model = Average(torch.arange(3), table, Head(2, 3), trainable=False)
+    batch = NodeSets(Ragged.from_rows([[0, 1], [2], [0, 1, 2]])).batch(np.array([2, 0, 1]))
+    np.testing.assert_allclose(model.embed(batch).numpy(), [[3.0, 1.0], [2.0, 2.0], [5.0, -1.0]])
 
 
 def classifier(num_nodes, layers=2):
@@ -76,9 +82,9 @@ def test_batches_do_not_mix():
 
 def test_inputs_are_the_nodes_and_the_edges_among_them():
     data = dataset()
-    candidates, source = set_up(data.graph, data.subgraphs, recipe("gc"), seed=0, device=torch.device("cpu"))
-    batch = source.batch(np.array([3, 0]))
-    own = candidates[0].checkpoint.weights["nodes"][batch.nodes].tolist()
+    found = MODELS["gc"].set_up(training_data(data.graph, data.subgraphs), recipe("gc"))
+    batch = found.sources[0].batch(np.array([3, 0]))
+    own = found.candidates[0].checkpoint.weights["nodes"][batch.nodes].tolist()
     rows = [data.subgraphs.nodes[row].tolist() for row in (3, 0)]
     assert own == rows[0] + rows[1]
     whole = nx.Graph(list(zip(*data.graph.edges()[:2], strict=True)))

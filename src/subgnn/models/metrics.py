@@ -51,7 +51,7 @@ def metrics(outputs: Tensor, targets: Tensor, task: Task, *, unit: float = 1.0) 
     Multi-label accuracy counts a subgraph as correct when all its labels are.
 
     Args:
-        unit: the scale of standardised labels (:func:`~subgnn.models.subgnn.build.label_unit`), by which the two errors
+        unit: the scale of standardised labels (:func:`~subgnn.models.examples.label_unit`), by which the two errors
             of regression are multiplied.
     """
     outputs, targets = outputs.detach().float().cpu(), targets.cpu()

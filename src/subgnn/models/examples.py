@@ -1,0 +1,153 @@
+"""Subgraphs as networks take them, with targets; outputs and scores of a network on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from subgnn.channels.topology import Standard
+from subgnn.data.subgraphs import SubgraphSet, Task
+from subgnn.errors import DataError
+from subgnn.models.metrics import loss, metrics
+
+
+class Source(Protocol):
+    """Subgraphs as tensors; a network takes what :meth:`batch` gives."""
+
+    @property
+    def device(self) -> torch.device:
+        """The device of batches."""
+
+    def __len__(self) -> int: ...
+
+    def to(self, device: torch.device | str) -> Self:
+        """Move to a device, in place."""
+
+    def batch(self, rows: NDArray[np.int64]) -> Any:
+        """The chosen subgraphs, in the given order."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Examples:
+    """Labelled subgraphs to fit a network to and to select it on.
+
+    ``redrawn`` are the same subgraphs measured against further draws of anchors; with ``ensemble``, outputs are judged
+    by their mean over all draws, and by the first draw alone without. Real-valued targets are standardised; ``unit`` is
+    their deviation in units of the label.
+    """
+
+    inputs: Source
+    targets: Tensor
+    task: Task
+    train: NDArray[np.int64]
+    val: NDArray[np.int64]
+    redrawn: list[Source] = field(default_factory=list)
+    ensemble: bool = False
+    num_classes: int = 0
+    unit: float = 1.0
+
+    @classmethod
+    def of(
+        cls, subgraphs: SubgraphSet, sources: list[Source], standards: dict[str, Standard], *, ensemble: bool = False
+    ) -> Examples:
+        """The subgraphs of a dataset, as a network takes them; targets go to the device of the first source."""
+        first, *redrawn = sources
+        return cls(
+            inputs=first,
+            targets=target_tensor(subgraphs, standards).to(first.device),
+            task=subgraphs.task,
+            train=subgraphs.indices("train"),
+            val=subgraphs.indices("val"),
+            redrawn=redrawn,
+            ensemble=ensemble,
+            num_classes=subgraphs.num_classes,
+            unit=label_unit(standards),
+        )
+
+    def of_epoch(self, epoch: int) -> Source:
+        """The draw of anchors that an epoch trains on: they take turns."""
+        return [self.inputs, *self.redrawn][epoch % (1 + len(self.redrawn))]
+
+    @property
+    def judged(self) -> list[Source]:
+        """The draws whose mean outputs validation and test are scored on."""
+        return [self.inputs, *(self.redrawn if self.ensemble else [])]
+
+
+def target_tensor(subgraphs: SubgraphSet, standards: dict[str, Standard]) -> Tensor:
+    """Targets as the loss takes them; real-valued ones standardised.
+
+    Shapes:
+        returns: (n,), or (n, classes) for multi-label.
+    """
+    if subgraphs.targets is None:
+        raise DataError("the subgraphs have no labels", where="train", hint="give each one a label")
+    if "target" in standards:
+        return torch.from_numpy(standards["target"](subgraphs.targets[:, None])[:, 0])
+    return torch.from_numpy(np.array(subgraphs.targets))
+
+
+def label_unit(standards: dict[str, Standard]) -> float:
+    """What 1 of :func:`target_tensor` is in units of the label: the deviation of training labels; 1 for classes."""
+    return float(standards["target"].deviation[0]) if "target" in standards else 1.0
+
+
+def in_batches(compute: Callable[[Any], Tensor], inputs: Source, rows: NDArray[np.int64], size: int) -> Tensor:
+    """A network's results for the chosen subgraphs, in batches of a fixed size; one empty batch for none."""
+    return torch.cat([compute(inputs.batch(rows[i : i + size])) for i in range(0, max(1, len(rows)), size)])
+
+
+@torch.no_grad()
+def outputs_of(network: Any, inputs: Source, rows: NDArray[np.int64], batch_size: int) -> Tensor:
+    """The network's outputs for the chosen subgraphs, in evaluation mode."""
+    network.eval()
+    return in_batches(network, inputs, rows, batch_size).float()
+
+
+@torch.no_grad()
+def vectors_of(network: Any, inputs: Source, batch_size: int = 256) -> NDArray[np.float32]:
+    """z_S of all subgraphs, in evaluation mode.
+
+    Shapes:
+        returns: (n, width).
+    """
+    network.eval()
+    return in_batches(
+        lambda batch: network.embed(batch).float().cpu(), inputs, np.arange(len(inputs)), batch_size
+    ).numpy()
+
+
+Outputs = Callable[[Any, Source, NDArray[np.int64], int], Tensor]
+
+
+def evaluate(
+    network: Any,
+    examples: Examples,
+    rows: NDArray[np.int64],
+    batch_size: int,
+    weights: Tensor | None = None,
+    *,
+    compute: Outputs = outputs_of,
+) -> tuple[float, dict[str, float]]:
+    """Loss and metrics on the chosen subgraphs.
+
+    Args:
+        weights: of classes in the loss.
+        compute: gives the outputs; several processes may share the work.
+    """
+    draws = [compute(network, inputs, rows, max(batch_size, 256)) for inputs in examples.judged]
+    outputs = torch.stack(draws).mean(dim=0)
+    targets = examples.targets[torch.from_numpy(rows).to(examples.targets.device)]
+    found = metrics(outputs, targets, examples.task, unit=examples.unit)
+    return float(loss(outputs, targets, examples.task, weights)), found
+
+
+def validation_score(val_loss: float, val: dict[str, float]) -> tuple[float, float]:
+    """What candidates and epochs are selected by: the higher first number, then the lower second one."""
+    return val.get("micro_f1", -val_loss), val_loss

@@ -1,0 +1,231 @@
+"""The interface of models: what a model needs and can do, how it is fitted, and how a fitted one predicts.
+
+A model is anything that is fitted to labelled subgraphs and predicts others: SubGNN, a baseline, a network that
+corrects a baseline. :mod:`subgnn.models.registry` has a table of them by name; no other code asks which model it deals
+with. :class:`~subgnn.models.tensor_model.TensorModel` implements most of the interface for models that are a dictionary
+of tensors.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from subgnn.config.settings import Recipe
+from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.embeddings.sources import PRETRAINED
+from subgnn.models.examples import Examples, Source
+from subgnn.models.spec import Checkpoint, ModelSpec, Weights
+from subgnn.parallel.progress import OnProgress
+from subgnn.ragged import Ragged
+
+Vectors = NDArray[np.float32] | None
+"""Embeddings of all nodes (N, d) that a model starts from; None if it has none, or if they are random."""
+Settings = Recipe | ModelSpec
+Scores = Callable[[Ragged], NDArray[np.float32]]
+"""Scores of a baseline for subgraphs (n, outputs)."""
+
+BATCH = 4096
+"""Subgraphs in a batch of predictions, whatever the memory at hand."""
+CACHED_NUMBERS = 2**24
+"""Numbers in a table of vectors of all nodes that is cached between predictions."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingData:
+    """A dataset as models are set up from it.
+
+    ``graph`` is undirected. ``vectors`` are node embeddings, for a model that uses them. ``cache`` allows prepared
+    subgraphs to be read from the cache and left there, and ``on_prepare`` reports progress. ``scores`` are those of a
+    baseline that the model is to correct (n, outputs).
+    """
+
+    graph: Graph
+    subgraphs: SubgraphSet
+    seed: int
+    device: torch.device
+    vectors: Vectors = None
+    cache: bool = True
+    on_prepare: OnProgress | None = None
+    scores: NDArray[np.float32] | None = None
+
+
+@runtime_checkable
+class Solvable(Protocol):
+    """A network that is fitted in one go, not by gradient steps."""
+
+    def solve(self, examples: Examples) -> None:
+        """Fit to the training split."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A network to be fitted, and the checkpoint that its weights go into.
+
+    A recipe may leave a choice open: each way to make it is a candidate, and validation selects one. Members of an
+    ensemble are candidates that are all kept. ``name`` is empty if there is one candidate. ``recipe`` has the choices
+    made. ``seed`` is that of batches and dropout.
+    """
+
+    name: str
+    network: nn.Module
+    checkpoint: Checkpoint
+    recipe: Recipe
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SetUp:
+    """Candidates of a recipe, unfitted, and the subgraphs as their networks take them.
+
+    There is one source, or one for each draw of anchors.
+    """
+
+    candidates: list[Candidate]
+    sources: Sequence[Source]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opening:
+    """How a checkpoint is opened for prediction.
+
+    ``cached_numbers`` bounds tables of vectors that are cached between predictions. ``workers`` are processes that
+    prepare subgraphs and predict for them. ``scores`` are those of a baseline that the model corrects.
+    """
+
+    device: torch.device
+    vectors: Vectors = None
+    cached_numbers: int = CACHED_NUMBERS
+    workers: Any = None
+    scores: Scores | None = None
+
+
+class FittedModel(ABC):
+    """A fitted model, ready to predict.
+
+    An output is a function of a subgraph's nodes and the checkpoint alone: not of the batch, and not of whether the
+    subgraph was in the training split.
+    """
+
+    @abstractmethod
+    def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
+        """Logits, or standardised values for regression (n, outputs)."""
+
+    @abstractmethod
+    def vectors(self, subgraphs: Ragged) -> NDArray[np.float32]:
+        """The vector of each subgraph, as the last part of the model receives it (n, width)."""
+
+    def networks(self) -> Sequence[Any]:
+        """The networks of a model that has channels, over the nodes they were fitted with; none for any other."""
+        return ()
+
+    def measured(self, subgraphs: Ragged, *, draws: int) -> Any:
+        """Subgraphs measured against the first draws of anchors, for a model that has channels."""
+        raise TypeError("a model without channels has no anchors")
+
+
+class Model(ABC):
+    """A kind of model.
+
+    Attributes say what it needs and can do:
+
+    - ``needs_edges``: it cannot be fitted on a graph without edges.
+    - ``predicts_new_subgraphs``: it predicts subgraphs that were not in the dataset it was fitted to.
+    - ``uses_many_devices``: its training may be spread over several devices.
+    - ``has_tunable_settings``: ``baseline.tune_settings`` may list settings of its head and training.
+    - ``has_ensembles``: several networks may be fitted, and their outputs averaged (``training.members``).
+    - ``corrects_baselines``: it may correct the scores of a baseline (``model.baseline``).
+    - ``is_fitted_in_one_go``: a network may correct its scores; it is not fitted by gradient steps.
+    - ``has_channels``: its predictions are explained by channels and anchors, and its network is exported as a program.
+    """
+
+    needs_edges: bool = True
+    predicts_new_subgraphs: bool = True
+    uses_many_devices: bool = False
+    has_tunable_settings: bool = False
+    has_ensembles: bool = False
+    corrects_baselines: bool = False
+    is_fitted_in_one_go: bool = False
+    has_channels: bool = False
+
+    @abstractmethod
+    def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
+        """Make what is to be fitted; it may read all node sets, but labels of the training split alone."""
+
+    @abstractmethod
+    def open(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedModel:
+        """A fitted model from its checkpoint, which has been checked.
+
+        Args:
+            graph: undirected.
+        """
+
+    @abstractmethod
+    def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:
+        """Weights of the names, shapes and types that a checkpoint should have, made on the device ``meta``.
+
+        The checkpoint is that of one network, its weights of any content.
+        """
+
+    def stored_weights(self, state: Weights) -> Weights:
+        """The part of a fitted network's ``state_dict`` that a checkpoint has."""
+        return state
+
+    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
+        """Descriptions of anything wrong with a checkpoint that was read from a file, beyond :meth:`expected_weights`.
+
+        Compiled code trusts node ids and offsets, so all of them have to be checked.
+        """
+        yield from ()
+
+    def standards(self, spec: ModelSpec, graph: Graph) -> dict[str, int]:
+        """Widths of the means and deviations that a specification should have, by name, besides those of targets."""
+        return {}
+
+    def uses_embeddings(self, settings: Settings) -> bool:
+        """Whether the model starts from node embeddings."""
+        return False
+
+    def check(self, recipe: Recipe, graph: Graph) -> None:  # noqa: B027
+        """Raise :class:`~subgnn.errors.UserError` for settings that do not fit together, or do not fit the graph."""
+
+    def check_inputs(self, recipe: Recipe) -> None:  # noqa: B027
+        """Raise :class:`~subgnn.errors.UserError` if the model would see nothing of a subgraph.
+
+        A search may start from such a recipe: only the settings of its trials count.
+        """
+
+    def check_as_baseline(self, recipe: Recipe) -> None:  # noqa: B027
+        """Raise :class:`~subgnn.errors.UserError` for settings with which it is not fitted in one go."""
+
+    def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
+        """The recipe with each way to make the choices it leaves open, by name."""
+        return {"": recipe}
+
+    def num_fits(self, recipe: Recipe) -> int:
+        """How many networks are fitted."""
+        return len(self.candidates(recipe))
+
+    def unused_data(self, recipe: Recipe, graph: Graph) -> list[str]:
+        """Data of a graph that the model ignores, in words, each with the setting that decides it.
+
+        No model uses weights of edges. Only SubGNN uses their direction. Features are used by pretraining
+        (``embeddings.source``), for a model that starts from embeddings.
+
+        Args:
+            graph: as it was read, directed if it is.
+        """
+        found = ["edge weights"] if graph.weights is not None else []
+        found += ["direction of edges"] if graph.directed else []
+        pretrained = self.uses_embeddings(recipe) and recipe.embeddings.source in PRETRAINED
+        if graph.features is not None and graph.features.shape[1] and not pretrained:
+            found.append("node features")
+        return found

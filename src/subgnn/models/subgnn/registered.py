@@ -1,0 +1,181 @@
+"""SubGNN behind the interface of models: its settings, networks to be fitted, and checks of its checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from subgnn.channels.table import check_channels, similarity_of
+from subgnn.channels.topology import NODE_SET_STATISTICS
+from subgnn.config.settings import Recipe
+from subgnn.data.graph import Graph
+from subgnn.embeddings.sources import PRETRAINED, require_features
+from subgnn.errors import UserError
+from subgnn.models.interface import Candidate, Model, Opening, Settings, SetUp, TrainingData
+from subgnn.models.spec import Checkpoint, ModelSpec, Weights, member_seed
+from subgnn.models.subgnn.build import (
+    Measured,
+    NodeLookup,
+    NodeTable,
+    anchor_nodes,
+    build_inputs,
+    build_network,
+    build_standards,
+    component_keys,
+    has_embeddings,
+    stored_weights,
+    table_for_training,
+)
+from subgnn.models.subgnn.fitted import FittedSubGNN
+from subgnn.models.subgnn.layer import layer_width, layers_width
+from subgnn.prepare.cached import prepare_draws_cached
+from subgnn.rng import stream_key
+
+
+class SubGNNModel(Model):
+    """SubGNN (paper, section 4); also as an ensemble, or correcting a baseline."""
+
+    needs_edges = False
+    uses_many_devices = True
+    has_ensembles = True
+    corrects_baselines = True
+    has_channels = True
+
+    def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
+        """Prepare the subgraphs and make the network, or one for each member of an ensemble."""
+        graph, subgraphs = data.graph, data.subgraphs
+        cached = prepare_draws_cached(
+            recipe, graph, subgraphs.nodes, seed=data.seed, cache=data.cache, on_progress=data.on_prepare
+        )
+        draws = [found.prepared for found in cached]
+        table = table_for_training(draws, subgraphs.indices("train"), recipe.embeddings)
+        spec = ModelSpec.of(
+            recipe,
+            graph,
+            subgraphs,
+            seed=data.seed,
+            table_nodes=table.nodes,
+            shared=draws[0].frame.shared,
+            standards=build_standards(graph, subgraphs, recipe, draws[0]),
+            redrawn=[prepared.frame.shared for prepared in draws[1:]],
+            component_keys=component_keys(subgraphs, recipe, draws[0]),
+        )
+        if table.access != "whole" and spec.members > 1:
+            what = f"training.members is {spec.members}, and the table has {len(table.nodes):,} nodes"
+            hint = "several networks are for tables that every batch can look at: set training.members=1"
+            raise UserError(what, where="train", hint=hint)
+        lookup = None
+        if table.access == "carried":
+            # Frozen vectors can be computed again for any node: a checkpoint need not have them.
+            lookup = NodeLookup(spec, graph.num_nodes, vectors=data.vectors, ahead=table.nodes)
+            spec = replace(spec, table_nodes=anchor_nodes(spec))
+        measured = Measured(subgraphs.nodes, draws, data.scores)
+        inputs = build_inputs(spec, graph, measured, table, lookup=lookup, device=data.device)
+        return SetUp(self._networks(data, recipe, Checkpoint(spec, {}), table), inputs)
+
+    def _networks(
+        self, data: TrainingData, recipe: Recipe, checkpoint: Checkpoint, table: NodeTable
+    ) -> list[Candidate]:
+        members, found = checkpoint.spec.members, []
+        with torch.random.fork_rng():
+            for i in range(members):
+                seed = member_seed(data.seed, i)
+                torch.manual_seed(stream_key(seed, "initialisation"))
+                network = build_network(checkpoint.member(i), data.graph, table, vectors=data.vectors)
+                found.append(Candidate(f"member {i}" if members > 1 else "", network, checkpoint, recipe, seed))
+        return found
+
+    def open(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedSubGNN:
+        """The networks of a checkpoint, ready to predict."""
+        return FittedSubGNN(checkpoint, graph, opening)
+
+    def stored_weights(self, state: Weights) -> Weights:
+        """All but places in the table, which follow from anchors."""
+        return stored_weights(state)
+
+    def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:
+        """Weights as the settings make them."""
+        spec = checkpoint.spec
+        no_anchors: list[Any] = [[None for _ in row] for row in spec.shared]
+        unfitted = replace(checkpoint, spec=replace(spec, shared=no_anchors, redrawn=[]), weights={})
+        with torch.device("meta"):
+            found = build_network(unfitted, graph, NodeTable(np.empty(0, np.int32), "carried")).state_dict()
+            # Frozen embeddings of many nodes are drawn or read again, and not stored.
+            if has_embeddings(spec) and (spec.embeddings.trainable or "table" in checkpoint.weights):
+                found["table"] = torch.empty(len(spec.table_nodes), spec.embeddings.dim)
+        return stored_weights(found)
+
+    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
+        """Numbers of anchors and offsets of components that do not fit the settings."""
+        spec = checkpoint.spec
+        if len(spec.shared) != spec.model.layers:
+            yield f"its number of layers is {len(spec.shared)}"
+        if 1 + len(spec.redrawn) != (spec.prepare.draws if spec.prepare.ensemble else 1):
+            yield f"its number of draws is {1 + len(spec.redrawn)}"
+        keys = spec.component_keys
+        if bool((keys[1:] <= keys[:-1]).any()):
+            yield "the keys of its components are not in order"
+        if len(keys) and not spec.model.trainable_components:
+            yield "it has offsets of components, and its recipe none"
+
+    def standards(self, spec: ModelSpec, graph: Graph) -> dict[str, int]:
+        """Statistics of the topology channel, and features."""
+        found: dict[str, int] = {}
+        if spec.model.topology:
+            found |= {"component": NODE_SET_STATISTICS, "subgraph": NODE_SET_STATISTICS}
+        if spec.embeddings.features != "none":
+            require_features(graph)
+            found["feature"] = np.asarray(graph.features).shape[1]
+        return found
+
+    def uses_embeddings(self, settings: Settings) -> bool:
+        """Unless features stand in their place."""
+        return has_embeddings(settings)
+
+    def check(self, recipe: Recipe, graph: Graph) -> None:
+        """Check widths of layers, features, directed hops and draws."""
+        check_channels(recipe.channels, recipe.prepare)
+        layer_width(recipe.channels, recipe.model, recipe.embeddings.dim)
+        if recipe.embeddings.features != "none":
+            require_features(graph)
+        if recipe.prepare.directed and recipe.prepare.own_hops == "bounded":
+            hint = "bounds hold for undirected hops alone: set prepare.own_hops=exact or prepare.directed=false"
+            raise UserError("prepare.directed with prepare.own_hops=bounded", where="recipe", hint=hint)
+        if recipe.prepare.draws < 1:
+            raise UserError("prepare.draws is 0", where="recipe", hint="accepted: a whole number from 1")
+
+    def check_inputs(self, recipe: Recipe) -> None:
+        """Refuse a network whose output is the same for all subgraphs."""
+        model = recipe.model
+        width = layers_width(recipe.channels, model, recipe.embeddings.dim, layers=model.layers)
+        if not (width or model.initial or model.topology or model.size_aware):
+            hint = "give it [[channels]] and a layer; or set model.initial, model.topology or model.size_aware to true"
+            raise UserError("the network sees nothing of a subgraph", where="recipe", hint=hint)
+
+    def num_fits(self, recipe: Recipe) -> int:
+        """One for each member of an ensemble."""
+        return recipe.training.members
+
+    def unused_data(self, recipe: Recipe, graph: Graph) -> list[str]:
+        """As for any model; but hops may follow the direction of edges (prepare.directed), and features may be used.
+
+        Hops are measured for position and for drawn border anchors of neighborhood.
+        """
+        found = ["edge weights"] if graph.weights is not None else []
+        if graph.directed and not (recipe.prepare.directed and _measures_hops(recipe)):
+            why = "no channel measures hops" if recipe.prepare.directed else "prepare.directed = false"
+            found.append(f"direction of edges ({why})")
+        pretrained = has_embeddings(recipe) and recipe.embeddings.source in PRETRAINED
+        used = pretrained or recipe.embeddings.features != "none"
+        if graph.features is not None and graph.features.shape[1] and not used:
+            found.append('node features (embeddings.features = "none")')
+        return found
+
+
+def _measures_hops(recipe: Recipe) -> bool:
+    searches = any(similarity_of(channel, recipe.prepare).searches for channel in recipe.channels)
+    return searches and recipe.model.layers > 0

@@ -1,0 +1,147 @@
+"""Models whose knowledge is a dictionary of tensors: most of the interface, implemented once.
+
+Such a model is a few functions. ``start`` makes the tensors that exist before training; ``network`` makes a network
+from tensors, whose ``state_dict`` has all of them again, beside what was learned: that is what a checkpoint holds. So
+training and prediction build the same network from the same kind of dictionary, and nothing is pickled. ``inputs``
+gives subgraphs as the network takes them, and ``problems`` checks tensors that were read from a file.
+
+A network takes what ``inputs(...).batch(rows)`` gives, and has ``embed`` (the vector of each subgraph) and ``forward``
+(its outputs). One with ``solve`` is fitted in one go (:class:`~subgnn.models.interface.Solvable`), the others by the
+training loop. A network that needs the whole graph at once gets it from its batches, or computes what it needs of it in
+``start``.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from subgnn.config.files import tuned_recipes
+from subgnn.config.settings import Recipe
+from subgnn.data.graph import Graph
+from subgnn.models.examples import Source, in_batches
+from subgnn.models.head import Head
+from subgnn.models.interface import BATCH, Candidate, FittedModel, Model, Opening, SetUp, TrainingData, Vectors
+from subgnn.models.spec import Checkpoint, ModelSpec, Weights
+from subgnn.ragged import Ragged
+from subgnn.rng import stream_key
+
+
+class TensorModel(Model):
+    """A model that is a dictionary of tensors."""
+
+    @abstractmethod
+    def start(self, data: TrainingData, recipe: Recipe) -> Weights:
+        """The tensors that exist before training, named as in the network's ``state_dict``."""
+
+    @abstractmethod
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Source:
+        """Subgraphs as the network takes them."""
+
+    @abstractmethod
+    def network(self, checkpoint: Checkpoint) -> nn.Module:
+        """The network over a checkpoint's tensors; what is learned need not be among them yet."""
+
+    def extend(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: Vectors) -> Checkpoint:
+        """The checkpoint with rows for nodes that are first met in prediction; the same object if it has them all."""
+        return checkpoint
+
+    def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
+        """A network for each candidate; all share the tensors of the start, and the inputs."""
+        spec = ModelSpec.of(recipe, data.graph, data.subgraphs, seed=data.seed)
+        checkpoint = Checkpoint(spec, self.start(data, recipe))
+        candidates = []
+        for name, resolved in self.candidates(recipe).items():
+            unfitted = replace(checkpoint, spec=spec.with_settings(resolved))
+            with torch.random.fork_rng():
+                torch.manual_seed(stream_key(data.seed, "initialisation"))
+                candidates.append(Candidate(name, self.network(unfitted), unfitted, resolved, data.seed))
+        return SetUp(candidates, [self.inputs(checkpoint, data.graph, data.subgraphs.nodes)])
+
+    def open(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedModel:
+        """The fitted network, ready to predict."""
+        return _FittedTensorModel(self, checkpoint, graph, opening)
+
+    def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:
+        """Weights as the settings make them; the tensors of the start are part of their shapes."""
+        empty = {name: weight.to("meta") for name, weight in checkpoint.weights.items()}
+        with torch.device("meta"):
+            return self.network(replace(checkpoint, weights=empty)).state_dict()
+
+
+class _FittedTensorModel(FittedModel):
+    """The network is built once, and again only for nodes it has no rows for."""
+
+    def __init__(self, model: TensorModel, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> None:
+        self.model, self.checkpoint, self.graph, self.opening = model, checkpoint, graph, opening
+        self._network = self._build(checkpoint)
+
+    def _build(self, checkpoint: Checkpoint) -> Any:
+        network = self.model.network(checkpoint)
+        network.load_state_dict(checkpoint.weights)
+        return network.to(self.opening.device).eval()
+
+    def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
+        return self._compute(subgraphs, "forward")
+
+    def vectors(self, subgraphs: Ragged) -> NDArray[np.float32]:
+        return self._compute(subgraphs, "embed")
+
+    @torch.no_grad()
+    def _compute(self, subgraphs: Ragged, what: str) -> NDArray[np.float32]:
+        extended = self.model.extend(self.checkpoint, self.graph, subgraphs, self.opening.vectors)
+        network = self._network if extended is self.checkpoint else self._build(extended)
+        inputs = self.model.inputs(extended, self.graph, subgraphs).to(self.opening.device)
+        return in_batches(getattr(network, what), inputs, np.arange(len(subgraphs)), BATCH).float().cpu().numpy()
+
+
+class Rows:
+    """A row of a tensor for each subgraph; a batch is the chosen rows."""
+
+    def __init__(self, rows: Tensor) -> None:
+        self.rows = rows
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the tensor."""
+        return self.rows.device
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def to(self, device: torch.device | str) -> Self:
+        """Move the tensor to a device, in place."""
+        self.rows = self.rows.to(device)
+        return self
+
+    def batch(self, rows: NDArray[np.int64]) -> Tensor:
+        """The chosen subgraphs, in the given order."""
+        return self.rows[torch.from_numpy(rows).to(self.device)]
+
+
+def make_head(spec: ModelSpec, width: int) -> Head:
+    """The classifier that ends a network, for vectors of a width."""
+    return Head(width, spec.num_outputs, hidden=spec.model.head, dropout=spec.model.dropout)
+
+
+def head_candidates(recipe: Recipe) -> dict[str, Recipe]:
+    """Frozen and trainable embeddings, or the one the recipe names, with each of the settings it leaves open."""
+    return {
+        f"{name}, {settings}" if settings else name: replace(
+            tuned, embeddings=replace(recipe.embeddings, trainable=trainable)
+        )
+        for settings, tuned in tuned_recipes(recipe).items()
+        for name, trainable in {"frozen": False, "trainable": True}.items()
+        if recipe.baseline.tune_embeddings or trainable == recipe.embeddings.trainable
+    }
+
+
+def is_sorted_below(ids: NDArray[Any], end: int) -> bool:
+    """Whether ids rise, from 0 or more, and stay below ``end``."""
+    return not len(ids) or bool(ids[0] >= 0 and ids[-1] < end and (ids[1:] > ids[:-1]).all())
