@@ -96,10 +96,13 @@ def lay_out(
     components = induced_components(*graph.csr, Ragged.from_rows([nodes])).nodes
     component_of = dict(zip(components.values.tolist(), components.row_ids.tolist(), strict=True))
     links_of = dict(zip(border.tolist(), links.tolist(), strict=True))
+    roles: list[Role] = ["inside"] * len(inside)
+    roles += ["border"] * len(chosen)
+    roles += ["anchor"] * len(far)
     edges, ends_outside = _edges(graph, drawn, len(inside))
     return Layout(
         nodes=drawn,
-        roles=("inside",) * len(inside) + ("border",) * len(chosen) + ("anchor",) * len(far),
+        roles=tuple(roles),
         components=np.array([component_of.get(v, -1) for v in drawn.tolist()], np.int64),
         links=np.array([links_of.get(v, 0) for v in drawn.tolist()], np.int64),
         positions=_positions(edges, ends_outside, len(inside), len(chosen), len(far)),

@@ -43,14 +43,15 @@ def plot_dataset(dataset: Dataset, folder: Path, *, seed: int = 0) -> list[Path]
     """
     try:
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError:
         raise MissingExtra("matplotlib", extra="plot", feature="plots") from None
     if not len(dataset.subgraphs):
         raise DataError("there are no subgraphs to draw", where=dataset.name)
     paths = []
     for name, draw in (("properties.png", _draw_properties), ("subgraphs.png", _draw_subgraphs)):
-        figure = Figure(layout="constrained")  # draws itself: the program's backend and settings are left alone
-        figure.get_layout_engine().set(h_pad=0.12, w_pad=0.08)
+        # A figure that draws itself: the program's backend and settings are left alone.
+        figure = Figure(layout=ConstrainedLayoutEngine(h_pad=0.12, w_pad=0.08))
         draw(figure, dataset, seed)
         with atomic_write(folder / name, overwrite=True) as temporary:
             figure.savefig(temporary, format="png", dpi=120)
@@ -152,8 +153,14 @@ def _draw_boxes(axis: Axes, groups: dict[str, NDArray[np.int64]], values: NDArra
             whiskerprops={"color": colour},
             capprops={"color": colour},
         )
-    slanted = {"rotation": 35, "ha": "right"} if max(map(len, groups)) * len(groups) > 40 else {}
-    axis.set_xticks(range(len(groups)), [_shorten(name) for name in groups], rotation_mode="anchor", **slanted)
+    slanted = max(map(len, groups)) * len(groups) > 40
+    axis.set_xticks(
+        range(len(groups)),
+        [_shorten(name) for name in groups],
+        rotation=35 if slanted else 0,
+        ha="right" if slanted else "center",
+        rotation_mode="anchor",
+    )
     axis.set_xlim(-0.6, len(groups) - 0.4)
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from subgnn.reports.charts import MAX_POINTS, Box, Chart, Key, Line, Mark, padded_range, plot, row_plot, thin
+from subgnn.reports.charts import MAX_POINTS, Box, Chart, Key, Line, Mark, Style, padded_range, plot, row_plot, thin
 from subgnn.reports.render import cut, render
 from subgnn.reports.run_page import METRIC_NAMES, score_text
 
@@ -84,7 +84,7 @@ def _progress_chart(rows: Sequence[dict[str, Any]], word: str) -> Chart | None:
         y_label=word,
         lines=[Line([x for x, _ in steps], [y for _, y in steps], "first")],
         marks=[
-            Mark(x=row["trial"], y=row["score"], kind="point" if row["state"] == "complete" else "border",
+            Mark(x=row["trial"], y=row["score"], style=Style("point" if row["state"] == "complete" else "border"),
                  title=f"trial {row['trial']}, {row['state']}: {row['score']:.4f}")
             for row in scored
         ],
@@ -128,7 +128,7 @@ def _slice_chart(name: str, rows: Sequence[dict[str, Any]], word: str) -> Chart:
         x_label=x_label,
         y_label=word,
         marks=[
-            Mark(x=place, y=row["score"], kind="cloud",
+            Mark(x=place, y=row["score"], style=Style("cloud"),
                  title=f"trial {row['trial']}: {name} {_text(row['parameters'][name])}, {row['score']:.4f}")
             for place, row in zip(places, kept, strict=True)
         ],

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.reports.charts import Chart, Key, Line, Mark, group_line, group_shape, plot
+from subgnn.reports.charts import Chart, Key, Line, Mark, group_line, group_style, plot
 
 _BINS = 10
 
@@ -67,11 +67,11 @@ def reliability_chart(
     marks = []
     for group, (name, bins, error) in enumerate(curves):
         lines.append(Line([b.said for b in bins], [b.right for b in bins], group_line(group)))
-        key.append(Key(f"{name}, error {error:.3f}", line=group_line(group), **group_shape(group)))
+        key.append(Key(f"{name}, error {error:.3f}", line=group_line(group), style=group_style(group)))
         for b in bins:
             title = f"{name}: {b.count} predictions, predicted {b.said:.3f}, observed {b.right:.3f}"
-            span = {"y_range": (b.low, b.high), "range_kind": "range"} if len(curves) == 1 else {}
-            marks.append(Mark(x=b.said, y=b.right, title=title, size=4, **span, **group_shape(group)))
+            interval = (b.low, b.high) if len(curves) == 1 else None
+            marks.append(Mark(x=b.said, y=b.right, title=title, style=group_style(group), size=4, y_range=interval))
     errors = ", ".join(f"{name} error {error:.3f}" for name, _, error in curves)
     return plot(
         caption,
@@ -82,5 +82,5 @@ def reliability_chart(
         y_label=share,
         lines=lines,
         marks=marks,
-        key=[*key, *([Key("95 % interval", line="range")] if len(curves) == 1 else [])],
+        key=[*key, *([Key("95 % interval", line="whisker")] if len(curves) == 1 else [])],
     )

@@ -65,6 +65,14 @@ class Line:
     kind: str
 
 
+@dataclass(frozen=True, slots=True)
+class Style:
+    """Class and shape of a mark: circle, square, triangle, diamond, down (a triangle), cross, or box in a key."""
+
+    kind: str
+    shape: str = "circle"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
     """A point with a title under the pointer, and ranges of uncertainty along an axis."""
@@ -72,8 +80,7 @@ class Mark:
     x: float
     y: float
     title: str
-    kind: str = "point"
-    shape: str = "circle"
+    style: Style = Style("point")
     size: float = 3.5
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
@@ -92,12 +99,11 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An entry of a chart's key: words beside a line, a shape, or both."""
+    """An entry of a chart's key: words beside a line, a mark, or both."""
 
     words: str
     line: str = ""
-    shape: str = ""
-    kind: str = ""
+    style: Style | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,9 +202,9 @@ def _numbers(scale: Scale, most: int = 6) -> list[tuple[float, str]]:
     return [(value, f"{value:.4g}") for value in scale.ticks(most)]
 
 
-def group_shape(group: int) -> dict[str, str]:
+def group_style(group: int) -> Style:
     """Shape and colour of the marks of a group; six shapes and eight colours."""
-    return {"shape": _SHAPES[group % len(_SHAPES)], "kind": f"c{group % COLOURS} edge-mark"}
+    return Style(f"c{group % COLOURS} edge-mark", _SHAPES[group % len(_SHAPES)])
 
 
 def group_line(group: int) -> str:

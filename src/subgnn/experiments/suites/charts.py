@@ -15,8 +15,9 @@ from subgnn.reports.charts import (
     Key,
     Line,
     Mark,
+    Style,
     group_line,
-    group_shape,
+    group_style,
     padded_range,
     plot,
     row_plot,
@@ -26,7 +27,7 @@ from subgnn.reports.render import cut
 
 _NAME_LETTERS = 24
 _MATTERS = 0.05
-_PUBLISHED = {"shape": "diamond", "kind": "published"}
+_PUBLISHED = Style("published", "diamond")
 _DEVIATION = Key("± 1 deviation", line="whisker")
 
 
@@ -42,7 +43,7 @@ def _published_marks(row: dict[str, Any], metric: str, *, x: float | None = None
     if number is None:
         return []
     x, y = number if x is None else x, number if y is None else y
-    return [Mark(x=x, y=y, title=f"published: {number:.3f}", **_PUBLISHED)]
+    return [Mark(x=x, y=y, title=f"published: {number:.3f}", style=_PUBLISHED)]
 
 
 def score_chart(dataset: str, rows: Sequence[dict[str, Any]], *, metric: str, word: str) -> Chart:
@@ -52,12 +53,12 @@ def score_chart(dataset: str, rows: Sequence[dict[str, Any]], *, metric: str, wo
     marks = []
     for i, (row, mean, std) in enumerate(scored):
         title = f"{row['model']}: {mean:.3f} ± {std:.3f}, {row['n']} seeds"
-        shape = group_shape(1 if row["baseline"] else 0)
-        marks.append(Mark(x=mean, y=i + 0.5, title=title, size=4, x_range=(mean - std, mean + std), **shape))
+        style = group_style(1 if row["baseline"] else 0)
+        marks.append(Mark(x=mean, y=i + 0.5, title=title, size=4, x_range=(mean - std, mean + std), style=style))
         marks += _published_marks(row, metric, y=i + 0.5)
     constant = next((row["majority"] for row, _, _ in scored if row["majority"] is not None), None)
-    key = [Key("SubGNN", **group_shape(0)), Key("baseline", **group_shape(1)), _DEVIATION]
-    key += [Key("published", **_PUBLISHED)] if any(m.kind == "published" for m in marks) else []
+    key = [Key("SubGNN", style=group_style(0)), Key("baseline", style=group_style(1)), _DEVIATION]
+    key += [Key("published", style=_PUBLISHED)] if any(m.style is _PUBLISHED for m in marks) else []
     key += [Key("constant prediction", line="limit")] if constant is not None else []
     shown = "; ".join(f"{row['model']} {mean:.3f}" for row, mean, _ in scored)
     return row_plot(
@@ -84,10 +85,11 @@ def bar_chart(rows: Sequence[dict[str, Any]], *, metric: str, word: str) -> Char
         title = f"{row['model']} on {row['dataset']}: {mean:.3f} ± {std:.3f}"
         boxes.append(Box((left, left + 0.95 * width), (0, mean), title, f"c{group % 8}"))
         span = (max(0.0, mean - std), mean + std)
-        marks.append(Mark(x=left + width / 2, y=mean, title=title, kind="hover", size=1, y_range=span))
+        marks.append(Mark(x=left + width / 2, y=mean, title=title, style=Style("hover"), size=1, y_range=span))
         marks += _published_marks(row, metric, x=left + width / 2)
-    key = [Key(model, shape="box", kind=f"c{i % 8}") for i, model in enumerate(models)]
-    key += [_DEVIATION, *([Key("published", **_PUBLISHED)] if any(row["published"] for row, _, _ in scored) else [])]
+    key = [Key(model, style=Style(f"c{i % 8}", "box")) for i, model in enumerate(models)]
+    key.append(_DEVIATION)
+    key += [Key("published", style=_PUBLISHED)] if any(row["published"] for row, _, _ in scored) else []
     return plot(
         f"Test {word} by model",
         description=f"Grouped bars of test {word}: {', '.join(models)} on {', '.join(datasets)}.",
@@ -116,7 +118,7 @@ def change_chart(dataset: str, rows: Sequence[dict[str, Any]], *, word: str) -> 
         for row in mine:
             mean, std = row["change"]["mean"], row["change"]["std"]
             title = f"{setting} = {row['value']}: {mean:+.3f} ± {std:.3f}, {row['n']} seeds"
-            marks.append(Mark(x=mean, y=y, title=title, size=4, **group_shape(0 if row["matters"] else 1)))
+            marks.append(Mark(x=mean, y=y, title=title, size=4, style=group_style(0 if row["matters"] else 1)))
     matters = {row["setting"] for row in rows if row["matters"]}
     return row_plot(
         f"{dataset}: one setting at a time",
@@ -129,8 +131,8 @@ def change_chart(dataset: str, rows: Sequence[dict[str, Any]], *, word: str) -> 
         lines=lines,
         marks=marks,
         key=[
-            Key("★ matters according to the paper", **group_shape(0)),
-            Key("does not", **group_shape(1)),
+            Key("★ matters according to the paper", style=group_style(0)),
+            Key("does not", style=group_style(1)),
             Key(f"± {_MATTERS}", line="limit"),
         ],
     )
@@ -154,8 +156,8 @@ def overlap_chart(dataset: str, rows: Sequence[dict[str, Any]]) -> Chart:
             share = f"overlap {'above' if b['begin'] else 'from'} {b['begin']:.0%} to {b['end']:.0%}"
             title = f"{row['model']}, {share}: {mean:.3f} ± {std:.3f}, {b['subgraphs']:.1f} subgraphs per seed"
             span = (max(0.0, mean - std), min(1.0, mean + std))
-            marks.append(Mark(x=x, y=mean, title=title, size=4, y_range=span, **group_shape(group)))
-        key.append(Key(row["model"], line=group_line(group), **group_shape(group)))
+            marks.append(Mark(x=x, y=mean, title=title, size=4, y_range=span, style=group_style(group)))
+        key.append(Key(row["model"], line=group_line(group), style=group_style(group)))
     return plot(
         f"{dataset}: seen and unseen nodes",
         description=f"Test micro-F1 on {dataset} against node overlap, {len(rows)} models.",
@@ -179,7 +181,7 @@ def vector_chart(
         name = classes[label] if classes and label >= 0 else f"{targets[row]}"
         seen.add(label)
         x, y = places[row].tolist()
-        marks.append(Mark(x=x, y=y, title=name, size=3.2, **group_shape(max(label, 0))))
+        marks.append(Mark(x=x, y=y, title=name, size=3.2, style=group_style(max(label, 0))))
     x_label, y_label = (f"principal axis {i + 1}, {share:.0%} of variance" for i, share in enumerate(shares))
     return plot(
         caption,
@@ -189,5 +191,5 @@ def vector_chart(
         x_label=x_label,
         y_label=y_label,
         marks=marks,
-        key=[Key(cut(name, 30), **group_shape(i)) for i, name in enumerate(classes) if i in seen],
+        key=[Key(cut(name, 30), style=group_style(i)) for i, name in enumerate(classes) if i in seen],
     )
