@@ -1,11 +1,11 @@
-"""Times every kernel beside what one would use instead, on the same graphs, and checks that the answers agree.
+"""Time every kernel and other packages on the same graphs, and check that their results agree.
 
-    python benchmarks/kernels.py                 both graphs, some six minutes on two idle cores and 4 GB of memory
+    python benchmarks/kernels.py                 both graphs, about six minutes on two idle cores with 4 GB
     python benchmarks/kernels.py --quick         the small graph alone, about a minute
 
 Prints a table of ratios and the targets, and writes both to a JSON file. The best of several calls counts, ours and
-theirs; compilation (our first call) and the building of each package's graph are not in it. A rival too slow for the
-whole task is timed on part of it and scaled, and the table says on which part. Exits with 1 if any answers differ.
+theirs; compilation (our first call) and building each package's graph are not included. A package that is too slow for
+the whole task is timed on part of it and scaled, and the table says on which part. Exits with 1 if any results differ.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ MEMORY_LIMIT = 2e9  # bytes
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a ratio should reach on two cores; of several ways with one package, the fastest counts."""
+    """A ratio to reach on two cores; of several functions of one package, the fastest counts."""
 
     kernel: str
     package: str
@@ -90,7 +90,7 @@ def measure(sizes: list[tuple[int, int]], seed: int, progress: Console) -> Repor
 
 
 def check_targets(rows: list[Row], memory: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Each target on each graph, with what was measured."""
+    """Each target on each graph, with the measured ratio."""
     checked = []
     for target in TARGETS:
         for graph in dict.fromkeys(row.graph for row in rows):
@@ -181,9 +181,9 @@ def _digits(seconds: float) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Time the kernels beside networkx, scipy, igraph and others.")
+    parser = argparse.ArgumentParser(description="Time the kernels and networkx, scipy, igraph and others.")
     parser.add_argument("--quick", action="store_true", help="the small graph alone, and no memory measurement")
-    parser.add_argument("--out", type=Path, default=Path("results/kernels.json"), help="where the JSON file goes")
+    parser.add_argument("--out", type=Path, default=Path("results/kernels.json"), help="the JSON file")
     parser.add_argument("--seed", type=int, default=0, help="of the graphs and node sets")
     arguments = parser.parse_args()
     begin, before = time.perf_counter(), machine()

@@ -1,13 +1,14 @@
-"""Recipes on datasets, over several seeds.
+"""Train recipes on datasets over several seeds, optionally with some of SubGNN's channels, and compare their scores.
 
     python benchmarks/recipes.py --recipes topology --data GLASS_DENSITY density --seeds 10
     python benchmarks/recipes.py --recipes bag avg default --data PPI_BP --split stored --processes 8 --device cuda
     python benchmarks/recipes.py --recipes default --data PPI_BP --split stored --hide-test --variant "gin:
         embeddings.source=gin model.dropout=0.5" --variant "random: "
+    python benchmarks/recipes.py --recipes structure --channels P N S PNS --data density coreness --processes 16
 
 Prints mean and population standard deviation of micro-F1 and AUROC, and the seconds of a run. A random split is
-50/25/25 and follows the seed; a stored one is the dataset's own. A dataset is a folder, or the name of a generated one.
-Variants are overrides with a name; to choose among them, hide the test scores.
+50/25/25 by seed; a stored one is the dataset's own. A dataset is a folder, or the name of a generated one. Variants are
+overrides with a name; to choose among them, hide the test scores.
 """
 
 from __future__ import annotations
@@ -22,18 +23,21 @@ import tempfile
 import time
 from collections import defaultdict
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 GENERATED = ("density", "cut-ratio", "coreness", "component")
+ANCHORS = {"P": ("position", 50, 100), "N": ("neighborhood", 20, 50), "S": ("structure", 25, 25)}
 
 
 def one_run(job: dict[str, Any]) -> dict[str, Any]:
-    """Train one recipe on one dataset under one seed, on one thread."""
+    """Train one recipe on one dataset with one seed."""
     import numba
     import torch
 
     from subgnn.config.recipes import find_recipe
+    from subgnn.config.settings import ChannelSettings
     from subgnn.data.formats import read_dataset
     from subgnn.data.splits import split_subgraphs
     from subgnn.data.synthetic import generate
@@ -47,11 +51,18 @@ def one_run(job: dict[str, Any]) -> dict[str, Any]:
     if job["split"] == "random":
         dataset = replace(dataset, subgraphs=split_subgraphs(dataset.subgraphs, method="random", seed=seed))
     recipe = find_recipe(job["recipe"], job["set"])
+    if job["channels"]:
+        chosen = (
+            ChannelSettings(kind, side, max(1, round(count * job["anchors"])))
+            for kind, *counts in (ANCHORS[letter] for letter in job["channels"])
+            for side, count in zip(("internal", "border"), counts, strict=True)
+        )
+        recipe = replace(recipe, channels=tuple(chosen))
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         run = train(dataset, recipe, Path(folder) / "run", seed=seed, device=job["device"], report=False)
-    kept = {key: run.get(key) for key in ("val", "test", "candidate", "selected_epoch", "epochs", "peak_memory_mb")}
-    return {**job, "dataset": dataset.name, **kept, "seconds": time.perf_counter() - begin, "of": run["seconds"]}
+    results = {key: run.get(key) for key in ("val", "test", "candidate", "selected_epoch", "epochs", "peak_memory_mb")}
+    return {**job, "dataset": dataset.name, **results, "seconds": time.perf_counter() - begin, "of": run["seconds"]}
 
 
 def spread(values: list[float]) -> str:
@@ -59,17 +70,16 @@ def spread(values: list[float]) -> str:
 
 
 def rows(found: list[dict[str, Any]], *, hide_test: bool) -> list[str]:
-    """A line for each dataset, recipe and variant."""
+    """A line for each dataset, recipe, set of channels and variant."""
     groups = defaultdict(list)
     for run in found:
-        groups[run["dataset"], run["recipe"], run["variant"]].append(run)
+        groups[run["dataset"], f"{run['recipe']} {run['channels']} {run['variant']}"].append(run)
     parts = [("val", "micro_f1"), *([] if hide_test else [("test", "micro_f1"), ("test", "auroc")])]
     lines = []
-    for (dataset, recipe, variant), runs in sorted(groups.items()):
+    for (dataset, name), runs in sorted(groups.items()):
         cells = [spread([run[part][key] for run in runs]) for part, key in parts]
         seconds = statistics.mean(run["seconds"] for run in runs)
-        name = f"{recipe} {variant}".strip()
-        lines.append(f"| {dataset} | {name} | {len(runs)} | {' | '.join(cells)} | {seconds:.1f} |")
+        lines.append(f"| {dataset} | {' '.join(name.split())} | {len(runs)} | {' | '.join(cells)} | {seconds:.1f} |")
     return lines
 
 
@@ -79,31 +89,32 @@ def main() -> None:
     parser.add_argument("--recipes", nargs="+", required=True)
     parser.add_argument("--variant", action="append", metavar="NAME: SECTION.KEY=VALUE ...")
     parser.add_argument("--set", action="append", metavar="SECTION.KEY=VALUE")
+    parser.add_argument("--channels", nargs="+", default=[""], help="replace the recipe's: letters of PNS, as P PNS")
+    parser.add_argument("--anchors", type=float, default=1.0, help="factor of the number of anchors of --channels")
     parser.add_argument("--split", choices=("random", "stored"), default="random")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--hide-test", action="store_true", help="to choose on validation without a look at test")
+    parser.add_argument("--hide-test", action="store_true", help="to choose on validation without seeing test scores")
     parser.add_argument("--out", type=Path, help="a file for all runs, a line of JSON each")
     options = parser.parse_args()
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")  # waiting threads would spin against each other
     variants = [text.partition(":") for text in options.variant or [":"]]
+    same = {name: getattr(options, name) for name in ("anchors", "split", "device", "threads")}
     jobs = [
         {
             "data": data,
             "recipe": recipe,
+            "channels": channels,
             "variant": name.strip(),
             "set": [*(options.set or ()), *overrides.split()],
             "seed": seed,
-            "split": options.split,
-            "device": options.device,
-            "threads": options.threads,
+            **same,
         }
-        for seed in range(options.seeds)
-        for data in options.data
-        for recipe in options.recipes
-        for name, _, overrides in variants
+        for seed, data, recipe, channels, (name, _, overrides) in product(
+            range(options.seeds), options.data, options.recipes, options.channels, variants
+        )
     ]
     found = []
     with multiprocessing.get_context("spawn").Pool(options.processes) as pool:

@@ -1,13 +1,13 @@
-"""How cost grows with the graph: generate, convert, prepare, train and predict at several sizes.
+"""Growth of costs with the graph: generate, convert, prepare, train and predict at several sizes.
 
     python benchmarks/scale.py --sizes 1e6 5e6 --stages generate convert [--out results.jsonl] [--folder DIR]
     python benchmarks/scale.py --sizes 1e6 5e6 20e6 49e6 --prepare-flags "--memory 16GB" \
         --train-flags "--memory 16GB --set training.epochs=10"
 
 A size is a number of nodes; there are four edges a node and as many subgraphs a node as Elliptic2 has (49.3 million
-nodes, 196 million edges, 121,810 subgraphs). Every stage is a process of its own, one after the other. Each result is a
-line here and a line of JSON in ``--out``; at the end comes, over the sizes, the slope of log cost on log edges: 1 is
-linear.
+nodes, 196 million edges, 121,810 subgraphs). Every stage is a separate process, one after the other. Each result is
+printed as a line, and written to ``--out`` as a line of JSON; at the end, the slope of log cost on log edges is printed
+for each cost: 1 is linear.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EDGES_PER_NODE = 4
 
 
 def commands(folder: Path, options: argparse.Namespace, nodes: int) -> dict[str, list[str]]:
-    """What each stage runs."""
+    """The command of each stage."""
     subgnn = [sys.executable, "-m", "subgnn"]
     recipe = options.recipe
     bundle, run = str(folder / "graph.subgnn"), str(folder / "run")
@@ -82,7 +82,7 @@ def run_size(nodes: int, options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def show(row: dict[str, Any]) -> None:
-    """One line for people."""
+    """Print one line."""
     costs = "  ".join(f"{name} {row[name]:>9,}" for name in COSTS)
     trouble = f"  exit {row['code']}: {row['error']}" if row["code"] else ""
     other = "" if row.get("same_graph", True) else "  ANOTHER GRAPH"
@@ -90,7 +90,7 @@ def show(row: dict[str, Any]) -> None:
 
 
 def slopes(rows: list[dict[str, Any]]) -> None:
-    """How each cost of each stage grows with the edges."""
+    """Print how each cost of each stage grows with the edges."""
     for stage in STAGES:
         done = [row for row in rows if row["stage"] == stage and row["code"] == 0]
         if len({row["edges"] for row in done}) < 2:
@@ -105,7 +105,7 @@ def main() -> int:
     parser.add_argument("--sizes", type=float, nargs="+", default=[1e6], help="numbers of nodes")
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES))
     parser.add_argument("--folder", type=Path, default=Path("scale"), help="where graphs and runs are written")
-    parser.add_argument("--out", type=Path, help="results, a line of JSON each, added to what is there")
+    parser.add_argument("--out", type=Path, help="results, a line of JSON each, appended")
     parser.add_argument("--recipe", default="large", help="a name or a file; large has all six subchannels, two layers")
     parser.add_argument("--text", action="store_true", help="write the edge list as text even if it is not converted")
     parser.add_argument("--keep", action="store_true", help="keep graphs and runs")

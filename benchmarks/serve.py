@@ -2,10 +2,10 @@
 
     python benchmarks/serve.py RUN --connections 100 --seconds 60
 
-Starts ``subgnn serve RUN`` on a free port of 127.0.0.1 and asks it what people and mistaken programs ask. Printed are
-the good requests that failed (none should), the bad ones that were not refused as they should be, times by question
-(p50 and p99), the server's memory before and after, and the server's own time for one prediction while nothing else
-is asked. Exit 1 where a request was not answered as it should be.
+Starts ``subgnn serve RUN`` on a free port of 127.0.0.1 and sends it the requests of people and of faulty programs.
+Prints the good requests that failed (none should), the bad ones that were not refused correctly, latencies by kind of
+request (p50 and p99), the server's memory before and after, and its time for one prediction without other load. Exits
+with 1 if a response was wrong.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ ALONE = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked, how often, and which answers are right."""
+class RequestKind:
+    """A kind of request, its frequency, and the correct status codes."""
 
     name: str
     weight: float
     method: str
     path: str
     body: Any = None
-    right: tuple[int, ...] = (200,)
+    expected: tuple[int, ...] = (200,)
 
 
 @dataclass(slots=True)
 class Tally:
-    """What came back."""
+    """The responses."""
 
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     statuses: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -54,8 +54,8 @@ class Connection:
     def __init__(self, port: int) -> None:
         self.port, self.streams = port, None
 
-    async def ask(self, method: str, path: str, body: bytes | None) -> tuple[int, dict[str, str], bytes]:
-        """Status, headers and body of the answer."""
+    async def send(self, method: str, path: str, body: bytes | None) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers and body of the response."""
         if self.streams is None:
             self.streams = await asyncio.open_connection("127.0.0.1", self.port)
         reader, writer = self.streams
@@ -74,14 +74,14 @@ class Connection:
         return status, headers, content
 
     def close(self) -> None:
-        """Close it; the next question opens another."""
+        """Close it; the next request opens another."""
         if self.streams is not None:
             self.streams[1].close()
         self.streams = None
 
 
-def questions(run: str, num_nodes: int, rng: random.Random) -> list[Question]:
-    """Good and bad ones, about random node sets."""
+def request_kinds(run: str, num_nodes: int, rng: random.Random) -> list[RequestKind]:
+    """Good and bad requests for random node sets."""
     api = f"/api/runs/{run}"
 
     def nodes(most: int = 30) -> list[str]:
@@ -90,63 +90,63 @@ def questions(run: str, num_nodes: int, rng: random.Random) -> list[Question]:
     found = []
     for _ in range(100):
         found += [
-            Question("predict one", 60, "POST", f"{api}/predict", {"subgraphs": [nodes()]}),
-            Question("predict 16", 8, "POST", f"{api}/predict", {"subgraphs": [nodes() for _ in range(16)]}),
-            Question("embed", 4, "POST", f"{api}/embed", {"subgraphs": [nodes()]}),
-            Question("draw", 4, "POST", f"{api}/draw", {"nodes": nodes(), "most": 40}),
-            Question("nearest", 4, "POST", f"{api}/nearest", {"nodes": nodes()}),
-            Question("explain", 1, "POST", f"{api}/explain", {"subgraphs": [nodes(10)]}),
-            Question("search", 8, "GET", f"{api}/nodes?q={rng.choice('abcdefgh123')}{rng.choice('abc123')}"),
-            Question("card", 3, "GET", api),
-            Question("bad: unknown node", 2, "POST", f"{api}/predict", {"subgraphs": [[f"#{num_nodes}"]]}, (422,)),
-            Question("bad: no JSON", 2, "POST", f"{api}/predict", b'{"subgraphs": [[', (400,)),
-            Question("bad: no such run", 2, "POST", "/api/runs/nobody/predict", {"subgraphs": [[0]]}, (404,)),
-            Question("bad: too large", 1, "POST", f"{api}/predict", b" " * 1_200_000, (413,)),
-            Question("bad: a path", 1, "GET", "/static/../../etc/passwd", None, (404,)),
+            RequestKind("predict one", 60, "POST", f"{api}/predict", {"subgraphs": [nodes()]}),
+            RequestKind("predict 16", 8, "POST", f"{api}/predict", {"subgraphs": [nodes() for _ in range(16)]}),
+            RequestKind("embed", 4, "POST", f"{api}/embed", {"subgraphs": [nodes()]}),
+            RequestKind("draw", 4, "POST", f"{api}/draw", {"nodes": nodes(), "most": 40}),
+            RequestKind("nearest", 4, "POST", f"{api}/nearest", {"nodes": nodes()}),
+            RequestKind("explain", 1, "POST", f"{api}/explain", {"subgraphs": [nodes(10)]}),
+            RequestKind("search", 8, "GET", f"{api}/nodes?q={rng.choice('abcdefgh123')}{rng.choice('abc123')}"),
+            RequestKind("card", 3, "GET", api),
+            RequestKind("bad: unknown node", 2, "POST", f"{api}/predict", {"subgraphs": [[f"#{num_nodes}"]]}, (422,)),
+            RequestKind("bad: no JSON", 2, "POST", f"{api}/predict", b'{"subgraphs": [[', (400,)),
+            RequestKind("bad: no such run", 2, "POST", "/api/runs/nobody/predict", {"subgraphs": [[0]]}, (404,)),
+            RequestKind("bad: too large", 1, "POST", f"{api}/predict", b" " * 1_200_000, (413,)),
+            RequestKind("bad: a path", 1, "GET", "/static/../../etc/passwd", None, (404,)),
         ]
     return found
 
 
-async def client(port: int, asked: list[Question], tally: Tally, *, until: float, seed: int) -> None:
+async def client(port: int, kinds: list[RequestKind], tally: Tally, *, until: float, seed: int) -> None:
     rng, connection = random.Random(seed), Connection(port)
-    weights = [question.weight for question in asked]
+    weights = [kind.weight for kind in kinds]
     while time.monotonic() < until and sum(map(len, tally.seconds.values())) < MOST_REQUESTS:
-        (question,) = rng.choices(asked, weights)
-        body = question.body
+        (kind,) = rng.choices(kinds, weights)
+        body = kind.body
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
         begin = time.perf_counter()
         try:
             async with asyncio.timeout(120):
-                status, _, _ = await connection.ask(question.method, question.path, body)
+                status, _, _ = await connection.send(kind.method, kind.path, body)
         except (OSError, asyncio.IncompleteReadError, TimeoutError, IndexError) as error:
             connection.close()
             status = 0
-            tally.wrong[f"{question.name}: {type(error).__name__}"] += 1
+            tally.wrong[f"{kind.name}: {type(error).__name__}"] += 1
         else:
-            if status not in question.right:
-                tally.wrong[f"{question.name}: {status}"] += 1
-        tally.seconds[question.name].append(time.perf_counter() - begin)
-        tally.statuses[question.name, status] += 1
+            if status not in kind.expected:
+                tally.wrong[f"{kind.name}: {status}"] += 1
+        tally.seconds[kind.name].append(time.perf_counter() - begin)
+        tally.statuses[kind.name, status] += 1
     connection.close()
 
 
 async def memory(port: int) -> float:
     """The server's resident memory in MB."""
     connection = Connection(port)
-    _, _, text = await connection.ask("GET", "/metrics", None)
+    _, _, text = await connection.send("GET", "/metrics", None)
     connection.close()
     (line,) = [line for line in text.decode().splitlines() if line.startswith("process_resident_memory_bytes ")]
     return float(line.split()[1]) / 1e6
 
 
-async def alone(port: int, asked: list[Question]) -> list[float]:
-    """The server's own milliseconds of predictions of one subgraph, one after the other."""
+async def unloaded(port: int, kinds: list[RequestKind]) -> list[float]:
+    """The server's milliseconds for predictions of one subgraph, one after the other."""
     connection, found = Connection(port), []
-    some = [question for question in asked if question.name == "predict one"][:ALONE]
-    for question in some:
-        body = json.dumps(question.body).encode()
-        status, headers, _ = await connection.ask(question.method, question.path, body)
+    some = [kind for kind in kinds if kind.name == "predict one"][:ALONE]
+    for kind in some:
+        body = json.dumps(kind.body).encode()
+        status, headers, _ = await connection.send(kind.method, kind.path, body)
         assert status == 200
         found.append(float(headers["server-timing"].partition("dur=")[2]))
     connection.close()
@@ -155,24 +155,24 @@ async def alone(port: int, asked: list[Question]) -> list[float]:
 
 async def load(port: int, *, run: str, connections: int, seconds: float, warm_up: float) -> int:
     first = Connection(port)
-    card = json.loads((await first.ask("GET", f"/api/runs/{run}", None))[2])
+    card = json.loads((await first.send("GET", f"/api/runs/{run}", None))[2])
     first.close()
-    asked = questions(run, card["num_nodes"], random.Random(0))
-    own = sorted(await alone(port, asked))
-    print(f"one prediction, nothing else asked, at the server: median {median(own):.1f} ms, most {own[-1]:.1f} ms")
+    kinds = request_kinds(run, card["num_nodes"], random.Random(0))
+    own = sorted(await unloaded(port, kinds))
+    print(f"one prediction, without other load, at the server: median {median(own):.1f} ms, longest {own[-1]:.1f} ms")
     for name, length in (("warm-up", warm_up), ("load", seconds)):
         tally, before = Tally(), await memory(port)
         until = time.monotonic() + length
-        await asyncio.gather(*(client(port, asked, tally, until=until, seed=i) for i in range(connections)))
+        await asyncio.gather(*(client(port, kinds, tally, until=until, seed=i) for i in range(connections)))
         after = await memory(port)
         count = sum(map(len, tally.seconds.values()))
         print(f"{name}: {count} requests in {length:g} s over {connections} connections, {count / length:.0f} a second")
         print(f"memory: {before:.0f} MB before, {after:.0f} MB after")
-    for question, times in sorted(tally.seconds.items()):
+    for kind, times in sorted(tally.seconds.items()):
         times.sort()
         p50, p99 = (times[min(len(times) - 1, int(len(times) * p))] * 1000 for p in (0.5, 0.99))
-        statuses = {status: n for (name, status), n in sorted(tally.statuses.items()) if name == question}
-        print(f"  {question:20} {len(times):7} requests   p50 {p50:8.1f} ms   p99 {p99:8.1f} ms   {statuses}")
+        statuses = {status: n for (name, status), n in sorted(tally.statuses.items()) if name == kind}
+        print(f"  {kind:20} {len(times):7} requests   p50 {p50:8.1f} ms   p99 {p99:8.1f} ms   {statuses}")
     good = sum(n for what, n in tally.wrong.items() if not what.startswith("bad"))
     bad = sum(tally.wrong.values()) - good
     print(f"good requests that failed: {good}; bad requests that were not refused: {bad} {dict(tally.wrong) or ''}")
@@ -191,7 +191,7 @@ def main() -> int:
         try:
             line = server.stdout.readline() if server.stdout else ""
             if not line:
-                print("the server did not start: run it by hand to see why", file=sys.stderr)
+                print("the server did not start: start it by hand to see why", file=sys.stderr)
                 return 1
             port = urlsplit(json.loads(line)["url"]).port or 0
             return asyncio.run(

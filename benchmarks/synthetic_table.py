@@ -1,10 +1,10 @@
-"""The paper's property tables for its synthetic datasets, beside ours over several seeds, as Markdown.
+"""The paper's property tables for its synthetic datasets, compared with ours over several seeds, as Markdown.
 
     python benchmarks/synthetic_table.py --seeds 10
 
 Ours is the mean over seeds, with the lowest and highest seed in brackets. "within": for counts, no seed is more than
 5 % off; for a property, no seed's mean is further off than the standard deviation the paper gives, and the standard
-deviation, averaged over seeds, is within a sixth of the paper's. Exit 1 where one is not.
+deviation, averaged over seeds, is within a sixth of the paper's. Exits with 1 if one is not within.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def spread_row(label: str, paper: tuple[float, float], means: np.ndarray, stds: 
     ours = f"{means.mean():.3g} ± {stds.mean():.3g} ({means.min():.3g} to {means.max():.3g})"
     wider = f", ± {stds.mean() / std - 1:+.0%}" if std else ""
     cells = f"{mean:.3g} ± {std:.3g} | {ours} | {means.mean() - mean:+.2g}{wider}"
-    said = ", ".join(f"{what}: no" for what, within in fine.items() if not within) or "yes"
-    return f"{label} | {cells} | {said}", all(fine.values())
+    verdict = ", ".join(f"{what}: no" for what, within in fine.items() if not within) or "yes"
+    return f"{label} | {cells} | {verdict}", all(fine.values())
 
 
 def rows(name: str, found: list[dict[str, Any]]) -> list[tuple[str, bool]]:

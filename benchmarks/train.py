@@ -1,9 +1,9 @@
-"""What training costs: an epoch beside an implementation that builds its messages, prepare, memory against N, a GPU.
+"""Costs of training: an epoch and slower implementations of it, preparation, memory against N, a GPU.
 
     python benchmarks/train.py [--data DIR] [--recipe alsentzer2020_ppi_bp] [--threads 2] [--skip memory naive ...]
 
-Without ``--data``, a random graph and subgraphs of the size of the paper's PPI-BP are made. Every part has a process
-of its own, one after the other; figures are seconds of that one run, and their ratios.
+Without ``--data``, a random graph and subgraphs of the size of the paper's PPI-BP are generated. Every part runs in a
+separate process, one after the other; figures are seconds of that one run, and their ratios.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def larger(dataset: Any, times: int) -> Any:
 
 
 def time_prepare(options: argparse.Namespace) -> dict[str, Any]:
-    """Cold: nothing cached but compiled code."""
+    """Seconds of preparation without a cache, compiled code excepted."""
     from subgnn.prepare.measure import prepare
 
     dataset, recipe = load(options)
@@ -181,7 +181,7 @@ def time_naive(options: argparse.Namespace, subgraphs: int = 2) -> dict[str, Any
     import torch
 
     sys.path.insert(0, str(ROOT))
-    from tests.nn import naive
+    from tests.models.subgnn import naive
 
     dataset, _, prepared, model = _set_up(options)
     train = dataset.subgraphs.indices("train")
@@ -200,7 +200,7 @@ def time_naive(options: argparse.Namespace, subgraphs: int = 2) -> dict[str, Any
 
 
 def time_memory(options: argparse.Namespace, times: int) -> dict[str, Any]:
-    """What training adds to the process, beside the graph: measured from the first epoch on."""
+    """Memory of training in addition to the graph, from the first epoch on."""
     from subgnn.experiments.train import train
 
     dataset, recipe = load(options)
@@ -211,7 +211,7 @@ def time_memory(options: argparse.Namespace, times: int) -> dict[str, Any]:
 
     def after(record: dict[str, Any]) -> None:
         if record["epoch"] == 0:
-            Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from what is in use
+            Path("/proc/self/clear_refs").write_text("5")  # restarts the peak at the memory in use
         seen.append(_memory("VmHWM"))
 
     before = _memory("VmRSS")
@@ -228,7 +228,7 @@ def _memory(name: str) -> int:
 
 
 def time_gpu(options: argparse.Namespace) -> dict[str, Any]:
-    """An epoch on a GPU, steps as they are and captured."""
+    """An epoch on a GPU, with and without CUDA graphs."""
     import torch
 
     if not torch.cuda.is_available():
@@ -286,8 +286,8 @@ def _in_process(name: str, threads: int) -> dict[str, Any]:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{name}: {done.stderr}")
-    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return answer
+    measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return measured
 
 
 if __name__ == "__main__":

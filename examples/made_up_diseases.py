@@ -123,9 +123,9 @@ def build_made_up(folder: Path) -> Path:
     hpo, orphapacket = write_sources(folder / "sources")
     labels = [f"{kind}={_FIRST_CLASS + i}" for i, kind in enumerate(CLASSES)]
     built = build("hpo-metab", Request({"orphapacket": orphapacket, "hpo": hpo}, labels=labels))
-    # The card names what the real files are; these are not they.
-    said = {"name": "made-up diseases", "source": MADE_UP, "licence": "none needed", "sources": [], "note": _NOTE}
-    dataset = replace(built.dataset, name="made-up diseases", card={**built.dataset.card, **said})
+    # The card would name the real files.
+    made_up = {"name": "made-up diseases", "source": MADE_UP, "licence": "none needed", "sources": [], "note": _NOTE}
+    dataset = replace(built.dataset, name="made-up diseases", card={**built.dataset.card, **made_up})
     whole = replace(built, dataset=dataset)
     whole.write(folder / "made_up", overwrite=True)
     return folder / "made_up"

@@ -1,14 +1,14 @@
-"""A rare disease, from data to an explanation: build or load, train, ask about a patient, see why, draw."""
+"""A rare disease, from data to an explanation: build or load, train, predict a patient, explain, draw."""
 
 # %% [markdown]
 # # A rare disease: from data to an explanation
 #
 # A patient is a set of phenotypes, scattered over a graph of phenotypes; the question is what kind of disease it is.
-# This script trains a small model, asks it about a patient it has not seen, by name, and looks at why it answers so.
-# It runs as it stands (`python examples/rare_disease.py`), and cell by cell in editors that know `# %%`.
+# This script trains a small model, predicts a patient it has not seen, given by names, and explains the prediction.
+# It runs as a script (`python examples/rare_disease.py`), and cell by cell in editors that know `# %%`.
 #
-# Without further ado it uses **made-up data** of the right form (made_up_diseases.py). For the real thing, build
-# HPO-METAB once, and say where it is:
+# By default it uses **made-up data** of the right form (made_up_diseases.py). For real data, build HPO-METAB once, and
+# give its folder:
 #
 #     pip install 'subgnn[bio]'
 #     subgnn data build hpo-metab --orphapacket orphapacket-json.tar.xz --out hpo_metab
@@ -59,13 +59,13 @@ for what, values in seen["subgraphs"].items():
     print(f"  {what} of a disease: {values['mean']:.3g} ± {values['std']:.2g}")
 
 # %% [markdown]
-# A disease may fall into several components: phenotypes that no edge joins. The model hears each of them, and what is
-# around it.
+# A disease may consist of several components: phenotypes that no edge joins. The model sees each of them, and its
+# surroundings.
 #
 # ## A small model
 #
 # `default` looks at who is in the subgraph and around it (the neighborhood channel), at its shape (structure), and at
-# plain statistics of it. Thirty epochs on a CPU; the best of them on validation is kept. Test is scored once.
+# plain statistics of it. Thirty epochs on a CPU; the best of them on validation is selected. Test is scored once.
 
 # %%
 recipe = find_recipe("default", [f"training.epochs={EPOCHS}", "training.lr=0.005", "embeddings.dim=32"])
@@ -85,8 +85,8 @@ print(f"epoch {results['selected_epoch']} was kept; the page of the run: {run / 
 # ## A new patient
 #
 # Three of four phenotypes of a disease that the model has never seen, and the commonest phenotype that does not belong
-# to it: patients have not all of a disease, and they have other things. Of the diseases held out for the test, it is
-# one that falls into several components, some of them of several phenotypes.
+# to it: patients do not have all phenotypes of a disease, and they have others. The disease is a test disease that
+# consists of several components, some of them of several phenotypes.
 
 # %%
 index = NodeIndex(graph)
@@ -102,8 +102,8 @@ print("a patient with: " + "; ".join(patient))
 print(f"of a disease of class {diseases.label_text(disease)}; '{other}' does not belong to it")
 
 # %% [markdown]
-# Names are looked up as on the page of `subgnn serve`: any case will do, and HPO ids, too. To ask about a patient of
-# your own, put other names into `patient`.
+# Names are looked up as on the page of `subgnn serve`: any case will do, and HPO ids, too. For another
+# patient, put other names into `patient`.
 
 # %%
 found = {name: index.find(name) for name in patient}
@@ -119,9 +119,9 @@ for place in np.argsort(-chances):
 # %% [markdown]
 # ## Why
 #
-# What each phenotype, each component and each channel adds to the logit of the class that is predicted: with it, minus
-# without it. Above 0 it speaks for the class, below 0 against it. These are differences of predictions: they need not
-# add up, and they tell about the model, not about the disease. docs/explain.md says how each is had.
+# The contribution of each phenotype, component and channel to the logit of the predicted class: the output with it,
+# minus the output without it. Above 0 it supports the class, below 0 it opposes it. These are differences of
+# predictions: they need not add up, and they describe the model, not the disease. docs/explain.md has the definitions.
 
 # %%
 train_rows = diseases.nodes.take(diseases.indices("train"))
@@ -130,7 +130,7 @@ predicted = why.classes[why.leading]
 
 
 def show(title: str, items: list[tuple[str, float]]) -> None:
-    """Print what pushes most, either way, first."""
+    """Print the largest contributions first, of either sign."""
     if items:
         print(f"\n{title}, towards {predicted}")
     for name, push in sorted(items, key=lambda item: -abs(item[1])):
@@ -149,17 +149,17 @@ for note in why.notes:
     print(f"note: {note}")
 
 # %% [markdown]
-# ## Where it lies
+# ## The patient in the graph
 #
-# What the page of `subgnn serve` draws, as a file: a colour for each component, neighbours faint, anchors of the model
-# as diamonds, a ring where a phenotype pushes towards the class (whole) or away from it (dashed). In a notebook the
+# The picture of the page of `subgnn serve`, as a file: a colour for each component, neighbours faint, anchors of the
+# model as diamonds, a ring around a phenotype that supports the class (solid) or opposes it (dashed). In a notebook the
 # last line shows it.
 
 # %%
 drawing = draw_with_anchors(predictor, index, nodes, most=14)
 drawn = picture(drawing, pushes=pushes, towards=predicted)
 drawn.save(OUT / "patient.svg", overwrite=True)
-print(f"\n{OUT / 'patient.svg'}: {len(nodes)} phenotypes, {drawing.num_components} components, and what is around them")
+print(f"\n{OUT / 'patient.svg'}: {len(nodes)} phenotypes, {drawing.num_components} components, and their surroundings")
 drawn  # noqa: B018
 
 # %% [markdown]

@@ -1,4 +1,4 @@
-"""Timing a kernel and its rivals on the same work, and checking that they say the same."""
+"""Time a kernel and other packages on the same task, and check that their results agree."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ PATIENCE = 1.0  # seconds after which a call is not repeated
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """Another way to the same answer.
+    """Another implementation of the same task.
 
     Args:
-        name: what the table says.
+        name: its name in the table.
         package: the package it needs; without it the rival is skipped.
         call: does the work; setting up (building that package's graph) is not part of it.
         agrees: whether our answer and this one are compatible; not timed.
@@ -73,7 +73,7 @@ class Row:
 
 @dataclass(slots=True)
 class Report:
-    """What has been measured so far."""
+    """The measurements so far."""
 
     rows: list[Row] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)

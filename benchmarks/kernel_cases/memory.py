@@ -1,4 +1,4 @@
-"""Peak memory of a search from 256 sources to all nodes of the large graph, in a process of its own.
+"""Peak memory of a search from 256 sources to all nodes of the large graph, in a separate process.
 
 Run alone from benchmarks/: ``python -m kernel_cases.memory`` prints one JSON object.
 """
@@ -44,7 +44,7 @@ def measure_here(seed: int) -> dict[str, Any]:
 def measure_apart(seed: int) -> dict[str, Any]:
     """The same in a fresh process.
 
-    Call it while the caller is small: a child on Linux starts with the caller's peak as its own.
+    Call it while the caller is small: on Linux a child inherits the caller's peak.
     """
     done = subprocess.run(
         [sys.executable, "-m", "kernel_cases.memory", str(seed)],

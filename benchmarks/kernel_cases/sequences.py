@@ -1,7 +1,7 @@
 """Dynamic time warping of degree sequences beside fastdtw and dtaidistance.
 
 fastdtw with radius 1, as the paper's authors use it, is approximate: its answer is never below the exact one.
-dtaidistance is asked for the whole block of pairs at once, on all cores, which is its fastest way.
+dtaidistance gets the whole block of pairs at once, on all cores, which is its fastest way.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Triangular walks beside a plain Python walker.
+"""Triangular walks and a plain Python walker.
 
-No package has them, so the rival is what one would write on a networkx graph. Walks are random: they agree when every
-step of both is an edge, and both close a triangle equally often, within five standard errors of the difference.
+No package has them, so the other implementation is a plain one on a networkx graph. Walks are random: they agree when
+every step of both is an edge, and both close a triangle equally often, within five standard errors of the difference.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def draw_graph(num_nodes: int, num_edges: int, seed: int) -> Graph:
 
 @dataclass(slots=True, eq=False)
 class Rivals:
-    """The same graph in the forms other packages want, each made when first asked for."""
+    """The same graph in the forms other packages want, each made on first use."""
 
     graph: Graph
     _made: dict[str, Any] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Rivals:
         return self._made["networkx"]
 
     def scipy(self) -> Any:
-        """The adjacency matrix, with the 32-bit indices that scipy's own graph routines work on."""
+        """The adjacency matrix, with the 32-bit indices that scipy's graph routines work on."""
         if "scipy" not in self._made:
             from scipy.sparse import csr_array
 
@@ -88,7 +88,7 @@ class Rivals:
 
 @dataclass(eq=False)
 class Workload:
-    """A graph and what is asked of it."""
+    """A graph and the node sets of the tasks."""
 
     name: str
     graph: Graph

@@ -135,7 +135,7 @@ def draw_subgraphs(graph: Any, count: int, seed: int) -> SubgraphSet:
 
 
 def generate(folder: Path, *, nodes: int, edges: int, seed: int = 0, text: bool = False) -> dict[str, Any]:
-    """Write ``graph.subgnn``, ``new.tsv`` with subgraphs to predict and, if asked, the same as text in a folder."""
+    """Write ``graph.subgnn``, ``new.tsv`` with subgraphs to predict and, optionally, the same as text in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     begin, drawn_in_text = time.process_time(), 0.0
     with scratch_folder(folder / "graph.subgnn") as scratch:

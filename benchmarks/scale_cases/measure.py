@@ -1,7 +1,7 @@
-"""A process, measured from outside: time, processor time, and memory of two kinds.
+"""Measure a process from outside: time, processor time, and two kinds of memory.
 
-*Resident* is all that the process has in memory, pages of mapped files too, which the system takes back when it needs
-room; *anonymous* is what cannot be taken back. Both are peaks; the second is looked up ten times a second.
+*Resident* is all memory of the process, also pages of mapped files, which the system can reclaim; *anonymous* is the
+memory that it cannot. Both are peaks; the second is sampled ten times a second.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 
 def _status(pid: int) -> dict[str, int]:
-    """Kilobytes by name, from the kernel; empty where the process or the file is not there."""
+    """Kilobytes by name, from the kernel; empty if the process or the file does not exist."""
     try:
         with Path(f"/proc/{pid}/status").open(encoding="ascii", errors="replace") as file:
             return {
@@ -27,7 +27,7 @@ def _status(pid: int) -> dict[str, int]:
 
 
 def measure(words: list[str], *, environment: dict[str, str] | None = None) -> dict[str, Any]:
-    """Run a command to its end; its standard output comes back as ``out``, with the last line of the other."""
+    """Run a command to its end; returns its costs, its standard output and the end of its standard error."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as error:
         begin = time.perf_counter()
         process = subprocess.Popen(words, stdout=out, stderr=error, env={**os.environ, **(environment or {})})

@@ -1,8 +1,10 @@
-"""What bounded hops to own anchors cost and err, beside exact ones.
+"""Cost and error of bounded hop distances to the anchors of single components, compared with exact ones.
 
-``python benchmarks/own_hops.py [--nodes 20000] [--out FILE]``: graphs of three kinds, subgraphs grown along random
-walks, a tenth of them in two parts. For both channels with anchors of their own, each setting's seconds of CPU, the
-part of similarities that are exact, and how far the others are off.
+    python benchmarks/bounded_hops.py [--nodes 20000] [--out FILE]
+
+Three kinds of graphs, with subgraphs grown along random walks, a tenth of them in two parts. Prints, for both channels
+whose components have anchors of their own, the seconds of CPU of each setting, the share of similarities that are
+exact, and the error of the others.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ SETTINGS = {
 
 
 def heavy_tailed(n: int, rng: np.random.Generator) -> Graph:
-    """Four edges a node; one end is uniform, the other falls on node i about as i^-0.7 says."""
+    """Four edges a node; one end is uniform, the other is node i with a probability of about i^-0.7."""
     tails, heads = rng.integers(0, n, 4 * n), (n * rng.random(4 * n) ** 3.2).astype(np.int64)
     return _simple(tails, heads, n)
 
