@@ -8,8 +8,8 @@ functions count, those for type checking do not. Parameters do not include ``sel
 
 from __future__ import annotations
 
+import argparse
 import ast
-import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -40,19 +40,16 @@ def in_cycles(edges: dict[str, set[str]]) -> list[str]:
 
 def measure(source: Path) -> dict[str, int]:
     """The measures of one source folder."""
-    texts = {
-        ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__"): path.read_text()
-        for path in sorted((source / "subgnn").rglob("*.py"))
-    }
+    paths = {".".join(p.relative_to(source).with_suffix("").parts): p for p in sorted(source.glob("subgnn/**/*.py"))}
+    texts = {name.removesuffix(".__init__"): path.read_text() for name, path in paths.items()}
     trees = {name: ast.parse(text) for name, text in texts.items()}
     edges, importers, uses = defaultdict(set), Counter[str](), Counter[tuple[str, str]]()
     parameters, lengths, helpers = [], [], set()
     for name, tree in trees.items():
         for other in imported(tree, set(trees)) - {name}:
             importers[other] += 1
-            ours, theirs = name.split(".")[1:2], other.split(".")[1:2]
-            if ours and theirs and ours != theirs:
-                edges[ours[0]].add(theirs[0])
+            ours, theirs = f"{name}.".split(".")[1], f"{other}.".split(".")[1]
+            edges[ours] |= {theirs} - {ours, ""}
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 given = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
@@ -75,6 +72,8 @@ def measure(source: Path) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    columns = [measure(Path(source)) for source in sys.argv[1:] or ["src"]]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sources", nargs="*", type=Path, default=[Path("src")])
+    columns = [measure(source) for source in parser.parse_args().sources]
     for name in columns[0]:
         print(f"{name:38}" + "".join(f"{column[name]:>9,}" for column in columns))
