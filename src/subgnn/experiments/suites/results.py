@@ -6,7 +6,7 @@ import math
 import zipfile
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -22,6 +22,9 @@ from subgnn.experiments.suites.spec import SPLIT_WORDS, ModelSpec, Suite
 from subgnn.reports.calibration import Bin, calibration
 from subgnn.training.run_dir import read_json, without_standardised_errors
 
+BIN_ENDS = (0.2, 0.4, 0.6, 0.8, 1.0)
+_READ_ERRORS = (OSError, ValueError, KeyError, EOFError, SyntaxError, RuntimeError, MemoryError)
+_TINY = 1e-6  # overlaps are stored as float32
 _REPLACE = "remove the run's folder, and run the suite again"
 
 
@@ -44,7 +47,22 @@ class Group:
     @property
     def metric(self) -> str:
         """The metric that is compared: micro-F1, or R^2 for real values."""
-        return "r2" if self.runs[0]["task"] == "regression" else "micro_f1"
+        return "r2" if self.task == "regression" else "micro_f1"
+
+    @property
+    def task(self) -> str:
+        """The task of all runs."""
+        return str(self.runs[0]["task"])
+
+    def predictions(self) -> Iterator[tuple[dict[str, Any], dict[str, NDArray[Any]]]]:
+        """Each run with the arrays of its answers.npz, except runs without a test split or with a damaged file."""
+        for run in self.runs:
+            try:
+                with np.load(run["folder"] / ANSWERS, allow_pickle=False) as file:
+                    arrays = {name: file[name] for name in file.files}
+            except (*_READ_ERRORS, zipfile.BadZipFile, zlib.error):
+                continue
+            yield run, arrays
 
 
 def read_runs(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -117,7 +135,7 @@ def _row(suite: Suite, group: Group, rival: Group | None) -> dict[str, Any]:
         "peak_gpu_memory_mb": max(gpu) if gpu else None,
         "chosen": dict(Counter(run["candidate"] for run in group.runs if run.get("candidate"))),
         "method": first["method"],
-        "task": first["task"],
+        "task": group.task,
         "set": first["set"],
         "config": group.config,
         "devices": sorted({run["device"] for run in group.runs}),
@@ -229,20 +247,6 @@ def _place(name: Any, known: Sequence[Any]) -> int:
     return known.index(name) if name in known else len(known)
 
 
-BIN_ENDS = (0.2, 0.4, 0.6, 0.8, 1.0)
-_READ_ERRORS = (OSError, ValueError, KeyError, EOFError, SyntaxError, RuntimeError, MemoryError)
-_TINY = 1e-6  # overlaps are stored as float32
-
-
-def read_predictions(folder: Path) -> dict[str, NDArray[Any]] | None:
-    """The arrays of answers.npz; None if the run has none, as without a test split, or if the file is damaged."""
-    try:
-        with np.load(folder / ANSWERS, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (*_READ_ERRORS, zipfile.BadZipFile, zlib.error):
-        return None
-
-
 def predicted(probabilities: NDArray[Any], task: str) -> NDArray[Any]:
     """Classes (n,), or sets of classes (n, classes) at a probability of one half."""
     if task == "multi-label":
@@ -252,19 +256,15 @@ def predicted(probabilities: NDArray[Any], task: str) -> NDArray[Any]:
 
 def reliability(group: Group) -> tuple[list[Bin], float] | None:
     """Bins of predicted and observed frequencies over all seeds, and the expected calibration error."""
-    task = group.runs[0]["task"]
-    every = [found for run in group.runs if (found := read_predictions(run["folder"])) is not None]
-    if task == "regression" or not every:
-        return None
     confidence, correct = [], []
-    for found in every:
-        if task == "multi-label":
+    for _, found in group.predictions() if group.task != "regression" else ():
+        if group.task == "multi-label":
             confidence.append(found["probabilities"].reshape(-1))
             correct.append((found["targets"] == 1).reshape(-1))
         else:
             confidence.append(found["probabilities"].max(axis=1))
-            correct.append(predicted(found["probabilities"], task) == found["targets"])
-    return calibration(np.concatenate(confidence), np.concatenate(correct))
+            correct.append(predicted(found["probabilities"], group.task) == found["targets"])
+    return calibration(np.concatenate(confidence), np.concatenate(correct)) if confidence else None
 
 
 def overlap_bins(group: Group) -> list[dict[str, Any]]:
@@ -273,22 +273,18 @@ def overlap_bins(group: Group) -> list[dict[str, Any]]:
     A bin includes its upper end but not its lower one; the first bin includes 0. A seed without a subgraph in a bin
     does not count there.
     """
-    task = group.runs[0]["task"]
-    if task == "regression":
+    if group.task == "regression":
         return []
     scores: list[list[float]] = [[] for _ in BIN_ENDS]
     counts: list[list[int]] = [[] for _ in BIN_ENDS]
-    for run in group.runs:
-        found = read_predictions(run["folder"])
-        if found is None:
-            continue
+    for _, found in group.predictions():
         place = np.searchsorted(np.asarray(BIN_ENDS) + _TINY, found["overlap"], side="left")
-        classes = predicted(found["probabilities"], task)
+        classes = predicted(found["probabilities"], group.task)
         for i in range(len(BIN_ENDS)):
             here = place == i
             counts[i].append(int(here.sum()))
             if here.any():
-                score = score_terms(classes[here], found["targets"][here], task).score
+                score = score_terms(classes[here], found["targets"][here], group.task).score
                 if np.isfinite(score):
                     scores[i].append(score)
     return [
@@ -309,11 +305,11 @@ def random_score(group: Group) -> float | None:
 
     With several labels it is the ratio of expectations, 2 TP over 2 TP + FP + FN.
     """
-    run = group.runs[0]
-    found, classes = read_predictions(run["folder"]), len(run["classes"])
-    if run["task"] == "regression" or found is None:
+    classes = len(group.runs[0]["classes"])
+    found = next((arrays for _, arrays in group.predictions()), None)
+    if group.task == "regression" or found is None:
         return None
-    if run["task"] != "multi-label":
+    if group.task != "multi-label":
         return 1 / classes
     there = float(np.mean(found["targets"].sum(axis=1)))
     return there / (there + (classes - there) / 2 + there / 2)
@@ -326,12 +322,10 @@ def projection(group: Group) -> tuple[NDArray[np.float64], NDArray[Any], tuple[f
         Coordinates (n, 2), targets, the shares of the variance along the two axes, and the seed; None if no run of the
         group has saved vectors.
     """
-    for run in group.runs:
-        found = read_predictions(run["folder"])
-        if found is not None and "vectors" in found and len(found["vectors"]) > 2:
+    for run, found in group.predictions():
+        if len(found.get("vectors", ())) > 2:
             vectors = found["vectors"].astype(np.float64)
-            centred = vectors - vectors.mean(axis=0)
-            left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+            left, sizes, _ = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
             if len(sizes) < 2 or not np.isfinite(sizes).all() or sizes[0] <= 0:
                 continue
             # The sign of an axis is arbitrary; it is fixed by the largest entry.

@@ -8,6 +8,7 @@ DIR/report.html       and report.md, report.json (:mod:`subgnn.experiments.suite
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -190,7 +191,7 @@ def _check_folder(suite: Suite, out: Path) -> None:
     names = names_in(out)
     if names is not None and SUITE in names:
         before = read_json(out / SUITE, "give another --out")
-        now, then = (parse_suite(_plain(one), str(out / SUITE)) for one in (_content(suite), before))
+        now, then = (parse_suite(one, str(out / SUITE)) for one in (_content(suite), before))
         known = {dataset.name: dataset for dataset in then.datasets}
         same = all(known.get(dataset.name, dataset) == dataset for dataset in now.datasets)
         if (now.name, now.study) != (then.name, then.study) or not same:
@@ -200,11 +201,6 @@ def _check_folder(suite: Suite, out: Path) -> None:
 
 
 def _content(suite: Suite) -> dict[str, Any]:
-    return {key: value for key, value in asdict(suite).items() if key != "folder"}
-
-
-def _plain(value: Any) -> Any:
-    """Content as it would be read from a JSON file."""
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+    """The content of suite.json."""
+    found: dict[str, Any] = json.loads(json.dumps({k: v for k, v in asdict(suite).items() if k != "folder"}))
+    return found
