@@ -19,7 +19,7 @@ from subgnn.experiments.suites.remote import RemoteEngine
 from subgnn.parallel import cluster as ray_cluster
 from subgnn.parallel.cluster import RayEngine
 from subgnn.parallel.engine import Failure
-from subgnn.prepare.distributed import place_graph, spread_over
+from subgnn.prepare.distributed import DistributedMeasuring, place_graph
 from subgnn.prepare.measure import prepare
 from tests.cli.command import call
 from tests.experiments.suites import examples as suites
@@ -198,7 +198,7 @@ def test_a_node_is_killed_while_it_prepares(cluster, tmp_path):
     graph, subgraphs = random_graph(1, 40, 60), random_subgraphs(1, 40, 30)
     options = {"channels": ALL_CHANNELS, "layers": 2, "settings": SMALL, "seed": 0}
     with Stalling(cluster, tmp_path) as engine:
-        found = prepare(graph, subgraphs, **options, measuring=spread_over(engine, place_graph(engine, graph)))
+        found = prepare(graph, subgraphs, **options, measuring=DistributedMeasuring(engine, place_graph(engine, graph)))
     assert engine.killed
     assert_same(found, prepare(graph, subgraphs, **options))
 

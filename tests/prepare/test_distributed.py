@@ -10,8 +10,8 @@ import pytest
 from subgnn import Dataset, Graph, SubgraphSet, write_bundle
 from subgnn.errors import DataError, UserError
 from subgnn.parallel.engine import LocalEngine
-from subgnn.prepare import distributed as spread
-from subgnn.prepare.distributed import MappedGraph, place_graph, spread_over
+from subgnn.prepare import distributed
+from subgnn.prepare.distributed import DistributedMeasuring, MappedGraph, place_graph
 from subgnn.prepare.measure import prepare
 from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, random_graph, random_subgraphs
 from tests.prepared_equal import assert_same
@@ -37,7 +37,7 @@ def both(engine, graph, subgraphs, *, channels=ALL_CHANNELS, settings=SMALL, sou
     options = {"channels": channels, "layers": 2, "settings": settings, "seed": 3}
     here = prepare(graph, subgraphs, **options)
     there = prepare(
-        graph, subgraphs, **options, measuring=spread_over(engine, place_graph(engine, graph, source=source))
+        graph, subgraphs, **options, measuring=DistributedMeasuring(engine, place_graph(engine, graph, source=source))
     )
     return here, there
 
@@ -46,7 +46,7 @@ def both(engine, graph, subgraphs, *, channels=ALL_CHANNELS, settings=SMALL, sou
 @pytest.mark.parametrize("seed", range(3))
 def test_parts_do_not_change_a_byte(monkeypatch, slots, seed):
     # So that the anchors of two layers meet in one word, and one layer is cut.
-    monkeypatch.setattr(spread, "WORD", 3)
+    monkeypatch.setattr(distributed, "WORD", 3)
     engine = Reversed(slots)
     assert_same(*both(engine, random_graph(seed, 40, 60), random_subgraphs(seed, 40, 20)))
     ranges = {what: [] for what in ("anchors", "subgraphs")}
@@ -112,4 +112,4 @@ def test_a_failure_is_told():
     graph, subgraphs = random_graph(0), random_subgraphs(0)
     frame = prepare(graph, subgraphs, channels=ALL_CHANNELS, layers=1, settings=SMALL, seed=0).frame
     with pytest.raises(UserError, match="there: gone"):
-        spread.measure_spread(graph, subgraphs, frame, engine=LocalEngine(), placed=Gone())
+        DistributedMeasuring(LocalEngine(), Gone())(graph, subgraphs, frame)

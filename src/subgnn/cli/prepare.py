@@ -89,9 +89,9 @@ def _measure_on(workers: Engine | None, dataset: Dataset, path: Path) -> Measuri
     """The function that measures similarities on the workers of a cluster; None for this process."""
     if workers is None:
         return None
-    from subgnn.prepare.distributed import place_graph, spread_over
+    from subgnn.prepare.distributed import DistributedMeasuring, place_graph
 
-    return spread_over(workers, place_graph(workers, dataset.graph.undirected(), source=path))
+    return DistributedMeasuring(workers, place_graph(workers, dataset.graph.undirected(), source=path))
 
 
 def _prepare(

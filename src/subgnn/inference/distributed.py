@@ -21,7 +21,7 @@ from subgnn.models.subgnn import SubGNN
 from subgnn.models.subgnn.build import Measured
 from subgnn.models.subgnn.fitted import PortableNetwork
 from subgnn.parallel.engine import Engine, Failure, Shared
-from subgnn.prepare.distributed import place_graph, spread_over
+from subgnn.prepare.distributed import DistributedMeasuring, place_graph
 from subgnn.prepare.measure import Measuring, Prepared
 
 
@@ -54,7 +54,7 @@ class Workers:
     def __init__(self, engine: Engine, graph: Graph, *, source: Path | None = None) -> None:
         self._engine = engine
         self._graph = place_graph(engine, graph, source=source)
-        self.measure: Measuring = spread_over(engine, self._graph)
+        self.measure: Measuring = DistributedMeasuring(engine, self._graph)
 
     def compute(self, network: PortableNetwork, what: str, measured: Measured, *, size: int) -> list[torch.Tensor]:
         """Results of a network for measured subgraphs, for each draw of anchors.

@@ -1,1 +1,1 @@
-"""Components, anchors and similarities of a set of subgraphs, computed before training and kept in a cache."""
+"""Components, anchors and similarities of a set of subgraphs, computed before training, and their cache."""

@@ -34,7 +34,7 @@ _KIND = "prepared"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cached:
-    """Prepared subgraphs, the file that holds them, where one does, and whether it was there already."""
+    """Prepared subgraphs, the file that holds them, if any, and whether it existed before."""
 
     prepared: Prepared
     path: Path | None
@@ -50,7 +50,7 @@ def content_key(
     settings: PrepareSettings,
     seed: int,
 ) -> str:
-    """Everything that prepared subgraphs are a function of, as text; the name of their file is its SHA-256."""
+    """All that prepared subgraphs depend on, as text; the name of their file is its SHA-256."""
     digest = hashlib.sha256()
     for array in (subgraphs.offsets.astype("<i8", copy=False), subgraphs.values.astype("<i8", copy=False)):
         digest.update(f"{array.shape}".encode())
@@ -62,7 +62,7 @@ def content_key(
         "subgraphs": digest.hexdigest(),
         "channels": [channel_key(channel) for channel in channels],
         "layers": layers,
-        # How many draws there are is nothing to any one of them.
+        # A draw does not depend on how many there are.
         "settings": {
             k: v for k, v in section_key("prepare", asdict(settings)).items() if k not in ("draws", "ensemble")
         },
@@ -83,14 +83,14 @@ def prepare_cached(
     on_progress: OnProgress | None = None,
     measuring: Measuring | None = None,
 ) -> Cached:
-    """As :func:`~subgnn.prepare.measure.prepare`, but look into the cache first, and leave the result there.
+    """Read prepared subgraphs from the cache, or :func:`~subgnn.prepare.measure.prepare` them and store them there.
 
-    A file that is damaged or belongs to something else is computed anew and replaced; a cache that cannot be written is
-    done without. Either is said in a :class:`~subgnn.errors.DataWarning`.
+    A file that is damaged or belongs to another key is replaced, and a cache that cannot be written is not used, both
+    with a :class:`~subgnn.errors.DataWarning`.
 
     Args:
-        cache: off, it is neither looked into nor written.
-        measuring: as for :func:`~subgnn.prepare.measure.prepare`; the result is the same by any.
+        cache: whether the cache is read and written.
+        measuring: as for :func:`~subgnn.prepare.measure.prepare`; it does not change the result.
     """
 
     def compute() -> Prepared:
@@ -129,7 +129,7 @@ def prepare_cached(
     if not keep(path, size, lambda: write_parts(path, parts, overwrite=True)):
         return Cached(prepared, None, False)
     if size > share(0.1):
-        # What is in the file need not be in memory as well.
+        # Read back, the arrays stay in the file and take no memory.
         del prepared, parts
         return Cached(read(), path, False)
     return Cached(prepared, path, False)
@@ -145,14 +145,14 @@ def prepare_draws_cached(
     on_progress: OnProgress | None = None,
     measuring: Measuring | None = None,
 ) -> Iterator[Cached]:
-    """Subgraphs measured against each draw of anchors that training or its judgement uses, one draw at a time.
+    """Prepared subgraphs for each draw of anchors that training or evaluation uses, one draw at a time.
 
     Args:
         cache, on_progress, measuring: as for :func:`prepare_cached`.
     """
     draws = recipe.prepare.draws
     if not recipe.prepare.ensemble:
-        # An epoch trains on one draw: there is no use for more draws than epochs.
+        # An epoch trains on one draw: more draws than epochs are never used.
         draws = min(draws, max(1, recipe.training.epochs))
     for draw in range(draws):
         yield prepare_cached(
@@ -176,14 +176,14 @@ _PREPARED = Format(
     again="prepare again",
 )
 LAYOUT = 2
-"""Raised when arrays are arranged in another way, so that files written before are made again."""
+"""Increased when the arrangement of arrays changes, so that files written before are computed again."""
 
 
 def encode(prepared: Prepared, key: str) -> Parts:
     """Prepared subgraphs as the parts of a file.
 
     Args:
-        key: text that says what the content belongs to; reading it needs the same.
+        key: text that identifies the content; it is compared when the file is read.
     """
     arrays, tree = _pack(prepared)
     frozen = [name for name, array in arrays.items() if not array.flags.writeable]

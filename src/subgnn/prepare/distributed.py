@@ -1,16 +1,15 @@
-"""Measuring subgraphs over the machines of a cluster; what comes out is what one machine gives, byte for byte.
+"""Measure subgraphs over the processes or machines of an engine, with the same result as in one process, byte for byte.
 
-Two kinds of work are cut apart, for they grow with different things. What a component draws and measures by itself (own
-anchors, degree sequences) is cut by ranges of subgraphs. Hops to shared anchors are searched from the anchors across
-the whole graph: cut by subgraphs every part would repeat all searches, so these are cut by anchors, a word of them at a
-time, which one search serves (:mod:`subgnn.kernels.distances`). No number depends on where the cuts are, since none
-depends on another subgraph or another anchor.
+Work is divided in two ways. Most channels are divided by ranges of subgraphs: a component's own anchors and its degree
+sequence depend on nothing else. A similarity that searches the graph from shared anchors is divided by anchors, as many
+at a time as one search serves (:mod:`subgnn.kernels.distances`), because every range of subgraphs would repeat all
+searches. No number depends on another subgraph or another anchor, so none depends on the division.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import pairwise
 from operator import setitem
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.channels.channel import Measured, NodeAnchors, Work, each_array
+from subgnn.channels.channel import NodeAnchors, Work, each_array
 from subgnn.channels.table import channel_of, similarity_of
 from subgnn.config.settings import ChannelSettings
 from subgnn.data.formats import read_dataset
@@ -31,10 +30,10 @@ from subgnn.kernels import induced_components
 from subgnn.kernels.distances import WORD
 from subgnn.parallel.engine import Engine, Failure, Shared
 from subgnn.parallel.progress import OnProgress
-from subgnn.prepare.measure import Frame, Measuring, Prepared, SubchannelInputs, measure, seen_hash
+from subgnn.prepare.measure import Frame, Prepared, SubchannelInputs, measure, seen_hash
 from subgnn.ragged import Ragged
 
-_PARTS_A_SLOT = 4  # so that a slow one holds up little
+_PARTS_A_SLOT = 4  # so that one slow part delays the end little
 _BYTES_A_PART = 64 * 2**20
 
 
@@ -49,7 +48,7 @@ class MappedGraph:
         """The graph.
 
         Raises:
-            DataError: where the worker's machine has no such bundle, or another one.
+            DataError: if the worker's machine has no bundle at this path, or one of another graph.
         """
         return _mapped(self.path, self.graph_hash)
 
@@ -66,35 +65,30 @@ def _mapped(path: str, graph_hash: str) -> Graph:
 
 
 def place_graph(engine: Engine, graph: Graph, *, source: Path | None = None) -> Shared[Graph]:
-    """Put a graph where an engine's workers read it, once for each machine.
+    """Make a graph available to an engine's workers, once on each machine.
 
     Args:
         graph: undirected.
-        source: where it was read from. A bundle of an undirected graph is mapped by each worker, which must find it at
-            the same path; any other graph goes through the engine.
+        source: the path it was read from. A bundle of an undirected graph is mapped by each worker, at the same path;
+            any other graph is sent through the engine.
     """
     if source is not None and source.is_file() and is_bundle(source) and graph.oriented is None:
         return MappedGraph(str(source.resolve()), graph.content_hash)
-    # Names are for people, and a hash that is known is not computed again by each worker.
-    oriented = None if graph.oriented is None else _bare(graph.oriented)
-    return engine.share(replace(_bare(graph), oriented=oriented))
 
+    def bare(one: Graph) -> Graph:
+        # Workers need no names, and need not compute the hash again.
+        return replace(one, names=None, known_hash=one.content_hash)
 
-def _bare(graph: Graph) -> Graph:
-    return replace(graph, names=None, known_hash=graph.content_hash)
-
-
-def spread_over(engine: Engine, placed: Shared[Graph]) -> Measuring:
-    """What measures subgraphs by an engine; ``placed`` is their graph, from :func:`place_graph`."""
-    return partial(measure_spread, engine=engine, placed=placed)
+    oriented = None if graph.oriented is None else bare(graph.oriented)
+    return engine.share(replace(bare(graph), oriented=oriented))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Common:
-    """What all parts of a measurement need.
+    """What the parts of a measurement share.
 
-    ``frame`` has the channels that are cut by subgraphs. ``sources`` has, for each channel that is cut by anchors, its
-    anchors of all layers side by side.
+    ``frame`` has the channels that are divided by subgraphs; ``sources`` has, for each channel that is divided by
+    anchors, its anchor nodes of all layers in one array.
     """
 
     graph: Shared[Graph]
@@ -106,7 +100,7 @@ class _Common:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """A range of the shared anchors of a channel, or of subgraphs where there is no channel."""
+    """A range of the shared anchors of a channel; without a channel, a range of subgraphs."""
 
     common: Shared[_Common]
     channel: ChannelSettings | None
@@ -114,92 +108,79 @@ class _Part:
     end: int
 
 
-def measure_spread(
-    graph: Graph,
-    subgraphs: Ragged,
-    frame: Frame,
-    *,
-    on_progress: OnProgress | None = None,
-    engine: Engine,
-    placed: Shared[Graph],
-) -> Prepared:
-    """As :func:`~subgnn.prepare.measure.measure`, by the workers of an engine.
+@dataclass(frozen=True, slots=True, eq=False)
+class DistributedMeasuring:
+    """:func:`~subgnn.prepare.measure.measure` by the workers of an engine; ``graph`` comes from :func:`place_graph`."""
 
-    Args:
-        placed: the graph, from :func:`place_graph`.
+    engine: Engine
+    graph: Shared[Graph]
 
-    Raises:
-        UserError, RuntimeError: where a part of it failed.
-    """
-    components = induced_components(*graph.csr, subgraphs)
-    sources = {
-        channel: np.concatenate([anchors.touched for anchors in frame.anchors(i)])
-        for i, channel in enumerate(frame.channels if frame.layers else ())
-        if channel_of(channel).anchors is NodeAnchors and similarity_of(channel, frame.settings).searches
-    }
-    others = [i for i, channel in enumerate(frame.channels) if channel not in sources]
-    rest = replace(
-        frame,
-        channels=tuple(frame.channels[i] for i in others),
-        shared=[[row[i] for i in others] for row in frame.shared],
-    )
-    jobs = _parts(engine, _Common(placed, subgraphs, components.nodes, rest, sources))
-    starts = np.concatenate([[0], np.cumsum(components.counts)])
-    found: dict[ChannelSettings | None, Any] = {}
-    for done, (job, result) in enumerate(engine.map(_measure_part, jobs), 1):
-        if isinstance(result, Failure):
-            result.throw()
-        columns = () if job.channel is None else (len(sources[job.channel]),)
-        if job.channel not in found:
-            found[job.channel] = _empty(result, len(components.nodes), *columns)
-        part = slice(job.begin, job.end) if columns else slice(starts[job.begin], starts[job.end])
-        _put(found[job.channel], result, (slice(None), part) if columns else part)
-        if on_progress is not None:
-            on_progress("measuring on the cluster", done, len(jobs))
-    inputs: list[list[SubchannelInputs]] = [[] for _ in frame.shared]
-    for i, channel in enumerate(frame.channels):
-        for layer, row in enumerate(inputs):
-            if channel in sources:
-                own = slice(layer * channel.num_anchors, (layer + 1) * channel.num_anchors)
-                row.append(SubchannelInputs(_columns(found[channel], own), None))
+    def __call__(
+        self, graph: Graph, subgraphs: Ragged, frame: Frame, *, on_progress: OnProgress | None = None
+    ) -> Prepared:
+        """Measure subgraphs.
+
+        Raises:
+            UserError, RuntimeError: if a part failed.
+        """
+        components = induced_components(*graph.csr, subgraphs)
+        sources = {
+            channel: np.concatenate([anchors.touched for anchors in frame.anchors(i)])
+            for i, channel in enumerate(frame.channels if frame.layers else ())
+            if channel_of(channel).anchors is NodeAnchors and similarity_of(channel, frame.settings).searches
+        }
+        others = [i for i, channel in enumerate(frame.channels) if channel not in sources]
+        rest = replace(
+            frame,
+            channels=tuple(frame.channels[i] for i in others),
+            shared=[[row[i] for i in others] for row in frame.shared],
+        )
+        parts = self._parts(_Common(self.graph, subgraphs, components.nodes, rest, sources))
+        starts = np.concatenate([[0], np.cumsum(components.counts)])
+        found: dict[ChannelSettings | None, Any] = {}
+        for done, (part, result) in enumerate(self.engine.map(_measure_part, parts), 1):
+            if isinstance(result, Failure):
+                result.throw()
+            if part.channel is None:
+                place: Any = slice(starts[part.begin], starts[part.end])
+                shape = [len(components.nodes)]
             else:
-                row.append(found[None][layer][others.index(i)])
-    return Prepared(frame, seen_hash(graph, frame.settings), components, inputs)
+                place = (slice(None), slice(part.begin, part.end))
+                shape = [len(components.nodes), len(sources[part.channel])]
+            if part.channel not in found:
+                found[part.channel] = _room(result, *shape)
+            _put(found[part.channel], place, result)
+            if on_progress is not None:
+                on_progress("measuring on the cluster", done, len(parts))
+        inputs: list[list[SubchannelInputs]] = [[] for _ in frame.shared]
+        for i, channel in enumerate(frame.channels):
+            for layer, row in enumerate(inputs):
+                if channel in sources:
+                    row.append(SubchannelInputs(_layer(found[channel], layer, channel.num_anchors), None))
+                else:
+                    row.append(found[None][layer][others.index(i)])
+        return Prepared(frame, seen_hash(graph, frame.settings), components, inputs)
 
-
-def _empty(part: Any, rows: int, *columns: int) -> Any:
-    """Room for all parts that are like the given one."""
-    return each_array(lambda array: np.empty((rows, *(columns or array.shape[1:])), array.dtype), part)
-
-
-def _put(whole: Any, part: Any, place: Any) -> None:
-    each_array(lambda out, array: setitem(out, place, array), whole, part)
-
-
-def _columns(whole: Measured, columns: slice) -> Any:
-    return each_array(lambda array: np.ascontiguousarray(array[:, columns]), whole)
-
-
-def _parts(engine: Engine, common: _Common) -> list[_Part]:
-    """Words of anchors, each a search across the graph; after these, ranges of subgraphs with about as many nodes."""
-    shared = engine.share(common)
-    words = [
-        _Part(shared, channel, begin, min(begin + WORD, len(nodes)))
-        for channel, nodes in common.sources.items()
-        for begin in range(0, len(nodes), WORD)
-    ]
-    frame, offsets = common.frame, common.subgraphs.offsets
-    if not frame.channels or not frame.layers:
-        return words
-    each = 12 * frame.layers * sum(channel.num_anchors for channel in frame.channels)
-    count = max(_PARTS_A_SLOT * engine.slots, each * len(common.components) // _BYTES_A_PART)
-    cuts = np.searchsorted(offsets, np.linspace(0, offsets[-1], count + 1)[1:-1])
-    bounds = np.unique([0, *cuts, len(common.subgraphs)]).tolist()
-    return words + [_Part(shared, None, a, b) for a, b in pairwise(bounds if len(bounds) > 1 else (0, 0))]
+    def _parts(self, common: _Common) -> list[_Part]:
+        """Ranges of anchors, each as many as one search serves; then ranges of subgraphs of about equal size."""
+        shared = self.engine.share(common)
+        by_anchors = [
+            _Part(shared, channel, begin, min(begin + WORD, len(nodes)))
+            for channel, nodes in common.sources.items()
+            for begin in range(0, len(nodes), WORD)
+        ]
+        frame, offsets = common.frame, common.subgraphs.offsets
+        if not frame.channels or not frame.layers:
+            return by_anchors
+        each = 12 * frame.layers * sum(channel.num_anchors for channel in frame.channels)
+        count = max(_PARTS_A_SLOT * self.engine.slots, each * len(common.components) // _BYTES_A_PART)
+        cuts = np.searchsorted(offsets, np.linspace(0, offsets[-1], count + 1)[1:-1])
+        bounds = np.unique([0, *cuts, len(common.subgraphs)]).tolist()
+        return by_anchors + [_Part(shared, None, a, b) for a, b in pairwise(bounds if len(bounds) > 1 else (0, 0))]
 
 
 def _measure_part(part: _Part) -> Any:
-    """What a worker does: a part, as one machine would do it alone."""
+    """The inputs of a range of subgraphs, or what is measured of a range of anchors; run by a worker."""
     common = part.common.get()
     graph, rows, frame = common.graph.get(), np.arange(part.begin, part.end), common.frame
     if part.channel is None:
@@ -207,3 +188,17 @@ def _measure_part(part: _Part) -> Any:
     work = Work(graph, frame.settings, part.channel, 1, frame.seed)
     compare = similarity_of(part.channel, frame.settings).measure[NodeAnchors]
     return compare(work, common.components, [NodeAnchors(common.sources[part.channel][rows])])[0]
+
+
+def _room(part: Any, *shape: int) -> Any:
+    """Empty arrays for all parts like the given one: of so many rows, and of so many columns if parts are columns."""
+    return each_array(lambda array: np.empty((*shape, *array.shape[len(shape) :]), array.dtype), part)
+
+
+def _put(whole: Any, place: Any, part: Any) -> None:
+    each_array(lambda out, array: setitem(out, place, array), whole, part)
+
+
+def _layer(whole: Any, layer: int, width: int) -> Any:
+    columns = slice(layer * width, (layer + 1) * width)
+    return each_array(lambda array: np.ascontiguousarray(array[:, columns]), whole)

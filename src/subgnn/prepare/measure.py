@@ -1,4 +1,4 @@
-"""Everything that is computed before training: components, anchors, similarities.
+"""Components, anchors and similarities of subgraphs, computed before training.
 
 :func:`prepare` draws the shared anchors and measures the given subgraphs; :meth:`Prepared.extend` measures other
 subgraphs of the same graph against the same anchors. A prepared subgraph is a function of the graph, the settings, the
@@ -23,7 +23,7 @@ from subgnn.parallel.progress import OnProgress
 from subgnn.ragged import Ragged
 
 ALGORITHM_VERSION = 1
-"""Raised whenever the same input would give other numbers, so that what was kept before is not taken for them."""
+"""Increased when the same input gives other numbers, so that cached ones are not used."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,10 +40,10 @@ class SubchannelInputs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """What subgraphs are measured against.
+    """Channels, their settings and their shared anchors: all that subgraphs are measured by, besides the graph.
 
-    ``shared[layer][i]`` are the anchors of ``channels[i]``, None where every component has its own: those follow the
-    seed and the component's nodes.
+    ``shared[layer][i]`` are the anchors of ``channels[i]``, or None if every component has its own, which follow from
+    the seed and the component's nodes.
     """
 
     channels: tuple[ChannelSettings, ...]
@@ -81,7 +81,7 @@ class Prepared:
         """The nodes of components, anchors and walks, sorted: all that a model needs an embedding for.
 
         Args:
-            subgraphs: those that count; by default all do.
+            subgraphs: only these; by default all.
         """
         rows: Any = slice(None)
         nodes = self.components.nodes
@@ -95,7 +95,7 @@ class Prepared:
 
 
 class Measuring(Protocol):
-    """What measures subgraphs as :func:`measure` does: that, or the same over the machines of a cluster."""
+    """:func:`measure`, or the same over the machines of a cluster."""
 
     def __call__(
         self, graph: Graph, subgraphs: Ragged, frame: Frame, *, on_progress: OnProgress | None = None
@@ -104,7 +104,7 @@ class Measuring(Protocol):
 
 
 def seen_hash(graph: Graph, settings: PrepareSettings) -> str:
-    """The hash of what is measured on: the undirected graph, or the directed one where hops follow orientations."""
+    """The hash of the graph that is measured: the directed one if hops follow orientations, else the undirected one."""
     if settings.directed and graph.oriented is not None:
         return graph.oriented.content_hash
     return graph.content_hash
@@ -125,11 +125,11 @@ def prepare(
 
     Args:
         subgraphs: node sets of the graph, sorted.
-        channels: the subchannels wanted, each once.
+        channels: subchannels, each at most once.
         layers: L; anchors are drawn for each layer.
         seed: of all draws.
-        on_progress: called, often, with what is being done, the units done of it and the units in all.
-        measuring: what measures them; by default :func:`measure`, here.
+        on_progress: called with the name of the step, the units done and the units in all.
+        measuring: measures the subgraphs; by default :func:`measure`.
 
     Raises:
         UserError: for a channel or similarity that does not exist.
@@ -149,7 +149,7 @@ def measure(graph: Graph, subgraphs: Ragged, frame: Frame, *, on_progress: OnPro
     """Measure subgraphs against given shared anchors, and against anchors of their own."""
     settings = frame.settings
     if any(similarity_of(channel, settings).searches for channel in frame.channels):
-        searches_at_once(graph)  # where memory is too small for one, that is said before the work
+        searches_at_once(graph)  # refuses, before the work, if memory is too small for one
     components = induced_components(*graph.csr, subgraphs)
     by_channel = []
     for i, channel in enumerate(frame.channels if frame.layers else ()):
