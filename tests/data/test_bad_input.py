@@ -10,7 +10,7 @@ from tests.data.samples import EDGES, FEATURES, NODES, SUBGRAPHS, npy, tree, wri
 
 COLUMNS = "accepted: 'u v' or 'u v weight', separated by spaces or tabs"
 THREE = "three columns, separated by tabs: nodes joined by '-', label, train|val|test"
-NO_NPY = "this is no .npy array of numbers, or a damaged one; write it with numpy.save"
+NO_NPY = "this is not an .npy array of numbers, or it is damaged; write it with numpy.save"
 LONG = npy(np.zeros((7, 2)))
 
 
@@ -201,17 +201,17 @@ BAD = {
     "too few features": (
         features(np.zeros((4, 2))),
         "features.npy",
-        "4 rows, but the graph has 5 nodes; one row a node is needed",
+        "4 rows, but the graph has 5 nodes; one row for each node is needed",
     ),
     "too many features": (
         {"features.npy": LONG, "dataset.json": '{"num_nodes": 5}'},
         "features.npy",
-        "7 rows, but the graph has 5 nodes; one row a node is needed",
+        "7 rows, but the graph has 5 nodes; one row for each node is needed",
     ),
     "more features than nodes": (
         {"features.npy": LONG, "nodes.tsv": NODES},
         "features.npy",
-        "7 rows, but the graph has 5 nodes; one row a node is needed",
+        "7 rows, but the graph has 5 nodes; one row for each node is needed",
     ),
     "nan feature": (
         features([[0, 1], [2, 3], [4, float("nan")], [0, 0], [0, 0]]),

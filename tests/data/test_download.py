@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 
 from subgnn.data import fetch
-from subgnn.data.download import RELEASES, download, download_dataset, find_release
+from subgnn.data.download import RELEASES, download_dataset, find_release
+from subgnn.data.fetch import Limits, download
 from subgnn.data.formats import read_dataset
 from subgnn.errors import UserError
 from tests.data.packed import EDGES, SUBGRAPHS, dataset_files, tar_of, zip_of
@@ -165,7 +166,7 @@ def test_fetches_a_file_and_reports_progress(server: Server, tmp_path: Path) -> 
 @pytest.mark.parametrize("tag", ['"one"', 'W/"weak"', ""])
 def test_a_cut_connection_is_taken_up_where_it_stopped(server: Server, tmp_path: Path, tag: str) -> None:
     url = server.put("/f", serve(BODY, tag=tag, cut=100_000), serve(BODY, tag=tag, cut=50_000), serve(BODY, tag=tag))
-    download(url, tmp_path / "f", sha256=_sha(BODY), backoff=0.0)
+    download(url, tmp_path / "f", sha256=_sha(BODY), limits=Limits(backoff=0.0))
     assert (tmp_path / "f").read_bytes() == BODY
     assert [h.get("range") for h in server.headers] == [None, "bytes=100000-", "bytes=150000-"]
     assert server.headers[1].get("if-range") == (tag if tag.startswith('"') else None)
@@ -174,10 +175,10 @@ def test_a_cut_connection_is_taken_up_where_it_stopped(server: Server, tmp_path:
 def test_giving_up_keeps_the_part_and_the_next_call_goes_on(server: Server, tmp_path: Path) -> None:
     url = server.put("/f", serve(BODY, cut=1000))
     with pytest.raises(UserError, match=r"gave up after 2 attempts.*2,000 bytes are kept .*again"):
-        download(url, tmp_path / "f", attempts=2, backoff=0.0)
+        download(url, tmp_path / "f", limits=Limits(attempts=2, backoff=0.0))
     assert not (tmp_path / "f").exists()
     server.put("/f", serve(BODY))
-    download(url, tmp_path / "f", backoff=0.0)
+    download(url, tmp_path / "f", limits=Limits(backoff=0.0))
     assert (tmp_path / "f").read_bytes() == BODY
     assert server.headers[-1]["range"] == "bytes=2000-"
     assert [p.name for p in tmp_path.iterdir() if p.name != "cache"] == ["f"]
@@ -202,27 +203,27 @@ def test_a_part_of_another_address_is_not_continued(server: Server, tmp_path: Pa
 
 def test_a_server_without_ranges_is_asked_for_all_of_it_again(server: Server, tmp_path: Path) -> None:
     url = server.put("/f", serve(BODY, ranges=False, cut=1000), serve(BODY, ranges=False))
-    download(url, tmp_path / "f", backoff=0.0)
+    download(url, tmp_path / "f", limits=Limits(backoff=0.0))
     assert (tmp_path / "f").read_bytes() == BODY
 
 
 def test_a_file_that_changed_between_is_fetched_from_its_beginning(server: Server, tmp_path: Path) -> None:
     new = BODY[::-1]
     url = server.put("/f", serve(BODY, cut=1000), serve(new, tag='"two"'))
-    download(url, tmp_path / "f", backoff=0.0)
+    download(url, tmp_path / "f", limits=Limits(backoff=0.0))
     assert (tmp_path / "f").read_bytes() == new
 
 
 def test_a_range_of_another_file_is_noticed_by_its_length(server: Server, tmp_path: Path) -> None:
     new = BODY + b"more"
     url = server.put("/f", serve(BODY, tag="", cut=1000), serve(new, tag=""))
-    download(url, tmp_path / "f", backoff=0.0)
+    download(url, tmp_path / "f", limits=Limits(backoff=0.0))
     assert (tmp_path / "f").read_bytes() == new
 
 
 def test_a_range_beyond_the_end_starts_over(server: Server, tmp_path: Path) -> None:
     url = server.put("/f", serve(BODY, cut=1000), status(416), serve(BODY[:10]))
-    download(url, tmp_path / "f", backoff=0.0)
+    download(url, tmp_path / "f", limits=Limits(backoff=0.0))
     assert (tmp_path / "f").read_bytes() == BODY[:10]
 
 
@@ -236,7 +237,7 @@ def test_an_empty_file(server: Server, tmp_path: Path) -> None:
 
 
 def test_a_busy_server_is_asked_again(server: Server, tmp_path: Path) -> None:
-    download(server.put("/f", status(503), status(429), serve(BODY)), tmp_path / "f", backoff=0.0)
+    download(server.put("/f", status(503), status(429), serve(BODY)), tmp_path / "f", limits=Limits(backoff=0.0))
     assert len(server.headers) == 3
 
 
@@ -249,7 +250,7 @@ def test_a_wrong_checksum_leaves_nothing_and_says_so(server: Server, tmp_path: P
 
 @pytest.mark.parametrize("digest", ["", "abc", "z" * 64])
 def test_a_checksum_that_is_none_is_refused_before_anything_is_fetched(tmp_path: Path, digest: str) -> None:
-    with pytest.raises(UserError, match="is no SHA-256"):
+    with pytest.raises(UserError, match="is not a SHA-256"):
         download("http://127.0.0.1:1/f", tmp_path / "f", sha256=digest)
 
 
@@ -262,7 +263,7 @@ def test_404_is_told_at_once(server: Server, tmp_path: Path) -> None:
 def test_a_silent_server_is_given_up(server: Server, tmp_path: Path) -> None:
     url = server.put("/f", hang(0.5))
     with pytest.raises(UserError, match=r"gave up after 2 attempts.*timed out"):
-        download(url, tmp_path / "f", timeout=0.05, attempts=2, backoff=0.0)
+        download(url, tmp_path / "f", limits=Limits(timeout=0.05, attempts=2, backoff=0.0))
 
 
 def test_no_network_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,7 +305,7 @@ def test_what_is_no_http_address_is_refused(tmp_path: Path, url: str) -> None:
 @pytest.mark.parametrize("length", [True, False])
 def test_a_file_larger_than_allowed_is_refused(server: Server, tmp_path: Path, length: bool) -> None:
     with pytest.raises(UserError, match="1,000 are allowed"):
-        download(server.put("/f", serve(BODY, length=length)), tmp_path / "f", max_bytes=1000)
+        download(server.put("/f", serve(BODY, length=length)), tmp_path / "f", limits=Limits(max_bytes=1000))
     assert [p.name for p in tmp_path.iterdir() if p.name != "cache"] == []
 
 
@@ -359,7 +360,7 @@ def test_of_several_datasets_the_named_one_is_taken_and_the_archive_kept(server:
     assert len(server.headers) == 1
     assert first.archive == second.archive
     assert (first.dataset.graph.num_edges, second.dataset.graph.num_edges) == (3, 4)
-    assert any("fetched before" in note for note in second.notes)
+    assert any("downloaded before" in note for note in second.notes)
     with pytest.raises(UserError, match=r"none of them is em_user"):
         download_dataset("em-user", tmp_path / "em", url=url)
 
@@ -384,7 +385,11 @@ def test_an_archive_of_another_dataset_is_not_taken_for_this_one(server: Server,
 def test_every_error_tells_the_way_by_hand_and_leaves_no_folder(server: Server, tmp_path: Path) -> None:
     page = b"<!DOCTYPE html><html>log in</html>"
     broken = zip_of({"edge_list.txt": b"0 x\n", "subgraphs.pth": SUBGRAPHS})
-    for body, what in ((page, "begins with '<!DOCTYPE"), (broken, "cannot be read: edge_list.txt:1"), (b"", "no .zip")):
+    for body, what in (
+        (page, "begins with '<!DOCTYPE"),
+        (broken, "cannot be read: edge_list.txt:1"),
+        (b"", "not a .z"),
+    ):
         with pytest.raises(UserError, match=what) as caught:
             download_dataset("ppi-bp", tmp_path / "out", url=server.put("/data", serve(body)), overwrite=True)
         assert "by hand: open https://github.com/mims-harvard/SubGNN" in str(caught.value)

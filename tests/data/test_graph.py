@@ -160,8 +160,11 @@ def test_bad_ends(arguments, message):
         ({"weights": ["a", "b"]}, "weights: weights of type <U1 and shape (2,); 2 numbers needed"),
         ({"weights": [1.0, float("nan")]}, "weights: weight nan of edge 1; weights must be finite"),
         ({"weights": [1e39, 1.0]}, "weights: weight inf of edge 0; weights must be finite"),
-        ({"names": NodeNames.of("ab")}, "names: 2 names for 3 nodes; one name a node is needed"),
-        ({"features": np.zeros((2, 2))}, "features: 2 rows, but the graph has 3 nodes; one row a node is needed"),
+        ({"names": NodeNames.of("ab")}, "names: 2 names for 3 nodes; one name for each node is needed"),
+        (
+            {"features": np.zeros((2, 2))},
+            "features: 2 rows, but the graph has 3 nodes; one row for each node is needed",
+        ),
         ({"features": np.zeros(3)}, "features: features of shape (3,); accepted: (3, F)"),
         ({"features": [["a"], ["b"], ["c"]]}, "features: features of type <U1; numbers are accepted"),
         (

@@ -107,7 +107,7 @@ def test_npy(tmp_path):
     with pytest.raises(DataError, match=r"an array of shape \(2,\)"):
         read_vectors(tmp_path / "flat.npy", GRAPH)
     (tmp_path / "no.npy").write_text("no array")
-    with pytest.raises(DataError, match=r"no \.npy array of numbers"):
+    with pytest.raises(DataError, match=r"not an \.npy array of numbers"):
         read_vectors(tmp_path / "no.npy", GRAPH)
 
 

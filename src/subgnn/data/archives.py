@@ -1,7 +1,7 @@
-"""A dataset out of a .zip or .tar.gz from elsewhere, unpacked with suspicion.
+"""Unpack a dataset from an untrusted .zip or .tar.gz.
 
-Only files a dataset folder may hold are written, under their own names, into one folder: nothing an archive says can
-choose another place. An archive that tries is refused all the same.
+Only files that a dataset folder may hold are written, under their own names, into one folder. An archive with a link,
+or with a path that leads out of the folder, is refused.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Member:
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """What was taken from an archive, what was left, and which dataset folders it holds."""
+    """The files that were unpacked, those that were left out, and the dataset folders of the archive."""
 
     files: tuple[str, ...]
     left_out: tuple[str, ...]
@@ -70,13 +70,12 @@ class Unpacked:
 def unpack_dataset(
     archive: Path, folder: Path, *, wanted: str, known: Collection[str] = (), max_bytes: int = _MAX_UNPACKED
 ) -> Unpacked:
-    """Write the files of one dataset of an archive into ``folder``, which must be there.
+    """Write the files of one dataset of an archive into ``folder``, which must exist.
 
     Args:
-        wanted: the folder to take where the archive holds several datasets.
-        known: names of other datasets: a single folder so called is not taken for the wanted one.
-        max_bytes: of all files, and of what is in those that are compressed; an archive may also unpack to no more
-            than :func:`~subgnn.data.formats.text.unpacked_limit` says.
+        wanted: the folder to unpack where the archive holds several datasets.
+        known: names of other datasets: a single folder of such a name is not taken for the wanted one.
+        max_bytes: limit for all files, unpacked; :func:`~subgnn.data.formats.text.unpacked_limit` holds as well.
 
     Raises:
         DataError: for an archive that is damaged, holds no such dataset, or holds a link, a path that leads elsewhere,
@@ -120,7 +119,7 @@ def _choose(datasets: Collection[PurePosixPath], archive: Path, wanted: str, kno
 
 
 def _write_all(members: list[_Member], folder: Path, archive: Path, max_bytes: int) -> None:
-    """Write files; what they are and what they unpack to must fit the same bound."""
+    """Write files; the sum of their sizes, and of what gzipped ones unpack to, is limited."""
     limit = min(max_bytes, unpacked_limit(archive.stat().st_size))
     what = f"the files of the dataset unpack to more than {limit:,} bytes"
     too_much = DataError(what, where=str(archive), hint="is this the right archive?")
@@ -153,8 +152,8 @@ def _write(member: _Member, target: Path, archive: Path) -> None:
         raise DataError(what, where=str(archive), hint="the archive is damaged")
 
 
-class BoundedTar:
-    """What a tar file is read from, an unpacking file, with bounds that no archive of data reaches.
+class LimitedTar:
+    """The file that a tar archive is read from, with limits that no archive of data reaches.
 
     Args:
         limit: bytes that may be unpacked.
@@ -164,19 +163,19 @@ class BoundedTar:
         self._file, self._limit, self._where = file, limit, where
 
     def read(self, size: int = -1) -> bytes:
-        """As of a file; a tar reads whole what it takes for a header."""
+        """Read as from a file; tarfile reads a header as a whole, whatever its size."""
         if not 0 <= size <= 16 * _BLOCK:
             raise DataError("a header too large to be one", where=self._where, hint=_REFUSED)
         self._check(self._file.tell())
         return self._file.read(size)
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """As of a file."""
+        """Seek as in a file."""
         self._check(offset)
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        """As of a file."""
+        """The position in the file."""
         return self._file.tell()
 
     def _check(self, place: int) -> None:
@@ -186,7 +185,7 @@ class BoundedTar:
 
 @contextmanager
 def _members(archive: Path) -> Iterator[list[_Member]]:
-    """The files of a .zip or .tar.gz, with an error of ours for whatever is wrong with it."""
+    """The files of a .zip or .tar.gz; whatever is wrong with it is a :class:`DataError`."""
     with archive.open("rb") as file:
         begin = file.read(64)
     try:
@@ -195,19 +194,19 @@ def _members(archive: Path) -> Iterator[list[_Member]]:
                 yield list(_zip_members(packed, archive))
         elif begin.startswith(b"\x1f\x8b"):
             with gzip.open(archive, "rb") as raw:
-                bounded = BoundedTar(cast("IO[bytes]", raw), unpacked_limit(archive.stat().st_size), str(archive))
+                bounded = LimitedTar(cast("IO[bytes]", raw), unpacked_limit(archive.stat().st_size), str(archive))
                 with tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r:") as tar:
                     members = list(_tar_members(tar, archive))
                     while bounded.read(_BLOCK):
-                        pass  # to the end of the file, where its checksum stands
+                        pass  # to the end of the file, which holds its checksum
                     yield members
         else:
-            what = f"this is no .zip or .tar.gz: it begins with {excerpt(begin)}"
+            what = f"this is not a .zip or .tar.gz: it begins with {excerpt(begin)}"
             raise DataError(what, where=str(archive), hint="does the address show a page in place of the file?")
     except _DAMAGE as error:
         raise DataError(f"a damaged archive ({error})", where=str(archive), hint="fetch it again") from None
     except OSError as error:
-        # A place outside the file was asked for; other errors are about the disk.
+        # A position outside the file; other errors are about the disk.
         if error.errno != errno.EINVAL:
             raise
         raise DataError("a damaged archive", where=str(archive), hint="fetch it again") from None
@@ -243,7 +242,7 @@ def _opens(function: Callable[..., IO[bytes] | None], info: object) -> Callable[
 
 def _safe_path(name: str, archive: Path, seen: set[PurePosixPath]) -> PurePosixPath:
     path = PurePosixPath(name.replace("\\", "/"))
-    # A shared folder may be handed out with an entry "/" for itself, which names no file.
+    # The archive of a shared folder may have an entry "/" for the folder itself.
     absolute = path.is_absolute() and len(path.parts) > 1
     if absolute or ".." in path.parts or ":" in name.split("/")[0]:
         raise DataError(f"{excerpt(name)} leads out of the folder", where=str(archive), hint=_REFUSED)

@@ -1,4 +1,4 @@
-"""A graph, its labelled subgraphs and the card that says where they come from."""
+"""A dataset: a graph, its labelled subgraphs and a card that describes them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from subgnn.errors import DataError
 class Dataset:
     """One base graph and subgraphs of it.
 
-    ``card`` is what ``dataset.json`` says: name, source, licence, note and whatever else its writer put there.
+    ``card`` is the content of ``dataset.json``: name, source, licence, note and any other entries.
     """
 
     name: str

@@ -60,7 +60,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
 
 
 def task_line(subgraphs: SubgraphSet) -> str:
-    """The task and what there is to predict, in one line.
+    """The task and its classes or values, in one line.
 
     Example:
         >>> task_line(SubgraphSet.from_lists([[0], [1], [2]], num_nodes=3, labels=["non-coding", "b", "b"]))
@@ -81,7 +81,7 @@ def task_line(subgraphs: SubgraphSet) -> str:
 
 
 def label_notes(subgraphs: SubgraphSet) -> list[str]:
-    """What may be wrong with the task that the labels were read as."""
+    """Notes on labels that were probably meant for another task."""
     whole = subgraphs.task == "multi-class" and all(is_whole(name) for name in subgraphs.classes)
     if not whole or subgraphs.num_classes <= _FEW_NUMBERS:
         return []
@@ -105,7 +105,5 @@ def _notes(dataset: Dataset, splits: dict[str, int]) -> list[str]:
             "so published numbers that were made with it score this file's val part; this library does not swap"
         )
     if dataset.graph.num_edges == 0:
-        notes.append(
-            "the graph has no edges: every node is a component of its own, and nothing that needs edges can be learned"
-        )
+        notes.append("the graph has no edges: every node is a component, and nothing that needs edges can be learned")
     return notes

@@ -1,6 +1,6 @@
-"""The authors' datasets: where they are published, and how they get from there into a folder.
+"""Download the datasets that the paper's authors published.
 
-A folder unpacked by hand needs none of this: :func:`~subgnn.data.formats.read_dataset` reads it as it is.
+A folder unpacked by hand is read as it is, by :func:`~subgnn.data.formats.read_dataset`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,12 @@ from subgnn.errors import DataError, UserError, choices
 from subgnn.storage.cache import cache_folder
 from subgnn.storage.files import atomic_write
 
-__all__ = ["RELEASES", "Downloaded", "Release", "download", "download_dataset", "find_release"]
-
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Where the authors publish a dataset, and how its files lie there.
+    """A dataset that the authors published: its address, its folder in the archive and its files.
 
-    The four are folders of one shared folder, linked from ``page`` and had as one archive; no checksum of it was
-    published.
+    The four are folders of one archive, linked from ``page``; no checksum of it was published.
     """
 
     name: str
@@ -46,7 +43,7 @@ RELEASES: dict[str, Release] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Downloaded:
-    """A dataset that was fetched, and the archive, which is kept where further datasets can be had from it."""
+    """A dataset that was downloaded, and its archive, which stays in the cache where it holds further datasets."""
 
     folder: Path
     dataset: Dataset
@@ -75,19 +72,18 @@ def download_dataset(
     sha256: str | None = None,
     progress: Progress | None = None,
     overwrite: bool = False,
-    timeout: float = 30.0,
 ) -> Downloaded:
-    """Fetch the archive that holds a dataset, unpack the dataset into ``out`` and check it.
+    """Download the archive that holds a dataset, unpack the dataset into ``out`` and check it.
 
     Args:
         name: a key of :data:`RELEASES`.
-        out: a folder that is not there yet, or is empty; it appears whole or not at all.
-        url: another place to fetch a .zip or .tar.gz from.
-        sha256: what the archive must hash to, where that is known.
-        overwrite: replace ``out``, and fetch an archive that is in the cache again.
+        out: a folder that does not exist yet, or is empty; it is written atomically.
+        url: another address of a .zip or .tar.gz.
+        sha256: the expected checksum of the archive, where it is known.
+        overwrite: replace ``out``, and download an archive that is in the cache again.
 
     Raises:
-        UserError: what went wrong and what to do, the way by hand included.
+        UserError: what went wrong and what to do, including how to download it by hand.
     """
     release = find_release(name)
     address = url or release.url
@@ -98,16 +94,16 @@ def download_dataset(
         try:
             digest = "" if overwrite or not archive.is_file() else file_digest(archive)
             if digest and wanted in (None, digest):
-                notes.append(f"the archive fetched before was used: {archive}")
+                notes.append(f"used the archive downloaded before: {archive}")
             else:
-                digest = download(address, archive, sha256=wanted, progress=progress, timeout=timeout)
+                digest = download(address, archive, sha256=wanted, progress=progress)
             temporary.mkdir()
             unpacked = _unpack(archive, temporary, release, address)
             _write_card(temporary, release, address, digest)
             dataset = _read(temporary, address, notes)
         except UserError as error:
             raise UserError(error.what, where=error.where, hint=_by_hand(error.hint, release)) from error
-    notes += _remarks(unpacked, dataset, release)
+    notes += _differences(unpacked, dataset, release)
     shared = len(unpacked.datasets) > 1
     if not shared:
         archive.unlink(missing_ok=True)
@@ -119,7 +115,7 @@ def _unpack(archive: Path, folder: Path, release: Release, url: str) -> Unpacked
     try:
         return unpack_dataset(archive, folder, wanted=release.folder, known=known)
     except DataError as error:
-        # Kept, it would be used again the next time.
+        # Left in the cache, it would be used again the next time.
         archive.unlink(missing_ok=True)
         raise DataError(error.what, where=url, hint=error.hint) from None
 
@@ -148,17 +144,17 @@ def _by_hand(hint: str, release: Release) -> str:
     return f"{hint}; {way}; a folder with {files} is read as it is"
 
 
-def _remarks(unpacked: Unpacked, dataset: Dataset, release: Release) -> list[str]:
-    remarks = []
+def _differences(unpacked: Unpacked, dataset: Dataset, release: Release) -> list[str]:
+    notes = []
     if unpacked.left_out:
         shown = ", ".join(unpacked.left_out[:3]) + (", ..." if len(unpacked.left_out) > 3 else "")
-        remarks.append(f"{len(unpacked.left_out):,} other files of the archive were not unpacked ({shown})")
+        notes.append(f"{len(unpacked.left_out):,} other files of the archive were not unpacked ({shown})")
     entry = CATALOG[release.name]
-    for what, found, said in (
+    for what, found, paper in (
         ("nodes", dataset.graph.num_nodes, entry.num_nodes),
         ("edges", dataset.graph.num_edges, entry.num_edges),
         ("subgraphs", len(dataset.subgraphs), entry.num_subgraphs),
     ):
-        if found != said:
-            remarks.append(f"{found:,} {what}, where the paper has {said:,}")
-    return remarks
+        if found != paper:
+            notes.append(f"{found:,} {what}, where the paper has {paper:,}")
+    return notes

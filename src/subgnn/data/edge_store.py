@@ -1,6 +1,6 @@
-"""Edges on disk, and the graph built from them there: for edge lists larger than memory.
+"""Build a graph on disk, from edge lists larger than memory.
 
-Edges are kept in the order they come, and counted by the node they leave. Then every edge goes, from each of its ends,
+Edges are stored in their order, and counted by the node they leave. Then every edge goes, from each of its ends,
 into one of several *buckets*: consecutive rows, few enough to be sorted in memory. The rows of one bucket after another
 are the graph. The result is that of :meth:`Graph.from_edges`, entry for entry.
 
@@ -31,12 +31,12 @@ _BUCKET, _BUCKETS = 2**20, 400
 
 
 def _silent(what: str, done: int, total: int) -> None:
-    """Shows nothing."""
+    """Report nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Which rows each bucket has (from, to), and where its records begin."""
+    """The rows of each bucket, and the positions of its records."""
 
     rows: NDArray[np.int64]
     places: NDArray[np.int64]
@@ -47,12 +47,12 @@ class _Plan:
 
 
 class EdgeStore:
-    """Takes edges, a piece after another, and makes a graph of them whose arrays are memory maps.
+    """Collects edges in chunks, and builds a graph of them whose arrays are memory maps.
 
     Args:
-        folder: where its files are; they last as long as whoever made the folder keeps it.
+        folder: for its files, which the caller removes.
         memory: bytes to work in, about; a bucket has at least the rows of 256 nodes, whatever their degrees.
-        on_progress: called with what is done, how many edges are done and how many there are.
+        on_progress: called with the name of a step, the edges done and all edges.
     """
 
     def __init__(self, folder: Path, *, memory: int = MEMORY, on_progress: OnProgress | None = None) -> None:
@@ -66,7 +66,7 @@ class EdgeStore:
     def append(self, tails: NDArray[Any], heads: NDArray[Any], weights: NDArray[Any] | None = None) -> None:
         """Add edges: ids from 0, and finite weights for all edges or for none.
 
-        Ids that no graph can have are counted in ``num_nodes``, for the caller to refuse, and nothing is kept.
+        Ids that no graph can have are counted in ``num_nodes``, for the caller to refuse; such edges are not stored.
 
         Raises:
             DataError: for a weight that is too large for 32 bits.
@@ -99,10 +99,10 @@ class EdgeStore:
         return single
 
     def build(self, num_nodes: int, *, directed: bool = False) -> Graph:
-        """The graph; the store cannot be used again.
+        """Build the graph; the store cannot be used again.
 
         Args:
-            num_nodes: N, at least what the ids ask for.
+            num_nodes: N, more than every id.
             directed: keep orientations.
         """
         plan = self._plan(num_nodes, self._leaving if directed else self._leaving + self._entering)
@@ -121,7 +121,7 @@ class EdgeStore:
         )
 
     def _plan(self, n: int, cells: NDArray[np.int64]) -> _Plan:
-        """Cut the cells into buckets that can be sorted in half the memory."""
+        """Group the cells into buckets that can be sorted in half the memory."""
         num_cells = -(-n // CELL)
         ends = np.zeros(num_cells + 1, np.int64)
         known = min(num_cells, len(cells))
@@ -137,7 +137,7 @@ class EdgeStore:
         return _Plan(np.minimum(np.array(cuts, np.int64) * CELL, n), ends[cuts], of_cell)
 
     def _records(self) -> Iterator[NDArray[np.uint32]]:
-        """What was kept, in pieces."""
+        """The stored records, in chunks."""
         most = max(1, self.memory // 4 // _BYTES_PER_EDGE)
         with self._open("edges", "rb") as file:
             while True:
@@ -147,7 +147,7 @@ class EdgeStore:
                 yield piece.reshape(-1, self._width)
 
     def _distribute(self, plan: _Plan, *, both: bool) -> None:
-        """Every record to its bucket, by edges in the order they came in."""
+        """Write every record to its bucket, in the order of edges."""
         fill, done, total = plan.places[:-1].copy(), 0, self.num_edges - self._loops
         with self._open("buckets", "wb") as file:
             for records in self._records():
@@ -161,7 +161,7 @@ class EdgeStore:
         self.on_progress("distributing edges", done, total)
 
     def _write_rows(self, plan: _Plan, n: int) -> tuple[int, int]:
-        """Sort the buckets one after the other; returns the entries and the edges given in both orientations."""
+        """Sort the buckets; returns the number of entries, and of edges given in both orientations."""
         entries = mirrored = 0
         total = int(plan.places[-1])
         with (

@@ -1,4 +1,7 @@
-"""One file over HTTP: resumed where a connection was cut, bounded, checked, and in place only when it is whole."""
+"""Download one file over HTTP: resumed after a cut connection, limited in size, verified, and written atomically.
+
+Ours rather than pooch: pooch does not resume, limits neither the size nor redirects, and does not check free space.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ _AGAIN = "run the same command again to go on from there"
 
 
 class _CutError(Exception):
-    """The transfer stopped, and may be taken up again."""
+    """The transfer stopped, and can be resumed."""
 
 
 class _UnreachableError(_CutError):
@@ -34,11 +37,20 @@ class _UnreachableError(_CutError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Limits:
-    timeout: float
-    max_bytes: int
-    attempts: int
-    backoff: float
+class Limits:
+    """Limits of a download.
+
+    Args:
+        timeout: seconds without a byte after which a connection counts as cut.
+        max_bytes: a larger file is refused.
+        attempts: connections made before giving up.
+        backoff: seconds to wait before the second connection; the wait doubles with each.
+    """
+
+    timeout: float = 30.0
+    max_bytes: int = MAX_BYTES
+    attempts: int = 5
+    backoff: float = 0.5
 
 
 def download(
@@ -47,26 +59,20 @@ def download(
     *,
     sha256: str | None = None,
     progress: Progress | None = None,
-    timeout: float = 30.0,
-    max_bytes: int = MAX_BYTES,
-    attempts: int = 5,
-    backoff: float = 0.5,
+    limits: Limits | None = None,
 ) -> str:
-    """Fetch a file, which appears whole and checked or not at all; what a cut connection left is taken up again.
+    """Download a file, resume an unfinished download of it, and move it into place once it is complete and verified.
 
     Args:
         url: http or https.
-        sha256: what the file must hash to, where that is known.
-        progress: called with the bytes so far and the bytes in all, None where the server does not say.
-        timeout: seconds without a byte after which a connection counts as cut.
-        max_bytes: a larger file is refused.
-        attempts: connections made before giving up; between them a wait of ``backoff`` seconds that doubles.
+        sha256: the expected checksum, where it is known.
+        progress: called with the bytes so far and the bytes in all, None where the server does not state them.
 
     Returns:
         SHA-256 of the file.
 
     Raises:
-        UserError: no network, an answer other than the file, a wrong checksum, no room; says what to do.
+        UserError: no network, an answer other than the file, a wrong checksum, no room; the hint says what to do.
     """
     _check_url(url)
     wanted = check_digest(sha256)
@@ -74,7 +80,7 @@ def download(
         destination.parent.mkdir(parents=True, exist_ok=True)
         with locked_file(destination, doing="fetching this file"):
             part = _Part(destination, url)
-            _fetch_all(part, progress, _Limits(timeout, max_bytes, attempts, backoff))
+            _fetch_all(part, progress, limits or Limits())
             digest = file_digest(part.path)
             if wanted not in (None, digest):
                 part.discard()
@@ -95,12 +101,14 @@ def file_digest(path: Path) -> str:
 
 
 def check_digest(sha256: str | None) -> str | None:
-    """A SHA-256 as this package writes it, 64 small hexadecimal digits."""
+    """A SHA-256 in lower case, checked."""
     if sha256 is None:
         return None
     digest = sha256.strip().lower()
     if len(digest) != 64 or any(c not in "0123456789abcdef" for c in digest):
-        raise UserError(f"{excerpt(sha256)} is no SHA-256", where="sha256", hint="64 hexadecimal digits are accepted")
+        raise UserError(
+            f"{excerpt(sha256)} is not a SHA-256", where="sha256", hint="64 hexadecimal digits are accepted"
+        )
     return digest
 
 
@@ -117,7 +125,7 @@ def _check_url(url: str) -> None:
 
 
 class _Part:
-    """The unfinished file beside its destination, and a note of what the server called it, so that it can go on."""
+    """An unfinished download beside its destination, and a note of the server's description of it, to resume it."""
 
     def __init__(self, destination: Path, url: str) -> None:
         self.path = destination.with_name(destination.name + ".part")
@@ -126,10 +134,10 @@ class _Part:
         self.validator: str = ""
         self.total: int | None = None
         try:
-            said = json.loads(self.note.read_text("utf-8"))
-            total = said["total"]
-            if said["url"] == url and (total is None or type(total) is int):
-                self.validator, self.total = str(said["validator"]), total
+            note = json.loads(self.note.read_text("utf-8"))
+            total = note["total"]
+            if note["url"] == url and (total is None or type(total) is int):
+                self.validator, self.total = str(note["validator"]), total
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             pass
         if not self.known:
@@ -137,7 +145,7 @@ class _Part:
 
     @property
     def known(self) -> bool:
-        """Whether enough was said of the file to notice that it changed."""
+        """Whether a change of the file on the server would be noticed."""
         return bool(self.validator) or self.total is not None
 
     @property
@@ -150,7 +158,7 @@ class _Part:
         self.validator, self.total = "", None
 
     def begin(self, headers: http.client.HTTPMessage) -> None:
-        """Start over with what the server says of the file now."""
+        """Start over with the server's current description of the file."""
         self.discard()
         tag, length = headers.get("ETag", ""), headers.get("Content-Length", "")
         # A weak tag does not promise equal bytes.
@@ -159,7 +167,7 @@ class _Part:
         text = json.dumps({"url": self.url, "validator": self.validator, "total": self.total})
         self.note.write_text(text, "utf-8")
 
-    def go_on(self, headers: http.client.HTTPMessage, begin: int) -> None:
+    def resume(self, headers: http.client.HTTPMessage, begin: int) -> None:
         """Check that the range the server sends is the rest of this file."""
         span, _, total = headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
         if not span.startswith(f"{begin}-") or (self.total is not None and total not in (str(self.total), "*")):
@@ -181,24 +189,8 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _opener() -> urllib.request.OpenerDirector:
-    """HTTP and HTTPS, through the proxy of the environment; no other scheme has a handler."""
-    opener = urllib.request.OpenerDirector()
-    for handler in (
-        urllib.request.ProxyHandler(),
-        urllib.request.HTTPHandler(),
-        urllib.request.HTTPSHandler(),
-        urllib.request.HTTPDefaultErrorHandler(),
-        urllib.request.HTTPErrorProcessor(),
-        urllib.request.UnknownHandler(),
-        _Redirects(),
-    ):
-        opener.add_handler(handler)
-    return opener
-
-
-def _fetch_all(part: _Part, progress: Progress | None, limits: _Limits) -> None:
-    opener, reason = _opener(), ""
+def _fetch_all(part: _Part, progress: Progress | None, limits: Limits) -> None:
+    opener, reason = urllib.request.build_opener(_Redirects), ""  # proxies of the environment are used
     for attempt in range(limits.attempts):
         if attempt:
             time.sleep(min(limits.backoff * 2 ** (attempt - 1), _LONGEST_WAIT))
@@ -216,8 +208,8 @@ def _fetch_all(part: _Part, progress: Progress | None, limits: _Limits) -> None:
     raise UserError(f"gave up after {limits.attempts} attempts; the last one: {reason}", where=part.url, hint=kept)
 
 
-def _fetch(part: _Part, opener: urllib.request.OpenerDirector, progress: Progress | None, limits: _Limits) -> None:
-    """Bring the part to its end over one connection."""
+def _fetch(part: _Part, opener: urllib.request.OpenerDirector, progress: Progress | None, limits: Limits) -> None:
+    """Download the rest of the file over one connection."""
     have = part.size if part.known else 0
     if have and have == part.total:
         return
@@ -228,7 +220,7 @@ def _fetch(part: _Part, opener: urllib.request.OpenerDirector, progress: Progres
             request.add_header("If-Range", part.validator)
     with _answer(part, opener, request, limits.timeout) as response:
         if response.status == 206:
-            part.go_on(response.headers, have)
+            part.resume(response.headers, have)
         else:
             have = 0
             part.begin(response.headers)
@@ -266,7 +258,7 @@ def _answer(part: _Part, opener: urllib.request.OpenerDirector, request: urllib.
 
 
 def _block(response: Any, total: int | None, have: int) -> bytes:
-    """What comes next, empty at the end; never more than the server announced."""
+    """The next block, empty at the end; never more than the server announced."""
     size = _BLOCK if total is None else min(_BLOCK, total - have)
     if not size:
         return b""

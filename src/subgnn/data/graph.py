@@ -18,7 +18,7 @@ MAX_NODES = 2**31 - 1
 
 
 def plausible_nodes(evidence: int) -> int:
-    """How many nodes ids alone may ask for, given this many edges or mentions.
+    """The largest number of nodes that ids alone may imply, given this many edges or mentions of nodes.
 
     One line ``0 2000000000`` must not reserve sixteen gigabytes; a larger graph declares its size in the card or in
     nodes.tsv.
@@ -28,7 +28,7 @@ def plausible_nodes(evidence: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """What was removed to make a graph simple."""
+    """Counts of edges removed to make a graph simple."""
 
     self_loops: int = 0
     duplicates: int = 0
@@ -38,7 +38,7 @@ class Dropped:
 class Graph:
     """A simple graph; immutable, its nodes are 0..N-1.
 
-    Make one with :meth:`from_edges`, which checks and cleans; the constructor trusts its arrays. An undirected graph
+    Make one with :meth:`from_edges`, which checks its input; the constructor trusts its arrays. An undirected graph
     holds every edge in the rows of both its ends, a directed one in the row of its tail.
 
     Shapes:
@@ -67,7 +67,7 @@ class Graph:
         for name in ("offsets", "neighbors", "weights", "features"):
             array = getattr(self, name)
             if array is not None and array.flags.writeable:
-                # A view: whoever made the array may go on writing to it.
+                # A view: the caller may go on writing to the array.
                 view = array.view()
                 view.flags.writeable = False
                 object.__setattr__(self, name, view)
@@ -86,13 +86,13 @@ class Graph:
     ) -> Graph:
         """Check edges and build the graph; self loops and repeated edges are dropped, counted and warned of.
 
-        An undirected edge may be given in one orientation or in both: the second is no repeat. Of repeated edges the
-        weight of the first is kept.
+        An undirected edge may be given in one orientation or in both. Of repeated edges the weight of the first is
+        kept.
 
         Args:
             tails, heads: the ends of the edges, integers from 0.
-            num_nodes: N; by default as many as ids, names or features ask for.
-            weights: one finite number an edge.
+            num_nodes: N; by default as many as ids, names or features need.
+            weights: one finite number for each edge.
             features: N x F finite numbers.
             names: a name for each node.
             directed: keep orientations.
@@ -119,7 +119,7 @@ class Graph:
             offsets=offsets,
             neighbors=neighbors,
             weights=None if w is None else w[places],
-            features=None if features is None else _own(check_features(features, n)),
+            features=None if features is None else _copy_if_writable(check_features(features, n)),
             names=names,
             directed=directed,
             dropped=Dropped(loops, repeats),
@@ -146,7 +146,7 @@ class Graph:
 
     @property
     def csr(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Offsets and neighbors, as the kernels take them."""
+        """Offsets and neighbors: the arguments of the kernels."""
         return self.offsets, self.neighbors
 
     def neighbors_of(self, node: int) -> NDArray[np.int32]:
@@ -154,10 +154,10 @@ class Graph:
         return self.neighbors[self.offsets[node] : self.offsets[node + 1]]
 
     def row_of(self, written: str) -> int:
-        """The row of a node as people write it: by name, by row number where there are no names; ``#12`` is row 12.
+        """The row of a node, by name, or by row number where there are no names; ``#12`` is row 12.
 
         Raises:
-            DataError: where it means no node, or several.
+            DataError: where the text is no node or several.
 
         Example:
             >>> Graph.from_edges([0], [1], names=NodeNames.of(["7157", "1"])).row_of("1")
@@ -181,7 +181,7 @@ class Graph:
         return tails[once], self.neighbors[once], None if self.weights is None else self.weights[once]
 
     def reverse(self) -> Graph:
-        """The graph with every edge turned round; an undirected graph is its own reverse."""
+        """The graph with every edge reversed; an undirected graph is its own reverse."""
         if not self.directed:
             return self
         offsets, neighbors, places = transpose(*self.csr)
@@ -189,7 +189,7 @@ class Graph:
         return replace(self, offsets=offsets, neighbors=neighbors, weights=weights, known_hash="")
 
     def undirected(self) -> Graph:
-        """The same graph without orientations, as components and borders need it; it remembers them as ``oriented``."""
+        """The same graph without orientations, for components and borders; ``oriented`` refers to this one."""
         if not self.directed:
             return self
         tails, heads, weights = self.edges()
@@ -200,11 +200,11 @@ class Graph:
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 of what a model can see: edges, weights, features and orientation; names are for people."""
+        """SHA-256 of all that a model depends on: edges, weights, features and orientation, not names."""
         return self.known_hash or self.compute_hash()
 
     def compute_hash(self) -> str:
-        """The content hash, from the arrays themselves."""
+        """Compute the content hash from the arrays."""
         digest = hashlib.sha256(f"graph {self.num_nodes} {int(self.directed)}".encode())
         for name, array in (("o", self.offsets), ("n", self.neighbors), ("w", self.weights), ("f", self.features)):
             if array is not None:
@@ -218,7 +218,7 @@ LARGEST_FEATURE = 1e30
 
 
 def check_features(features: Any, num_nodes: int, where: str = "features") -> NDArray[Any]:
-    """Features as floats, one row a node, all finite and no larger than :data:`LARGEST_FEATURE`."""
+    """Features as floats, one row for each node, all finite and no larger than :data:`LARGEST_FEATURE`."""
     array = np.asarray(features)
     if array.dtype.kind not in "fiub":
         raise DataError(f"features of type {array.dtype}", where=where, hint="numbers are accepted")
@@ -226,7 +226,9 @@ def check_features(features: Any, num_nodes: int, where: str = "features") -> ND
         raise DataError(f"features of shape {array.shape}", where=where, hint=f"accepted: ({num_nodes}, F)")
     if len(array) != num_nodes:
         raise DataError(
-            f"{len(array)} rows, but the graph has {num_nodes} nodes", where=where, hint="one row a node is needed"
+            f"{len(array)} rows, but the graph has {num_nodes} nodes",
+            where=where,
+            hint="one row for each node is needed",
         )
     if array.dtype.kind != "f":
         array = array.astype(np.float32)
@@ -275,8 +277,8 @@ def _weights(weights: Any, num_edges: int) -> NDArray[np.float32]:
     return array
 
 
-def _own(array: NDArray[Any]) -> NDArray[Any]:
-    """A copy of what the caller could still change; what is read-only, as a memory map is, stays where it is."""
+def _copy_if_writable(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy of an array that the caller could still change; a read-only one, such as a memory map, is not copied."""
     return array.copy() if array.flags.writeable else array
 
 
@@ -290,5 +292,5 @@ def _num_nodes(u: NDArray[Any], v: NDArray[Any], given: int | None, features: An
     if given > MAX_NODES:
         raise DataError(f"{given} nodes", where="num_nodes", hint=f"at most {MAX_NODES} are supported")
     if names is not None and len(names) != given:
-        raise DataError(f"{len(names)} names for {given} nodes", where="names", hint="one name a node is needed")
+        raise DataError(f"{len(names)} names for {given} nodes", where="names", hint="one name for each node is needed")
     return given

@@ -1,6 +1,6 @@
-"""Everything that is wrong with a dataset, gathered while it is read.
+"""Collect the problems of a dataset while it is read.
 
-A reader goes on after a bad line; :meth:`Problems.stop` then raises the first one, and a checker lists them all.
+A reader continues after a bad line; :meth:`Problems.stop` then raises the first problem, and a check lists all.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _KEPT = 1000
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong: where, what, and what is accepted or to do."""
+    """One problem: where it is, what it is, and what is accepted or to do."""
 
     where: str
     what: str
@@ -26,7 +26,7 @@ class Problem:
 
 
 class Problems:
-    """Errors, warnings and notes met so far; of very many the first thousand are kept, and all are counted."""
+    """Errors, warnings and notes so far; the first thousand errors are stored, and all are counted."""
 
     def __init__(self) -> None:
         self.errors: list[Problem] = []
@@ -35,21 +35,21 @@ class Problems:
         self.num_errors = 0
 
     def error(self, where: str, what: str, hint: str = "", *, count: int = 1) -> None:
-        """Note an error; ``count`` more like it may stand behind it."""
+        """Add an error, which may stand for ``count`` similar ones."""
         self.num_errors += count
         if len(self.errors) < _KEPT:
             self.errors.append(Problem(where, what, hint))
 
     def add(self, error: DataError) -> None:
-        """Note an error that was raised."""
+        """Add an error that was raised."""
         self.error(error.where, error.what, error.hint)
 
     def warn(self, where: str, what: str, hint: str = "") -> None:
-        """Note something that was mended."""
+        """Add a warning of something that was repaired."""
         self.warnings.append(Problem(where, what, hint))
 
     def stop(self) -> None:
-        """Raise the first error, if any; otherwise let the warnings out."""
+        """Raise the first error, if any; otherwise issue the warnings."""
         if self.errors:
             first = self.errors[0]
             more = f" ({self.num_errors - 1:,} more; subgnn data check lists them)" if self.num_errors > 1 else ""

@@ -1,7 +1,7 @@
 """Splits into train, val and test: at random, stratified by label, or by whole groups.
 
-A leak that can be seen is one node set in two splits: its label can be remembered. :func:`split_subgraphs` therefore
-moves subgraphs with equal nodes together, or refuses them; :func:`find_leaks` finds them in splits made elsewhere.
+The same node set in two splits is a leak: a model can memorise its label. :func:`split_subgraphs` therefore keeps
+subgraphs with equal nodes in one split, or refuses them; :func:`find_leaks` finds them in a given split.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def split_subgraphs(
     groups: Sequence[Hashable] | None = None,
     duplicates: Literal["together", "refuse"] = "together",
 ) -> SubgraphSet:
-    """The same subgraphs with a new split, a function of the seed and of the set of subgraphs, not of their order.
+    """Split subgraphs anew; the split depends on the seed and on the set of subgraphs, not on their order.
 
     Args:
         method: ``random``; ``stratified``, as :func:`stratified_split`; or ``group``, as :func:`group_split`.
@@ -117,7 +117,7 @@ def find_leaks(subgraphs: SubgraphSet) -> list[tuple[int, int]]:
 
 
 def split_sizes(n: int, fractions: Sequence[float] = FRACTIONS) -> NDArray[np.int64]:
-    """How many of ``n`` each split gets: rounded by largest remainder, and at least one.
+    """Sizes of the splits of ``n`` items: rounded by largest remainder, and at least one.
 
     Example:
         >>> split_sizes(10).tolist(), split_sizes(4, (0.98, 0.01, 0.01)).tolist()
@@ -140,7 +140,7 @@ def split_sizes(n: int, fractions: Sequence[float] = FRACTIONS) -> NDArray[np.in
 
 
 def random_split(n: int, fractions: Sequence[float], rng: np.random.Generator) -> NDArray[np.int8]:
-    """Places in :data:`~subgnn.data.subgraphs.SPLITS` for ``n`` items, every assignment of the right sizes alike."""
+    """A split of ``n`` items, as indices in :data:`SPLITS`; every assignment of the right sizes is equally likely."""
     sizes = split_sizes(n, fractions)
     return rng.permutation(np.repeat(np.arange(len(sizes), dtype=np.int8), sizes))
 
@@ -160,7 +160,7 @@ def stratified_split(targets: NDArray[Any], fractions: Sequence[float], rng: np.
 
 
 def group_split(groups: Sequence[Hashable], fractions: Sequence[float], rng: np.random.Generator) -> NDArray[np.int8]:
-    """A split that keeps groups whole: the largest first, each to the split that lacks most; equal sizes shuffled."""
+    """A split that keeps groups whole: the largest first, each to the split that lacks most; ties in random order."""
     number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
     unit = np.array([number[group] for group in groups], np.int64)
     return _fill(np.bincount(unit), fractions, rng)[unit]
@@ -179,9 +179,9 @@ def _refuse_duplicates(subgraphs: SubgraphSet) -> None:
 
 
 def split_units(subgraphs: SubgraphSet, groups: Iterable[Hashable] | None = None) -> NDArray[np.int64]:
-    """A number for each subgraph, the same for those that must share a split or fold: equal nodes, or equal groups.
+    """A number for each subgraph, equal for those that must share a split or fold: equal nodes, or equal groups.
 
-    It follows node sets, not the order of subgraphs.
+    It depends on the node sets, not on the order of subgraphs.
 
     Example:
         >>> given = SubgraphSet.from_lists([[3], [0, 1], [2], [1, 0]], num_nodes=4)
@@ -214,7 +214,7 @@ def _one_hot(targets: NDArray[Any]) -> NDArray[np.int64]:
 
 
 class _Room:
-    """What each split can still take, and which may take the next unit."""
+    """The room left in each split, and the splits that may take the next unit."""
 
     def __init__(self, sizes: NDArray[np.int64], fractions: Sequence[float]) -> None:
         split_sizes(len(sizes), fractions)  # as many units as splits, at least
@@ -222,15 +222,15 @@ class _Room:
         self.empty = np.ones(len(self.left), bool)
         self.waiting = len(sizes)
 
-    def needy(self) -> NDArray[np.bool_]:
+    def candidates(self) -> NDArray[np.bool_]:
         """Splits that may take the next unit: all, but the last units go to those that have none yet."""
         return self.empty.copy() if self.waiting <= int(self.empty.sum()) else np.ones(len(self.empty), bool)
 
     def open(self, size: int) -> NDArray[np.bool_]:
-        """Of those, the ones with room for it, else the roomiest."""
-        needy = self.needy()
-        fits: NDArray[np.bool_] = needy & (self.left >= size)
-        return fits if fits.any() else needy & (self.left == self.left[needy].max())
+        """Of those, the ones with room for a unit of this size, else the one with most room."""
+        candidates = self.candidates()
+        fits: NDArray[np.bool_] = candidates & (self.left >= size)
+        return fits if fits.any() else candidates & (self.left == self.left[candidates].max())
 
     def take(self, split: int, size: int) -> None:
         self.left[split] -= size
@@ -245,7 +245,7 @@ def _large_first(sizes: NDArray[np.int64], rng: np.random.Generator) -> list[int
 
 
 def _draw(sizes: NDArray[np.int64], fractions: Sequence[float], rng: np.random.Generator) -> NDArray[np.int8]:
-    """Units to splits drawn by the room they have left: where all are of size one, every assignment alike."""
+    """Assign units to splits at random, in proportion to the room they have left."""
     room, out = _Room(sizes, fractions), np.empty(len(sizes), np.int8)
     for unit in _large_first(sizes, rng):
         weight = np.where(room.open(sizes[unit]), np.maximum(room.left, _TINY), 0.0).cumsum()
@@ -257,7 +257,7 @@ def _draw(sizes: NDArray[np.int64], fractions: Sequence[float], rng: np.random.G
 def _fill(sizes: NDArray[np.int64], fractions: Sequence[float], rng: np.random.Generator) -> NDArray[np.int8]:
     room, out = _Room(sizes, fractions), np.empty(len(sizes), np.int8)
     for unit in _large_first(sizes, rng):
-        out[unit] = np.argmax(np.where(room.needy(), room.left, np.iinfo(np.int64).min))
+        out[unit] = np.argmax(np.where(room.candidates(), room.left, np.iinfo(np.int64).min))
         room.take(out[unit], sizes[unit])
     return out
 
@@ -265,7 +265,7 @@ def _fill(sizes: NDArray[np.int64], fractions: Sequence[float], rng: np.random.G
 def _stratify(
     counts: NDArray[np.int64], sizes: NDArray[np.int64], fractions: Sequence[float], rng: np.random.Generator
 ) -> NDArray[np.int8]:
-    """Label by label, the one that fewest waiting units carry first; each unit goes where the label lacks most.
+    """Assign units label by label, the label of fewest waiting units first, each where the label lacks most.
 
     Shapes:
         counts: (units, labels), how many subgraphs of a unit carry a label. sizes: (units,).
@@ -283,7 +283,7 @@ def _stratify(
             if out[unit] >= 0 or (label is not None and not carried[unit, label]):
                 continue
             wish = room.left if label is None else lacking[label]
-            best = int(np.lexsort((-room.left, -wish, ~room.needy()))[0])
+            best = int(np.lexsort((-room.left, -wish, ~room.candidates()))[0])
             out[unit] = best
             room.take(best, sizes[unit])
             lacking[:, best] -= counts[unit]
@@ -298,7 +298,7 @@ def _even_out(
     left: NDArray[np.int64],
     lacking: NDArray[np.float64],
 ) -> None:
-    """Move units from splits that got too many to those that lack, the units whose labels are missed least first."""
+    """Move units from splits that are too large to those that lack some, with the least change of label counts."""
     while left.min() < 0:
         source, target = int(np.argmin(left)), int(np.argmax(left))
         movable = np.flatnonzero((out == source) & (sizes <= min(-left[source], left[target])))
@@ -315,9 +315,9 @@ def _even_out(
 
 
 def _round_table(exact: NDArray[np.float64], rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.int64]:
-    """Whole numbers within one of ``exact`` that sum to ``rows`` and ``columns``, where there are any such.
+    """Whole numbers within one of ``exact`` that sum to ``rows`` and ``columns``, where there are such numbers.
 
-    Every entry is rounded down; what its row then lacks is given out one an entry, largest remainder first, and an
+    Every entry is rounded down; what its row then lacks is added one an entry, largest remainder first, and an
     entry makes way for another where a column is full (augmenting paths, as in bipartite matching).
     """
     table = np.floor(exact + _TINY).astype(np.int64)

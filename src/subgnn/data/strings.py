@@ -37,7 +37,7 @@ class Strings:
 
     @classmethod
     def numbers(cls, begin: int, end: int) -> Strings:
-        """The whole numbers from ``begin`` up to ``end``, which is left out.
+        """The whole numbers from ``begin`` up to, but not including, ``end``.
 
         Example:
             >>> list(Strings.numbers(8, 12))
@@ -72,11 +72,11 @@ class Strings:
 
 
 class NodeNames:
-    """What people call the nodes: one or more text columns, a row per node.
+    """Names of the nodes: one or more text columns, a row per node.
 
-    The primary column holds the names. A node is found by its name, digits or not; where no name is like it, by what
-    stands in another column. Digits alone are looked up in another column only where no value of it repeats, as in one
-    of gene ids: a number in a column of degrees or years means no node. What two nodes share means neither.
+    The primary column holds the names. A node is found by its name, digits or not; if there is no such name, by the
+    value of another column. Digits alone are looked up in another column only if no value of it repeats, as in a column
+    of gene ids: a number in a column of degrees or years identifies no node. A value of two nodes identifies neither.
 
     Args:
         primary: the column of names; the first by default.
@@ -111,13 +111,13 @@ class NodeNames:
         return self._shown[node] or self.primary[node] or f"#{node}"
 
     def written(self, node: int) -> str:
-        """What to write so that this node is meant: its name, or its row number where the name does not tell."""
+        """An unambiguous text for a node: its name, or its row number where the name is ambiguous."""
         called = (self._shown[node], self.primary[node])
         return next((name for name in called if self.find(name) == node), f"{self.row_prefix}{node}")
 
     @cached_property
     def _ids(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Names, and what stands in other columns, to nodes; -1 for what two nodes share."""
+        """Nodes by name, and by value of another column; -1 for a value of two nodes."""
         others: dict[str, int] = {}
         for title, column in self.columns.items():
             if title != self.primary_column:
@@ -126,7 +126,7 @@ class NodeNames:
 
     @cached_property
     def row_prefix(self) -> str:
-        """What to write before a row number: ``#``, and as many zeros as are needed for no name to look like it."""
+        """The prefix of row numbers: ``#``, and as many zeros as are needed for no name to look like a row number."""
         prefix = "#"
         while any(name.startswith(prefix) and _ROW.fullmatch(name) for ids in self._ids for name in ids):
             prefix += "0"
@@ -134,12 +134,12 @@ class NodeNames:
 
     @cached_property
     def most_dashes(self) -> int:
-        """The most ``-`` that a name has."""
+        """The largest number of ``-`` in a name."""
         return max((name.count("-") for ids in self._ids for name in ids), default=0)
 
     @property
     def num_shared(self) -> int:
-        """How many names more than one node has."""
+        """The number of names that several nodes have."""
         return sum(node < 0 for node in self._ids[0].values())
 
     def find(self, name: str) -> int | None:
@@ -149,7 +149,7 @@ class NodeNames:
         return others.get(name) if node is None else node
 
     def agrees_with(self, other: NodeNames) -> bool:
-        """Whether both have the same columns of the same texts."""
+        """Whether both have the same columns with the same texts."""
         same = list(self.columns) == list(other.columns)
         return same and all(list(column) == list(other.columns[title]) for title, column in self.columns.items())
 
@@ -173,7 +173,7 @@ def _identifies(column: Strings) -> bool:
 
 
 def find_node(text: str, num_nodes: int, names: NodeNames | None = None) -> int | None:
-    """The node that a user means: by name where there are names, else by row number; ``#12`` is row 12 in either case.
+    """Find a node by name where there are names, else by row number; ``#12`` is row 12 in either case.
 
     A name that looks like a row number is a name.
 
@@ -194,18 +194,17 @@ def find_node(text: str, num_nodes: int, names: NodeNames | None = None) -> int 
 
 
 def split_names(joined: str, is_node: Callable[[str], bool], most_dashes: int) -> list[str]:
-    """Cut a list joined by ``-`` apart where names may contain ``-``, so that every piece is a node.
+    """Split a list joined by ``-``, where names may contain ``-``, such that every part is a node.
 
-    Where no cut makes nodes of all pieces, the longest names are taken first, and the rest is left for the caller to
-    refuse.
+    Where no split gives nodes only, the longest names are taken first, and the caller refuses the rest.
 
     Raises:
-        DataError: where there is more than one way to cut; without a place, which the caller knows.
+        DataError: where there is more than one way to split; without a place, which the caller knows.
     """
     pieces = joined.split("-")
     if not most_dashes:
         return pieces
-    # Widths of names that begin at a piece and after which the rest can be cut, short ones first.
+    # Widths of names that begin at a part and after which the rest can be split, short ones first.
     widths: list[list[int]] = [[] for _ in pieces]
     for i in reversed(range(len(pieces))):
         for width in range(1, min(most_dashes + 1, len(pieces) - i) + 1):
@@ -218,7 +217,7 @@ def split_names(joined: str, is_node: Callable[[str], bool], most_dashes: int) -
     if long != short:
         first, second = (" and ".join(map(excerpt, part)) for part in _differing(long, short))
         what = f"{excerpt(joined)} can be read in two ways: {first}, or {second}"
-        raise DataError(what, hint="write row numbers, as #12, for the nodes that are meant")
+        raise DataError(what, hint="write row numbers, as #12")
     return long
 
 
@@ -256,5 +255,5 @@ def is_number(text: str) -> bool:
 
 
 def is_id(text: str) -> bool:
-    """Whether a token is a node id: ASCII digits, few enough to be a number that can be meant."""
+    """Whether a token is a node id: at most 18 ASCII digits."""
     return is_number(text) and len(text) <= 18

@@ -1,4 +1,4 @@
-"""Labelled subgraphs: node sets of one base graph, what is to be predicted of them, and their split."""
+"""Labelled subgraphs: node sets of one base graph, their targets and their split."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ SPLITS = ("train", "val", "test")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _DIGITS = re.compile(r"-?[0-9]+")
 LARGEST_LABEL = 1e30
-"""The largest magnitude of a real-valued label; answers are numbers of 32 bits, which end at 3e38."""
+"""The largest magnitude of a real-valued label; predictions are numbers of 32 bits, which end at 3e38."""
 Label = str | int | float | Sequence[str | int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SubgraphSet:
-    """Subgraphs, immutable; make one with :meth:`from_lists`, which checks.
+    """Subgraphs, immutable; make one with :meth:`from_lists`, which checks its input.
 
     Shapes:
         nodes: n rows, each sorted and without repeats.
         targets: by task: (n,) int32 class (multi-class, binary); (n, classes) uint8 (multi-label); (n,) float64
             (regression); None (unlabelled).
         splits: (n,) int8, a place in :data:`SPLITS`, or None.
-        groups: n names, the same for subgraphs that are forms of one thing and belong into one split, or None.
+        groups: n names, equal for subgraphs that belong into one split, or None.
 
     Example:
         >>> s = SubgraphSet.from_lists([[2, 0], [1]], labels=["a", "b"], splits=["train", "test"], num_nodes=3)
@@ -74,9 +74,9 @@ class SubgraphSet:
             num_nodes: N of the base graph.
             labels: a class each, which stays whole; or lists of classes (multi-label); or real numbers (regression).
             splits: ``train``, ``val`` or ``test`` each.
-            names: what people call the subgraphs.
+            names: of the subgraphs.
             groups: the group of each subgraph.
-            task: to overrule what the labels look like.
+            task: by default what the labels look like.
         """
         rows = []
         for i, given in enumerate(nodes):
@@ -114,7 +114,7 @@ class SubgraphSet:
         return len(self.classes)
 
     def indices(self, split: str) -> NDArray[np.int64]:
-        """Which subgraphs are in a split."""
+        """The indices of the subgraphs in a split."""
         if split not in SPLITS:
             raise DataError(f"unknown split '{split}'", where="split", hint=choices(split, SPLITS))
         if self.splits is None:
@@ -134,7 +134,7 @@ class SubgraphSet:
         )
 
     def label_text(self, row: int) -> str:
-        """The label as it stands in subgraphs.tsv."""
+        """The label as it is written in subgraphs.tsv."""
         if self.targets is None:
             return ""
         if self.task == "regression":
@@ -167,7 +167,7 @@ class SubgraphSet:
 
 
 def encode_splits(splits: Sequence[str]) -> NDArray[np.int8]:
-    """Names of splits to places in :data:`SPLITS`."""
+    """The index in :data:`SPLITS` of each name."""
     for i, split in enumerate(splits):
         if split not in SPLITS:
             raise DataError(f"unknown split '{split}'", where=f"subgraph {i}", hint=choices(str(split), SPLITS))
@@ -229,7 +229,7 @@ def split_labels(texts: Sequence[str], task: Task | None = None, separator: str 
 
 
 def label_separator(classes: Sequence[str]) -> str:
-    """What joins several labels in text: ``-``, or what no class contains where one contains that.
+    """The text that joins several labels: ``-``, or, where a class contains that, one that no class contains.
 
     Example:
         >>> label_separator(["a", "b"]), label_separator(["non-coding", "long"])
@@ -240,7 +240,7 @@ def label_separator(classes: Sequence[str]) -> str:
 
 
 def label_card(subgraphs: SubgraphSet) -> dict[str, Any]:
-    """The keys of a card that say what the labels are and what joins several; labels of other tasks are whole."""
+    """The entries of a dataset card for labels: the task, and the separator of a multi-label dataset."""
     if subgraphs.task == "unlabelled":
         return {}
     several = subgraphs.task == "multi-label"
@@ -269,7 +269,7 @@ def _is_real(text: str) -> bool:
 
 
 def _real_valued(texts: list[str]) -> bool:
-    """Whether all are numbers and some are not whole; beyond 2^53 every float is, so there the digits show it."""
+    """Whether all are numbers and some are not whole; beyond 2^53 every float is whole, so there the digits decide."""
     if not all(_is_real(text) for text in texts):
         return False
     return any(not float(t).is_integer() or (abs(float(t)) >= 2**53 and not _DIGITS.fullmatch(t)) for t in texts)

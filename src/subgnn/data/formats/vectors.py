@@ -1,4 +1,4 @@
-"""Vectors as files: .npy, read by its header, or written a chunk at a time; .parquet with subgraphs beside them."""
+"""Arrays of vectors as files: read and write .npy, write .parquet with the subgraphs in a column."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def read_npy(path: Path, what: str = "an array") -> NDArray[Any]:
     """An .npy file of numbers, mapped into memory; its header must describe the file to the byte.
 
     Args:
-        what: what it holds, for errors.
+        what: the content, for errors.
 
     Raises:
-        DataError: where it is none, is damaged, or holds anything but numbers.
+        DataError: for another or a damaged file, or one that does not hold numbers.
     """
     where, hint = str(path), "write it with numpy.save"
     try:
@@ -53,7 +53,7 @@ def read_npy(path: Path, what: str = "an array") -> NDArray[Any]:
         if not all(type(extent) is int and extent >= 0 for extent in shape):
             raise ValueError
     except _DAMAGE:
-        raise DataError("this is no .npy array of numbers, or a damaged one", where=where, hint=hint) from None
+        raise DataError("this is not an .npy array of numbers, or it is damaged", where=where, hint=hint) from None
     if dtype.kind not in "fiub":
         raise DataError(f"{what} of type {dtype}", where=where, hint="numbers are accepted")
     needed = math.prod(shape) * dtype.itemsize

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from subgnn.data.archives import BoundedTar
+from subgnn.data.archives import LimitedTar
 from subgnn.data.real.builder import at_least
 from subgnn.data.real.hpo import HpoRelease, PhenotypeGraph
 from subgnn.errors import DataError, excerpt
@@ -191,7 +191,7 @@ def _archive_files(path: Path) -> Iterator[tuple[str, bytes]]:
             return
         with (
             _OPENERS.get(_magic(path), open)(path, "rb") as raw,
-            tarfile.open(fileobj=cast("IO[bytes]", BoundedTar(raw, _MAX_TOTAL, str(path))), mode="r:") as tar,
+            tarfile.open(fileobj=cast("IO[bytes]", LimitedTar(raw, _MAX_TOTAL, str(path))), mode="r:") as tar,
         ):
             for member in tar:
                 if member.isreg() and member.name.endswith(".json"):
