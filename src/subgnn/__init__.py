@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from subgnn.data.strings import NodeNames
     from subgnn.data.subgraphs import SubgraphSet
     from subgnn.errors import DataError, DataWarning, SubgnnError, UserError
+    from subgnn.estimator import SubgraphClassifier
     from subgnn.experiments.train import train
+    from subgnn.inference.open import load
     from subgnn.ragged import Ragged
 
 
@@ -28,6 +30,7 @@ __all__ = [
     "NodeNames",
     "Ragged",
     "SubgnnError",
+    "SubgraphClassifier",
     "SubgraphSet",
     "UserError",
     "__version__",
@@ -35,6 +38,7 @@ __all__ = [
     "from_networkx",
     "from_pyg",
     "from_scipy",
+    "load",
     "read_dataset",
     "to_networkx",
     "to_pyg",
@@ -52,12 +56,14 @@ _MODULES = {
     "NodeNames": "subgnn.data.strings",
     "Ragged": "subgnn.ragged",
     "SubgnnError": "subgnn.errors",
+    "SubgraphClassifier": "subgnn.estimator",
     "SubgraphSet": "subgnn.data.subgraphs",
     "UserError": "subgnn.errors",
     "describe": "subgnn.data.describe",
     "from_networkx": "subgnn.data.formats.interop",
     "from_pyg": "subgnn.data.formats.interop",
     "from_scipy": "subgnn.data.formats.interop",
+    "load": "subgnn.inference.open",
     "read_dataset": "subgnn.data.formats",
     "to_networkx": "subgnn.data.formats.interop",
     "to_pyg": "subgnn.data.formats.interop",

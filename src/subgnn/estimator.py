@@ -19,12 +19,9 @@ from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
 from subgnn.experiments.train import train
-from subgnn.inference.predictor import Predictor
-from subgnn.ragged import Ragged
+from subgnn.inference.predictor import Predictor, Subgraphs
 from subgnn.storage.files import temporary_folder
 from subgnn.training.run_dir import CHECKPOINT
-
-Subgraphs = SubgraphSet | Ragged | Sequence[Sequence[int | str]]
 
 
 class SubgraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -92,7 +89,7 @@ class SubgraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             returns: (n, classes).
         """
         check_is_fitted(self)
-        return self.predictor_.probabilities(self._rows(subgraphs))
+        return self.predictor_.probabilities(subgraphs)
 
     def predict(self, subgraphs: Subgraphs) -> NDArray[Any]:
         """Class names (n,); for multi-label, 0 and 1 for each class (n, classes)."""
@@ -109,7 +106,7 @@ class SubgraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             returns: (n, width).
         """
         check_is_fitted(self)
-        return self.predictor_.embeddings(self._rows(subgraphs))
+        return self.predictor_.embed(subgraphs)
 
     def score(self, subgraphs: SubgraphSet, y: Any = None) -> float:
         """Accuracy on labelled subgraphs; for multi-label, all labels of a subgraph must be right.
@@ -125,12 +122,3 @@ class SubgraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             truth = subgraphs.targets if several else np.array(subgraphs.classes)[subgraphs.targets]
         right = self.predict(subgraphs) == np.asarray(truth)
         return float(np.mean(right.all(axis=1) if right.ndim == 2 else right))
-
-    def _rows(self, subgraphs: Subgraphs) -> Ragged:
-        if isinstance(subgraphs, SubgraphSet):
-            return subgraphs.nodes
-        if isinstance(subgraphs, Ragged):
-            return subgraphs
-        graph = self.predictor_.graph
-        rows = [[graph.row_of(node) if isinstance(node, str) else node for node in nodes] for nodes in subgraphs]
-        return SubgraphSet.from_lists(rows, num_nodes=graph.num_nodes).nodes

@@ -97,6 +97,16 @@ def open_run(
     return OpenedRun(predictor(path / CHECKPOINT, graph, workers=workers), results, dataset.subgraphs)
 
 
+def load(path: str | Path, data: str | Path | None = None) -> Predictor:
+    """Open a finished run for predictions; :func:`open_run` gives its results and subgraphs, too.
+
+    Args:
+        path: the folder of a run, or a file that ``subgnn export`` wrote.
+        data: the dataset; by default the one that the run was trained on, or the graph in the file.
+    """
+    return open_run(Path(path), None if data is None else Path(data)).predictor
+
+
 def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., Predictor]) -> OpenedRun:
     checkpoint, results, graph, arrays = _read_export(path)
     graph = graph if dataset is None else dataset.graph.undirected()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
-from subgnn.data.subgraphs import label_separator
+from subgnn.data.subgraphs import SubgraphSet, label_separator
 from subgnn.embeddings.sources import load_run_vectors
 from subgnn.inference.distributed import Workers
 from subgnn.models.checkpoint import load_checkpoint
@@ -24,6 +25,8 @@ from subgnn.models.subgnn.fitted import MeasuredForNetworks
 from subgnn.ragged import Ragged
 
 _MEAN_OF = 256  # subgraphs, at most
+
+Subgraphs = SubgraphSet | Ragged | Sequence[Sequence[int | str]]
 
 
 def label_text(scores: NDArray[np.float32], spec: ModelSpec) -> str:
@@ -102,13 +105,27 @@ class Predictor:
         """
         return self.fitted.outputs(subgraphs)
 
-    def probabilities(self, subgraphs: Ragged) -> NDArray[np.float32]:
+    def rows(self, subgraphs: Subgraphs) -> Ragged:
+        """Subgraphs as rows of node ids; nodes may be given by id or by name.
+
+        Raises:
+            DataError: for a node that is not in the graph, and for an empty subgraph.
+        """
+        if isinstance(subgraphs, SubgraphSet):
+            return subgraphs.nodes
+        if isinstance(subgraphs, Ragged):
+            return subgraphs
+        graph = self.graph
+        lists = [[graph.row_of(node) if isinstance(node, str) else node for node in nodes] for nodes in subgraphs]
+        return SubgraphSet.from_lists(lists, num_nodes=graph.num_nodes).nodes
+
+    def probabilities(self, subgraphs: Subgraphs) -> NDArray[np.float32]:
         """Class probabilities; for regression the value, in units of the label.
 
         Shapes:
             returns: (n, classes) or (n, 1).
         """
-        return self.scores(self.outputs(subgraphs))
+        return self.scores(self.outputs(self.rows(subgraphs)))
 
     def scores(self, outputs: NDArray[np.float32]) -> NDArray[np.float32]:
         """Probabilities, or values in units of the label, from :meth:`outputs`.
@@ -120,7 +137,7 @@ class Predictor:
         target = self.spec.standards.get("target")
         return scores if target is None else (scores * target.deviation + target.mean).astype(np.float32)
 
-    def predict(self, subgraphs: Ragged) -> list[str]:
+    def predict(self, subgraphs: Subgraphs) -> list[str]:
         """The label of each subgraph, as text."""
         return [label_text(scores, self.spec) for scores in self.probabilities(subgraphs)]
 
@@ -131,6 +148,10 @@ class Predictor:
             returns: (n, width).
         """
         return self.fitted.vectors(subgraphs)
+
+    def embed(self, subgraphs: Subgraphs) -> NDArray[np.float32]:
+        """The vector of each subgraph: :meth:`embeddings` of subgraphs in any form."""
+        return self.embeddings(self.rows(subgraphs))
 
     def networks(self) -> list[SubGNN]:
         """The trained networks of a model with channels, over the nodes they were trained with; none for any other."""

@@ -1,0 +1,98 @@
+"""The model of CONTRIBUTING.md, written to one file and entered by one line: it does what every model does."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+import subgnn
+from subgnn.config.files import read_recipe
+from subgnn.data.formats.folder import write_folder
+from subgnn.errors import DataError
+from subgnn.explain import explain
+from subgnn.inference.evaluate import evaluate_split
+from subgnn.inference.export import export_run
+from subgnn.inference.predictor import Predictor
+from subgnn.models.checkpoint import load_checkpoint
+from subgnn.models.registry import MODELS
+from subgnn.serve.app import create_app
+from subgnn.serve.limits import Limits
+from subgnn.serve.runs import open_runs
+from subgnn.training.run_dir import CHECKPOINT
+from tests.models.test_integrity import changed
+from tests.serve.examples import HOST
+from tests.training.examples import dataset
+
+PAGE = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
+SECTION = PAGE[PAGE.index("## Add a model") :]
+NEW = [[0, 1, 2], [9], [3, 20, 21]]
+
+
+@pytest.fixture
+def entered(tmp_path, monkeypatch):
+    """The page's file, imported, and its line, entered in the table."""
+    file = tmp_path / "degrees.py"
+    file.write_text(re.search(r"```python\n(.*?)```", SECTION, re.DOTALL)[1])
+    spec = importlib.util.spec_from_file_location("subgnn.models.degrees", file)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    name, made = re.search(r'`"(\w+)": (\w+)\(\)`', SECTION).groups()
+    monkeypatch.setitem(MODELS, name, getattr(module, made)())
+    return name
+
+
+@pytest.fixture
+def run(entered, tmp_path):
+    """A run of the model, trained from a recipe file."""
+    recipe = tmp_path / "my.toml"
+    recipe.write_text(f'method = "{entered}"\n[training]\nepochs = 3\n')
+    write_folder(dataset(), tmp_path / "data")
+    out = tmp_path / "run"
+    results = subgnn.train(
+        dataset(), read_recipe(recipe), out, device="cpu", cache=False, source=str(tmp_path / "data")
+    )
+    assert results["method"] == entered
+    assert (out / "report.html").is_file()
+    return out
+
+
+def test_it_trains_and_predicts_new_subgraphs(run):
+    loaded = subgnn.load(run)
+    assert loaded.probabilities(NEW).shape == (3, 3)
+    assert set(loaded.predict(NEW)) <= set(dataset().subgraphs.classes)
+    assert loaded.embed(NEW).shape == (3, 2)
+    assert evaluate_split(run, "test")["test"]["micro_f1"] >= 0
+
+
+def test_it_is_explained_by_leaving_nodes_out(run):
+    found = explain(subgnn.load(run), NEW)
+    assert [len(one.by_node) for one in found] == [3, 0, 3]
+    assert not any(one.by_channel for one in found)
+
+
+def test_it_is_exported_and_served(run, tmp_path):
+    export_run(run, tmp_path / "it.subgnn", with_graph=True)
+    expected = subgnn.load(run).probabilities(NEW)
+    np.testing.assert_array_equal(subgnn.load(tmp_path / "it.subgnn").probabilities(NEW), expected)
+    runs = open_runs([f"small={tmp_path / 'it.subgnn'}"], limits=Limits())
+    with TestClient(create_app(runs, limits=Limits()), base_url=HOST) as client:
+        answer = client.post("/api/runs/small/predict", json={"subgraphs": [["#0", "#1", "#2"]]})
+        explained = client.post("/api/runs/small/explain", json={"subgraphs": [["#0", "#1", "#2"]]})
+    assert answer.status_code == explained.status_code == 200
+
+
+def test_a_wrong_checkpoint_of_it_is_refused(run, tmp_path):
+    def one_number(arrays, content):
+        arrays["weights.largest"] = arrays["weights.largest"][:1]
+
+    wrong = tmp_path / CHECKPOINT
+    with pytest.raises(DataError, match="two numbers above 0|do not fit"):
+        Predictor(changed(run / CHECKPOINT, wrong, one_number), dataset().graph)
+    assert load_checkpoint(run / CHECKPOINT).weights.keys() == {"largest", "linear.weight", "linear.bias"}
