@@ -31,7 +31,7 @@ def test_the_table_and_the_verdict(looked):
     assert "split the dataset's own (train 20, val 5, test 5)" in " ".join(called.out.split())
     for name in ("constant", "topology", "bag", "avg", "default"):
         assert f"  {name} " in called.out
-    assert "with 5 validation subgraphs, not even a model without an error" in called.out
+    assert "with 5 validation subgraphs, not even a model without errors" in called.out
     assert f"next: subgnn train {folder / 'data'} --recipe default" in called.out
     assert called.err == ""
 
