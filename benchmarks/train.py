@@ -80,14 +80,14 @@ def larger(dataset: Any, times: int) -> Any:
 
 def time_prepare(options: argparse.Namespace) -> dict[str, Any]:
     """Seconds of preparation without a cache, compiled code excepted."""
-    from subgnn.prepare.measure import prepare
+    from subgnn.prepare.measure import Plan, prepare
 
     dataset, recipe = load(options)
     graph = dataset.graph.undirected()
-    arguments = {"channels": recipe.channels, "layers": recipe.model.layers, "settings": recipe.prepare, "seed": 0}
-    prepare(graph, dataset.subgraphs.nodes.take(range(3)), **arguments)  # compiled code is loaded here
+    plan = Plan(recipe.channels, recipe.model.layers, recipe.prepare, seed=0)
+    prepare(graph, dataset.subgraphs.nodes.take(range(3)), plan)  # compiled code is loaded here
     begin = time.perf_counter()
-    prepared = prepare(graph, dataset.subgraphs.nodes, **arguments)
+    prepared = prepare(graph, dataset.subgraphs.nodes, plan)
     seconds = time.perf_counter() - begin
     return {"seconds": seconds, "components": len(prepared.components.nodes), "touched": len(prepared.touched())}
 
@@ -118,17 +118,12 @@ def _set_up(options: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
     import torch
 
     from subgnn.models.subgnn import SubGNN
-    from subgnn.prepare.measure import prepare
+    from subgnn.prepare.measure import Plan, prepare
 
     dataset, recipe = load(options)
     graph = dataset.graph.undirected()
     prepared = prepare(
-        graph,
-        dataset.subgraphs.nodes,
-        channels=recipe.channels,
-        layers=recipe.model.layers,
-        settings=recipe.prepare,
-        seed=0,
+        graph, dataset.subgraphs.nodes, Plan(recipe.channels, recipe.model.layers, recipe.prepare, seed=0)
     )
     table = prepared.touched()
     model = SubGNN(

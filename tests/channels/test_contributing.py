@@ -21,7 +21,7 @@ from subgnn.explain.files import open_explainer
 from subgnn.inference import export_run
 from subgnn.inference.export import export_program, program_inputs
 from subgnn.inference.open import open_run
-from subgnn.prepare.measure import prepare
+from subgnn.prepare.measure import Plan, prepare
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
@@ -55,7 +55,7 @@ def entered(monkeypatch):
 
 def test_the_anchors_are_hubs():
     graph = random_graph(1)
-    found = prepare(graph, random_subgraphs(1), channels=(HUBS,), layers=2, settings=SMALL, seed=0)
+    found = prepare(graph, random_subgraphs(1), Plan(channels=(HUBS,), layers=2, settings=SMALL, seed=0))
     for (anchors,) in found.frame.shared:
         degrees = np.diff(graph.offsets)
         assert sorted(degrees[anchors.nodes]) == sorted(degrees)[-4:]
@@ -63,7 +63,7 @@ def test_the_anchors_are_hubs():
 
 def test_the_similarity_is_the_fraction_of_neighbours():
     graph = random_graph(2)
-    found = prepare(graph, random_subgraphs(2), channels=(ADJACENT,), layers=1, settings=SMALL, seed=0)
+    found = prepare(graph, random_subgraphs(2), Plan(channels=(ADJACENT,), layers=1, settings=SMALL, seed=0))
     whole = nx.Graph(zip(*(ends.tolist() for ends in graph.edges()[:2]), strict=True))
     whole.add_nodes_from(range(graph.num_nodes))
     for component, row in zip(found.components.nodes, found.inputs[0][0].measured.similarity, strict=True):
@@ -111,7 +111,7 @@ def test_weights_need_the_heaviest_of_borders():
     with pytest.raises(
         UserError, match=r"neighborhood/border have no weights; set prepare.border_anchors = .heaviest."
     ):
-        prepare(random_graph(0), random_subgraphs(0), settings=SMALL, **options)
+        prepare(random_graph(0), random_subgraphs(0), Plan(**options, settings=SMALL))
     heavy = PrepareSettings(border_anchors="heaviest")
     assert similarity_of(channel, heavy) is similarity_of(replace(channel, similarity=""), heavy)
 
@@ -121,7 +121,7 @@ def test_heavy_anchors_may_be_compared_by_hops():
     heavy = replace(SMALL, border_anchors="heaviest")
     for name in ("hops", "constant", "weight"):
         channel = ChannelSettings("neighborhood", "border", 3, name)
-        found = prepare(random_graph(0), random_subgraphs(0), channels=(channel,), layers=1, settings=heavy, seed=0)
+        found = prepare(random_graph(0), random_subgraphs(0), Plan((channel,), 1, heavy, seed=0))
         inputs = found.inputs[0][0]
         assert not inputs.own.present.all()
         assert (inputs.measured.similarity[~inputs.own.present] == 0).all()

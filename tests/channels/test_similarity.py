@@ -13,7 +13,7 @@ from subgnn.channels import distances, similarity
 from subgnn.channels.channel import OwnAnchors, Work
 from subgnn.config.settings import PrepareSettings
 from subgnn.kernels import dtw
-from subgnn.prepare.measure import prepare
+from subgnn.prepare.measure import Plan, prepare
 from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, prepare_example, random_graph
 
 
@@ -115,7 +115,7 @@ def test_rows_are_sorted_each_on_its_own():
 
 
 def test_no_subgraph_has_no_rows():
-    found = prepare(random_graph(1), Ragged.from_rows([]), channels=ALL_CHANNELS, layers=2, settings=SMALL, seed=0)
+    found = prepare(random_graph(1), Ragged.from_rows([]), Plan(ALL_CHANNELS, 2, SMALL, seed=0))
     for layer in found.inputs:
         for channel, inputs in zip(ALL_CHANNELS, layer, strict=True):
             assert inputs.measured.similarity.shape == (0, channel.num_anchors)

@@ -36,6 +36,7 @@ from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.subgraph_files import write_predictions
 from subgnn.prepare.cached import encode, read_prepared
+from subgnn.prepare.measure import Plan
 from subgnn.reports import write_report
 from subgnn.storage.arrays import write_parts
 from subgnn.storage.tensor_file import load, save
@@ -227,14 +228,8 @@ def make_prepared(folder: Path) -> Path:
 def read_prepared_file(path: Path) -> bytes:
     """Arrays of prepared subgraphs."""
     frame = prepared().frame
-    found = read_prepared(
-        path,
-        key="key",
-        channels=frame.channels,
-        settings=frame.settings,
-        seed=frame.seed,
-        graph_hash=prepared().graph_hash,
-    )
+    plan = Plan(frame.channels, frame.layers, frame.settings, frame.seed)
+    found = read_prepared(path, plan, key="key", graph_hash=prepared().graph_hash)
     parts = [found.components.nodes.values, found.components.nodes.offsets]
     parts += [one.measured.similarity for layer in found.inputs for one in layer]
     return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)

@@ -20,7 +20,7 @@ from subgnn.parallel import cluster as ray_cluster
 from subgnn.parallel.cluster import RayEngine
 from subgnn.parallel.engine import Failure
 from subgnn.prepare.distributed import DistributedMeasuring, place_graph
-from subgnn.prepare.measure import prepare
+from subgnn.prepare.measure import Plan, prepare
 from tests.cli.command import call
 from tests.experiments.suites import examples as suites
 from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, random_graph, random_subgraphs
@@ -198,9 +198,10 @@ def test_a_node_is_killed_while_it_prepares(cluster, tmp_path):
     graph, subgraphs = random_graph(1, 40, 60), random_subgraphs(1, 40, 30)
     options = {"channels": ALL_CHANNELS, "layers": 2, "settings": SMALL, "seed": 0}
     with Stalling(cluster, tmp_path) as engine:
-        found = prepare(graph, subgraphs, **options, measuring=DistributedMeasuring(engine, place_graph(engine, graph)))
+        measuring = DistributedMeasuring(engine, place_graph(engine, graph))
+        found = prepare(graph, subgraphs, Plan(**options), measuring=measuring)
     assert engine.killed
-    assert_same(found, prepare(graph, subgraphs, **options))
+    assert_same(found, prepare(graph, subgraphs, Plan(**options)))
 
 
 def test_a_node_is_killed_while_it_runs_a_suite(cluster, tmp_path):

@@ -13,20 +13,16 @@ from hypothesis import strategies as st
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.errors import DataError
 from subgnn.prepare.cached import encode, read_prepared
+from subgnn.prepare.measure import Plan
 from subgnn.storage.arrays import write_parts
 from tests.models.subgnn.examples import ALL_CHANNELS, prepare_example
 from tests.prepared_equal import arrays_of, assert_same
 
 
 def read(path, prepared, key="key"):
-    return read_prepared(
-        path,
-        key=key,
-        channels=prepared.frame.channels,
-        settings=prepared.frame.settings,
-        seed=prepared.frame.seed,
-        graph_hash=prepared.graph_hash,
-    )
+    frame = prepared.frame
+    plan = Plan(frame.channels, frame.layers, frame.settings, frame.seed)
+    return read_prepared(path, plan, key=key, graph_hash=prepared.graph_hash)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

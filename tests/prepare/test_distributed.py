@@ -12,7 +12,7 @@ from subgnn.errors import DataError, UserError
 from subgnn.parallel.engine import LocalEngine
 from subgnn.prepare import distributed
 from subgnn.prepare.distributed import DistributedMeasuring, MappedGraph, place_graph
-from subgnn.prepare.measure import prepare
+from subgnn.prepare.measure import Plan, prepare
 from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, random_graph, random_subgraphs
 from tests.prepared_equal import assert_same
 
@@ -34,12 +34,9 @@ class Reversed(LocalEngine):
 
 
 def both(engine, graph, subgraphs, *, channels=ALL_CHANNELS, settings=SMALL, source=None):
-    options = {"channels": channels, "layers": 2, "settings": settings, "seed": 3}
-    here = prepare(graph, subgraphs, **options)
-    there = prepare(
-        graph, subgraphs, **options, measuring=DistributedMeasuring(engine, place_graph(engine, graph, source=source))
-    )
-    return here, there
+    plan = Plan(channels, 2, settings, seed=3)
+    measuring = DistributedMeasuring(engine, place_graph(engine, graph, source=source))
+    return prepare(graph, subgraphs, plan), prepare(graph, subgraphs, plan, measuring=measuring)
 
 
 @pytest.mark.parametrize("slots", [1, 2, 50])
@@ -110,6 +107,6 @@ def test_a_failure_is_told():
             raise DataError("gone", where="there")
 
     graph, subgraphs = random_graph(0), random_subgraphs(0)
-    frame = prepare(graph, subgraphs, channels=ALL_CHANNELS, layers=1, settings=SMALL, seed=0).frame
+    frame = prepare(graph, subgraphs, Plan(channels=ALL_CHANNELS, layers=1, settings=SMALL, seed=0)).frame
     with pytest.raises(UserError, match="there: gone"):
         DistributedMeasuring(LocalEngine(), Gone())(graph, subgraphs, frame)

@@ -22,7 +22,7 @@ from subgnn.models.subgnn import Inputs
 from subgnn.models.subgnn.build import NodeTable, build_network
 from subgnn.parallel import progress as pacing
 from subgnn.prepare.cached import encode, prepare_cached, prepare_draws_cached, read_prepared
-from subgnn.prepare.measure import prepare
+from subgnn.prepare.measure import Plan, prepare
 from subgnn.storage.arrays import write_parts
 from tests.models.subgnn.examples import (
     ALL_CHANNELS,
@@ -77,7 +77,7 @@ def test_anchors_and_similarities_are_those_of_the_kernel_in_every_layer(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_seed_and_draw_do_not_matter(seed):
-    one, other = (prepare(*case(), channels=ALL_CHANNELS, layers=2, settings=HEAVY, seed=s) for s in (seed, seed + 7))
+    one, other = (prepare(*case(), Plan(ALL_CHANNELS, 2, HEAVY, seed=s)) for s in (seed, seed + 7))
     assert_same(one.inputs[0][BORDER], other.inputs[0][BORDER])
     assert not np.array_equal(one.inputs[0][0].own.nodes, other.inputs[0][0].own.nodes)
 
@@ -106,11 +106,11 @@ def test_drawn_ones_are_drawn_whatever_the_powers():
 def test_pieces_change_nothing_and_progress_is_told(monkeypatch, seconds):
     graph, subgraphs = random_graph(4, 60, 90), random_subgraphs(4, 60, 200)
     options = {"channels": ALL_CHANNELS[2:4], "layers": 2, "settings": HEAVY, "seed": 4}
-    whole = prepare(graph, subgraphs, **options)
+    whole = prepare(graph, subgraphs, Plan(**options))
     assert len(whole.components.nodes) > 2 * 256
     monkeypatch.setattr(pacing, "SECONDS", seconds)
     told = []
-    assert_same(prepare(graph, subgraphs, **options, on_progress=lambda *a: told.append(a)), whole)
+    assert_same(prepare(graph, subgraphs, Plan(**options), on_progress=lambda *a: told.append(a)), whole)
     count = len(whole.components.nodes)
     assert [a for a in told if a[0] == "the heaviest of borders"][-1][1:] == (count, count)
 
@@ -119,7 +119,7 @@ def test_pieces_change_nothing_and_progress_is_told(monkeypatch, seconds):
 def test_a_new_subgraph_is_measured_as_it_would_have_been_together(seed):
     graph, together = prepare_example(seed, settings=HEAVY)
     subgraphs = random_subgraphs(seed)
-    first = prepare(graph, subgraphs.take([0, 1]), channels=ALL_CHANNELS, layers=2, settings=HEAVY, seed=seed)
+    first = prepare(graph, subgraphs.take([0, 1]), Plan(channels=ALL_CHANNELS, layers=2, settings=HEAVY, seed=seed))
     later = first.extend(graph, subgraphs.take([4, 2]))
     rows = np.concatenate([np.flatnonzero(together.components.subgraph == s) for s in (4, 2)])
     for ours, theirs in zip(later.inputs, together.inputs, strict=True):
@@ -132,11 +132,11 @@ def test_a_new_subgraph_is_measured_as_it_would_have_been_together(seed):
 def test_the_cache_gives_the_same_and_tells_powers_apart(tmp_path, monkeypatch):
     monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path))
     options = {"channels": ALL_CHANNELS[3:4], "layers": 2, "seed": 0}
-    first, second = (prepare_cached(*case(), **options, settings=HEAVY) for _ in range(2))
+    first, second = (prepare_cached(*case(), Plan(**options, settings=HEAVY)) for _ in range(2))
     assert (first.found, second.found) == (False, True)
     assert_same(first.prepared, second.prepared)
     for changes in ({"border_anchors": "drawn"}, {"giving": 0.0}, {"taking": 0.0}):
-        assert not prepare_cached(*case(), **options, settings=replace(HEAVY, **changes)).found
+        assert not prepare_cached(*case(), Plan(**options, settings=replace(HEAVY, **changes))).found
     settings = recipe(2, channels=ALL_CHANNELS[3:4])
     draws = replace(settings, prepare=replace(HEAVY, draws=2))
     ours, theirs = (each.prepared for each in prepare_draws_cached(draws, *case(), seed=0))
@@ -148,22 +148,22 @@ def test_a_prepared_file_gives_it_back(tmp_path):
     parts = encode(prepared, "key")
     assert len(parts) - 1 == 4 + 3  # components have four arrays; all layers share the other three
     write_parts(tmp_path / "it", parts)
-    known = {name: getattr(prepared.frame, name) for name in ("channels", "settings", "seed")}
-    assert_same(read_prepared(tmp_path / "it", key="key", graph_hash=prepared.graph_hash, **known), prepared)
+    plan = Plan(ALL_CHANNELS[3:4], 3, HEAVY, prepared.frame.seed)
+    assert_same(read_prepared(tmp_path / "it", plan, key="key", graph_hash=prepared.graph_hash), prepared)
 
 
 def test_graphs_with_next_to_nothing_in_them():
     """No edges; an isolated node beside a pair; no subgraphs."""
     options = {"channels": ALL_CHANNELS[3:4], "layers": 1, "settings": HEAVY, "seed": 0}
-    bare = prepare(Graph.from_edges([], [], num_nodes=3), Ragged.from_rows([[0, 2]]), **options)
+    bare = prepare(Graph.from_edges([], [], num_nodes=3), Ragged.from_rows([[0, 2]]), Plan(**options))
     assert bare.inputs[0][0].own.present.tolist() == [False, False]
     assert bare.touched().tolist() == [0, 2]
-    pair = prepare(Graph.from_edges([0], [1], num_nodes=3), Ragged.from_rows([[0, 2], [0, 1]]), **options)
+    pair = prepare(Graph.from_edges([0], [1], num_nodes=3), Ragged.from_rows([[0, 2], [0, 1]]), Plan(**options))
     inputs = pair.inputs[0][0]
     assert inputs.own.present.tolist() == [True, False, False]
     assert inputs.own.nodes[0].tolist() == [1, 1, 1]
     assert inputs.measured.similarity.tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0]]
-    assert len(prepare(*case(), **options).extend(random_graph(0), Ragged.from_rows([])).components.nodes) == 0
+    assert len(prepare(*case(), Plan(**options)).extend(random_graph(0), Ragged.from_rows([])).components.nodes) == 0
 
 
 def test_the_similarity_that_the_network_sees_is_the_weight():
@@ -198,7 +198,7 @@ def test_a_run_answers_as_in_training(run):
     checkpoint = predictor.checkpoint
     assert checkpoint.spec.prepare.border_anchors == "heaviest"
     options = {"channels": checkpoint.spec.channels, "layers": 2, "settings": checkpoint.spec.prepare, "seed": 0}
-    prepared = prepare(data.graph, data.subgraphs.nodes, **options)
+    prepared = prepare(data.graph, data.subgraphs.nodes, Plan(**options))
     assert set(prepared.touched()) <= set(checkpoint.spec.table_nodes)
     model = build_network(checkpoint, data.graph, NodeTable(checkpoint.spec.table_nodes))
     trained = outputs_of(model, Inputs(prepared, checkpoint.spec.table_nodes), np.arange(len(data.subgraphs)), 7)

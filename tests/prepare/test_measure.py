@@ -16,6 +16,7 @@ from subgnn.errors import UserError
 from subgnn.models.registry import check_recipe
 from subgnn.parallel import progress as pacing
 from subgnn.prepare import measure as prepare
+from subgnn.prepare.measure import Plan
 from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, prepare_example, random_graph, random_subgraphs
 from tests.prepared_equal import assert_same
 
@@ -34,15 +35,8 @@ def test_results_do_not_depend_on_the_pieces(monkeypatch, seconds):
 def test_progress_is_told():
     told = []
     graph, subgraphs = random_graph(4), random_subgraphs(4)
-    prepare.prepare(
-        graph,
-        subgraphs,
-        channels=ALL_CHANNELS,
-        layers=2,
-        settings=SMALL,
-        seed=4,
-        on_progress=lambda *a: told.append(a),
-    )
+    plan = Plan(ALL_CHANNELS, 2, SMALL, seed=4)
+    prepare.prepare(graph, subgraphs, plan, on_progress=lambda *a: told.append(a))
     assert {what for what, _, _ in told} == {
         "hops to own anchors",
         "hops to far own anchors",
@@ -77,9 +71,8 @@ def test_hops_along_edges(seed):
     pairs = {(int(u), int(v)) for u, v in rng.integers(0, 12, (26, 2)) if u != v}
     graph = Graph.from_edges(*zip(*sorted(pairs), strict=True), num_nodes=12, directed=True)
     settings = replace(SMALL, directed=True)
-    found = prepare.prepare(
-        graph.undirected(), random_subgraphs(seed), channels=ALL_CHANNELS[:4], layers=1, settings=settings, seed=seed
-    )
+    plan = Plan(ALL_CHANNELS[:4], 1, settings, seed)
+    found = prepare.prepare(graph.undirected(), random_subgraphs(seed), plan)
     components = found.components.nodes
     for i, channel in enumerate(ALL_CHANNELS[:4]):
         near, own, shared = found.inputs[0][i].measured, found.inputs[0][i].own, found.frame.shared[0][i]
@@ -177,8 +170,8 @@ def test_measuring_can_be_done_by_another():
         return prepare.measure(*arguments, **options)
 
     options = {"channels": ALL_CHANNELS, "layers": 2, "settings": SMALL, "seed": 4}
-    found = prepare.prepare(graph, subgraphs, **options, measuring=elsewhere)
+    found = prepare.prepare(graph, subgraphs, Plan(**options), measuring=elsewhere)
     assert asked == [((graph, subgraphs), {"on_progress": None})]
-    assert_same(found, prepare.prepare(graph, subgraphs, **options))
+    assert_same(found, prepare.prepare(graph, subgraphs, Plan(**options)))
     assert (found.frame.layers, found.frame.seed, found.frame.channels) == (2, 4, ALL_CHANNELS)
     assert found.graph_hash == graph.content_hash

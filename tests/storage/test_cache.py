@@ -19,6 +19,7 @@ from subgnn.errors import DataWarning, UserError
 from subgnn.prepare import cached as prepare_cached
 from subgnn.prepare.cached import content_key
 from subgnn.prepare.cached import prepare_cached as prepare_through
+from subgnn.prepare.measure import Plan
 from subgnn.storage import cache
 from subgnn.storage.cache import cache_entries, cache_limit, make_room
 from tests.models.subgnn.examples import SMALL, random_graph, random_subgraphs
@@ -34,12 +35,9 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "cache" / "prepared"
 
 
-def ask(seed=0, **options):
-    return prepare_through(
-        random_graph(0),
-        random_subgraphs(0),
-        **{"channels": CHANNELS, "layers": 1, "settings": SMALL, "seed": seed} | options,
-    )
+def ask(seed=0, *, settings=SMALL, **options):
+    plan = Plan(channels=CHANNELS, layers=1, settings=settings, seed=seed)
+    return prepare_through(random_graph(0), random_subgraphs(0), plan, **options)
 
 
 def files(folder: Path) -> list[Path]:
@@ -65,19 +63,19 @@ def test_without_the_cache_nothing_is_written(folder):
 def test_the_key_follows_every_ingredient(monkeypatch):
     graph, subgraphs = random_graph(0), random_subgraphs(0)
     same = {"channels": CHANNELS, "layers": 1, "settings": SMALL, "seed": 0}
-    first = content_key(graph.content_hash, subgraphs, **same)
-    assert first == content_key(random_graph(0).content_hash, random_subgraphs(0), **same)
+    first = content_key(graph.content_hash, subgraphs, Plan(**same))
+    assert first == content_key(random_graph(0).content_hash, random_subgraphs(0), Plan(**same))
     fewer = replace(CHANNELS[0], num_anchors=1)
     keys = [
         first,
-        content_key(random_graph(1).content_hash, subgraphs, **same),
-        content_key(graph.content_hash, random_subgraphs(1), **same),
-        content_key(graph.content_hash, subgraphs.take(range(4)), **same),
-        content_key(graph.content_hash, subgraphs.take([1, 0, 2, 3, 4]), **same),
-        content_key(graph.content_hash, subgraphs, **same | {"channels": CHANNELS[::-1]}),
-        content_key(graph.content_hash, subgraphs, **same | {"channels": (fewer, CHANNELS[1])}),
-        content_key(graph.content_hash, subgraphs, **same | {"layers": 2}),
-        content_key(graph.content_hash, subgraphs, **same | {"seed": 1}),
+        content_key(random_graph(1).content_hash, subgraphs, Plan(**same)),
+        content_key(graph.content_hash, random_subgraphs(1), Plan(**same)),
+        content_key(graph.content_hash, subgraphs.take(range(4)), Plan(**same)),
+        content_key(graph.content_hash, subgraphs.take([1, 0, 2, 3, 4]), Plan(**same)),
+        content_key(graph.content_hash, subgraphs, Plan(**same | {"channels": CHANNELS[::-1]})),
+        content_key(graph.content_hash, subgraphs, Plan(**same | {"channels": (fewer, CHANNELS[1])})),
+        content_key(graph.content_hash, subgraphs, Plan(**same | {"layers": 2})),
+        content_key(graph.content_hash, subgraphs, Plan(**same | {"seed": 1})),
     ]
     changes = {
         "hops": 2,
@@ -95,9 +93,11 @@ def test_the_key_follows_every_ingredient(monkeypatch):
     }
     assert set(changes) <= set(SMALL.__dataclass_fields__)
     for name, value in changes.items():
-        keys.append(content_key(graph.content_hash, subgraphs, **same | {"settings": replace(SMALL, **{name: value})}))
+        keys.append(
+            content_key(graph.content_hash, subgraphs, Plan(**same | {"settings": replace(SMALL, **{name: value})}))
+        )
     monkeypatch.setattr(prepare_cached, "ALGORITHM_VERSION", 10**6)
-    keys.append(content_key(graph.content_hash, subgraphs, **same))
+    keys.append(content_key(graph.content_hash, subgraphs, Plan(**same)))
     assert len(set(keys)) == len(keys)
 
 
@@ -117,7 +117,7 @@ def test_the_key_does_not_know_of_settings_that_came_later_and_were_left_alone()
         "settings": {name: value for name, value in asdict(SMALL).items() if name not in later},
         "seed": 0,
     }
-    found = content_key(graph.content_hash, subgraphs, channels=CHANNELS, layers=1, settings=SMALL, seed=0)
+    found = content_key(graph.content_hash, subgraphs, Plan(channels=CHANNELS, layers=1, settings=SMALL, seed=0))
     assert found == json.dumps(content, sort_keys=True, separators=(",", ":"))
 
 

@@ -13,6 +13,7 @@ from subgnn.embeddings.stored import read_vectors
 from subgnn.errors import DataError
 from subgnn.inference import export_run, open_run
 from subgnn.prepare.cached import prepare_cached, read_prepared
+from subgnn.prepare.measure import Plan
 from tests.training.examples import CHANNELS, dataset, recipe
 
 EARLIER = Path(__file__).parents[1] / "files" / "earlier"
@@ -65,9 +66,9 @@ def test_prepared_subgraphs_have_another_layout_and_are_computed_anew(tmp_path, 
     (path,) = EARLIER.glob("*.prepared")
     shutil.copy(path, tmp_path / "prepared")
     data, settings = dataset(), recipe(1)
-    options = {"channels": CHANNELS[:1], "settings": settings.prepare, "seed": 0}
-    computed = prepare_cached(data.graph, data.subgraphs.nodes, layers=1, **options)
+    plan = Plan(CHANNELS[:1], 1, settings.prepare, seed=0)
+    computed = prepare_cached(data.graph, data.subgraphs.nodes, plan)
     assert not computed.found
-    assert prepare_cached(data.graph, data.subgraphs.nodes, layers=1, **options).found
+    assert prepare_cached(data.graph, data.subgraphs.nodes, plan).found
     with pytest.raises(DataError, match="it belongs to other content"):
-        read_prepared(path, key="another", graph_hash="", **options)
+        read_prepared(path, plan, key="another", graph_hash="")

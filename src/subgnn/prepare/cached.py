@@ -18,13 +18,22 @@ from typing import Any
 import numpy as np
 
 from subgnn.channels.channel import Distances, NodeAnchors, OwnAnchors, PatchAnchors, Similarities, draw_seed
-from subgnn.config.settings import ChannelSettings, PrepareSettings, Recipe, channel_key, section_key
+from subgnn.config.settings import Recipe, channel_key, section_key
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, DataWarning
 from subgnn.kernels import Components
 from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress
-from subgnn.prepare.measure import ALGORITHM_VERSION, Frame, Measuring, Prepared, SubchannelInputs, prepare, seen_hash
+from subgnn.prepare.measure import (
+    ALGORITHM_VERSION,
+    Frame,
+    Measuring,
+    Plan,
+    Prepared,
+    SubchannelInputs,
+    prepare,
+    seen_hash,
+)
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import Arrays, Format, Parts, encode_arrays, read_arrays, write_parts
 from subgnn.storage.cache import cache_limit, cache_path, keep, touch
@@ -41,15 +50,7 @@ class Cached:
     found: bool
 
 
-def content_key(
-    graph_hash: str,
-    subgraphs: Ragged,
-    *,
-    channels: tuple[ChannelSettings, ...],
-    layers: int,
-    settings: PrepareSettings,
-    seed: int,
-) -> str:
+def content_key(graph_hash: str, subgraphs: Ragged, plan: Plan) -> str:
     """All that prepared subgraphs depend on, as text; the name of their file is its SHA-256."""
     digest = hashlib.sha256()
     for array in (subgraphs.offsets.astype("<i8", copy=False), subgraphs.values.astype("<i8", copy=False)):
@@ -60,13 +61,13 @@ def content_key(
         "layout": LAYOUT,
         "graph": graph_hash,
         "subgraphs": digest.hexdigest(),
-        "channels": [channel_key(channel) for channel in channels],
-        "layers": layers,
+        "channels": [channel_key(channel) for channel in plan.channels],
+        "layers": plan.layers,
         # A draw does not depend on how many there are.
         "settings": {
-            k: v for k, v in section_key("prepare", asdict(settings)).items() if k not in ("draws", "ensemble")
+            k: v for k, v in section_key("prepare", asdict(plan.settings)).items() if k not in ("draws", "ensemble")
         },
-        "seed": int(seed),
+        "seed": int(plan.seed),
     }
     return json.dumps(ingredients, sort_keys=True, separators=(",", ":"))
 
@@ -74,11 +75,8 @@ def content_key(
 def prepare_cached(
     graph: Graph,
     subgraphs: Ragged,
+    plan: Plan,
     *,
-    channels: tuple[ChannelSettings, ...],
-    layers: int,
-    settings: PrepareSettings,
-    seed: int,
     cache: bool = True,
     on_progress: OnProgress | None = None,
     measuring: Measuring | None = None,
@@ -94,25 +92,16 @@ def prepare_cached(
     """
 
     def compute() -> Prepared:
-        return prepare(
-            graph,
-            subgraphs,
-            channels=channels,
-            layers=layers,
-            settings=settings,
-            seed=seed,
-            on_progress=on_progress,
-            measuring=measuring,
-        )
+        return prepare(graph, subgraphs, plan, on_progress=on_progress, measuring=measuring)
 
     if not cache or cache_limit() == 0:
         return Cached(compute(), None, False)
-    graph_hash = seen_hash(graph, settings)
-    key = content_key(graph_hash, subgraphs, channels=channels, layers=layers, settings=settings, seed=seed)
+    graph_hash = seen_hash(graph, plan.settings)
+    key = content_key(graph_hash, subgraphs, plan)
     path = cache_path(_KIND, hashlib.sha256(key.encode()).hexdigest())
 
     def read() -> Prepared:
-        return read_prepared(path, key=key, channels=channels, settings=settings, seed=seed, graph_hash=graph_hash)
+        return read_prepared(path, plan, key=key, graph_hash=graph_hash)
 
     if path.exists():
         try:
@@ -155,17 +144,8 @@ def prepare_draws_cached(
         # An epoch trains on one draw: more draws than epochs are never used.
         draws = min(draws, max(1, recipe.training.epochs))
     for draw in range(draws):
-        yield prepare_cached(
-            graph,
-            subgraphs,
-            channels=recipe.channels,
-            layers=recipe.model.layers,
-            settings=recipe.prepare,
-            seed=draw_seed(seed, draw),
-            cache=cache,
-            on_progress=on_progress,
-            measuring=measuring,
-        )
+        plan = Plan(recipe.channels, recipe.model.layers, recipe.prepare, draw_seed(seed, draw))
+        yield prepare_cached(graph, subgraphs, plan, cache=cache, on_progress=on_progress, measuring=measuring)
 
 
 _PREPARED = Format(
@@ -212,15 +192,7 @@ def _pack(prepared: Prepared) -> tuple[Arrays, dict[str, Any]]:
     return arrays, {name: pack(part) for name, part in zip(_PARTS, parts, strict=True)}
 
 
-def read_prepared(
-    path: Path,
-    *,
-    key: str,
-    channels: tuple[ChannelSettings, ...],
-    settings: PrepareSettings,
-    seed: int,
-    graph_hash: str,
-) -> Prepared:
+def read_prepared(path: Path, plan: Plan, *, key: str, graph_hash: str) -> Prepared:
     """Read prepared subgraphs.
 
     Raises:
@@ -234,7 +206,7 @@ def read_prepared(
     for name in content["frozen"]:
         file.arrays[name].flags.writeable = False
     components, shared, inputs = (_unpack(content["tree"][part], file.arrays) for part in _PARTS)
-    return Prepared(Frame(channels, settings, shared, seed), graph_hash, components, inputs)
+    return Prepared(Frame(plan.channels, plan.settings, shared, plan.seed), graph_hash, components, inputs)
 
 
 _PARTS = ("components", "shared", "inputs")

@@ -38,6 +38,19 @@ class SubchannelInputs:
     own: OwnAnchors | None
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Channels, number of layers L, settings and seed: all that prepared subgraphs depend on, besides the graph.
+
+    Anchors are drawn for each layer; a channel is there at most once.
+    """
+
+    channels: tuple[ChannelSettings, ...]
+    layers: int
+    settings: PrepareSettings
+    seed: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
     """Channels, their settings and their shared anchors: all that subgraphs are measured by, besides the graph.
@@ -113,36 +126,33 @@ def seen_hash(graph: Graph, settings: PrepareSettings) -> str:
 def prepare(
     graph: Graph,
     subgraphs: Ragged,
+    plan: Plan,
     *,
-    channels: tuple[ChannelSettings, ...],
-    layers: int,
-    settings: PrepareSettings,
-    seed: int,
     on_progress: OnProgress | None = None,
     measuring: Measuring | None = None,
 ) -> Prepared:
-    """Draw anchors and measure subgraphs against them.
+    """Draw shared anchors and measure subgraphs against them.
 
     Args:
         subgraphs: node sets of the graph, sorted.
-        channels: subchannels, each at most once.
-        layers: L; anchors are drawn for each layer.
-        seed: of all draws.
         on_progress: called with the name of the step, the units done and the units in all.
         measuring: measures the subgraphs; by default :func:`measure`.
 
     Raises:
         UserError: for a channel or similarity that does not exist.
     """
-    shared = [_sample_shared(Work(graph, settings, channel, layers, seed)) for channel in channels]
-    by_layer = [[anchors[layer] for anchors in shared] for layer in range(layers)]
-    return (measuring or measure)(graph, subgraphs, Frame(channels, settings, by_layer, seed), on_progress=on_progress)
+    by_channel = [_sample_shared(graph, channel, plan) for channel in plan.channels]
+    shared = [[anchors[layer] for anchors in by_channel] for layer in range(plan.layers)]
+    frame = Frame(plan.channels, plan.settings, shared, plan.seed)
+    return (measuring or measure)(graph, subgraphs, frame, on_progress=on_progress)
 
 
-def _sample_shared(work: Work) -> list[Any]:
-    similarity_of(work.channel, work.settings)  # an unknown one is refused before any work
-    channel = channel_of(work.channel)
-    return channel.sample_shared(work) if channel.shared else [None] * work.layers
+def _sample_shared(graph: Graph, settings: ChannelSettings, plan: Plan) -> list[Any]:
+    similarity_of(settings, plan.settings)  # an unknown one is refused before any work
+    channel = channel_of(settings)
+    if not channel.shared:
+        return [None] * plan.layers
+    return channel.sample_shared(Work(graph, plan.settings, settings, plan.layers, plan.seed))
 
 
 def measure(graph: Graph, subgraphs: Ragged, frame: Frame, *, on_progress: OnProgress | None = None) -> Prepared:

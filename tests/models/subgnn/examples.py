@@ -8,7 +8,7 @@ import torch
 from subgnn import Graph, Ragged
 from subgnn.config.settings import ChannelSettings, ModelSettings, PrepareSettings
 from subgnn.models.subgnn import SubGNN
-from subgnn.prepare.measure import Prepared, prepare
+from subgnn.prepare.measure import Plan, Prepared, prepare
 
 ALL_CHANNELS = (
     ChannelSettings("position", "internal", 3),
@@ -76,4 +76,4 @@ def prepare_example(seed: int = 0, *, layers: int = 2, channels=ALL_CHANNELS, se
     """A random graph and all its prepared subgraphs."""
     graph = random_graph(seed)
     subgraphs = random_subgraphs(seed)
-    return graph, prepare(graph, subgraphs, channels=channels, layers=layers, settings=settings, seed=seed)
+    return graph, prepare(graph, subgraphs, Plan(channels=channels, layers=layers, settings=settings, seed=seed))

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from subgnn.models.subgnn.batches import Batch, Inputs, Room, spans
-from subgnn.prepare.measure import prepare
+from subgnn.prepare.measure import Plan, prepare
 
 from .examples import ALL_CHANNELS, SMALL, prepare_example, random_subgraphs
 
@@ -104,7 +104,7 @@ def test_room_is_that_of_the_largest(count):
 
 def test_another_draw_changes_channels_alone():
     graph, _, table, inputs, _ = example()
-    second = prepare(graph, random_subgraphs(5), channels=ALL_CHANNELS, layers=2, settings=SMALL, seed=99)
+    second = prepare(graph, random_subgraphs(5), Plan(channels=ALL_CHANNELS, layers=2, settings=SMALL, seed=99))
     table = np.union1d(table, second.touched()).astype(np.int32)
     other = inputs.redrawn(second, table, draw=4)
     assert (inputs.whole.draw, other.whole.draw, other.batch(np.array([0])).draw) == (0, 4, 4)

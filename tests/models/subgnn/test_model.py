@@ -17,7 +17,7 @@ from subgnn.errors import UserError
 from subgnn.models.subgnn import Inputs, SubGNN
 from subgnn.models.subgnn import layer as layers
 from subgnn.models.subgnn.layer import StateNorm, SubchannelLayer
-from subgnn.prepare.measure import prepare
+from subgnn.prepare.measure import Plan, prepare
 from subgnn.ragged import Ragged
 
 from . import naive
@@ -132,7 +132,7 @@ def test_any_options_equal_the_naive_network(seed, channels, layers, options):
 
 def test_a_batch_meets_the_anchors_of_its_own_draw():
     graph, first = prepare_example(2)
-    second = prepare(graph, random_subgraphs(2), channels=ALL_CHANNELS, layers=2, settings=SMALL, seed=99)
+    second = prepare(graph, random_subgraphs(2), Plan(channels=ALL_CHANNELS, layers=2, settings=SMALL, seed=99))
     model, nodes = build_model(first, redrawn=[second], output="both")
     inputs = Inputs(first, nodes)
     again = inputs.redrawn(second, nodes, draw=1)
@@ -162,9 +162,7 @@ def test_one_component_by_hand():
     # Path 0 - 1 - 2 - 3 - 4, component {0, 1}, anchors 2 and 4: mean distances 1.5 and 3.5.
     graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4])
     channel = ChannelSettings("position", "border", 2)
-    prepared = prepare(
-        graph, Ragged.from_rows([[0, 1]]), channels=(channel,), layers=1, settings=PrepareSettings(), seed=0
-    )
+    prepared = prepare(graph, Ragged.from_rows([[0, 1]]), Plan((channel,), 1, PrepareSettings(), seed=0))
     shared = [[NodeAnchors(np.array([2, 4], np.int32))]]
     prepared = replace(prepared, frame=replace(prepared.frame, shared=shared)).extend(graph, Ragged.from_rows([[0, 1]]))
     np.testing.assert_allclose(prepared.inputs[0][0].measured.similarity, [[1 / 2.5, 1 / 4.5]])
@@ -328,7 +326,7 @@ def test_a_component_without_border_sends_nothing():
     graph = random_graph(1)
     whole = Ragged.from_rows([np.arange(graph.num_nodes)])
     channel = ChannelSettings("neighborhood", "border", 3)
-    prepared = prepare(graph, whole, channels=(channel,), layers=1, settings=SMALL, seed=0)
+    prepared = prepare(graph, whole, Plan(channels=(channel,), layers=1, settings=SMALL, seed=0))
     assert not prepared.inputs[0][0].own.present.any()
     assert (prepared.inputs[0][0].measured.similarity == 0).all()
     compare(prepared)
