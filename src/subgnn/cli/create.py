@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
 from typer import Argument, Option
 
 from subgnn.cli.options import ForceFlag, GzipFlag, JsonFlag, KeyValues, OutFolder, read_key_values
@@ -26,6 +27,7 @@ from subgnn.storage.files import refuse_existing
 GRAPH_KEYS = ("num_nodes", "num_edges", "density", "num_subgraphs", "num_labels")
 SUBGRAPHS_TITLE = "Subgraphs, mean ± standard deviation"
 SUBGRAPHS_HEADER = ("nodes", "density", "cut ratio", "components")
+_NOT_SETTINGS = ("name", "out", "seed", "settings", "gzip", "force", "json")  # other parameters of generate
 _FORMATS = {"nodes": ".1f", "density": ".3f", "cut_ratio": ".3g", "components": ".1f"}
 
 
@@ -44,6 +46,7 @@ def _target(flag: str, text: str) -> Any:
 
 
 def generate_dataset(
+    context: typer.Context,
     name: Annotated[str, Argument(metavar="NAME", help=f"One of: {', '.join(RECIPES)}.")],
     out: OutFolder,
     seed: Annotated[int, Option(help="Seed of all draws: the same seed gives the same bytes.")] = 0,
@@ -75,22 +78,8 @@ def generate_dataset(
 
     subgnn data generate coreness --set subgraph_retention=0.6 --seed 3 --out coreness_3
     """
-    given = {
-        "num_nodes": num_nodes,
-        "num_subgraphs": num_subgraphs,
-        "subgraph_size": subgraph_size,
-        "bins": bins,
-        "min_density": min_density,
-        "max_density": max_density,
-        "min_cut_ratio": min_cut_ratio,
-        "max_cut_ratio": max_cut_ratio,
-        "min_core": min_core,
-        "max_core": max_core,
-        "min_components": min_components,
-        "max_components": max_components,
-    }
-    options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    options |= read_key_values(settings or [])
+    given = {key: value for key, value in context.params.items() if key not in _NOT_SETTINGS and value is not None}
+    options: dict[str, Any] = given | read_key_values(settings or [])
     resolved = read_settings(find_recipe(name), options)
     refuse_existing(out, overwrite=force)
     dataset = generate(name, seed=seed, **options)

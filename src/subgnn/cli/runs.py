@@ -11,7 +11,8 @@ from typer import Argument, Option
 from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
 from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, MemoryLimit, RunPath, SubgraphsFile
 from subgnn.cli.output import print_json, print_line
-from subgnn.cli.train import finite, print_results
+from subgnn.cli.train import print_results
+from subgnn.storage.parsing import finite
 
 
 def evaluate_run(

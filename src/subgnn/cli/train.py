@@ -23,6 +23,7 @@ from subgnn.cli.progress import progress_bar
 from subgnn.config.recipes import find_recipe
 from subgnn.data.describe import task_line
 from subgnn.data.formats import read_dataset
+from subgnn.storage.parsing import finite
 
 
 def train_run(
@@ -83,13 +84,6 @@ def train_run(
     if (out / PAGE).is_file():
         print_line(f"the page of the run: {out / PAGE}")
     print_line(f"next: subgnn predict {out} --subgraphs FILE --out predictions.tsv")
-
-
-def finite(value: Any) -> Any:
-    """The same with null for undefined metrics: JSON has no NaN."""
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_results(results: dict[str, Any]) -> None:

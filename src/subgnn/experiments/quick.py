@@ -38,6 +38,7 @@ from subgnn.parallel.locks import clear_locked, locked_folder
 from subgnn.parallel.progress import OnProgress
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.storage.files import atomic_write
+from subgnn.storage.parsing import finite
 from subgnn.training.labels import check_labels
 from subgnn.training.run_dir import METRICS, write_json
 
@@ -112,11 +113,11 @@ def run_quick(
 
 def write_quick(found: dict[str, Any], out: Path) -> dict[str, Any]:
     """Write quick.json and quick.md, and return the content of the former, where undefined numbers are null."""
-    finite: dict[str, Any] = _finite(found)
-    write_json(finite, out / "quick.json")
+    content: dict[str, Any] = finite(found)
+    write_json(content, out / "quick.json")
     with atomic_write(out / "quick.md", overwrite=True) as temporary:
-        temporary.write_text(quick_page(finite), encoding="utf-8", errors="backslashreplace")
-    return finite
+        temporary.write_text(quick_page(content), encoding="utf-8", errors="backslashreplace")
+    return content
 
 
 def _with_split(dataset: Dataset) -> tuple[Dataset, str]:
@@ -243,11 +244,3 @@ def _verdict(dataset: Dataset, models: Mapping[str, Model]) -> dict[str, Any]:
         "verdict": {"signals": list(verdict.signals), "enough": verdict.enough, "words": list(verdict.words)},
         **{key: {name: asdict(lead) for name, lead in found.items()} for key, found in leads.items()},
     }
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

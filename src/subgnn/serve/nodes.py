@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
-from subgnn.data.strings import NodeNames, Strings, find_node, is_number
+from subgnn.data.strings import Strings, find_node, is_number
 from subgnn.errors import excerpt
 from subgnn.ragged import Ragged
 from subgnn.serve.limits import Limits
@@ -80,7 +80,7 @@ class NodeIndex:
     """Names and row numbers of a graph's nodes.
 
     Example:
-        >>> from subgnn import Graph
+        >>> from subgnn import Graph, NodeNames
         >>> names = NodeNames.of(["TP53", "TP53BP1", "BRCA1", "p53-like"])
         >>> index = NodeIndex(Graph.from_edges([0, 1], [1, 2], num_nodes=4, names=names))
         >>> [found.name for found in index.search("p53", limit=3)]
@@ -91,7 +91,8 @@ class NodeIndex:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._columns = {} if graph.names is None else {n: _Column.of(c) for n, c in graph.names.columns.items()}
+        self._names = {} if graph.names is None else graph.names.columns
+        self._columns = {name: _Column.of(names) for name, names in self._names.items()}
 
     def search(self, query: str, *, limit: int) -> list[Found]:
         """Nodes that match a query: the exact name or row first, then names that begin with it, then that contain it.
@@ -109,10 +110,8 @@ class NodeIndex:
             if len(ranked) >= limit:
                 break
             for name, column in self._columns.items():
-                for place, node in enumerate(column.hits(pattern)):
-                    if place >= _MAX_HITS:
-                        break
-                    matched = self._names.columns[name][node]
+                for node in islice(column.hits(pattern), _MAX_HITS):
+                    matched = self._names[name][node]
                     key = (rank, len(matched), -self._degree(node), node)
                     if node not in ranked or key < ranked[node][0]:
                         ranked[node] = key, matched
@@ -142,12 +141,6 @@ class NodeIndex:
     def row_prefix(self) -> str:
         """The text before a row number in a request."""
         return "#" if self._graph.names is None else self._graph.names.row_prefix
-
-    @property
-    def _names(self) -> NodeNames:
-        if self._graph.names is None:
-            raise ValueError("the graph has no names")
-        return self._graph.names
 
     def _degree(self, node: int) -> int:
         return int(self._graph.offsets[node + 1] - self._graph.offsets[node])

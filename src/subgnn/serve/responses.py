@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
+
+from subgnn.storage.parsing import finite
 
 JSON = "application/json"
 
@@ -49,13 +50,5 @@ def encode(value: Any) -> bytes:
     try:
         text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     except ValueError:
-        text = json.dumps(_finite(value), allow_nan=False, separators=(",", ":"))
+        text = json.dumps(finite(value), allow_nan=False, separators=(",", ":"))
     return text.encode("ascii")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -7,6 +7,7 @@ RecursionError, or take minutes. The bounds are far above what settings, cards a
 from __future__ import annotations
 
 import json
+import math
 import re
 import tomllib
 from pathlib import Path
@@ -92,3 +93,17 @@ def parse_json(text: str | bytes, where: str, hint: str, *, what: str = "this is
             raise DataError(f"nested more than {MAX_DEPTH} deep", where=where, hint=hint)
         level = [inner for item in level for inner in (item.values() if isinstance(item, dict) else item)]
     return value
+
+
+def finite(value: Any) -> Any:
+    """The same value with None for numbers that JSON does not have: infinite and undefined ones.
+
+    Example:
+        >>> finite({"auroc": float("nan"), "epochs": [1, 2.5]})
+        {'auroc': None, 'epochs': [1, 2.5]}
+    """
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
