@@ -93,6 +93,6 @@ def test_a_wrong_checkpoint_of_it_is_refused(run, tmp_path):
         arrays["weights.largest"] = arrays["weights.largest"][:1]
 
     wrong = tmp_path / CHECKPOINT
-    with pytest.raises(DataError, match="two numbers above 0|do not fit"):
+    with pytest.raises(DataError, match=r"two numbers above 0|do not fit"):
         Predictor(changed(run / CHECKPOINT, wrong, one_number), dataset().graph)
     assert load_checkpoint(run / CHECKPOINT).weights.keys() == {"largest", "linear.weight", "linear.bias"}
