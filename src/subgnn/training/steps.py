@@ -41,7 +41,7 @@ class Fitting:
     @property
     def batch_size(self) -> int:
         """Subgraphs in the batch of a step, over all ranks."""
-        return self.settings.batch_size * self.fabric.world_size
+        return self.settings.batch_size * int(self.fabric.world_size)
 
 
 @dataclass(slots=True)
