@@ -25,7 +25,7 @@ from subgnn.parallel.memory import within
 from subgnn.parallel.processes import Ended
 from subgnn.training import launch
 from subgnn.training.devices import current_ranks
-from subgnn.training.options import Callbacks, RunOptions
+from subgnn.training.options import RunOptions
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS
 
 from .examples import CHANNELS, dataset, recipe
@@ -182,7 +182,7 @@ def test_a_rank_that_died_is_one_line_and_exit_1(tmp_path, monkeypatch, capsys):
 def test_what_many_devices_cannot_do_is_said_first(tmp_path, name, device, devices, message):
     if device == "cuda" and not torch.cuda.is_available():
         with pytest.raises(UserError, match=message):
-            launch.check_devices(find_recipe(name), RunOptions(device=device), devices)
+            launch.check_devices(RunOptions(find_recipe(name), tmp_path, device=device), devices)
         return
     with pytest.raises(UserError, match=message):
         train(dataset(), find_recipe(name), tmp_path / "run", device=device, devices=devices)
@@ -192,7 +192,7 @@ def test_what_many_devices_cannot_do_is_said_first(tmp_path, name, device, devic
 def test_pretrained_embeddings_need_the_cache_to_be_shared():
     chosen = find_recipe("default", ["embeddings.source=gin"])
     with pytest.raises(UserError, match="pretrained embeddings are shared through the cache; leave --no-cache out"):
-        launch.check_devices(chosen, RunOptions(device="cpu", cache=False), 2)
+        launch.check_devices(RunOptions(chosen, Path("run"), device="cpu", cache=False), 2)
 
 
 def test_a_rank_is_known_by_its_environment(monkeypatch):
@@ -217,7 +217,7 @@ def test_ranks_divide_the_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(launch, "_follow", lambda *_: {})
     monkeypatch.setattr(launch, "end_all", lambda *_, **__: None)
     with within("6GB"):
-        launch.launch(dataset(), recipe(1), tmp_path, RunOptions(), Callbacks(), devices=2)
+        launch.launch(dataset(), RunOptions(recipe(1), tmp_path), devices=2)
     assert limits == [3 * 10**9] * 2
 
 

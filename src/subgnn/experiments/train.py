@@ -54,9 +54,19 @@ def train(
     Returns:
         The results, as in run.json; on every rank.
     """
-    options = RunOptions(seed, device, source, cache, tensorboard, write_run_page if report else None)
-    callbacks = Callbacks(on_epoch or ignore, on_prepare or ignore, on_pretrain or ignore)
-    return train_run(dataset, recipe, out, options, callbacks, devices=devices, resume=resume)
+    options = RunOptions(
+        recipe,
+        out,
+        seed=seed,
+        device=device,
+        resume=resume,
+        source=source,
+        cache=cache,
+        tensorboard=tensorboard,
+        write_page=write_run_page if report else None,
+        callbacks=Callbacks(on_epoch or ignore, on_prepare or ignore, on_pretrain or ignore),
+    )
+    return train_run(dataset, options, devices=devices)
 
 
 def write_run_page(dataset: Dataset, out: Path, vectors: NDArray[np.float32] | None) -> None:

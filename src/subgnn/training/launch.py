@@ -25,7 +25,6 @@ from typing import Any
 import torch
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
-from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.bundle import write_bundle
@@ -47,13 +46,14 @@ _GRACE = 3.0  # seconds that ranks have, after the first failure, to report thei
 _LOOK = 0.2  # seconds between looks at Ctrl-C
 
 
-def check_devices(recipe: Recipe, options: RunOptions, devices: int) -> None:
+def check_devices(options: RunOptions, devices: int) -> None:
     """Refuse a training that several devices cannot do.
 
     Raises:
         UserError: for a model whose fit cannot be divided, for more GPUs than there are, and for pretrained embeddings
             without a cache, through which the ranks share them.
     """
+    recipe = options.recipe
     if not find_model(recipe.method).uses_many_devices:
         names = ", ".join(names_where("uses_many_devices"))
         hint = f"with several devices: {names}; leave --devices out for the others, they are small"
@@ -67,16 +67,7 @@ def check_devices(recipe: Recipe, options: RunOptions, devices: int) -> None:
         raise UserError("pretrained embeddings are shared through the cache", where="--devices", hint=hint)
 
 
-def launch(
-    dataset: Dataset,
-    recipe: Recipe,
-    out: Path,
-    options: RunOptions,
-    callbacks: Callbacks,
-    *,
-    devices: int,
-    lock: int | None = None,
-) -> dict[str, Any]:
+def launch(dataset: Dataset, options: RunOptions, *, devices: int, lock: int | None = None) -> dict[str, Any]:
     """Train on several devices of this machine, into a folder that is locked already.
 
     Args:
@@ -108,19 +99,21 @@ def launch(
         if not (options.cache and cache_limit()):
             # The others still need what the first rank prepares.
             environment |= {"SUBGNN_CACHE": str(folder / "cache"), "SUBGNN_CACHE_LIMIT": "1000TB"}
+        # The folder is claimed: a rank continues the run there, whether new or not.
+        for_ranks = replace(options, cache=True, resume=True, callbacks=Callbacks())
         ranks: list[Process] = []
         try:
             for rank in range(devices):
                 started = Process(
                     run_rank,
-                    *(folder, recipe, out, replace(options, cache=True)),
+                    *(folder, for_ranks),
                     memory=share_of_each(devices),
                     environment=environment | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
                     log=_log(folder, rank),
                     descriptors=() if lock is None else (lock,),
                 )
                 ranks.append(started)
-            return _follow(ranks, callbacks, folder, out)
+            return _follow(ranks, folder, options)
         finally:
             end_all(ranks, grace=0.0)
 
@@ -129,7 +122,7 @@ def _log(folder: Path, rank: int) -> Path:
     return folder / f"{rank}.log"
 
 
-def run_rank(parent: Parent, folder: Path, recipe: Recipe, out: Path, options: RunOptions) -> None:
+def run_rank(parent: Parent, folder: Path, options: RunOptions) -> None:
     """Train as the rank that the environment names, and report to the parent: the main function of a rank.
 
     Messages are pairs of a kind and arguments; the parent answers those about epochs with whether to stop.
@@ -160,10 +153,11 @@ def run_rank(parent: Parent, folder: Path, recipe: Recipe, out: Path, options: R
     warnings.simplefilter("always", DataWarning)
     first = os.environ["RANK"] == "0"
     warnings.showwarning = warn if first else (lambda *_, **__: None)
-    callbacks = Callbacks(on_epoch, send("prepare"), send("pretrain")) if first else Callbacks()
+    if first:
+        options = replace(options, callbacks=Callbacks(on_epoch, send("prepare"), send("pretrain")))
     try:
-        with shared_lock(out):
-            results = train_run(read_dataset(folder / _DATASET), recipe, out, options, callbacks, resume=True)
+        with shared_lock(options.out):
+            results = train_run(read_dataset(folder / _DATASET), options)
         parent.send(("done", results))
         code = 0
     except KeyboardInterrupt:
@@ -224,8 +218,9 @@ class Failures:
         replace(failure, message=f"{failure.message} (rank {rank} of {size})").throw()
 
 
-def _follow(ranks: list[Process], callbacks: Callbacks, folder: Path, out: Path) -> dict[str, Any]:
+def _follow(ranks: list[Process], folder: Path, options: RunOptions) -> dict[str, Any]:
     """Pass on what the first rank reports until all have ended; raise the reason if they fail."""
+    callbacks = options.callbacks
     results: dict[str, Any] | None = None
     begun, failures = False, Failures()
     running = {process.pipe: rank for rank, process in enumerate(ranks)}
@@ -257,7 +252,7 @@ def _follow(ranks: list[Process], callbacks: Callbacks, folder: Path, out: Path)
                 elif kind == "done" and rank == 0:
                     (results,) = content
     if failures:
-        failures.throw(len(ranks), folder, out)
+        failures.throw(len(ranks), folder, options.out)
     if results is None:
         raise KeyboardInterrupt
     return results

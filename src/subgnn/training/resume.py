@@ -19,7 +19,7 @@ from subgnn.training.candidates import fit_candidate
 from subgnn.training.devices import any_rank
 from subgnn.training.logs import MetricsLog
 from subgnn.training.loop import Progress
-from subgnn.training.options import OnEpoch
+from subgnn.training.options import OnEpoch, RunOptions
 from subgnn.training.run_dir import LAST, METRICS
 from subgnn.training.steps import Fitting
 
@@ -29,18 +29,12 @@ _READ_VERSIONS = (3,)  # 1 has one group of parameters, 2 no checksum
 
 
 def fit_all(
-    candidates: Sequence[Candidate],
-    examples: Examples,
-    out: Path,
-    *,
-    fabric: Fabric,
-    resume: bool,
-    on_epoch: OnEpoch,
+    candidates: Sequence[Candidate], examples: Examples, options: RunOptions, *, fabric: Fabric, on_epoch: OnEpoch
 ) -> list[Progress]:
     """Fit the candidates in turn, from the saved progress of an interrupted run if there is any."""
-    first = fabric.is_global_zero
+    first, out = fabric.is_global_zero, options.out
     before: dict[str, Any] | None = fabric.broadcast(
-        _saved_progress(out, fabric.world_size, len(candidates)) if resume and first else None
+        _saved_progress(out, fabric.world_size, len(candidates)) if options.resume and first else None
     )
     fitted = [] if before is None else [Progress(**progress) for progress in before["fitted"]]
     log = MetricsLog(out / METRICS, "" if before is None else before["metrics"]) if first else None

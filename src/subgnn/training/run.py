@@ -6,7 +6,6 @@ import resource
 import time
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -43,26 +42,13 @@ from subgnn.training.run_dir import (
 from subgnn.versions import versions
 
 
-def train_run(
-    dataset: Dataset,
-    recipe: Recipe,
-    out: Path,
-    options: RunOptions,
-    callbacks: Callbacks,
-    *,
-    devices: int | None = None,
-    resume: bool = False,
-) -> dict[str, Any]:
-    """Train a recipe on a dataset and write the run's folder; :func:`subgnn.train` has the same by keywords.
-
-    Args:
-        devices: how many to train on, a process each; N of them at batches of b do what one does at N x b. None is one,
-            or the ranks that torchrun has started.
-        resume: continue a run that was interrupted; its recipe, seed and number of devices must be the same.
+def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = None) -> dict[str, Any]:
+    """Train a recipe on a dataset and write the run's folder; :func:`subgnn.experiments.train.train` explains it.
 
     Returns:
         The results, as in run.json; on every rank.
     """
+    recipe, out, resume = options.recipe, options.out, options.resume
     if options.tensorboard:
         summary_writer()  # refused before any work where it is missing
     ranks = current_ranks(devices)
@@ -72,37 +58,28 @@ def train_run(
     model.check_inputs(recipe)
     size = (devices or 1) if ranks is None else ranks.size
     if size > 1:
-        check_devices(recipe, options, size if ranks is None else ranks.local_size)
+        check_devices(options, size if ranks is None else ranks.local_size)
     first = fabric.is_global_zero
     if not first:  # one rank reports and writes
-        options, callbacks = replace(options, tensorboard=False), Callbacks()
+        options = replace(options, tensorboard=False, callbacks=Callbacks())
     if resume and (out / RESULTS).is_file():
         if first:
             goes_on(out, recipe, options.seed, resume)
-        return _finished(dataset, out, options, first=first)
+        return _finished(dataset, options, first=first)
     if model.uses_embeddings(recipe):
         check_source(recipe)
     check_labels(dataset.subgraphs)
     with claimed(out, recipe, options.seed, resume) if first else nullcontext() as lock:
         if resume and ranks is None and (out / RESULTS).is_file():  # another process has finished it meanwhile
-            return _finished(dataset, out, options, first=first)
+            return _finished(dataset, options, first=first)
         if ranks is None and size > 1:
-            return launch(dataset, recipe, out, options, callbacks, devices=size, lock=lock)
-        return _train(dataset, recipe, out, options, callbacks, fabric=fabric, ranks=ranks, resume=resume)
+            return launch(dataset, options, devices=size, lock=lock)
+        return _train(dataset, options, fabric, ranks)
 
 
-def _train(
-    dataset: Dataset,
-    recipe: Recipe,
-    out: Path,
-    options: RunOptions,
-    callbacks: Callbacks,
-    *,
-    fabric: Fabric,
-    ranks: Ranks | None,
-    resume: bool,
-) -> dict[str, Any]:
+def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks | None) -> dict[str, Any]:
     """Train in this process, into a folder that belongs to the run; every rank calls this."""
+    recipe, out, callbacks = options.recipe, options.out, options.callbacks
     begin = time.perf_counter()
     graph, model = dataset.graph.undirected(), model_of(recipe)
     vectors, cache = None, options.cache
@@ -116,7 +93,7 @@ def _train(
     prepared_at = time.perf_counter()
     report = callbacks.on_epoch
     with with_events(report, out, out / METRICS) if options.tensorboard else nullcontext(report) as on_epoch:
-        fitted = fit_all(candidates, examples, out, fabric=fabric, resume=resume, on_epoch=on_epoch)
+        fitted = fit_all(candidates, examples, options, fabric=fabric, on_epoch=on_epoch)
     trained_at = time.perf_counter()
     if not fabric.is_global_zero:
         return dict(fabric.broadcast({}))
@@ -153,8 +130,9 @@ def _train(
     return dict(fabric.broadcast(results))
 
 
-def _finished(dataset: Dataset, out: Path, options: RunOptions, *, first: bool) -> dict[str, Any]:
+def _finished(dataset: Dataset, options: RunOptions, *, first: bool) -> dict[str, Any]:
     """The results of a finished run; the first rank tidies up, and writes the page if it is missing."""
+    out = options.out
     page_missing = options.write_page is not None and not (out / PAGE).is_file()
     left = any(path.name == LAST or path.name.startswith(".") for path in out.iterdir())  # by a process that was killed
     if first and (page_missing or left):
