@@ -115,7 +115,7 @@ def test_given_vectors_are_taken_as_they_are(tmp_path):
 
 def test_another_width_is_refused(tmp_path):
     np.save(tmp_path / "given.npy", np.zeros((24, 5)))
-    with pytest.raises(DataError, match=r"shape \(24, 5\), but \(24, 8\) is wanted; .* embeddings\.dim=5"):
+    with pytest.raises(DataError, match=r"shape \(24, 5\), but \(24, 8\) is needed; .* embeddings\.dim=5"):
         source_vectors(pretrained(tmp_path / "given.npy"), dataset().graph)
 
 
