@@ -104,7 +104,7 @@ def test_widths_and_anchors_are_from_one():
 def test_a_channel_is_there_once():
     border, internal = ({"kind": "position", "side": side, "num_anchors": 2} for side in ("border", "internal"))
     assert len(parse_recipe({"channels": [border, internal]}, "mine.toml").channels) == 2
-    with pytest.raises(UserError, match=r"^mine\.toml: the channel position/border is there 2 times; one \[\[channels"):
+    with pytest.raises(UserError, match=r"^mine\.toml: the channel position/border occurs 2 times; one \[\[channels"):
         parse_recipe({"channels": [border, internal, border | {"num_anchors": 3}]}, "mine.toml")
 
 

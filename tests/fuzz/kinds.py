@@ -39,9 +39,10 @@ from subgnn.prepare.cached import encode, read_prepared
 from subgnn.prepare.measure import Plan
 from subgnn.reports import write_report
 from subgnn.storage.arrays import write_parts
+from subgnn.storage.parsing import read_json
 from subgnn.storage.tensor_file import load, save
 from subgnn.training.resume import load_progress
-from subgnn.training.run_dir import CHECKPOINT, read_json
+from subgnn.training.run_dir import CHECKPOINT
 from tests.cli.command import call
 from tests.data import real_samples, samples
 from tests.data.packed import dataset_files, tar_of, zip_of

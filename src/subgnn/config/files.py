@@ -1,4 +1,4 @@
-"""Settings read from TOML; unknown keys are refused and the nearest is named.
+"""Reader of settings in TOML; unknown keys are refused, with the nearest known one as a hint.
 
 A recipe file has a table for each dataclass of :mod:`subgnn.config.settings` and a list of channels:
 
@@ -34,10 +34,10 @@ Table = typing.TypeVar("Table")
 
 
 def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str] = ()) -> Recipe:
-    """Check a mapping and make it a recipe.
+    """A recipe from a mapping, checked.
 
     Args:
-        overrides: ``section.key=value``, the value written as in TOML; plain words need no quotes.
+        overrides: ``section.key=value``, with the value as in TOML; plain words need no quotes.
     """
     merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in content.items()}
     overridden = {path for override in overrides for path in _override(merged, override)}
@@ -53,7 +53,7 @@ def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str
     for name in names:
         if names.count(name) > 1:
             hint = "one [[channels]] entry for each kind and side; num_anchors says how many anchors it has"
-            raise UserError(f"the channel {name} is there {names.count(name)} times", where=where, hint=hint)
+            raise UserError(f"the channel {name} occurs {names.count(name)} times", where=where, hint=hint)
     return recipe
 
 
@@ -66,14 +66,14 @@ TUNABLE = (
     "model.head",
     "model.dropout",
 )
-"""Settings of the head and its training, which candidates may differ in: they share all that is made before."""
+"""Settings of the head and its training, in which candidates may differ: they share everything before the head."""
 
 
 def tuned_recipes(recipe: Recipe) -> dict[str, Recipe]:
-    """The recipe with each of its ``baseline.tune_settings``, by what they change; itself, unnamed, without any.
+    """The recipe with each of its ``baseline.tune_settings``, by the settings; without any, itself under no name.
 
     Raises:
-        UserError: for a setting that has no such choice.
+        UserError: for a setting that cannot be tuned.
     """
     where, choice = "baseline.tune_settings", recipe.baseline.tune_settings
     if not choice:
@@ -85,7 +85,7 @@ def tuned_recipes(recipe: Recipe) -> dict[str, Recipe]:
     plain = asdict(replace(recipe, baseline=replace(recipe.baseline, tune_settings=())))
     found = {", ".join(overrides): parse_recipe(plain, where, overrides) for overrides in choice}
     if len(found) < len(choice):
-        raise UserError("the same settings are there twice", where=where, hint="give each list of settings once")
+        raise UserError("the same settings occur twice", where=where, hint="give each list of settings once")
     return found
 
 
@@ -98,10 +98,10 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     """The content of a TOML file.
 
     Args:
-        what: what it should be, to say that there is none.
+        what: the kind of file, for the error if it is missing.
 
     Raises:
-        UserError: where the file is not there, is too large, or is not valid TOML.
+        UserError: if the file is missing, too large, or not valid TOML.
     """
     if not path.exists():
         raise UserError(f"no such {what}", where=str(path))
@@ -113,12 +113,12 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
 
 
 def parse_table(kind: type[Table], content: Any, where: str) -> Table:
-    """Check a mapping and make it a dataclass, by the rules of recipes."""
+    """A dataclass from a mapping, checked by the rules of recipes."""
     return typing.cast(Table, _build(kind, content, lambda _: where, ""))
 
 
 def _override(content: dict[str, Any], override: str) -> list[str]:
-    """Change a setting; returns what is not as the file has it: the setting, and its section where that is new."""
+    """Change a setting; returns what changed: the setting, and its section if that is new."""
     key, sign, text = override.partition("=")
     section, dot, name = (part.strip() for part in key.partition("."))
     if not sign or not dot:
@@ -185,7 +185,7 @@ def _value(annotated: Any, value: Any, where: Where, path: str) -> Any:
 
 
 def describe(annotated: Any) -> str:
-    """What a setting of this type accepts, in words."""
+    """The values that a setting of this type accepts, in words."""
     kind, bounds = with_bounds(annotated)
     if typing.get_origin(kind) is tuple:
         inner = typing.get_args(kind)

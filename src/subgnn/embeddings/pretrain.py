@@ -40,7 +40,7 @@ from subgnn.embeddings.stored import read_vectors, write_vectors
 from subgnn.errors import DataError, DataWarning, UserError, choices
 from subgnn.parallel.locks import try_lock
 from subgnn.rng import stream_key
-from subgnn.storage.cache import cache_limit, cache_path, keep, touch
+from subgnn.storage.cache import cache_limit, cache_path, store, touch
 from subgnn.storage.tensor_file import CHECKSUM, Damaged, load, save
 
 ALGORITHM = 1
@@ -331,7 +331,7 @@ def pretrained_vectors(
             state.unlink()
             found = compute(state)
     graph_hash = graph.content_hash
-    keep(
+    store(
         file,
         found.vectors.nbytes + _HEADER,
         lambda: write_vectors(file, found.vectors, found.about(), graph_hash=graph_hash, overwrite=True),

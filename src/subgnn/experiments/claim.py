@@ -8,7 +8,7 @@ from typing import Any
 
 from subgnn.errors import DataError
 from subgnn.parallel.locks import LOCK, names_in
-from subgnn.training.run_dir import read_json, write_json
+from subgnn.storage.parsing import read_json, write_json
 
 INPUTS = "inputs.json"
 _OURS = (LOCK, f".{INPUTS}.")

@@ -38,9 +38,9 @@ from subgnn.parallel.locks import clear_locked, locked_folder
 from subgnn.parallel.progress import OnProgress
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.storage.files import atomic_write
-from subgnn.storage.parsing import finite
+from subgnn.storage.parsing import finite, write_json
 from subgnn.training.labels import check_labels
-from subgnn.training.run_dir import METRICS, write_json
+from subgnn.training.run_dir import METRICS
 
 QUICK_RECIPES = ("topology", "bag", "avg", NETWORK)
 EPOCHS = 30

@@ -52,7 +52,7 @@ from subgnn.parallel.progress import OnProgress
 from subgnn.reports.reproduce import recipe_toml
 from subgnn.reports.run_page import METRIC_NAMES
 from subgnn.storage.files import atomic_write
-from subgnn.training.run_dir import write_json
+from subgnn.storage.parsing import write_json
 
 if TYPE_CHECKING:
     import optuna

@@ -31,7 +31,7 @@ from subgnn.parallel.engine import Engine
 from subgnn.prepare.measure import seen_hash
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import Arrays, Format, read_arrays
-from subgnn.training.run_dir import CHECKPOINT, read_results, source_of
+from subgnn.training.run_dir import CHECKPOINT, dataset_path, read_results
 
 EXPORT = Format(
     name="subgnn-export",
@@ -90,7 +90,7 @@ def open_run(
             raise DataError("an exported run predicts in this process only", where=str(path), hint=hint)
         return _open_export(path, None if data is None else read(data), predictor)
     results = read_results(path)
-    source = source_of(results, data)
+    source = dataset_path(results, data)
     dataset = read(source)
     graph = dataset.graph.undirected()
     workers = None if engine is None else Workers(engine, graph, source=source)

@@ -1,8 +1,11 @@
-"""Exclusive locks: one writer for a folder, and a sign that the writer of a temporary file still lives.
+"""Exclusive locks: one writer for a folder, and proof that the writer of a temporary file is alive.
 
-The locks are the system's (``flock``), on files of their own: they end with the process, however that ends. A process
-that is started with the descriptor of a lock shares it. Over NFS they hold between machines where the file system was
-mounted with locks; where there are none, :func:`locked_folder` says so and goes on.
+The locks are the system's (``flock``), on separate files, and are released when the process ends, in whatever way. A
+process that is started with the descriptor of a lock shares it. Over NFS they work between machines if the file system
+is mounted with locks; without locks, :func:`locked_folder` warns and continues.
+
+Not the filelock package: it leaves its files behind, does not give away the descriptor that worker processes inherit,
+and on a file system without locks falls back to files that a killed process leaves locked.
 """
 
 from __future__ import annotations
@@ -30,11 +33,11 @@ def open_lock(path: Path, *, create: bool = True) -> int | None:
     """Lock a file without waiting.
 
     Returns:
-        The open descriptor, whose end is the lock's; None where another process or thread holds the lock, or where
-        there is no such file and it is not to be made.
+        The open descriptor, which holds the lock until it is closed; None if another process or thread holds the lock,
+        or if the file does not exist and ``create`` is off.
 
     Raises:
-        OSError: where the file cannot be opened, or the file system has no locks.
+        OSError: if the file cannot be opened, or the file system has no locks.
     """
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
     while True:
@@ -46,7 +49,7 @@ def open_lock(path: Path, *, create: bool = True) -> int | None:
             return None
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The holder before may have removed the file after it was opened here; then this locks nothing.
+            # The former holder may have removed the file after it was opened here; then this locks nothing.
             if os.path.samestat(os.fstat(file), path.stat()):
                 return file
         except BlockingIOError:
@@ -61,7 +64,7 @@ def open_lock(path: Path, *, create: bool = True) -> int | None:
 
 
 def close_lock(file: int, path: Path) -> None:
-    """Remove a file that is locked, and end the lock."""
+    """Remove a locked file and release the lock."""
     with suppress(OSError):
         path.unlink()
     os.close(file)
@@ -69,10 +72,10 @@ def close_lock(file: int, path: Path) -> None:
 
 @contextmanager
 def try_lock(path: Path) -> Iterator[bool]:
-    """Try to lock a path, without waiting, until the end of the block; the lock is on ``path`` with ``.lock`` behind.
+    """Try to lock a path, without waiting, until the end of the block; the lock is the file ``path`` + ``.lock``.
 
     Yields:
-        Whether it is locked; it is not where another holds the lock, or there can be none.
+        Whether it is locked: not if another process or thread holds the lock, or there are no locks.
     """
     lock = path.with_name(f"{path.name}.lock")
     file = None
@@ -88,18 +91,18 @@ def try_lock(path: Path) -> Iterator[bool]:
 
 @contextmanager
 def locked_folder(folder: Path, *, what: str = "run") -> Iterator[int | None]:
-    """Be the only one who writes a folder, until the end of the block; it is made where it is missing.
+    """Lock a folder for writing until the end of the block; it is created if it is missing.
 
     A block within a block of the same folder does nothing.
 
     Args:
-        what: what the folder holds, for the message.
+        what: the content of the folder, for the message.
 
     Yields:
-        The descriptor of the lock, for processes that are to share it; None where there is none.
+        The descriptor of the lock, for processes that are to share it; None without a lock.
 
     Raises:
-        DataError: where another process writes it, or nobody can.
+        DataError: if another process holds the lock, or the folder cannot be written.
     """
     key = os.path.realpath(folder)
     if key in _held.get():
@@ -121,10 +124,10 @@ def locked_folder(folder: Path, *, what: str = "run") -> Iterator[int | None]:
 
 
 def names_in(folder: Path) -> list[str] | None:
-    """The names in a folder that other processes may make or remove: it is looked at once.
+    """The names in a folder that other processes may create or remove, read at once.
 
     Returns:
-        The names; none where nothing is there, None where something else is.
+        The names; none if the folder does not exist, None if the path is not a folder.
     """
     try:
         with os.scandir(folder) as found:
@@ -136,7 +139,7 @@ def names_in(folder: Path) -> list[str] | None:
 
 
 def clear_locked(folder: Path) -> None:
-    """Remove what a folder holds that is locked; the lock stays, and so no other process takes the folder meanwhile."""
+    """Empty a locked folder but for its lock, so that no other process takes the folder meanwhile."""
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
@@ -147,7 +150,7 @@ def clear_locked(folder: Path) -> None:
 
 @contextmanager
 def shared_lock(folder: Path) -> Iterator[None]:
-    """Write a folder whose lock is held by the process that started this one."""
+    """Write a folder whose lock the parent process holds."""
     token = _held.set(_held.get() | {os.path.realpath(folder)})
     try:
         yield
@@ -157,13 +160,13 @@ def shared_lock(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def locked_file(path: Path, *, doing: str) -> Iterator[None]:
-    """Be the only one who makes a file, until the end of the block; the lock is beside it.
+    """Lock a file for writing until the end of the block; the lock is beside it.
 
     Args:
-        doing: what another process is doing, for the message.
+        doing: what a process that holds the lock is doing, for the message.
 
     Raises:
-        DataError: where another process does, or nobody can.
+        DataError: if another process holds the lock, or the file cannot be written.
     """
     lock = path.with_name(f"{path.name}.lock")
     file = _take(lock, where=path, doing=doing)
@@ -175,11 +178,11 @@ def locked_file(path: Path, *, doing: str) -> Iterator[None]:
 
 
 def _take(lock: Path, *, where: Path, doing: str) -> int | None:
-    """Lock a file, and write there who did; None where the file system has no locks."""
+    """Lock a file and write process and machine into it; None if the file system has no locks."""
     try:
         while True:
             lock.parent.mkdir(parents=True, exist_ok=True)
-            with suppress(FileNotFoundError):  # another process was refused the folder, and removed it while empty
+            with suppress(FileNotFoundError):  # another process that was refused removed the empty folder
                 file = open_lock(lock)
                 break
     except OSError as error:
@@ -192,14 +195,14 @@ def _take(lock: Path, *, where: Path, doing: str) -> int | None:
     if file is None:
         hint = "wait until it has ended, or choose another place"
         raise DataError(f"another process{_holder(lock)} is {doing}", where=str(where), hint=hint)
-    with suppress(OSError):  # a full disk is told of by what is written next
+    with suppress(OSError):  # a full disk is reported by the next write
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()} {host_name()}\n".encode(), 0)
     return file
 
 
 def _holder(lock: Path) -> str:
-    """Who holds a lock, as it has written there."""
+    """The process and machine that hold a lock, as text."""
     try:
         pid, host = lock.read_text(encoding="utf-8", errors="replace").split()
     except (OSError, ValueError):
@@ -208,5 +211,5 @@ def _holder(lock: Path) -> str:
 
 
 def host_name() -> str:
-    """This machine's name as a part of a file name."""
+    """The name of this machine, for use in file names."""
     return "".join(c if c.isascii() and (c.isalnum() or c == "-") else "-" for c in socket.gethostname())[:40] or "-"

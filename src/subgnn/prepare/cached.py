@@ -36,7 +36,7 @@ from subgnn.prepare.measure import (
 )
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import Arrays, Format, Parts, encode_arrays, read_arrays, write_parts
-from subgnn.storage.cache import cache_limit, cache_path, keep, touch
+from subgnn.storage.cache import cache_limit, cache_path, store, touch
 
 _KIND = "prepared"
 
@@ -115,7 +115,7 @@ def prepare_cached(
     prepared = compute()
     parts = encode(prepared, key)
     size = sum(memoryview(part).nbytes for part in parts)
-    if not keep(path, size, lambda: write_parts(path, parts, overwrite=True)):
+    if not store(path, size, lambda: write_parts(path, parts, overwrite=True)):
         return Cached(prepared, None, False)
     if size > share(0.1):
         # Read back, the arrays stay in the file and take no memory.

@@ -26,7 +26,7 @@ from subgnn.reports.predictions import (
 )
 from subgnn.reports.render import render, write_page
 from subgnn.reports.reproduce import command, recipe_toml
-from subgnn.training.run_dir import PAGE, read_results, source_of
+from subgnn.training.run_dir import PAGE, dataset_path, read_results
 from subgnn.versions import versions
 
 METRIC_NAMES = {
@@ -100,7 +100,7 @@ def write_report(run: Path, out: Path | None = None, *, data: Path | None = None
         data: the dataset; by default the one the run read.
         overwrite: replace what is at ``out``.
     """
-    page = run_report(run, read_dataset(source_of(read_results(run), data)))
+    page = run_report(run, read_dataset(dataset_path(read_results(run), data)))
     write_page(page, out or run / PAGE, overwrite=overwrite or out is None)
     return out or run / PAGE
 

@@ -1,1 +1,1 @@
-"""Files: arrays with checksums, JSON and TOML within bounds, and the cache."""
+"""Files: one codec for arrays, bounded JSON and TOML, atomic writes, and the cache."""

@@ -1,7 +1,7 @@
-"""Where what was computed once is kept: files named by their content's key, in bounded space.
+"""The cache: files of computed results under a key of their inputs, within a limit of space.
 
-``FOLDER/KIND/KEY.SUFFIX``: a key is 64 hexadecimal digits. Nothing else in the folder is ever touched. A file is used
-by whoever finds it, which renews its time; when there is no room for a new one, those unused for longest go.
+Files are ``FOLDER/KIND/KEY.SUFFIX`` with a key of 64 hexadecimal digits; nothing else in the folder is touched. Using a
+file renews its time. To make room for a new file, those unused for longest are removed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from subgnn.storage.files import remove_leftovers
 
 LIMIT = 20 * 10**9
 KINDS = {"prepared": ("prepared",), "embeddings": ("safetensors", "state.pt"), "verified": ("json",)}
-"""The suffixes of each kind; the first is that of what is kept, others are of work under way."""
+"""The suffixes of each kind of file; the first is that of results, others of unfinished work."""
 _STALE_SECONDS = 24 * 3600
 
 
 def cache_folder() -> Path:
-    """``SUBGNN_CACHE`` where it is set, else ``subgnn`` in the user's cache folder."""
+    """``SUBGNN_CACHE`` if it is set, else ``subgnn`` in the user's cache folder."""
     given = os.environ.get("SUBGNN_CACHE")
     if given:
         return Path(given)
@@ -46,13 +46,13 @@ def cache_limit() -> int:
 
 
 def cache_path(kind: str, key: str) -> Path:
-    """Where the content of a key is, or would be."""
+    """The path of the file with a key."""
     return cache_folder() / kind / f"{key}.{KINDS[kind][0]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file of the cache; ``used`` is when it was, in seconds since 1970."""
+    """A file of the cache; ``used`` is the time of its last use, in seconds since 1970."""
 
     path: Path
     size: int
@@ -60,13 +60,13 @@ class Entry:
 
 
 def cache_entries() -> list[Entry]:
-    """What is kept, unused for longest first."""
+    """All files of the cache, those unused for longest first."""
     found = []
     for kind, suffixes in KINDS.items():
         ours = re.compile(rf"[0-9a-f]{{64}}\.({'|'.join(map(re.escape, suffixes))})")
         with suppress(OSError):
             for item in os.scandir(cache_folder() / kind):
-                # Another process may take it away meanwhile.
+                # Another process may remove it meanwhile.
                 with suppress(OSError):
                     if ours.fullmatch(item.name) and item.is_file(follow_symlinks=False):
                         status = item.stat(follow_symlinks=False)
@@ -75,16 +75,16 @@ def cache_entries() -> list[Entry]:
 
 
 def touch(path: Path) -> None:
-    """Note that a file was used; in a folder that cannot be written nothing is noted."""
+    """Renew the time of a file, if its folder can be written."""
     with suppress(OSError):
         os.utime(path)
 
 
 def make_room(size: int, limit: int, *, replaces: Path | None = None) -> None:
-    """Remove the files unused for longest until ``size`` bytes more fit, and what killed processes left behind.
+    """Remove the files unused for longest until ``size`` more bytes fit, and leftovers of killed processes.
 
     Args:
-        replaces: the file whose place the new one takes; it does not count.
+        replaces: the file that the new one replaces; it does not count.
     """
     entries = [entry for entry in cache_entries() if entry.path != replaces]
     total = size + sum(entry.size for entry in entries)
@@ -97,12 +97,12 @@ def make_room(size: int, limit: int, *, replaces: Path | None = None) -> None:
     _remove_stale()
 
 
-def keep(path: Path, size: int, write: Callable[[], None]) -> bool:
-    """Make room for a file of the cache and write it; where that cannot be, say so and go on.
+def store(path: Path, size: int, write: Callable[[], None]) -> bool:
+    """Make room for a file of the cache and write it; if that fails, warn and continue.
 
     Args:
-        size: of the file, in bytes.
-        write: writes it.
+        size: bytes of the file.
+        write: writes the file.
 
     Returns:
         Whether it was written.
@@ -124,7 +124,7 @@ def keep(path: Path, size: int, write: Callable[[], None]) -> bool:
 
 
 def _remove_stale() -> None:
-    """Remove the temporary files of processes that were killed: by their locks; without one, after a day."""
+    """Remove the temporary files of killed processes, known from their locks; without a lock, after a day."""
     for kind, suffixes in KINDS.items():
         remove_leftovers(cache_folder() / kind)
         for suffix in suffixes:

@@ -1,7 +1,7 @@
-"""TOML and JSON from files, within bounds of size and nesting that no file of ours reaches.
+"""TOML and JSON, within bounds of size and nesting.
 
-Parsers recurse into what is nested and are slow on keys of many parts: a file of a few hundred kilobytes could end in a
-RecursionError, or take minutes. The bounds are far above what settings, cards and results need.
+Parsers recurse into nested values and are slow on keys of many parts: a file of a few hundred kilobytes could end in a
+RecursionError, or take minutes. The bounds are far above the needs of settings, cards and results.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from subgnn.errors import DataError, UserError
+from subgnn.storage.files import atomic_write
 
 MAX_TOML = 2**20
 MAX_JSON = 64 * 2**20
@@ -30,7 +31,7 @@ def read_bounded(path: Path, limit: int) -> bytes:
     """The content of a file of at most ``limit`` bytes.
 
     Raises:
-        DataError: for a larger one, or one that cannot be read.
+        DataError: if it is larger, or cannot be read.
     """
     try:
         with path.open("rb") as file:
@@ -48,7 +49,7 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     """The content of TOML text.
 
     Raises:
-        UserError: where it is not valid TOML, or nested deeper than any settings.
+        UserError: if it is not valid TOML, or nested too deep.
     """
     if _toml_depth(text) > MAX_DEPTH:
         what = f"tables, lists or dotted keys are nested more than {MAX_DEPTH} deep"
@@ -60,7 +61,7 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
 
 
 def _toml_depth(text: str) -> int:
-    """How many brackets are open at once at most, or how many dots one key has."""
+    """The largest number of open brackets, or of dots in a key."""
     deepest = brackets = dots = 0
     before = ""
     for found in _TOKENS.finditer(text):
@@ -69,7 +70,7 @@ def _toml_depth(text: str) -> int:
             brackets += 1
         elif token in "]}":
             brackets = max(0, brackets - 1)
-        # Between two dots of a key stands one part of it.
+        # Between two dots of a key is one part of it.
         dots = dots + 1 if token == "." else dots if before == "." else 0
         before = token
         deepest = max(deepest, brackets, dots)
@@ -80,7 +81,7 @@ def parse_json(text: str | bytes, where: str, hint: str, *, what: str = "this is
     """The value of JSON text.
 
     Raises:
-        DataError: where it is not valid JSON, or nested deeper than anything of ours.
+        DataError: if it is not valid JSON, or nested too deep.
     """
     try:
         value = json.loads(text.decode("utf-8-sig") if isinstance(text, bytes) else text)
@@ -107,3 +108,16 @@ def finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_json(path: Path, hint: str) -> Any:
+    """The value of a JSON file."""
+    return parse_json(read_bounded(path, MAX_JSON), str(path), hint, what="this is not valid JSON, or damaged")
+
+
+def write_json(value: Any, path: Path, *, overwrite: bool = True) -> None:
+    """Write JSON, atomically."""
+    with atomic_write(path, overwrite=overwrite) as temporary:
+        text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+        # Halves of characters, which paths may have, are escaped as JSON does.
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -20,6 +20,7 @@ from subgnn.models.registry import check_recipe, model_of
 from subgnn.models.spec import Checkpoint
 from subgnn.parallel.locks import locked_folder
 from subgnn.storage.files import remove_leftovers
+from subgnn.storage.parsing import write_json
 from subgnn.training.candidates import Selected, select_model, set_up
 from subgnn.training.devices import Ranks, current_ranks, in_turn, make_fabric
 from subgnn.training.labels import check_labels
@@ -34,10 +35,9 @@ from subgnn.training.run_dir import (
     METRICS,
     PAGE,
     RESULTS,
-    claimed,
-    goes_on,
+    can_resume,
+    claim_run,
     read_results,
-    write_json,
 )
 from subgnn.versions import versions
 
@@ -64,12 +64,12 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
         options = replace(options, tensorboard=False, callbacks=Callbacks())
     if resume and (out / RESULTS).is_file():
         if first:
-            goes_on(out, recipe, options.seed, resume)
+            can_resume(out, recipe, options.seed, resume)
         return _finished(dataset, options, first=first)
     if model.uses_embeddings(recipe):
         check_source(recipe)
     check_labels(dataset.subgraphs)
-    with claimed(out, recipe, options.seed, resume) if first else nullcontext() as lock:
+    with claim_run(out, recipe, options.seed, resume) if first else nullcontext() as lock:
         if resume and ranks is None and (out / RESULTS).is_file():  # another process has finished it meanwhile
             return _finished(dataset, options, first=first)
         if ranks is None and size > 1:

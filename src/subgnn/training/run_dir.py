@@ -1,21 +1,21 @@
-"""The folder of a run, which a person can read.
+"""The folder of a run.
 
-RUN/run.json          results: the keys of ``subgnn train --json``
-RUN/recipe.json       all settings, as they were
-RUN/metrics.jsonl     a line an epoch
+RUN/run.json                 results: the keys of ``subgnn train --json``
+RUN/recipe.json              all settings
+RUN/metrics.jsonl            a line for each epoch
 RUN/checkpoint.safetensors   the selected weights, anchors, class names and the graph's hash
 RUN/embeddings.safetensors   the node embeddings it started from, unless they are random or larger than 256 MB
-RUN/report.html       the page of the run
-RUN/tensorboard/      event files, where they were asked for
-RUN/last.pt           everything ``--resume`` needs; gone when the run is done
-RUN/.lock             who writes the run; gone when nobody does
+RUN/report.html              the page of the run
+RUN/tensorboard/             event files, if requested
+RUN/last.pt                  the state that ``--resume`` needs; removed when the run is finished
+RUN/.lock                    the process that writes the run; removed when it ends
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,8 @@ from subgnn.config.files import parse_recipe
 from subgnn.config.settings import Recipe
 from subgnn.errors import DataError
 from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
-from subgnn.storage.files import atomic_write, remove_leftovers
-from subgnn.storage.parsing import MAX_JSON, parse_json, read_bounded
+from subgnn.storage.files import remove_leftovers
+from subgnn.storage.parsing import read_json, write_json
 
 RESULTS, RECIPE, METRICS, LAST = "run.json", "recipe.json", "metrics.jsonl", "last.pt"
 CHECKPOINT = "checkpoint.safetensors"
@@ -54,63 +54,41 @@ _RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def write_json(value: Any, path: Path, *, overwrite: bool = True) -> None:
-    """Write JSON; the file appears whole or not at all."""
-    with atomic_write(path, overwrite=overwrite) as temporary:
-        text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-        # Halves of characters, as paths may have them, become what JSON escapes them to.
-        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
-
-
-def read_json(path: Path, hint: str) -> Any:
-    """Read what :func:`write_json` wrote."""
-    return parse_json(read_bounded(path, MAX_JSON), str(path), hint, what="this is not valid JSON, or damaged")
-
-
 @contextmanager
-def claimed(out: Path, recipe: Recipe, seed: int, resume: bool) -> Iterator[int | None]:
-    """Make the run's folder, or take up the run that is to go on there, and be the only one who writes it.
+def claim_run(out: Path, recipe: Recipe, seed: int, resume: bool) -> Iterator[int | None]:
+    """Create the run's folder, or continue the run in it, and lock it until the end of the block.
 
-    A new folder goes again where the block fails before there is anything to go on with (:func:`_removed_on_failure`).
+    If the block fails before there is anything to resume, the content of a new folder is removed, so that the command
+    can be given again with the same --out. An interrupt removes nothing.
 
     Yields:
         The descriptor of the folder's lock (:func:`~subgnn.parallel.locks.locked_folder`).
 
     Raises:
-        DataError: where another process writes it, or it holds something else.
+        DataError: if another process writes it, or it holds something else.
     """
     if _is_foreign(out):
-        raise _taken(out)
+        raise _existing(out)
     with locked_folder(out) as lock:
         remove_leftovers(out)
-        new = not goes_on(out, recipe, seed, resume)
+        new = not can_resume(out, recipe, seed, resume)
         if new:
             if any(path.name != LOCK for path in out.iterdir()):
-                raise _taken(out)
+                raise _existing(out)
             write_json(asdict(recipe) | {"seed": seed}, out / RECIPE)
-        with _removed_on_failure(out) if new else nullcontext():
+        try:
             yield lock
+        except Exception:
+            if new and not any((out / name).is_file() for name in (LAST, CHECKPOINT, RESULTS)):
+                clear_locked(out)
+            raise
 
 
-@contextmanager
-def _removed_on_failure(out: Path) -> Iterator[None]:
-    """Clear a run's new folder where the block fails before there is anything to go on with; not after an interrupt.
-
-    So a command that was refused can be given again with the same --out. The folder itself goes with its lock.
-    """
-    try:
-        yield
-    except Exception:
-        if not any((out / name).is_file() for name in (LAST, CHECKPOINT, RESULTS)):
-            clear_locked(out)
-        raise
-
-
-def goes_on(out: Path, recipe: Recipe, seed: int, resume: bool) -> bool:
-    """Whether there is a run to go on with.
+def can_resume(out: Path, recipe: Recipe, seed: int, resume: bool) -> bool:
+    """Whether there is a run to resume.
 
     Raises:
-        DataError: where its settings are others.
+        DataError: if it has other settings.
     """
     if not (resume and (out / RECIPE).is_file()):
         return False
@@ -130,19 +108,19 @@ def read_run_recipe(out: Path) -> Recipe:
 
 
 def _is_foreign(out: Path) -> bool:
-    """Whether something is there that no run has made, in which not even a lock is to be left."""
+    """Whether the path holds something that is not a run, in which not even a lock may be left."""
     names = names_in(out)
     if not names:
         return names is None
     return not any(name in (LOCK, RECIPE) or name.startswith(f".{RECIPE}.") for name in names)
 
 
-def _taken(out: Path) -> DataError:
+def _existing(out: Path) -> DataError:
     return DataError("exists already", where=str(out), hint="choose another --out, or go on with --resume")
 
 
 def read_results(out: Path) -> dict[str, Any]:
-    """run.json of a finished run."""
+    """The results of a finished run, from run.json."""
     if not (out / RESULTS).is_file():
         raise DataError("no finished run", where=str(out), hint="subgnn train writes one; --resume finishes it")
     hint = "remove it, and finish the run with subgnn train --resume"
@@ -157,7 +135,7 @@ def read_results(out: Path) -> dict[str, Any]:
 
 
 def without_standardised_errors(results: dict[str, Any]) -> dict[str, Any]:
-    """Results without mae and rmse where these are not in units of the label, as of runs of an earlier version."""
+    """Results without mae and rmse if these are not in units of the label, as in runs of an earlier version."""
     if not isinstance(results, dict) or results.get("task") != "regression" or results.get("error_unit") == LABEL_UNIT:
         return results
     scores = {split: results[split] for split in ("train", "val", "test") if isinstance(results.get(split), dict)}
@@ -165,17 +143,17 @@ def without_standardised_errors(results: dict[str, Any]) -> dict[str, Any]:
     return results | kept
 
 
-def source_of(results: dict[str, Any], data: Path | None) -> Path:
-    """Where the dataset of a run is: as ``data`` says, or where the run read it.
+def dataset_path(results: dict[str, Any], data: Path | None) -> Path:
+    """The dataset of a run: ``data``, or the path in its results.
 
     Raises:
-        DataError: where there is none.
+        DataError: if it does not exist.
     """
     source = data if data is not None else Path(results.get("source") or "the run names no dataset")
     try:
         if source.exists():
             return source
-    except (OSError, ValueError):  # a name that no file can have
+    except (OSError, ValueError):  # not the name of a file
         pass
     shown = str(source).encode("unicode_escape").decode()[:200]
     raise DataError("the run's dataset is not there", where=shown, hint="say where it is with --data")

@@ -14,7 +14,7 @@ from subgnn.experiments.suites import job as jobs
 from subgnn.experiments.suites import run as runs
 from subgnn.experiments.suites.report import write_suite_report
 from subgnn.parallel.engine import Failure, LocalEngine
-from subgnn.training.run_dir import read_json
+from subgnn.storage.parsing import read_json
 from tests.experiments.suites.examples import MODELS, SMALL, folder, run, timeless, tiny
 
 

@@ -27,7 +27,7 @@ from subgnn.errors import DataError
 from subgnn.kernels.checks import check_neighbors, first_bad_set
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
-from subgnn.storage.cache import cache_limit, cache_path, keep, touch
+from subgnn.storage.cache import cache_limit, cache_path, store, touch
 from subgnn.storage.parsing import parse_json
 
 SUFFIX = ".subgnn"
@@ -129,7 +129,7 @@ def read_bundle(path: Path) -> Dataset:
     dataset = _verified(file)
     if _identity(path.stat()) == _identity(file.status):
         text = json.dumps(_identity(file.status)).encode()
-        keep(verdict, len(text), lambda: write_parts(verdict, [text], overwrite=True, sync=False))
+        store(verdict, len(text), lambda: write_parts(verdict, [text], overwrite=True, sync=False))
     return dataset
 
 

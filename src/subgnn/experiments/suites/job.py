@@ -43,8 +43,9 @@ from subgnn.parallel.locks import locked_folder
 from subgnn.prepare.cached import prepare_draws_cached
 from subgnn.ragged import Ragged
 from subgnn.storage.files import atomic_write
+from subgnn.storage.parsing import write_json
 from subgnn.training.devices import quiet_lightning
-from subgnn.training.run_dir import CHECKPOINT, LAST, write_json
+from subgnn.training.run_dir import CHECKPOINT, LAST
 
 _PACKAGE = Path(__file__).parents[2]
 OUTCOME, ANSWERS, FAILURE = "outcome.json", "answers.npz", "failure.json"

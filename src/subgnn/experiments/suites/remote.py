@@ -12,7 +12,8 @@ from subgnn.data.formats import read_dataset
 from subgnn.experiments.suites.job import OUTCOME, drop_weights
 from subgnn.parallel.engine import Engine, Failure, Shared
 from subgnn.storage.files import atomic_write, temporary_folder
-from subgnn.training.run_dir import RESULTS, read_json, write_json
+from subgnn.storage.parsing import read_json, write_json
+from subgnn.training.run_dir import RESULTS
 
 Function = Callable[..., Any]
 

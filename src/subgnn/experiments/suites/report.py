@@ -23,7 +23,7 @@ from subgnn.experiments.suites.results import (
 )
 from subgnn.experiments.suites.spec import Suite, parse_suite
 from subgnn.storage.files import atomic_write
-from subgnn.training.run_dir import read_json, write_json
+from subgnn.storage.parsing import read_json, write_json
 
 JSON, MARKDOWN, PAGE = "report.json", "report.md", "report.html"
 SELECTION = (

@@ -20,7 +20,8 @@ from subgnn.experiments.significance import score_terms, sign_flip_test
 from subgnn.experiments.suites.job import ANSWERS, FAILURE, OUTCOME
 from subgnn.experiments.suites.spec import SPLIT_WORDS, ModelSpec, Suite
 from subgnn.reports.calibration import Bin, calibration
-from subgnn.training.run_dir import read_json, without_standardised_errors
+from subgnn.storage.parsing import read_json
+from subgnn.training.run_dir import without_standardised_errors
 
 BIN_ENDS = (0.2, 0.4, 0.6, 0.8, 1.0)
 _READ_ERRORS = (OSError, ValueError, KeyError, EOFError, SyntaxError, RuntimeError, MemoryError)

@@ -29,7 +29,7 @@ from subgnn.parallel.engine import Engine, Failure, LocalEngine
 from subgnn.parallel.locks import LOCK, locked_folder, names_in
 from subgnn.parallel.progress import OnProgress
 from subgnn.storage.cache import cache_limit
-from subgnn.training.run_dir import read_json, write_json
+from subgnn.storage.parsing import read_json, write_json
 
 SUITE, DATA, RUNS = "suite.json", "data", "runs"
 _TEMPORARY = (LOCK, f".{SUITE}.")
