@@ -307,8 +307,10 @@ def pretrained_vectors(
     check_settings(method, dim, settings)
 
     def compute(state: Path | None) -> Pretrained:
-        saved = {"state": state, "resume": state is not None}
-        return pretrain(graph, method, dim=dim, settings=settings, device=device, on_epoch=on_epoch, **saved)
+        resume = state is not None
+        return pretrain(
+            graph, method, dim=dim, settings=settings, device=device, state=state, resume=resume, on_epoch=on_epoch
+        )
 
     if not cache or cache_limit() == 0:
         return compute(None).vectors
