@@ -45,7 +45,7 @@ def test_json(folder, tmp_path):
 def test_table_and_the_command_that_follows(folder, tmp_path):
     called = call("prepare", folder, "--recipe", "structure", "--seed", 1, "--set", "model.layers=1")
     assert (called.code, called.err) == (0, "")
-    for word in ("subgraphs", "components", "touched nodes", "anchors, structure/internal", "there already", "seconds"):
+    for word in ("subgraphs", "components", "touched nodes", "anchors, structure/internal", "found in the cache", "seconds"):
         assert word in called.out
     last = called.out.splitlines()[-1]
     assert last.startswith(f"next: subgnn train {folder} --recipe structure --seed 1 --set model.layers=1 --out ")
@@ -94,7 +94,7 @@ def test_the_nodes_of_all_draws_are_counted_once(tmp_path, monkeypatch):
 
 def test_no_cache(folder, tmp_path):
     called = call("prepare", folder, "--recipe", "structure", "--no-cache")
-    assert (called.code, "not kept" in called.out) == (0, True)
+    assert (called.code, "not cached" in called.out) == (0, True)
     trained = call(
         "train", folder, "--recipe", "structure", "--set", "training.epochs=1", "--no-cache", "--out", tmp_path / "run"
     )

@@ -137,7 +137,7 @@ def _report(error: Exception) -> int:
 
 
 def _out_of_memory(error: Exception) -> bool:
-    """Whether an allocation failed; torch has messages of its own."""
+    """Whether an allocation failed; torch uses its own messages."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     messages = ("can't allocate memory", "Storage size calculation overflowed")

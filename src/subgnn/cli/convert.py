@@ -130,7 +130,7 @@ def _hyphen_notes(subgraphs: SubgraphSet) -> list[str]:
     joined = [name for name in subgraphs.classes if "-" in name.strip("-")]
     if subgraphs.task == "multi-label" or not joined:
         return []
-    return [f"labels are kept whole ({joined[0]}); where '-' joins several labels, pass --task multilabel"]
+    return [f"labels are not split ({joined[0]}); if '-' joins several labels, pass --task multilabel"]
 
 
 def _memory(text: str) -> int:

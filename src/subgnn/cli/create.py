@@ -260,7 +260,7 @@ def download(
     print_line(f"sha256 of the archive: {found.sha256}")
     print_notes(found.notes)
     if found.archive is not None:
-        print_line(f"the archive holds further datasets and is kept: {found.archive}")
+        print_line(f"the archive has further datasets and stays in the cache: {found.archive}")
     print_line(f"next: subgnn data describe {out}")
 
 

@@ -138,10 +138,10 @@ def _print_prepared(found: dict[str, Any]) -> None:
     rows += [("seconds", f"{found['seconds']:.2f}")]
     files = found["files"]
     if files:
-        rows += [("size", f"{found['bytes'] / 1e6:,.1f} MB"), ("there already", "yes" if found["found"] else "no")]
+        rows += [("size", f"{found['bytes'] / 1e6:,.1f} MB"), ("found in the cache", "yes" if found["found"] else "no")]
         rows += [("file", files[0]) if len(files) == 1 else ("files", f"{len(files):,} in {Path(files[0]).parent}")]
     if len(files) < found["draws"]:
-        rows += [("not kept", f"{found['draws'] - len(files):,} of {found['draws']:,}")]
+        rows += [("not cached", f"{found['draws'] - len(files):,} of {found['draws']:,}")]
     print_table(f"{found['dataset']}: {found['recipe']}, seed {found['seed']}", ("what", "value"), rows)
 
 

@@ -154,7 +154,7 @@ class Explanation:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; contributions by class name."""
-        had = self.attributions
+        shares = self.attributions
         return {
             "nodes": list(self.nodes),
             "names": list(self.names),
@@ -170,15 +170,15 @@ class Explanation:
             "by_anchor": self._items(self.by_anchor),
             "reference": self.reference,
             "attributions": None
-            if had is None
+            if shares is None
             else {
-                "steps": had.steps,
-                "baseline": self._by_class(had.baseline),
-                "residual": self._by_class(had.residual),
-                "by_channel": self._items(had.channels),
-                "by_component": self._items(had.components),
-                "of_subgraph": self._by_class(had.of_subgraph),
-                "by_anchor": self._items(had.anchors),
+                "steps": shares.steps,
+                "baseline": self._by_class(shares.baseline),
+                "residual": self._by_class(shares.residual),
+                "by_channel": self._items(shares.channels),
+                "by_component": self._items(shares.components),
+                "of_subgraph": self._by_class(shares.of_subgraph),
+                "by_anchor": self._items(shares.anchors),
             },
             "notes": list(self.notes),
         }

@@ -108,14 +108,14 @@ def _rows(found: Explanation) -> Iterator[Row]:
     }
     for by, items in changed.items():
         yield from (_row(by, item) for item in items)
-    had = found.attributions
-    if had is not None:
+    shares = found.attributions
+    if shares is not None:
         by = "integrated gradients"
-        yield by, "baseline", "", had.baseline
-        yield by, "residual", "", had.residual
-        yield by, "subgraph", "", had.of_subgraph
-        shares: Sequence[Contribution] = (*had.channels, *had.components, *had.anchors)
-        yield from (_row(by, item) for item in shares)
+        yield by, "baseline", "", shares.baseline
+        yield by, "residual", "", shares.residual
+        yield by, "subgraph", "", shares.of_subgraph
+        parts: Sequence[Contribution] = (*shares.channels, *shares.components, *shares.anchors)
+        yield from (_row(by, item) for item in parts)
 
 
 def _row(by: str, item: Contribution) -> Row:

@@ -77,7 +77,7 @@ class BodyRoute(APIRoute):
             if len(raw) <= SMALL_BODY:
                 parsed = parse_body(model, raw)
             else:
-                # A deadline of its own: that of the request is cancelled when the work in its lane is done.
+                # A new deadline: a lane cancels the deadline of its work when that is done.
                 deadline = Deadline(request.scope["deadline"].until)
                 parsed = await state_of(request).lanes.parse.run(lambda: parse_body(model, raw), deadline)
             again = _ParsedRequest(request.scope, request.receive)

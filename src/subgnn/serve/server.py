@@ -35,7 +35,7 @@ def protocol(limits: Limits) -> type[H11Protocol]:
     Above ``limits.connections``, a new connection replaces the one that has been idle longest: silent, slow to send its
     request, or slow to read its answer. Connections whose request is being processed stay.
     """
-    connections: dict[LimitedProtocol, None] = {}  # in the order in which their clients last had an answer
+    connections: dict[LimitedProtocol, None] = {}  # ordered by the time of their last answer
 
     def close_idle() -> bool:
         """Close an idle connection; False if there is none."""
