@@ -1,8 +1,9 @@
-"""The interface of a channel: a property of subgraphs that is seen from anchors (paper, section 4.2).
+"""The interfaces of channels and similarities, with the anchors and numbers that pass between them.
 
-A :class:`Channel` says how its anchors are sampled, which similarity compares them with components, whether an anchor's
-vector is a node's embedding or walks over a patch, and what the network reads off. A :class:`Similarity` compares
-components with anchors. Both are entered in the tables of :mod:`subgnn.channels.table`.
+A channel is a property of subgraphs that is seen from anchors (paper, section 4.2). A :class:`Channel` states how its
+anchors are sampled, which similarity compares them with components, whether an anchor's vector is a node's embedding or
+comes from walks over a patch, and what the network reads off. A :class:`Similarity` compares components with anchors.
+Both are entered in the tables of :mod:`subgnn.channels.table`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from subgnn.rng import stream_key
 
 T = TypeVar("T")
 Take = Callable[[str, Any], NDArray[Any]]
-"""Gives the stored array of a name and type; :class:`LookupError` or :class:`TypeError` where there is none."""
+"""Maps a name and a type to a stored array; raises :class:`LookupError` or :class:`TypeError` if there is none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +51,7 @@ class NodeAnchors:
 
     @property
     def keys(self) -> NDArray[np.int32]:
-        """What tells anchors apart, (n_A,): a node that is drawn twice is one anchor."""
+        """One key for each distinct anchor, (n_A,): a node that is drawn twice is one anchor."""
         return self.nodes
 
     def nodes_of(self, key: int) -> tuple[int, ...]:
@@ -64,7 +65,7 @@ class NodeAnchors:
 
     @classmethod
     def from_arrays(cls, take: Take, num_anchors: int) -> NodeAnchors:
-        """What :attr:`arrays` gave; raises :class:`ValueError` where it does not fit."""
+        """Anchors from the arrays of :attr:`arrays`; raises :class:`ValueError` if they do not fit."""
         nodes = take("nodes", np.int32)
         if len(nodes) != num_anchors:
             raise ValueError(f"{len(nodes)} anchors, not {num_anchors}")
@@ -94,7 +95,7 @@ class PatchAnchors:
 
     @property
     def keys(self) -> NDArray[np.int64]:
-        """What tells anchors apart, (n_A,): every patch is an anchor of its own."""
+        """One key for each distinct anchor, (n_A,): every patch is one."""
         return np.arange(len(self.patches))
 
     def nodes_of(self, key: int) -> tuple[int, ...]:
@@ -108,7 +109,7 @@ class PatchAnchors:
 
     @classmethod
     def from_arrays(cls, take: Take, num_anchors: int) -> PatchAnchors:
-        """What :attr:`arrays` gave; raises :class:`ValueError` where it does not fit."""
+        """Anchors from the arrays of :attr:`arrays`; raises :class:`ValueError` if they do not fit."""
         parts = {
             f.name: Ragged(*(take(f"{f.name}.{part}", kind) for part, kind in _RAGGED.items())) for f in fields(cls)
         }
@@ -130,8 +131,8 @@ class OwnAnchors:
     """Single nodes, drawn for each component.
 
     Shapes:
-        nodes: (C, n_A) int32. present: (C,) bool, False where there was nothing to draw from; such a row means nothing.
-        weights: (C, n_A) float32 in [0, 1], where drawing weighs them; else None.
+        nodes: (C, n_A) int32. present: (C,) bool, False if there was nothing to draw from; such rows are ignored.
+        weights: (C, n_A) float32 in [0, 1] if sampling weighs them, else None.
     """
 
     nodes: NDArray[np.int32]
@@ -150,7 +151,7 @@ class Distances:
 
     Shapes:
         distance, reached: (C, n_A) float32, of numpy, or of torch in a batch; reached is the fraction of the
-        component's nodes that reach the anchor. Both are 0 where none does.
+        component's nodes that reach the anchor. Both are 0 if none does.
     """
 
     distance: Any
@@ -199,7 +200,7 @@ class Work:
         """Draws for all layers at once, by layer.
 
         Shapes:
-            drawn: (C, layers * n_A). present: (C,); None where all are.
+            drawn: (C, layers * n_A). present: (C,); None if all are.
         """
         present = np.ones(len(drawn), np.bool_) if present is None else present
         by_layer = drawn.reshape(len(drawn), self.layers, self.channel.num_anchors)
@@ -215,7 +216,7 @@ class Channel:
     """One side of a channel. Exactly one of the two samplers is given.
 
     Args:
-        similarity: the name of what compares components with anchors, or what chooses it by the settings; an entry of
+        similarity: the name of the similarity, or a function that chooses it by the settings; an entry of
             ``[[channels]]`` may name another.
         sample_shared: draws anchors for all subgraphs, a function of the graph and the seed; by layer.
         sample_own: draws anchors for each component, given all subgraphs and their components: a function of the seed
@@ -243,7 +244,7 @@ class Channel:
         return (PatchAnchors if self.patches else NodeAnchors) if self.shared else OwnAnchors
 
     def read_anchors(self, take: Take, num_anchors: int) -> SharedAnchors | None:
-        """Shared anchors from stored arrays; None where anchors are not shared."""
+        """Shared anchors from stored arrays; None if anchors are not shared."""
         if not self.shared:
             return None
         return (PatchAnchors if self.patches else NodeAnchors).from_arrays(take, num_anchors)
@@ -258,7 +259,7 @@ class Similarity:
     """A comparison of components with anchors: numbers in [0, 1].
 
     Args:
-        measure: what compares, for each type of anchors that it accepts.
+        measure: the comparison, for each type of anchors that it accepts.
         searches: whether each anchor costs a search across the graph: memory for one is checked before the work, and
             on a cluster shared anchors are divided among the machines, not subgraphs.
     """

@@ -1,7 +1,7 @@
 """Similarity by hops: gamma = reached / (1 + d), d the mean hops of a component's nodes to an anchor (section 4.2).
 
-A node that cannot reach the anchor contributes nothing: the mean is over those that do, and gamma is multiplied by
-their fraction; 0 where none does. ``prepare.reduce = "min"`` takes the nearest node instead.
+Nodes that cannot reach the anchor are left out: the mean is over the others, and gamma is multiplied by their fraction;
+it is 0 if none can. ``prepare.reduce = "min"`` takes the nearest node instead of the mean.
 
 Shared anchors: searches go from the anchors across the graph and are read off at the nodes of components.
 
@@ -177,7 +177,7 @@ def distances_to(
         nodes, first = components.take(owner[begin:end]), int(bounds[begin])
         anchors = Ragged(wanted.values[first : bounds[end]], bounds[begin : end + 1] - first)
         if settings.directed and graph.oriented is not None:
-            # What is near without orientations may be far with them.
+            # Nodes that are near without orientations may be far with them.
             hops = np.full(int((nodes.lengths * anchors.lengths).sum()), UNBOUNDED, np.int32)
             still_open = np.ones(len(hops), np.bool_)
         else:
@@ -222,10 +222,10 @@ def _search(work: Work, nodes: NDArray[np.int32], anchors: NDArray[np.int32]) ->
 
 
 def searches_at_once(graph: Graph) -> int:
-    """How many words of sources are searched from at once: one a thread, as far as there is memory for their marks.
+    """Number of words of sources that are searched from at once: one a thread, if there is memory for their marks.
 
     Raises:
-        UserError: where there is not even memory for one.
+        UserError: if there is no memory for one.
     """
     marks = BYTES_A_NODE * graph.num_nodes
     needed = marks + graph.offsets.nbytes + graph.neighbors.nbytes

@@ -1,4 +1,4 @@
-"""The channels and similarities that recipes may name; a new one is a module and a line here."""
+"""Tables of the channels and similarities that recipes may name; a new one is a module and a line here."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def channel_of(settings: ChannelSettings, *, where: str = "recipe", place: str =
     """The channel that an entry of ``[[channels]]`` names.
 
     Args:
-        where, place: what an error says of the file and of the entry.
+        where, place: the file and the entry, for errors.
 
     Raises:
-        UserError: where there is none; it names the nearest.
+        UserError: if there is none; it names the nearest.
     """
     if settings.kind not in CHANNELS:
         raise UserError(f"{place}.kind is {excerpt(settings.kind)}", where=where, hint=choices(settings.kind, CHANNELS))
@@ -55,7 +55,7 @@ def similarity_of(
     """The similarity of an entry of ``[[channels]]``: the one it names, or its channel's own.
 
     Raises:
-        UserError: where there is none, or it does not compare with anchors of this channel.
+        UserError: if there is none, or it does not accept the anchors of this channel.
     """
     channel = channel_of(settings, where=where, place=place)
     usual = channel.similarity if isinstance(channel.similarity, str) else channel.similarity(prepare)

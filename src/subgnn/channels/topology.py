@@ -25,7 +25,7 @@ from subgnn.kernels import (
 from subgnn.ragged import Ragged
 
 NODE_SET_STATISTICS, SUBGRAPH_STATISTICS = 8, 18
-"""How many statistics there are of a node set, and of a subgraph for the topology baseline."""
+"""Numbers of statistics of a node set, and of a subgraph for the topology baseline."""
 
 
 def _row_means(rows: Ragged) -> NDArray[np.float64]:
@@ -65,7 +65,7 @@ def node_set_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
 
 
 def subgraph_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
-    """The eight of :func:`node_set_statistics`, and ten more that labels may hang on.
+    """The eight of :func:`node_set_statistics`, and ten more.
 
     In order: deviation and maximum of the internal degree, and of the border degree; maximum and deviation of the core
     number inside; mean and maximum of the core number in G; number of components; share of the largest component.
@@ -95,7 +95,7 @@ def subgraph_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Standard:
-    """A mean and deviation to measure against.
+    """A mean and a deviation, used to standardise.
 
     Shapes:
         mean, deviation: (F,).
@@ -106,9 +106,9 @@ class Standard:
 
     @classmethod
     def of(cls, values: NDArray[np.float64]) -> Standard:
-        """That of the given rows; a column that does not vary is left at 0.
+        """Mean and deviation of the given rows; a column that does not vary becomes 0.
 
-        Where the squares of a column's values are too small or too large for a float, its deviation is taken in units
+        If the squares of a column's values are too small or too large for a float, its deviation is computed in units
         of the largest distance from the mean.
         """
         mean, deviation = values.mean(axis=0), values.std(axis=0)

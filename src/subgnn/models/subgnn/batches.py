@@ -1,7 +1,7 @@
 """Batches of prepared subgraphs as tensors, and the two ways to make them.
 
 :class:`Inputs` holds all subgraphs as tensors, and a batch picks rows of them. Nodes are numbered by their place in a
-compact table of touched nodes, so nothing grows with N.
+compact table of touched nodes, so memory does not grow with N.
 
 :class:`StreamedInputs` is for tables of nodes too large to be looked at in every step. A batch numbers the nodes it
 uses itself: those of shared anchors first, then its own, each once. Their vectors come with the batch where they are
@@ -181,7 +181,7 @@ class Inputs:
         return self.pick(self.choose(rows).to(self.device))
 
     def choose(self, rows: NDArray[np.int64], room: Room | None = None) -> Choice:
-        """Where the chosen subgraphs lie; with ``room``, filled up to fixed shapes."""
+        """Positions of the chosen subgraphs; with ``room``, filled up to fixed shapes."""
         components, owner = spans(self.first, rows)
         places, _ = spans(self.node_first, components)
         starts = np.concatenate([[0], np.cumsum(np.diff(self.node_first)[components])])[:-1]
@@ -197,7 +197,7 @@ class Inputs:
         return Choice(torch.from_numpy(np.concatenate(parts)), lengths, spare=int(room is not None))
 
     def pick(self, choice: Choice) -> Batch:
-        """The chosen subgraphs as tensors; shapes follow the choice's alone, and nothing waits for the device."""
+        """The chosen subgraphs as tensors, without waiting for the device; shapes follow from the choice's alone."""
         whole, (rows, components, owner, places, starts) = self.whole, choice.tensors
         return Batch(
             nodes=whole.nodes[places],
@@ -215,7 +215,7 @@ class Inputs:
         )
 
     def room(self, count: int) -> Room:
-        """What any ``count`` subgraphs fit into, with one component to spare."""
+        """Shapes that any ``count`` subgraphs fit into, with one further component."""
         components = np.diff(self.first)
         nodes = np.diff(self.node_first[self.first])
         largest = (int(np.sort(sizes)[-count:].sum()) for sizes in (components, nodes))
@@ -232,9 +232,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """Where the subgraphs of a batch lie in all of them.
-
-    All in one tensor, so that one copy moves them.
+    """Positions of the subgraphs of a batch among all, in one tensor, so that one copy moves them.
 
     Shapes:
         tensors: rows (n,), components (C,), owner (C,), places (component nodes,), starts (C,).

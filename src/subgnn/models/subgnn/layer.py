@@ -38,9 +38,8 @@ Reduction = Literal["sum", "mean", "max", "attention"]
 class BatchNorm(nn.BatchNorm1d):
     """Batch norm; in training, a single row is normalised by the running mean and variance, and does not change them.
 
-    The variance of one row is 0, which nothing can be divided by. The running mean starts at 0 and the running variance
-    at 1, so with batches of one row throughout (training.batch_size = 1, or one training subgraph), the module is a
-    learned scale and shift.
+    The variance of one row is 0. The running mean starts at 0 and the running variance at 1, so if all batches have one
+    row (training.batch_size = 1, or one training subgraph), the module is a learned scale and shift.
 
     Example:
         >>> import torch
@@ -57,11 +56,11 @@ class BatchNorm(nn.BatchNorm1d):
 
 
 class StateNorm(nn.BatchNorm1d):
-    """Batch normalisation of the states h over the components of a batch, as the paper's authors have it.
+    """Batch normalisation of the states h over the components of a batch, as in the authors' code.
 
-    Mean and variance are those of the components that belong to subgraphs: what only fills a batch up to a fixed shape
-    does not count. In training, a batch of one component has no variance: the running statistics are used, and stay as
-    they are. ``total`` adds up a sum over the ranks that share the batch.
+    Mean and variance are those of components that belong to subgraphs, without those that only fill a batch up to a
+    fixed shape. In training, a batch of one component has no variance: the running statistics are used and not
+    changed. ``total`` adds up a sum over the ranks that share the batch.
 
     *Differs from the authors' code:* there, components that pad a batch count too.
     """
@@ -72,7 +71,7 @@ class StateNorm(nn.BatchNorm1d):
         """Normalised states.
 
         Args:
-            present: which rows are components of subgraphs; None where all are.
+            present: which rows are components of subgraphs; None if all are.
 
         Shapes:
             h: (C, d). present: (C,). returns: (C, d).
@@ -83,7 +82,7 @@ class StateNorm(nn.BatchNorm1d):
         values = h.to(self.weight.dtype)
         counted = values.new_ones(len(h), 1) if present is None else present[:, None].to(values.dtype)
         running_mean, running_var = cast(Tensor, self.running_mean), cast(Tensor, self.running_var)
-        # No branch on the count: a captured step must not wait for the device to know it.
+        # No branch on the count: a captured step must not wait for the device.
         count = total(counted.sum())
         enough = count > 1
         mean = torch.where(enough, total((values * counted).sum(dim=0)) / count, running_mean)
@@ -124,9 +123,8 @@ class SubchannelLayer(nn.Module):
 
     Args:
         dim: d.
-        hidden: whether the state h is wanted: always for neighborhood, whose output it is; for position and structure
-            the paper never reads it, so it is computed only where their output includes it.
-        property_aware: whether z is wanted (position, structure).
+        hidden: whether the state h is computed: the paper does not read it for position and structure.
+        property_aware: whether z is computed.
         norm: whether the state h is normalised.
     """
 
@@ -139,7 +137,7 @@ class SubchannelLayer(nn.Module):
         self.norm = StateNorm(dim) if hidden and norm else None
         self.score = nn.Linear(dim, 1) if property_aware else None
         if self.score is not None:
-            # From 1, no anchor starts silent: at 0, relu would cut off every anchor with q . a_i < 0.
+            # With a bias of 1 every anchor has a gradient; with 0, relu would cut off those with q . a_i < 0.
             nn.init.ones_(self.score.bias)
 
     def aggregate(self, gamma: Tensor, anchors: Tensor, own: Tensor | None) -> Tensor:
@@ -169,10 +167,10 @@ class SubchannelLayer(nn.Module):
     def forward(
         self, gamma: Tensor, anchors: Tensor, own: Tensor | None, h: Tensor, present: Tensor | None = None
     ) -> tuple[Tensor | None, Tensor | None]:
-        """The state and the property-aware output, each where it is wanted.
+        """The state and the property-aware output, or None for what is not computed.
 
         Args:
-            present: which components are those of subgraphs; None where all are.
+            present: which components belong to subgraphs; None if all do.
 
         Shapes:
             h: (C, d). present: (C,). returns: (C, d) and (C, n_A).
@@ -213,7 +211,7 @@ def reads_off(channel: ChannelSettings, settings: ModelSettings) -> tuple[bool, 
 
 
 def subchannel_width(channel: ChannelSettings, settings: ModelSettings, dim: int) -> int:
-    """How many numbers one layer of a subchannel gives: its state h (d), one number an anchor (n_A), or both."""
+    """The width of one layer of a subchannel: its state h (d), one number an anchor (n_A), or both."""
     hidden, property_aware = reads_off(channel, settings)
     return (dim if hidden else 0) + (channel.num_anchors if property_aware else 0)
 
@@ -222,7 +220,7 @@ def layer_width(channels: Sequence[ChannelSettings], settings: ModelSettings, di
     """The width of a layer's output, AGG_C over its subchannels.
 
     Raises:
-        UserError: where subchannels of unequal widths are to be added or averaged.
+        UserError: if subchannels of unequal widths are to be added or averaged.
     """
     widths = [subchannel_width(channel, settings, dim) for channel in channels]
     if settings.channel_aggregation == "concat" or not widths:

@@ -41,7 +41,7 @@ class AnchorPlaces(nn.Module):
     """The shared anchors of one draw as places in the node table: anchor nodes, and the walks over anchor patches.
 
     Args:
-        shared: for each layer and channel, its shared anchors, or None where anchors are a subgraph's own.
+        shared: for each layer and channel, its shared anchors, or None if components have their own.
         table_nodes: the nodes of the table, sorted.
     """
 
@@ -71,30 +71,30 @@ class AnchorPlaces(nn.Module):
 class SubGNN(nn.Module):
     """The network, over a compact table of touched nodes.
 
-    A node's vector is its embedding e_v, or e_v + W f_v, or W f_v + b where it has no embedding; f_v are its features
-    and W, b are learned. z^(0) of a component is the sum, mean or maximum over its nodes, plus the component's own
-    learned offset where it has one.
+    A node's vector is its embedding e_v, or e_v + W f_v, or W f_v + b without an embedding; f_v are its features, and W
+    and b are learned. z^(0) of a component is the sum, mean or maximum over its nodes, plus a learned offset if the
+    component was in the training split and ``settings.trainable_components`` is on.
 
-    *Differs from the paper:* its authors' option of trainable component embeddings puts a free vector in the place of
-    z^(0). An offset that starts at 0 leaves z^(0) as it is for components that were not met in training, so that new
-    subgraphs have a prediction. And a network may correct a baseline (``settings.baseline``): its output is then
-    b(S) + head(z_S), b(S) the baseline's scores, which come with the batch.
+    *Differs from the paper:* its authors' option of trainable component embeddings replaces z^(0) by a free vector. An
+    offset that starts at 0 does not change z^(0) of components that are not in the training split, so new subgraphs can
+    be predicted. A network may also correct a baseline (``settings.baseline``): its output is then b(S) + head(z_S),
+    with the baseline's scores b(S) in the batch.
 
     Args:
-        table: embeddings of the touched nodes; None where features stand in their place.
-        table_nodes: which nodes those are, sorted; those of shared anchors where batches number their nodes themselves.
+        table: embeddings of the touched nodes; None if features replace them.
+        table_nodes: those nodes, sorted; only the nodes of shared anchors if batches number their nodes themselves.
         channels: the subchannels.
-        shared: for each layer and channel, its shared anchors, or None where anchors are a subgraph's own.
+        shared: for each layer and channel, its shared anchors, or None if components have their own.
         settings: the network's options.
         num_outputs: classes, or 1 for regression.
         trainable: whether the table is fine-tuned.
         features: of the touched nodes, or None.
-        dim: d, where there is no table to tell it.
-        redrawn: the shared anchors of further draws; a batch says which draw it was measured against.
-        num_known: how many components have a learned offset.
+        dim: d, if there is no table.
+        redrawn: the shared anchors of further draws; a batch has the number of its draw.
+        num_known: number of components with a learned offset.
         num_component_stats, num_subgraph_stats: widths of the topology channel's inputs; 0 without it.
-        carried: whether batches bring the embeddings of their nodes along, so that there is no table.
-        num_features: F, where batches bring the features along.
+        carried: whether batches hold the embeddings of their nodes, so that there is no table.
+        num_features: F, if batches hold the features of their nodes.
 
     Shapes:
         table: (T, d). features: (T, F).
@@ -127,12 +127,12 @@ class SubGNN(nn.Module):
         self.dim, self.num_stats = dim, (num_component_stats, num_subgraph_stats)
         self.num_scores = 0 if settings.baseline == "none" else num_outputs
         self.table = None if table is None else nn.Parameter(table.clone(), requires_grad=trainable)
-        # The graph has the features; a checkpoint need not.
+        # Not stored in checkpoints: the graph has them.
         self.register_buffer("features", features, persistent=False)
         num_features = num_features if features is None else features.shape[1]
         embedded = carried or table is not None
         self.feature_map = nn.Linear(num_features, dim, bias=not embedded) if num_features else None
-        # Row 0 stays 0: it is that of all components without an offset.
+        # Row 0 stays 0: components without an offset use it.
         self.component_offsets = nn.Parameter(torch.zeros(num_known + 1, dim)) if num_known else None
         self.anchors = nn.ModuleList(AnchorPlaces(draw, table_nodes) for draw in (shared, *redrawn))
         self.encoder = (
@@ -161,9 +161,9 @@ class SubGNN(nn.Module):
         )
 
     def parts(self) -> dict[str, list[slice]]:
-        """Which columns of z_S hold z^(0) (``z0``), each subchannel, ``topology``, ``size`` and ``baseline``; in order.
+        """Columns of z_S that hold z^(0) (``z0``), each subchannel, ``topology``, ``size`` and ``baseline``, in order.
 
-        Subchannels that are added up share their columns: they are one part, ``channels``.
+        Subchannels that are added or averaged share their columns: they are one part, ``channels``.
         """
         dim = self.dim
         layers = len(self.layers) if self.settings.layer_aggregation == "concat" else min(len(self.layers), 1)
@@ -181,7 +181,7 @@ class SubGNN(nn.Module):
         return found
 
     def node_vectors(self, batch: Batch | None = None) -> Tensor:
-        """x: the vectors of the table's nodes, or of those a batch numbers, from embeddings, features or both.
+        """x: the vectors of the table's nodes, or of the nodes that a batch numbers.
 
         Shapes:
             returns: (T, d), or (U, d).
@@ -191,7 +191,7 @@ class SubGNN(nn.Module):
         if batch is not None and (batch.rows is not None or batch.vectors is not None or batch.features is not None):
             features = batch.features
             if batch.rows is not None and self.table is not None:
-                # A gradient of the rows that were looked up, and nothing for all others.
+                # A sparse gradient: only the rows that were looked up have one.
                 table = functional.embedding(batch.rows, self.table, sparse=self.table.requires_grad)
             else:
                 table = batch.vectors
@@ -201,7 +201,7 @@ class SubGNN(nn.Module):
         return mapped if table is None else table + mapped
 
     def component_vectors(self, batch: Batch, nodes: Tensor) -> Tensor:
-        """z^(0): the sum, mean or maximum of a component's node vectors, plus its offset where it has one.
+        """z^(0): the sum, mean or maximum of a component's node vectors, plus its offset, if any.
 
         Shapes:
             nodes: (T, d). returns: (C, d).
@@ -218,8 +218,8 @@ class SubGNN(nn.Module):
             nodes: (T, d).
         """
         places = cast(AnchorPlaces, self.anchors[draw])
-        # All patches go through the encoder at once, in the order of layers and channels. It adds up the states of many
-        # steps, so it keeps full precision also where the rest is computed in half of it.
+        # All patches are encoded at once, in the order of layers and channels, and in full precision also if the rest
+        # is computed in half: the encoder adds up the states of many steps.
         with torch.autocast(nodes.device.type, enabled=False):
             patches = None if self.encoder is None else self.encoder(nodes, places.walks)
         vectors, begin = [], 0
@@ -236,7 +236,7 @@ class SubGNN(nn.Module):
         return vectors
 
     def similarities(self, batch: Batch, dtype: torch.dtype) -> list[list[Tensor]]:
-        """gamma: for each layer and channel, that of every component to every anchor.
+        """Similarities gamma of every component and anchor, by layer and channel.
 
         Shapes:
             returns: (C, n_A) each.
@@ -263,7 +263,7 @@ class SubGNN(nn.Module):
     ) -> Tensor:
         """z_c, from z^(0), similarities and anchors' vectors.
 
-        Of the batch, own anchors and statistics are read, and which components are spare.
+        Of the batch, it reads own anchors, statistics and the components that fill it up.
 
         Shapes:
             initial: (C, d). gammas: (C, n_A) each. anchors: as :meth:`anchor_vectors` gives them. returns: (C, width).
@@ -287,7 +287,7 @@ class SubGNN(nn.Module):
         return torch.cat(z, dim=1)
 
     def read_out(self, batch: Batch, z: Tensor) -> Tensor:
-        """z_S from the z_c of its components; the last columns are scores of a baseline, if any.
+        """z_S from the z_c of its components, beside the scores of a corrected baseline, if any.
 
         Shapes:
             z: (C, width). returns: (n, width).
@@ -304,7 +304,7 @@ class SubGNN(nn.Module):
         return embedded if batch.baseline_scores is None else torch.cat([embedded, batch.baseline_scores], dim=1)
 
     def embed(self, batch: Batch) -> Tensor:
-        """z_S, the vector of each subgraph, as the head receives it.
+        """z_S, the vector of each subgraph and the head's input.
 
         Shapes:
             returns: (n, width).

@@ -7,9 +7,9 @@ step t of all walks that have one stand together (:class:`torch.nn.utils.rnn.Pac
 
 On a CPU in single precision compiled loops compute the LSTM. Two savings change no number beyond rounding: inputs are
 projected once for each distinct node, not for each step, and everything between two matrix products is one pass over
-the data (:mod:`subgnn.kernels.lstm`). Directions and blocks of walks are shared out among threads that sleep while they
-wait. On a GPU both directions advance together: the second reads each walk from its end, so that equally many walks are
-left in both. Elsewhere, and in mixed precision, :class:`torch.nn.LSTM` is used.
+the data (:mod:`subgnn.kernels.lstm`). Directions and blocks of walks run in threads that sleep while they wait. On a
+GPU both directions advance together: the second reads each walk from its end, so both have equally many walks left.
+Elsewhere, and in mixed precision, :class:`torch.nn.LSTM` is used.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from subgnn.kernels.lstm import step_backward, step_forward, sum_rows
 from subgnn.ragged import Ragged
 
 _Task = Callable[[int, tuple[int, int]], None]
-_KEPT_SHAPES = 4  # of workspaces, those asked for last
-_MOST_THREADS = 8  # beyond these, handing out the work costs more than it saves
+_MAX_SHAPES = 4  # whose workspaces are reused: the last ones
+_MAX_THREADS = 8  # more cost more to feed than they save
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +99,7 @@ def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 class PatchEncoder(nn.Module):
     """Patches to vectors; one encoder serves all layers and sides.
 
-    *Differs from the paper:* a linear map takes the 2 d numbers of the two directions to d; the paper leaves it open.
+    *Differs from the paper:* a linear map takes the 2 d numbers of both directions to d; the paper does not say how.
 
     Shapes:
         d: width of node and patch vectors.
@@ -215,8 +215,8 @@ def compiled_states(lstm: nn.LSTM, inputs: Tensor, walks: Walks) -> Tensor:
 class _Workspace:
     """The arrays of one pass forwards and backwards, of both directions.
 
-    Fresh memory costs more than the arithmetic on it, so they are lent from pass to pass (:meth:`borrow`) and come back
-    when the pass, and the gradient that may follow, is over.
+    Fresh memory costs more than the arithmetic on it, so arrays are reused: :meth:`reserve` takes unused ones, and they
+    are free again after the pass and its gradient.
 
     Shapes:
         h, c, tanh_c, grad_c: (2, steps, d). gates, grad_gates: (2, steps, 4 d). recurrent: (2, walks, 4 d).
@@ -231,10 +231,10 @@ class _Workspace:
         self.recurrent, self.grad_after = arrays["recurrent"], arrays["grad_after"]
 
     @classmethod
-    def borrow(cls, steps: int, walks: int, d: int) -> _Workspace:
-        """Arrays nobody uses, or new ones."""
+    def reserve(cls, steps: int, walks: int, d: int) -> _Workspace:
+        """Unused arrays of these shapes, or new ones."""
         idle = cls._idle.setdefault((steps, walks, d), [])
-        while len(cls._idle) > _KEPT_SHAPES:
+        while len(cls._idle) > _MAX_SHAPES:
             del cls._idle[next(iter(cls._idle))]
         try:
             arrays = idle.pop()
@@ -242,9 +242,9 @@ class _Workspace:
             widths = {"h": 1, "c": 1, "tanh_c": 1, "grad_c": 1, "gates": 4, "grad_gates": 4}
             arrays = {name: torch.empty(2, steps, width * d) for name, width in widths.items()}
             arrays |= {"recurrent": torch.empty(2, walks, 4 * d), "grad_after": torch.empty(2, walks, d)}
-        lent = cls(arrays)
-        weakref.finalize(lent, idle.append, arrays).atexit = False
-        return lent
+        reserved = cls(arrays)
+        weakref.finalize(reserved, idle.append, arrays).atexit = False
+        return reserved
 
 
 class _Layer(torch.autograd.Function):
@@ -254,7 +254,7 @@ class _Layer(torch.autograd.Function):
     def forward(
         ctx: Any, ahead: Tensor, back: Tensor, w_ahead: Tensor, w_back: Tensor, picking: Picking, lengths: list[int]
     ) -> Tensor:
-        of = _Workspace.borrow(sum(lengths), lengths[0] if lengths else 0, w_ahead.shape[1])
+        of = _Workspace.reserve(sum(lengths), lengths[0] if lengths else 0, w_ahead.shape[1])
         blocks = _blocks(lengths)
 
         def run(reverse: int, block: tuple[int, int]) -> None:
@@ -310,7 +310,7 @@ def _even(items: int, parts: int) -> list[tuple[int, int]]:
 
 def _blocks(lengths: list[int]) -> list[tuple[int, int]]:
     """Ranges of walks: with both directions, one for each thread."""
-    return _even(lengths[0] if lengths else 0, max(1, min(torch.get_num_threads(), _MOST_THREADS) // 2))
+    return _even(lengths[0] if lengths else 0, max(1, min(torch.get_num_threads(), _MAX_THREADS) // 2))
 
 
 def _order(lengths: list[int], block: tuple[int, int], reverse: bool) -> list[tuple[slice, slice]]:
@@ -341,4 +341,4 @@ def _in_threads(tasks: list[tuple[_Task, int, tuple[int, int]]]) -> None:
 @lru_cache(maxsize=1)
 def _pool() -> ThreadPoolExecutor:
     """Threads whose own matrix products use one thread each."""
-    return ThreadPoolExecutor(_MOST_THREADS, "subgnn-lstm", initializer=torch.set_num_threads, initargs=(1,))
+    return ThreadPoolExecutor(_MAX_THREADS, "subgnn-lstm", initializer=torch.set_num_threads, initargs=(1,))
