@@ -179,16 +179,22 @@ def _share(graph: Csr, a: int, b: int, cap: int) -> int:
 
 @compiled
 def _bound(
-    graph: Csr, members: Array, local: Csr, anchor: int, cap: int, found: tuple[Array, Array], scratch: Csr
+    graph: Csr,
+    members: Array,
+    local: Csr,
+    anchor: int,
+    cap: int,
+    out: tuple[Array, Array],
+    scratch: tuple[Array, Array],
 ) -> int:
     """Bound the distances of all members to an anchor by rows alone; returns how many may not be exact.
 
     Args:
         local: the induced subgraph of the members.
-        found: hops and whether they are unsettled, which are filled.
+        out: hops and whether they are unsettled, which are filled.
         scratch: a row and a queue of the members' length.
     """
-    hops, unsettled = found
+    hops, unsettled = out
     row, queue = scratch
     hops[:] = UNBOUNDED
     place = lower_bound(members, 0, len(members), anchor)
@@ -223,7 +229,13 @@ def _bound(
 
 @compiled_parallel
 def _near_hops(
-    graph: Csr, components: Sets, wanted: Sets, starts: Array, limits: tuple[int, int], bounds: Array, out: Csr
+    graph: Csr,
+    components: Sets,
+    wanted: Sets,
+    starts: Array,
+    limits: tuple[int, int],
+    bounds: Array,
+    out: tuple[Array, Array],
 ) -> None:
     values, rows = components
     anchors, anchor_rows = wanted

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError
 from subgnn.experiments.significance import score_terms, sign_flip_test
 from subgnn.experiments.suites.job import ANSWERS, FAILURE, OUTCOME
@@ -51,9 +52,10 @@ class Group:
         return "r2" if self.task == "regression" else "micro_f1"
 
     @property
-    def task(self) -> str:
+    def task(self) -> Task:
         """The task of all runs."""
-        return str(self.runs[0]["task"])
+        task: Task = self.runs[0]["task"]
+        return task
 
     def predictions(self) -> Iterator[tuple[dict[str, Any], dict[str, NDArray[Any]]]]:
         """Each run with the arrays of its answers.npz, except runs without a test split or with a damaged file."""
