@@ -12,8 +12,8 @@ from pyarrow import csv, table
 
 from kernel_cases.measure import Case, Rival
 from kernel_cases.workloads import Workload
+from subgnn.data.dataset import Problems
 from subgnn.data.formats.edge_list import EdgeFile, EdgeList, read_edge_list
-from subgnn.data.problems import Problems
 
 _NAMES = ["tail", "head"]
 

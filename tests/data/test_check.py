@@ -4,7 +4,7 @@ import pytest
 
 from subgnn import DataError, read_dataset, write_bundle
 from subgnn.data.check import check
-from subgnn.data.problems import Problem, Problems
+from subgnn.data.dataset import Problem, Problems
 from tests.cli.command import call
 from tests.data.samples import FEATURES, SUBGRAPHS, WHOLE, write_files, write_sample
 

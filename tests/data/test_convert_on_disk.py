@@ -14,11 +14,11 @@ import pytest
 from subgnn import DataError, read_dataset, write_bundle
 from subgnn.data import edge_store
 from subgnn.data.convert import WriteOptions, convert
+from subgnn.data.dataset import Problems
 from subgnn.data.formats import edge_list
 from subgnn.data.formats.bundle import verify_bundle
 from subgnn.data.formats.edge_list import EdgeFile, Staging, read_edge_list, stage_edge_list
 from subgnn.data.formats.folder import read_node_table
-from subgnn.data.problems import Problems
 from tests.cli.command import call
 from tests.data.samples import NODES, tree, write_sample
 

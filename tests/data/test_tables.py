@@ -144,7 +144,7 @@ def test_numbers_of_memberships_are_looked_up_as_text(tmp_path):
 
 BAD_EDGES = {
     "one column": ("u\na\n", (), ": 1 columns; a column for the target is needed"),
-    "no rows": ("u,v\n", (), ": no edges; a row an edge is needed"),
+    "no rows": ("u,v\n", (), ": no edges; a row for each edge is needed"),
     "empty": ("", (), ": this cannot be read as a table (Empty CSV file); accepted: CSV with a header, or Parquet"),
     "no header": ("1,2\n2,3\n1,3\n", (), ":1: the first line looks like an edge; add a header line, such as source,"),
     "unknown source": (EDGES, ("--source", "form"), ": no column 'form'; accepted: from, to, w, note; did you mean"),

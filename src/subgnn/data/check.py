@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from subgnn.data.dataset import Dataset
+from subgnn.data.dataset import Dataset, Problem, Problems
 from subgnn.data.describe import label_notes
 from subgnn.data.formats import read_with_problems
 from subgnn.data.formats.format import ReadOptions
-from subgnn.data.problems import Problem, Problems
 from subgnn.data.subgraphs import SubgraphSet
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from subgnn.data.dataset import Dataset
+from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.edge_store import MEMORY
 from subgnn.data.formats import FORMATS, read_dataset
 from subgnn.data.formats.bundle import SUFFIX, open_own_bundle, write_bundle
@@ -16,7 +16,6 @@ from subgnn.data.formats.folder import FOLDER, read_folder, write_folder
 from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
 from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
 from subgnn.data.graph import Graph
-from subgnn.data.problems import Problems
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SubgraphSet, encode_labels, label_separator, split_labels, whole_number_text
 from subgnn.errors import DataError, DataWarning

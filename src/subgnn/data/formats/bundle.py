@@ -17,10 +17,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.dataset import Dataset
+from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.formats.format import FileFormat, ReadOptions
 from subgnn.data.graph import Dropped, Graph, check_features
-from subgnn.data.problems import Problems
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, label_card
 from subgnn.errors import DataError

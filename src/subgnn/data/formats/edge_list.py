@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.data.dataset import Problems
 from subgnn.data.edge_store import MEMORY, EdgeStore
 from subgnn.data.formats.text import read_bytes, read_chunks
 from subgnn.data.graph import Graph
-from subgnn.data.problems import Problems
 from subgnn.data.strings import NodeNames, is_id
 from subgnn.errors import excerpt
 from subgnn.kernels import text as parser

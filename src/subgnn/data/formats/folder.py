@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.dataset import Dataset
+from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.edge_store import EdgeStore
 from subgnn.data.formats.edge_list import EdgeFile, EdgeList, Staging, first_beyond, read_edge_list, stage_edge_list
 from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
@@ -22,7 +22,6 @@ from subgnn.data.formats.subgraph_text import NodeField, read_subgraphs
 from subgnn.data.formats.text import find_file, read_lines
 from subgnn.data.formats.vectors import read_npy
 from subgnn.data.graph import Graph, check_features, plausible_nodes
-from subgnn.data.problems import Problems
 from subgnn.data.strings import NodeNames, Strings, is_id
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_card, parse_task
 from subgnn.errors import DataError, DataWarning, excerpt

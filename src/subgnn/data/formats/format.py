@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from subgnn.data.dataset import Dataset
+from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.graph import Graph
-from subgnn.data.problems import Problems
 from subgnn.data.subgraphs import SubgraphSet, Task
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.dataset import Dataset
+from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import MAX_NODES, Graph, plausible_nodes
-from subgnn.data.problems import Problems
 from subgnn.data.strings import NodeNames, Strings, find_node, is_id, is_number, split_names
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, split_labels, whole_number_text
 from subgnn.errors import DataError, choices, excerpt
