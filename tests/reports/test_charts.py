@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from subgnn.experiments.train import train
-from subgnn.reports.charts import HEIGHT, WIDTH, Chart, Line, Scale, bar, padded_range, plot, row_plot, thin
+from subgnn.reports.charts import HEIGHT, WIDTH, Chart, Line, Scale, bar, number_axes, padded_range, row_axes, thin
 from subgnn.reports.run_page import epoch_chart
 from subgnn.training.run_dir import METRICS
 from tests.training.examples import dataset, recipe
@@ -77,9 +77,7 @@ def test_a_steep_fall_is_drawn_in_logarithms():
 
 def test_a_value_that_is_undefined_leaves_a_gap():
     broken = Line([0, 1, 2, 3, 4], [0.1, 0.2, math.nan, 0.3, 0.4], "first")
-    lines = read(draw(plot("", description="", x=(0, 4), y=(0, 1), x_label="", y_label="", lines=[broken]))).all(
-        "polyline"
-    )
+    lines = read(draw(Chart("", "", number_axes((0, 4), (0, 1), "", ""), lines=[broken]))).all("polyline")
     assert [len(points(line)) for line in lines] == [2, 2]
 
 
@@ -110,12 +108,12 @@ def test_a_range_has_room_even_where_all_values_are_equal():
 
 
 def test_axes_fill_the_drawing():
-    chart = plot("", description="", x=(0, 10), y=(0, 1), x_label="", y_label="")
+    chart = number_axes((0, 10), (0, 1), "", "")
     assert 0 < chart.x(0) < chart.x(10) < WIDTH
     assert 0 < chart.y(1) < chart.y(0) < HEIGHT
-    rows = row_plot("", description="", names=["one", "two"], x=(0, 1), x_label="")
+    rows = row_axes(["one", "two"], (0, 1), "")
     assert 0 < rows.x(0) < rows.x(1) < WIDTH
-    assert 0 < rows.y(0.5) < rows.y(1.5) < rows.height
+    assert 0 < rows.y(0.5) < rows.y(1.5) < rows.bottom + 1
 
 
 def test_bars_start_at_zero_and_share_a_scale():

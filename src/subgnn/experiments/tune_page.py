@@ -7,7 +7,19 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from subgnn.reports.charts import MAX_POINTS, Box, Chart, Key, Line, Mark, Style, padded_range, plot, row_plot, thin
+from subgnn.reports.charts import (
+    MAX_POINTS,
+    Box,
+    Chart,
+    Key,
+    Line,
+    Mark,
+    Style,
+    number_axes,
+    padded_range,
+    row_axes,
+    thin,
+)
 from subgnn.reports.render import cut, render
 from subgnn.reports.run_page import METRIC_NAMES, score_text
 
@@ -75,13 +87,10 @@ def _progress_chart(rows: Sequence[dict[str, Any]], word: str) -> Chart | None:
     for trial, best in best_so_far(rows):
         steps += ([(trial, steps[-1][1])] if steps else []) + [(trial, best)]
     line = f"the best so far as a line, which ends at {steps[-1][1]:.4f}" if steps else "none is complete"
-    return plot(
+    return Chart(
         f"{word[0].upper()}{word[1:]} by trial",
-        description=f"{len(scored)} trials as points; {line}.",
-        x=(0, max(1, rows[-1]["trial"])),
-        y=padded_range(row["score"] for row in scored),
-        x_label="trial",
-        y_label=word,
+        f"{len(scored)} trials as points; {line}.",
+        number_axes((0, max(1, rows[-1]["trial"])), padded_range(row["score"] for row in scored), "trial", word),
         lines=[Line([x for x, _ in steps], [y for _, y in steps], "first")],
         marks=[
             Mark(x=row["trial"], y=row["score"], style=Style("point" if row["state"] == "complete" else "border"),
@@ -94,12 +103,10 @@ def _progress_chart(rows: Sequence[dict[str, Any]], word: str) -> Chart | None:
 
 def _importance_chart(shares: dict[str, float]) -> Chart:
     shown = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
-    return row_plot(
+    return Chart(
         "Importance of settings",
-        description=f"Bar chart of importance: {shown}.",
-        names=[cut(name, 30) for name in shares],
-        x=(0, max(max(shares.values()) * 1.05, 1e-9)),
-        x_label="importance",
+        f"Bar chart of importance: {shown}.",
+        row_axes([cut(name, 30) for name in shares], (0, max(max(shares.values()) * 1.05, 1e-9)), "importance"),
         boxes=[
             Box((0, share), (i + 0.15, i + 0.85), f"{name}: {share:.3f}", "bar")
             for i, (name, share) in enumerate(shares.items())
@@ -117,22 +124,19 @@ def _slice_chart(name: str, rows: Sequence[dict[str, Any]], word: str) -> Chart:
     places = [float(value) if numbers else float(labels.index(_text(value))) for value in values]
     log = numbers and min(places) > 0 and max(places) > 30 * min(places)
     places = [math.log10(place) for place in places] if log else places
-    x_range = padded_range(places) if numbers else (-0.5, len(labels) - 0.5)
     x_label = f"{name}, power of ten" if log else name
-    return plot(
+    x_range = padded_range(places) if numbers else (-0.5, len(labels) - 0.5)
+    ticks = None if numbers else [(float(i), cut(label, 12)) for i, label in enumerate(labels)]
+    marks = []
+    for place, value, row in zip(places, values, kept, strict=True):
+        title = f"trial {row['trial']}: {name} {_text(value)}, {row['score']:.4f}"
+        marks.append(Mark(x=place, y=row["score"], style=Style("cloud"), title=title))
+    return Chart(
         name,
-        description=f"{len(kept)} complete trials: {word} over {x_label}.",
-        x=x_range,
-        y=padded_range(row["score"] for row in kept),
-        x_ticks=None if numbers else [(i, cut(label, 12)) for i, label in enumerate(labels)],
-        x_label=x_label,
-        y_label=word,
-        marks=[
-            Mark(x=place, y=row["score"], style=Style("cloud"),
-                 title=f"trial {row['trial']}: {name} {_text(row['parameters'][name])}, {row['score']:.4f}")
-            for place, row in zip(places, kept, strict=True)
-        ],
-    )  # fmt: skip
+        f"{len(kept)} complete trials: {word} over {x_label}.",
+        number_axes(x_range, padded_range(row["score"] for row in kept), x_label, word, x_ticks=ticks),
+        marks=marks,
+    )
 
 
 def _text(value: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.reports.charts import Chart, Key, Line, Mark, group_line, group_style, plot
+from subgnn.reports.charts import Chart, Key, Line, Mark, group_line, group_style, number_axes
 
 _BINS = 10
 
@@ -73,13 +73,10 @@ def reliability_chart(
             interval = (b.low, b.high) if len(curves) == 1 else None
             marks.append(Mark(x=b.said, y=b.right, title=title, style=group_style(group), size=4, y_range=interval))
     errors = ", ".join(f"{name} error {error:.3f}" for name, _, error in curves)
-    return plot(
+    return Chart(
         caption,
-        description=f"Reliability diagram: {errors}.",
-        x=(0, 1),
-        y=(0, 1),
-        x_label="predicted probability",
-        y_label=share,
+        f"Reliability diagram: {errors}.",
+        number_axes((0, 1), (0, 1), "predicted probability", share),
         lines=lines,
         marks=marks,
         key=[*key, *([Key("95 % interval", line="whisker")] if len(curves) == 1 else [])],

@@ -1,6 +1,6 @@
 """Charts as plain values: scales, lines, marks, bars and keys, which ``templates/charts.html`` draws as SVG.
 
-All places are in units of the data; the template maps them by the two scales of a chart. Colours are classes of the
+All places are in units of the data; the template maps them by the scales of the axes. Colours are classes of the
 style sheet, so that a chart follows light and dark; groups also differ in dashes and shapes. A chart is 400 units wide,
 about as wide as a telephone, so that its text stays readable.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -107,28 +107,88 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
-    """A figure; :func:`plot` and :func:`row_plot` choose scales, ticks and size.
+class Axes:
+    """Scales, ticks (value and text each) and labels; :func:`number_axes` and :func:`row_axes` choose scales and ticks.
 
     Attributes:
-        description: read aloud in place of the drawing.
-        x_ticks, y_ticks: values and texts. ``by_row``: the y axis has names of rows in place of numbers;
-            ``names_above``: each name is written above its row.
-        rules: upright lines, as (x, kind). columns: titles that the pointer shows over a whole height, as (x, title).
+        by_row: the y axis has names of rows in place of numbers; ``names_above``: each name is above its row.
     """
 
-    caption: str
-    description: str
     x: Scale
     y: Scale
     x_label: str
     y_label: str
     x_ticks: Sequence[tuple[float, str]]
     y_ticks: Sequence[tuple[float, str]]
-    height: float = HEIGHT
-    width: float = WIDTH
     by_row: bool = False
     names_above: bool = False
+
+    @property
+    def top(self) -> float:
+        """The upper end of the y axis."""
+        return min(self.y.begin, self.y.end)
+
+    @property
+    def bottom(self) -> float:
+        """The lower end of the y axis."""
+        return max(self.y.begin, self.y.end)
+
+
+def number_axes(
+    x: tuple[float, float],
+    y: tuple[float, float],
+    x_label: str,
+    y_label: str,
+    *,
+    log: bool = False,
+    x_ticks: Sequence[tuple[float, str]] | None = None,
+) -> Axes:
+    """Axes over two ranges of numbers.
+
+    Args:
+        log: the y axis is logarithmic.
+        x_ticks: by default round numbers.
+    """
+    up = Scale(*y, HEIGHT - _BOTTOM, _TOP, log=log)
+    y_ticks = _numbers(up)
+    along = Scale(*x, max(_LEFT, 24 + _LETTER * max(len(text) for _, text in y_ticks)), WIDTH - _RIGHT)
+    ticks = _numbers(along) if x_ticks is None else x_ticks
+    return Axes(x=along, y=up, x_label=x_label, y_label=y_label, x_ticks=ticks, y_ticks=y_ticks)
+
+
+def row_axes(names: Sequence[str], x: tuple[float, float], x_label: str, *, names_above: bool = False) -> Axes:
+    """Axes with a row for each name; row i lies between y = i and y = i + 1."""
+    rows, step = max(1, len(names)), 40 if names_above else 22
+    beside = 16 if names_above else 12 + _LETTER * max((len(name) for name in names), default=0)
+    along = Scale(*x, beside, WIDTH - _RIGHT)
+    return Axes(
+        x=along,
+        y=Scale(0, rows, 8, 8 + step * rows),
+        x_label=x_label,
+        y_label="",
+        x_ticks=_numbers(along, 4 if beside > WIDTH / 3 else 6),
+        y_ticks=[(i + 0.5, name) for i, name in enumerate(names)],
+        by_row=True,
+        names_above=names_above,
+    )
+
+
+def _numbers(scale: Scale, most: int = 6) -> list[tuple[float, str]]:
+    return [(value, f"{value:.4g}") for value in scale.ticks(most)]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A figure; the description is read aloud in place of the drawing.
+
+    Attributes:
+        rules: upright lines, as (x, kind). columns: titles that the pointer shows over a whole height, as (x, title).
+    """
+
+    caption: str
+    description: str
+    axes: Axes
+    _: KW_ONLY
     rules: Sequence[tuple[float, str]] = ()
     lines: Sequence[Line] = ()
     boxes: Sequence[Box] = ()
@@ -136,12 +196,17 @@ class Chart:
     columns: Sequence[tuple[float, str]] = ()
     key: Sequence[Key] = ()
 
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height."""
+        return WIDTH, self.axes.bottom + _BOTTOM
+
     def polylines(self, line: Line) -> list[str]:
         """The points of each unbroken piece of a line, as SVG writes them."""
         pieces: list[list[str]] = [[]]
         for x, y in zip(line.xs, line.ys, strict=True):
             if math.isfinite(y):
-                pieces[-1].append(f"{self.x(x):.2f},{self.y(y):.2f}")
+                pieces[-1].append(f"{self.axes.x(x):.2f},{self.axes.y(y):.2f}")
             elif pieces[-1]:
                 pieces.append([])
         return [" ".join(piece) for piece in pieces if piece]
@@ -150,56 +215,6 @@ class Chart:
     def thinned_columns(self) -> list[tuple[float, str]]:
         """At most 250 of the columns."""
         return [self.columns[i] for i in thin(len(self.columns), _MAX_COLUMNS)]
-
-
-def plot(
-    caption: str,
-    *,
-    x: tuple[float, float],
-    y: tuple[float, float],
-    log: bool = False,
-    x_ticks: Sequence[tuple[float, str]] | None = None,
-    **content: object,
-) -> Chart:
-    """A chart over two ranges of numbers.
-
-    Args:
-        log: the y axis is logarithmic.
-        x_ticks: by default round numbers.
-        content: the other attributes of :class:`Chart`.
-    """
-    up = Scale(*y, HEIGHT - _BOTTOM, _TOP, log=log)
-    y_ticks = _numbers(up)
-    left = max(_LEFT, 24 + _LETTER * max(len(text) for _, text in y_ticks)) if y_ticks else _LEFT
-    along = Scale(*x, left, WIDTH - _RIGHT)
-    ticks = _numbers(along) if x_ticks is None else x_ticks
-    return Chart(caption=caption, x=along, y=up, x_ticks=ticks, y_ticks=y_ticks, **content)  # type: ignore[arg-type]
-
-
-def row_plot(
-    caption: str, *, names: Sequence[str], x: tuple[float, float], names_above: bool = False, **content: object
-) -> Chart:
-    """A chart with a row for each name; row i lies between y = i and y = i + 1."""
-    rows, step = max(1, len(names)), 40 if names_above else 22
-    bottom = 8 + step * rows
-    beside = 16 if names_above else 12 + _LETTER * max((len(name) for name in names), default=0)
-    along = Scale(*x, beside, WIDTH - _RIGHT)
-    return Chart(
-        caption=caption,
-        x=along,
-        y=Scale(0, rows, 8, bottom),
-        y_label="",
-        x_ticks=_numbers(along, 4 if beside > WIDTH / 3 else 6),
-        y_ticks=[(i + 0.5, name) for i, name in enumerate(names)],
-        height=bottom + _BOTTOM,
-        by_row=True,
-        names_above=names_above,
-        **content,  # type: ignore[arg-type]
-    )
-
-
-def _numbers(scale: Scale, most: int = 6) -> list[tuple[float, str]]:
-    return [(value, f"{value:.4g}") for value in scale.ticks(most)]
 
 
 def group_style(group: int) -> Style:

@@ -13,7 +13,19 @@ from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from subgnn.data.graph import Graph
 from subgnn.data.layout import Layout, lay_out
 from subgnn.reports.calibration import calibration, reliability_chart
-from subgnn.reports.charts import COLOURS, MAX_POINTS, Chart, Key, Line, Mark, Style, bar, padded_range, plot, thin
+from subgnn.reports.charts import (
+    COLOURS,
+    MAX_POINTS,
+    Chart,
+    Key,
+    Line,
+    Mark,
+    Style,
+    bar,
+    number_axes,
+    padded_range,
+    thin,
+)
 from subgnn.reports.evaluation import Evaluation
 from subgnn.reports.render import cut
 
@@ -63,13 +75,10 @@ def scatter_chart(run: Evaluation) -> Chart:
     for i in thin(len(true), MAX_POINTS):
         title = f"{_subgraph_name(run, i)}: true {true[i]:.4g}, predicted {predicted[i]:.4g}"
         marks.append(Mark(x=true[i], y=predicted[i], style=Style("cloud"), title=title))
-    return plot(
+    return Chart(
         "Predicted against true",
-        description=f"Scatter plot of {len(true)} subgraphs, predicted against true values, with the diagonal.",
-        x=both,
-        y=both,
-        x_label="true value",
-        y_label="predicted value",
+        f"Scatter plot of {len(true)} subgraphs, predicted against true values, with the diagonal.",
+        number_axes(both, both, "true value", "predicted value"),
         lines=[Line(both, both, "even")],
         marks=marks,
         key=[Key("predicted = true", line="even")],

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.models.metrics import metric_text
-from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, padded_range, plot, thin
+from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, number_axes, padded_range, thin
 from subgnn.reports.evaluation import Evaluation, evaluate_run
 from subgnn.reports.predictions import (
     calibration_values,
@@ -229,14 +229,16 @@ def epoch_chart(
     # Logarithmic where a few epochs would press all others to the bottom.
     log = bool(finite) and min(finite) > 0 and max(finite) > 30 * median(finite)
     ends = ", ".join(f"{lines[name][0]} from {v[0]:.3g} to {v[-1]:.3g}" for name, v in values.items())
-    return plot(
+    return Chart(
         title + (" (log scale)" if log else ""),
-        description=f"Line chart over {len(records)} epochs: {ends}; epoch {selected} was selected.",
-        x=(0, max(epochs[-1], 1)),
-        y=(min(finite) / 1.1, max(finite) * 1.1) if log else padded_range(finite, zero=True),
-        log=log,
-        x_label="epoch",
-        y_label=words[0].split()[-1] if len(words) > 1 else words[0],
+        f"Line chart over {len(records)} epochs: {ends}; epoch {selected} was selected.",
+        number_axes(
+            (0, max(epochs[-1], 1)),
+            (min(finite) / 1.1, max(finite) * 1.1) if log else padded_range(finite, zero=True),
+            "epoch",
+            words[0].split()[-1] if len(words) > 1 else words[0],
+            log=log,
+        ),
         rules=[(selected, "chosen")],
         lines=[Line(epochs, values[name], kind) for name, (_, kind) in lines.items()],
         columns=[

@@ -18,9 +18,9 @@ from subgnn.reports.charts import (
     Style,
     group_line,
     group_style,
+    number_axes,
     padded_range,
-    plot,
-    row_plot,
+    row_axes,
     thin,
 )
 from subgnn.reports.render import cut
@@ -61,12 +61,14 @@ def score_chart(dataset: str, rows: Sequence[dict[str, Any]], *, metric: str, wo
     key += [Key("published", style=_PUBLISHED)] if any(m.style is _PUBLISHED for m in marks) else []
     key += [Key("constant prediction", line="limit")] if constant is not None else []
     shown = "; ".join(f"{row['model']} {mean:.3f}" for row, mean, _ in scored)
-    return row_plot(
+    return Chart(
         f"{dataset}: test {word}",
-        description=f"Test {word} on {dataset}: {shown}",
-        names=[cut(row["model"], _NAME_LETTERS) for row, _, _ in scored],
-        x=(min([0.0, *(mean - std for _, mean, std in scored)]), top if metric == "r2" else max(1.0, top)),
-        x_label=f"test {word}",
+        f"Test {word} on {dataset}: {shown}",
+        row_axes(
+            [cut(row["model"], _NAME_LETTERS) for row, _, _ in scored],
+            (min([0.0, *(mean - std for _, mean, std in scored)]), top if metric == "r2" else max(1.0, top)),
+            f"test {word}",
+        ),
         rules=[] if constant is None else [(constant, "limit")],
         marks=marks,
         key=key,
@@ -90,14 +92,16 @@ def bar_chart(rows: Sequence[dict[str, Any]], *, metric: str, word: str) -> Char
     key = [Key(model, style=Style(f"c{i % 8}", "box")) for i, model in enumerate(models)]
     key.append(_DEVIATION)
     key += [Key("published", style=_PUBLISHED)] if any(row["published"] for row, _, _ in scored) else []
-    return plot(
+    return Chart(
         f"Test {word} by model",
-        description=f"Grouped bars of test {word}: {', '.join(models)} on {', '.join(datasets)}.",
-        x=(0, max(1, len(datasets))),
-        y=(0, max([1.0, *(mean + std for _, mean, std in scored)])),
-        x_ticks=[(i + 0.5, cut(name, 16)) for i, name in enumerate(datasets)],
-        x_label="dataset",
-        y_label=f"test {word}",
+        f"Grouped bars of test {word}: {', '.join(models)} on {', '.join(datasets)}.",
+        number_axes(
+            (0, max(1, len(datasets))),
+            (0, max([1.0, *(mean + std for _, mean, std in scored)])),
+            "dataset",
+            f"test {word}",
+            x_ticks=[(i + 0.5, cut(name, 16)) for i, name in enumerate(datasets)],
+        ),
         boxes=boxes,
         marks=marks,
         key=key,
@@ -120,13 +124,15 @@ def change_chart(dataset: str, rows: Sequence[dict[str, Any]], *, word: str) -> 
             title = f"{setting} = {row['value']}: {mean:+.3f} ± {std:.3f}, {row['n']} seeds"
             marks.append(Mark(x=mean, y=y, title=title, size=4, style=group_style(0 if row["matters"] else 1)))
     matters = {row["setting"] for row in rows if row["matters"]}
-    return row_plot(
+    return Chart(
         f"{dataset}: one setting at a time",
-        description=f"Largest change of validation {word} on {dataset} by setting: {'; '.join(largest)}",
-        names=[f"{'★ ' if setting in matters else ''}{setting}" for setting in settings],
-        names_above=True,
-        x=padded_range([*(row["change"]["mean"] for row in known), -1.4 * _MATTERS, 1.4 * _MATTERS]),
-        x_label=f"change of validation {word}",
+        f"Largest change of validation {word} on {dataset} by setting: {'; '.join(largest)}",
+        row_axes(
+            [f"{'★ ' if setting in matters else ''}{setting}" for setting in settings],
+            padded_range([*(row["change"]["mean"] for row in known), -1.4 * _MATTERS, 1.4 * _MATTERS]),
+            f"change of validation {word}",
+            names_above=True,
+        ),
         rules=[(0.0, "zero"), (-_MATTERS, "limit"), (_MATTERS, "limit")],
         lines=lines,
         marks=marks,
@@ -158,13 +164,10 @@ def overlap_chart(dataset: str, rows: Sequence[dict[str, Any]]) -> Chart:
             span = (max(0.0, mean - std), min(1.0, mean + std))
             marks.append(Mark(x=x, y=mean, title=title, size=4, y_range=span, style=group_style(group)))
         key.append(Key(row["model"], line=group_line(group), style=group_style(group)))
-    return plot(
+    return Chart(
         f"{dataset}: seen and unseen nodes",
-        description=f"Test micro-F1 on {dataset} against node overlap, {len(rows)} models.",
-        x=(0, 1),
-        y=(0, 1),
-        x_label="largest node overlap with a training subgraph",
-        y_label="test micro-F1",
+        f"Test micro-F1 on {dataset} against node overlap, {len(rows)} models.",
+        number_axes((0, 1), (0, 1), "largest node overlap with a training subgraph", "test micro-F1"),
         lines=lines,
         marks=marks,
         key=key,
@@ -183,13 +186,10 @@ def vector_chart(
         x, y = places[row].tolist()
         marks.append(Mark(x=x, y=y, title=name, size=3.2, style=group_style(max(label, 0))))
     x_label, y_label = (f"principal axis {i + 1}, {share:.0%} of variance" for i, share in enumerate(shares))
-    return plot(
+    return Chart(
         caption,
-        description=f"Scatter plot of {len(places)} test subgraphs on two principal axes, by label.",
-        x=padded_range(places[:, 0].tolist()),
-        y=padded_range(places[:, 1].tolist()),
-        x_label=x_label,
-        y_label=y_label,
+        f"Scatter plot of {len(places)} test subgraphs on two principal axes, by label.",
+        number_axes(padded_range(places[:, 0].tolist()), padded_range(places[:, 1].tolist()), x_label, y_label),
         marks=marks,
         key=[Key(cut(name, 30), style=group_style(i)) for i, name in enumerate(classes) if i in seen],
     )
