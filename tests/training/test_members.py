@@ -285,13 +285,13 @@ def test_the_page_of_the_run(done, predictor):
     page = run_report(done, dataset())
     results = json.loads((done / "run.json").read_text())
     for words in (
-        "3; an answer is the mean of their outputs",
-        "Of the first of 3 networks.",
-        "first of 3 networks, alone",
+        "3; their outputs are averaged",
+        "The first of 3 networks.",
+        "Contributions are those of the first of 3 networks",
     ):
         assert words in page
     assert ", ".join(str(one["selected_epoch"]) for one in results["members"]) + ", of each network" in page
-    assert "Asked again" not in page
+    assert "has the dataset changed" not in page
     found = evaluate_run(done, dataset())
     np.testing.assert_allclose(found.outputs, predictor.outputs(dataset().subgraphs.nodes.take(found.rows)), atol=1e-6)
     assert [record["epoch"] for record in found.records] == [0, 1, 2]

@@ -27,15 +27,15 @@ def quick_table(found: dict[str, Any]) -> list[tuple[str, ...]]:
 
 def quick_words(found: dict[str, Any]) -> list[str]:
     """Findings below the table, a line each."""
-    said = [f"{name} failed: {message}" for name, message in found["failures"].items()]
-    said += found["verdict"]["words"]
+    findings = [f"{name} failed: {message}" for name, message in found["failures"].items()]
+    findings += found["verdict"]["words"]
     network = found["over_constant"].get(NETWORK)
     if network is not None and network["clear"]:
         parts = sorted((p for p in found["parts"] if (p["score"] or 0) > 0), key=lambda p: -p["score"])
         if parts:
-            known = ", ".join(f"{p['part']} {p['score']:.3f}" for p in parts[:_SHOWN_PARTS])
-            said.append(f"SubGNN relies most on (fall of the validation score without the part): {known}.")
-    return said
+            shown = ", ".join(f"{p['part']} {p['score']:.3f}" for p in parts[:_SHOWN_PARTS])
+            findings.append(f"SubGNN relies most on (fall of the validation score without the part): {shown}.")
+    return findings
 
 
 def quick_title(found: dict[str, Any]) -> str:

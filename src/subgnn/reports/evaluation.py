@@ -166,21 +166,17 @@ def evaluate_run(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | 
     rows, train = subgraphs.indices(split), subgraphs.indices("train")
     network = next(iter(predictor.networks()), None)
     mine = means = torch.empty(0)
-    if network is None:
-        outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
-    elif vectors is None:
+    if network is not None:
         chosen = np.concatenate([rows, train])
-        embedded = torch.from_numpy(predictor.embeddings(subgraphs.nodes.take(chosen)))
-        mine, means = embedded[: len(rows)], embedded[len(rows) :].mean(dim=0)
-    else:
-        mine, means = torch.from_numpy(vectors[rows]), torch.from_numpy(vectors[train]).mean(dim=0)
+        found = predictor.embeddings(subgraphs.nodes.take(chosen)) if vectors is None else vectors[chosen]
+        mine, means = torch.from_numpy(found[: len(rows)]), torch.from_numpy(found[len(rows) :]).mean(dim=0)
     targets = np.array(subgraphs.targets)
     if "target" in checkpoint.spec.standards:
         targets = checkpoint.spec.standards["target"](targets[:, None])[:, 0]
-    if predictor.members * predictor.draws > 1:
-        outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
-    elif network is not None:
+    if network is not None and predictor.members * predictor.draws == 1:
         outputs = network.head(mine)
+    else:
+        outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
     return Evaluation(
         results=results,
         records=records,

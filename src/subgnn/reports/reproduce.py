@@ -1,4 +1,4 @@
-"""How a run is had again: its settings as TOML, and the command."""
+"""How to reproduce a run: its settings as TOML, and the command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECTIONS = tuple(f.name for f in fields(Recipe) if is_dataclass(f.default_facto
 
 
 def recipe_toml(recipe: Recipe) -> str:
-    """All settings of a recipe as a file that ``--recipe`` takes."""
+    """All settings of a recipe, as a file for ``--recipe``."""
     content = asdict(recipe)
     lines = [f"{key} = {_value(content[key])}" for key in ("name", "note", "method")]
     for channel in content["channels"]:
@@ -29,7 +29,7 @@ def recipe_toml(recipe: Recipe) -> str:
 def command(recipe: Recipe, results: Mapping[str, Any]) -> tuple[str, bool]:
     """The command that trains a run again, and whether it needs the settings as a file.
 
-    A recipe that comes with the package is named, with what was changed in it; any other is needed as a file.
+    A recipe of the package is given by its name and the changed settings; any other is needed as a file.
     """
     changes = _changes(recipe)
     name = f"{recipe.name}.toml" if changes is None else recipe.name
@@ -43,7 +43,7 @@ def command(recipe: Recipe, results: Mapping[str, Any]) -> tuple[str, bool]:
 
 
 def _changes(recipe: Recipe) -> list[str] | None:
-    """``section.key=value`` for all that differs from the package's recipe of that name; None where there is none."""
+    """``section.key=value`` for each difference from the package's recipe of that name; None where there is none."""
     if recipe.name not in recipe_names():
         return None
     packaged = find_recipe(recipe.name)

@@ -69,11 +69,10 @@ def run_report(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | No
         ("calibration", "Calibration"),
         ("reproduce", "Reproduce"),
     ]
-    kind = "subgraph neural network" if found.network is not None else "baseline for subgraphs"
     return render(
         "run.html",
         title=f"{found.results['recipe']} on {dataset.name}, seed {found.results['seed']}",
-        lead=f"A {kind}: its training data, settings and scores.",
+        lead=f"Method {found.recipe.method}: training data, settings, scores and predictions.",
         contents=[pair for pair in contents if found.network is not None or pair[0] != "parts"],
         task=found.task,
         split=split,
