@@ -45,7 +45,14 @@ def test_json(folder, tmp_path):
 def test_table_and_the_command_that_follows(folder, tmp_path):
     called = call("prepare", folder, "--recipe", "structure", "--seed", 1, "--set", "model.layers=1")
     assert (called.code, called.err) == (0, "")
-    for word in ("subgraphs", "components", "touched nodes", "anchors, structure/internal", "found in the cache", "seconds"):
+    for word in (
+        "subgraphs",
+        "components",
+        "touched nodes",
+        "anchors, structure/internal",
+        "found in the cache",
+        "seconds",
+    ):
         assert word in called.out
     last = called.out.splitlines()[-1]
     assert last.startswith(f"next: subgnn train {folder} --recipe structure --seed 1 --set model.layers=1 --out ")
