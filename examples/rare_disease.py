@@ -31,9 +31,8 @@ from subgnn.experiments.train import train
 from subgnn.explain import Explainer
 from subgnn.inference.predictor import Predictor
 from subgnn.kernels import induced_components
-from subgnn.serve.drawing import draw_with_anchors
+from subgnn.serve.drawing import draw_with_anchors, picture
 from subgnn.serve.nodes import NodeIndex
-from subgnn.serve.picture import picture
 from subgnn.training.run_dir import CHECKPOINT
 
 OUT = Path(os.environ.get("RARE_DISEASE_OUT", "rare_disease"))

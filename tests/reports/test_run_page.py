@@ -28,7 +28,7 @@ from tests.training.examples import CHANNELS, dataset, recipe
 from .reading import Element, read
 
 TASKS = ["multi-class", "binary", "multi-label", "regression"]
-SECTIONS = ["run", "curves", "answers", "parts", "subgraphs", "calibration", "reproduce"]
+SECTIONS = ["run", "curves", "predictions", "parts", "subgraphs", "calibration", "reproduce"]
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_scores_of_labels_equal_those_of_sklearn(made):
     rows = data.subgraphs.indices("test")
     said = Predictor(run / CHECKPOINT, data.graph).outputs(data.subgraphs.nodes.take(rows)) > 0
     expected = precision_recall_fscore_support(data.subgraphs.targets[rows], said, zero_division=np.nan)
-    shown = {row[0]: row[1:] for row in cells(read(text).one("section", id="answers").one("table"))}
+    shown = {row[0]: row[1:] for row in cells(read(text).one("section", id="predictions").one("table"))}
     for i, name in enumerate(data.subgraphs.classes):
         scores = ["-" if np.isnan(column[i]) else f"{column[i]:.3f}" for column in expected[:3]]
         assert shown[name] == [str(expected[3][i]), *scores]
@@ -132,7 +132,7 @@ def test_the_cloud_has_every_true_and_predicted_value(made):
     run, data, text = made("regression")
     rows = data.subgraphs.indices("test")
     said = Predictor(run / CHECKPOINT, data.graph).probabilities(data.subgraphs.nodes.take(rows))[:, 0]
-    titles = [c.text for c in read(text).one("section", id="answers").all("circle")]
+    titles = [c.text for c in read(text).one("section", id="predictions").all("circle")]
     expected = zip(rows, data.subgraphs.targets[rows], said, strict=True)
     assert titles == [f"subgraph {row}: true {a:.4g}, predicted {b:.4g}" for row, a, b in expected]
 
@@ -221,7 +221,7 @@ def test_without_a_test_split_the_page_speaks_of_validation(tmp_path):
     train(replace(data, subgraphs=data.subgraphs.take(kept)), recipe(1), tmp_path / "run")
     page = read((tmp_path / "run" / "report.html").read_text())
     assert "no test split" in page.one("section", id="run").text
-    assert "on the validation split" in page.one("section", id="answers").text
+    assert "on the validation split" in page.one("section", id="predictions").text
 
 
 def test_a_page_that_cannot_be_written_does_not_lose_the_run(tmp_path, monkeypatch):

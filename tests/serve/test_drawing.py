@@ -1,18 +1,30 @@
-"""What is drawn, beside networkx."""
+"""Drawings beside networkx; pictures hold all of them, marked as on the page, and no text from data becomes markup."""
 
 from __future__ import annotations
+
+import runpy
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pytest
 
-from subgnn import Graph
-from subgnn.serve.drawing import draw
+import subgnn.serve
+from subgnn import DataError, Graph, NodeNames
+from subgnn.serve import drawing as module
+from subgnn.serve.drawing import Drawing, draw, draw_with_anchors, picture
 from subgnn.serve.nodes import NodeIndex
 from tests.serve.examples import served
 
 RANDOM = nx.gnp_random_graph(60, 0.08, seed=3)
 GRAPH = Graph.from_edges(*zip(*RANDOM.edges, strict=True), num_nodes=60)
+SVG = "{http://www.w3.org/2000/svg}"
+# 0-1 is one component, 4 another; 2 and 3 are neighbours, 5 is far away.
+NAMES = ["a", "b", "<i>&", "d", "e", "f"]
+SMALL = Graph.from_edges([0, 1, 2, 3, 3], [1, 2, 3, 4, 5], num_nodes=6, names=NodeNames.of(NAMES))
+NODES = np.array([0, 1, 4], np.int32)
 
 
 @pytest.mark.parametrize("most", [0, 7, 200])
@@ -56,3 +68,102 @@ def test_anchors_are_those_of_the_run():
     assert all(marked[node] for node in marked)
     shared = prepared.frame.shared[0][1].nodes  # position/border
     assert {node for node, channels in marked.items() if "position/border" in channels} <= set(shared.tolist())
+
+
+def drawn() -> Drawing:
+    return draw(SMALL, NodeIndex(SMALL), NODES, most=10)
+
+
+def marks(svg: str) -> dict[str, ET.Element]:
+    """The group of each node, by the name that is written under it."""
+    groups = [group for group in ET.fromstring(svg).iter(f"{SVG}g") if group.find(f"{SVG}title") is not None]
+    return {group.findtext(f"{SVG}text"): group for group in groups}
+
+
+def test_every_node_and_the_edges_of_the_subgraph_are_there():
+    svg = picture(drawn()).svg
+    assert set(marks(svg)) == {"a", "b", "<i>&", "d", "e"}
+    lines = list(ET.fromstring(svg).iter(f"{SVG}line"))
+    # 2-3 joins two neighbours; it is not shown, as on the page.
+    assert sorted(line.get("stroke") for line in lines) == sorted([module.INSIDE_EDGE, module.EDGE, module.EDGE])
+
+
+def test_components_have_colours_and_neighbours_none():
+    fills = {name: group.find(f"{SVG}circle").get("fill") for name, group in marks(picture(drawn()).svg).items()}
+    assert fills["a"] == fills["b"] == module.COLOURS[0]
+    assert fills["e"] == module.COLOURS[1]
+    assert fills["d"] == fills["<i>&"] == module.FAINT
+
+
+def test_rings_say_which_way_and_how_much():
+    svg = picture(drawn(), pushes={0: 2.0, 1: -1.0, 4: 0.05}, towards="ring & collector").svg
+    found = {name: group.find(f"{SVG}circle") for name, group in marks(svg).items()}
+    assert (found["a"].get("stroke"), found["a"].get("stroke-width")) == (module.TOWARDS, "7")
+    assert found["a"].get("stroke-dasharray") is None
+    assert (found["b"].get("stroke"), found["b"].get("stroke-width")) == (module.AWAY, "4.5")
+    assert found["b"].get("stroke-dasharray")
+    assert found["e"].get("stroke") is None
+    assert "pushes towards ring &amp; collector" in svg
+
+
+def test_nothing_pushes():
+    assert "pushes" not in picture(drawn(), pushes={0: 0.0, 1: 0.0}).svg
+
+
+def test_anchors_are_diamonds_that_say_of_what():
+    run = served()
+    found = draw_with_anchors(run.predictor, run.index, np.array([0, 1, 9], np.int32), most=100)
+    assert found.to_json() == run.draw(np.array([0, 1, 9], np.int32), most=100)
+    groups = marks(picture(found).svg)
+    for node in found.nodes:
+        group = groups[node["name"]]
+        diamond = group.find(f"{SVG}polygon") is not None
+        assert diamond == (bool(node["channels"]) and node["kind"] != "inside")
+        assert all(channel in group.findtext(f"{SVG}title") for channel in node["channels"])
+
+
+def test_names_do_not_cover_each_other():
+    star = Graph.from_edges([0] * 20, range(1, 21), names=NodeNames.of([f"a rather long name {i}" for i in range(21)]))
+    found = draw(star, NodeIndex(star), np.arange(4, dtype=np.int32), most=16)
+    at = module.push_apart(np.random.default_rng(0).normal(0, 100, (20, 2)), found.nodes)
+    boxes = module.name_boxes(found.nodes)
+    apart = np.abs(at[:, None] - at[None]) - (boxes[:, None] + boxes[None])
+    assert (apart.max(axis=2)[~np.eye(len(at), dtype=bool)] > 0).all()
+
+
+def test_all_of_it_is_within_the_picture():
+    svg = ET.fromstring(picture(drawn()).svg)
+    x, y, width, height = map(float, svg.get("viewBox").split())
+    for text in svg.find(f"{SVG}g[2]").iter(f"{SVG}text"):
+        assert x < float(text.get("x")) < x + width
+        assert y < float(text.get("y")) < y + height
+
+
+def test_one_node_alone():
+    lonely = Graph.from_edges([1], [2], num_nodes=3)
+    assert set(marks(picture(draw(lonely, NodeIndex(lonely), np.array([0], np.int32), most=5)).svg)) == {"0"}
+
+
+def test_it_is_the_same_every_time_and_a_notebook_shows_it(tmp_path):
+    one, two = picture(drawn()), picture(drawn())
+    assert one.svg == two.svg == one._repr_svg_()
+    one.save(tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").read_text(encoding="utf-8") == one.svg + "\n"
+    with pytest.raises(DataError, match=r"a\.svg"):
+        one.save(tmp_path / "a.svg")
+    one.save(tmp_path / "a.svg", overwrite=True)
+
+
+def test_colours_are_those_of_the_page():
+    static = Path(subgnn.serve.__file__).parent / "static"
+    assert ", ".join(f'"{colour}"' for colour in module.COLOURS) in (static / "dom.js").read_text(encoding="utf-8")
+    page = (static / "picture.js").read_text(encoding="utf-8")
+    marked = ("FAINT", "ANCHOR", "ANCHOR_EDGE", "TOWARDS", "AWAY", "EDGE", "INSIDE_EDGE")
+    assert all(getattr(module, name) in page for name in marked)
+
+
+@pytest.mark.parametrize("name", ["__init__", "nodes", "drawing"])
+def test_no_server_is_needed(name, monkeypatch):
+    for package in ("fastapi", "starlette", "uvicorn"):
+        monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    runpy.run_path(str(Path(subgnn.serve.__file__).with_name(f"{name}.py")))

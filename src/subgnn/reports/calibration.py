@@ -19,7 +19,8 @@ _BINS = 10
 class Bin:
     """Predictions with a probability in begin..end: the mean probability, and the share that is correct.
 
-    ``low`` and ``high`` are the 95 % confidence interval of the share (Wilson).
+    ``said`` is the mean probability and ``right`` the share, as in report.json; ``low`` and ``high`` are the 95 %
+    confidence interval of the share (Wilson).
     """
 
     begin: float

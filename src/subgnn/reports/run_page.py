@@ -63,7 +63,7 @@ def run_report(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | No
     contents = [
         ("run", "Overview"),
         ("curves", "Learning curves"),
-        ("answers", "Predictions"),
+        ("predictions", "Predictions"),
         ("parts", "Contributions"),
         ("subgraphs", "Examples"),
         ("calibration", "Calibration"),
@@ -77,7 +77,7 @@ def run_report(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | No
         task=found.task,
         split=split,
         networks=found.networks,
-        answers_title=f"{_TITLES.get(found.task, _TITLES['multi-class'])} on the {split} split",
+        predictions_title=f"{_TITLES.get(found.task, _TITLES['multi-class'])} on the {split} split",
         overview=_overview(found),
         curves=_curves(found),
         confusion=confusion_values(found) if found.task in ("multi-class", "binary") else None,
