@@ -13,7 +13,8 @@ import pytest
 from subgnn.channels.table import CHANNELS, SIMILARITIES
 from subgnn.config.files import describe
 from subgnn.config.recipes import recipe_names
-from subgnn.config.settings import ChannelSettings, Recipe
+from subgnn.config.settings import ChannelSettings, ModelSettings, Recipe
+from subgnn.models.registry import names_where
 from tests.pages import ROOT
 
 PAGE = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
@@ -48,6 +49,8 @@ def wanted_rows(kind: type) -> dict[str, tuple[str, str]]:
         sides = dict.fromkeys(side for sides in CHANNELS.values() for side in sides)
         rows |= {"kind": ("needed", ", ".join(CHANNELS)), "side": ("needed", ", ".join(sides))}
         rows["similarity"] = ("the channel's own", ", ".join(SIMILARITIES))
+    if kind is ModelSettings:
+        rows["baseline"] = ("none", ", ".join(["none", *names_where("is_fitted_in_one_go")]))
     return rows
 
 
