@@ -98,7 +98,7 @@ def load_progress(path: Path) -> dict[str, Any]:
     Raises:
         Damaged: if it is not saved progress, or was changed since.
     """
-    hint = "go on with the release that wrote it, or remove the file to start from the beginning"
+    hint = "continue with the release that wrote it, or remove the file to start from the beginning"
     content = load_version(path, _FORMAT, _READ_VERSIONS, "saved progress", hint)
     if CHECKSUM not in content:
         raise Damaged(path, "its checksum is missing")
