@@ -75,6 +75,6 @@ def test_keys_outside_of_sections():
 
 
 def test_recipes():
-    table = PAGE.split("## Recipes that come with the package", 1)[1].split("\n## ", 1)[0]
+    table = PAGE.split("## Packaged recipes", 1)[1].split("\n## ", 1)[0]
     named = [name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(.*?)`", row)]
     assert sorted(named) == recipe_names()
