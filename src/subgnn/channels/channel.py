@@ -281,7 +281,7 @@ def each_array(function: Callable[..., Any], value: T, *others: Any) -> T:
         found = function(*values)
     elif isinstance(value, list):
         found = [each_array(function, *items) for items in zip(*values, strict=True)]
-    elif is_dataclass(value):
+    elif is_dataclass(value) and not isinstance(value, type):
         parts = {f.name: each_array(function, *(getattr(one, f.name) for one in values)) for f in fields(value)}
         found = type(value)(**parts)
     return cast(T, found)

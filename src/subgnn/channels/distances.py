@@ -19,8 +19,6 @@ mean.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numba
 import numpy as np
 from numba import prange
@@ -100,45 +98,33 @@ def _distinct(
     return Ragged.from_lengths(nodes.astype(np.int32), np.bincount(owner, minlength=len(present))), inverse.reshape(-1)
 
 
-@dataclass(slots=True)
-class _Open:
-    """Pairs whose distance is not known yet: a place in the tally, a node, an anchor, and an upper bound."""
+_Pairs = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
+"""Pairs whose distance is not known yet: places in the tally, nodes, anchors, and upper bounds."""
 
-    slots: list[NDArray[np.int64]] = field(default_factory=list)
-    nodes: list[NDArray[np.int32]] = field(default_factory=list)
-    anchors: list[NDArray[np.int32]] = field(default_factory=list)
-    bounds: list[NDArray[np.int32]] = field(default_factory=list)
 
-    def __len__(self) -> int:
-        return sum(map(len, self.slots))
+def _open_pairs(
+    hops: NDArray[np.int32], still_open: NDArray[np.bool_], nodes: Ragged, anchors: Ragged, first: int
+) -> _Pairs:
+    """The open ones of pairs that lie in a run for each anchor, over the nodes of its component."""
+    places = np.flatnonzero(still_open)
+    sizes = np.repeat(nodes.lengths, anchors.lengths)  # of the run of each anchor
+    starts = np.cumsum(sizes) - sizes
+    run = np.searchsorted(starts, places, side="right") - 1
+    owner = anchors.row_ids[run]
+    members = nodes.values[nodes.offsets[owner] + places - starts[run]]
+    return run + first, members.astype(np.int32), anchors.values[run].astype(np.int32), hops[places]
 
-    def add(
-        self, hops: NDArray[np.int32], still_open: NDArray[np.bool_], nodes: Ragged, anchors: Ragged, first: int
-    ) -> None:
-        """Add the open ones of pairs that lie in a run for each anchor, over the nodes of its component."""
-        places = np.flatnonzero(still_open)
-        if not len(places):
-            return
-        sizes = np.repeat(nodes.lengths, anchors.lengths)  # of the run of each anchor
-        starts = np.cumsum(sizes) - sizes
-        run = np.searchsorted(starts, places, side="right") - 1
-        owner = anchors.row_ids[run]
-        self.slots.append(run + first)
-        self.nodes.append(nodes.values[nodes.offsets[owner] + places - starts[run]].astype(np.int32))
-        self.anchors.append(anchors.values[run].astype(np.int32))
-        self.bounds.append(hops[places])
 
-    def close(self, work: Work, tally: Tally) -> None:
-        """Find the distances and add them to the tally."""
-        nodes, anchors = np.concatenate(self.nodes), np.concatenate(self.anchors)
-        if work.settings.own_hops == "bounded":
-            detour = landmark_hops(work.graph, nodes, anchors, landmark_nodes(work.graph, work.settings.landmarks))
-            hops = np.minimum(np.concatenate(self.bounds), detour)
-            hops[hops == UNBOUNDED] = -1
-        else:
-            hops = _search(work, nodes, anchors)
-        tally.add_pairs(hops, np.concatenate(self.slots))
-        self.slots, self.nodes, self.anchors, self.bounds = [], [], [], []
+def _add_open(work: Work, tally: Tally, pairs: list[_Pairs]) -> None:
+    """Find the distances of open pairs and add them to the tally."""
+    slots, nodes, anchors, bounds = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+    if work.settings.own_hops == "bounded":
+        detour = landmark_hops(work.graph, nodes, anchors, landmark_nodes(work.graph, work.settings.landmarks))
+        hops = np.minimum(bounds, detour)
+        hops[hops == UNBOUNDED] = -1
+    else:
+        hops = _search(work, nodes, anchors)
+    tally.add_pairs(hops, slots)
 
 
 def distances_to(
@@ -158,7 +144,7 @@ def distances_to(
     cutoff, cap = (settings.hop_cutoff, settings.hop_edges) if bounded else (UNBOUNDED, _EDGES)
     if not bounded and len(graph.neighbors) < _LARGE:
         cutoff = 2
-    tally, left = Tally.zeros(len(wanted.values)), _Open()
+    tally, left = Tally.zeros(len(wanted.values)), list[_Pairs]()
     at_once = min(OPEN_AT_ONCE, max(1, share(0.15) // _BYTES_OPEN))
     owner, bounds = _units(components.lengths, wanted)
     pairs = np.cumsum(components.lengths[owner] * np.diff(bounds))
@@ -183,9 +169,11 @@ def distances_to(
         else:
             hops, still_open = near_hops(*graph.csr, nodes, anchors, cutoff=cutoff, cap=cap)
         tally.add_runs(hops, still_open, nodes.lengths, anchors.lengths, first=first)
-        left.add(hops, still_open, nodes, anchors, first)
-        if len(left) >= at_once or (end == len(owner) and len(left)):
-            left.close(work, tally)
+        if still_open.any():
+            left.append(_open_pairs(hops, still_open, nodes, anchors, first))
+        if left and (end == len(owner) or sum(len(pairs[0]) for pairs in left) >= at_once):
+            _add_open(work, tally, left)
+            left = []
         begin = end
     report(len(owner))
     return tally.measures(np.repeat(components.lengths, wanted.lengths), nearest=settings.reduce == "min")

@@ -7,7 +7,7 @@ import torch
 
 from subgnn import Graph, Ragged
 from subgnn.config.settings import ChannelSettings, ModelSettings, PrepareSettings
-from subgnn.models.subgnn import SubGNN
+from subgnn.models.subgnn import Extras, SubGNN
 from subgnn.prepare.measure import Plan, Prepared, prepare
 
 ALL_CHANNELS = (
@@ -60,12 +60,13 @@ def build_model(
         shared=prepared.frame.shared,
         settings=ModelSettings(**{"layers": prepared.frame.layers, "head": (6, 5), "dropout": 0.0} | settings),
         num_outputs=outputs,
-        features=None if features == "none" else torch.randn(len(nodes), 5),
-        dim=dim,
-        redrawn=[draw.frame.shared for draw in draws[1:]],
-        num_known=num_known,
-        num_component_stats=stats,
-        num_subgraph_stats=stats,
+        extras=Extras(
+            features=None if features == "none" else torch.randn(len(nodes), 5),
+            dim=dim,
+            redrawn=[draw.frame.shared for draw in draws[1:]],
+            num_known=num_known,
+            num_stats=(stats, stats),
+        ),
     )
     if model.component_offsets is not None:
         torch.nn.init.normal_(model.component_offsets[1:])

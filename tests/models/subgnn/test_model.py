@@ -14,7 +14,7 @@ from subgnn.channels.channel import NodeAnchors, each_array
 from subgnn.config.settings import ChannelSettings, ModelSettings, PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
-from subgnn.models.subgnn import Inputs, SubGNN
+from subgnn.models.subgnn import Extras, Inputs, SubGNN
 from subgnn.models.subgnn import layer as layers
 from subgnn.models.subgnn.layer import StateNorm, SubchannelLayer
 from subgnn.prepare.measure import Plan, prepare
@@ -373,8 +373,7 @@ def test_parts_name_topology_and_size():
         shared=prepared.frame.shared,
         settings=ModelSettings(layers=2, size_aware=True),
         num_outputs=2,
-        num_component_stats=5,
-        num_subgraph_stats=3,
+        extras=Extras(num_stats=(5, 3)),
     )
     assert model.parts() == {
         "z0": [slice(0, 4)],
@@ -446,7 +445,7 @@ def test_a_table_that_is_not_trained_has_no_gradient():
     given = {"channels": prepared.frame.channels, "shared": prepared.frame.shared, "num_outputs": 2}
     table = torch.randn(len(nodes), 4)
     for trainable in (False, True):
-        model = SubGNN(table, nodes, settings=ModelSettings(layers=2), trainable=trainable, **given)
+        model = SubGNN(table, nodes, settings=ModelSettings(layers=2), extras=Extras(trainable=trainable), **given)
         assert model.table.requires_grad == trainable
         assert model.table.data_ptr() != table.data_ptr()
         assert model.feature_map is model.component_offsets is None

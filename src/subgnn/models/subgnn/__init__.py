@@ -3,7 +3,7 @@
 from subgnn.models.head import Head
 from subgnn.models.subgnn.batches import Batch, Inputs
 from subgnn.models.subgnn.layer import Readout, SubchannelLayer
-from subgnn.models.subgnn.model import SubGNN
+from subgnn.models.subgnn.model import Extras, SubGNN
 from subgnn.models.subgnn.patch_encoder import PatchEncoder
 
-__all__ = ["Batch", "Head", "Inputs", "PatchEncoder", "Readout", "SubGNN", "SubchannelLayer"]
+__all__ = ["Batch", "Extras", "Head", "Inputs", "PatchEncoder", "Readout", "SubGNN", "SubchannelLayer"]

@@ -28,7 +28,7 @@ from subgnn.errors import UserError
 from subgnn.kernels import node_set_keys
 from subgnn.models.interface import Settings, Vectors
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
-from subgnn.models.subgnn import Inputs, SubGNN
+from subgnn.models.subgnn import Extras, Inputs, SubGNN
 from subgnn.models.subgnn.batches import StreamedInputs
 from subgnn.parallel.memory import limit, share
 from subgnn.prepare.measure import Frame, Measuring, Prepared, measure
@@ -182,15 +182,16 @@ def build_network(checkpoint: Checkpoint, graph: Graph, table: NodeTable, *, vec
         shared=spec.shared,
         settings=spec.model,
         num_outputs=spec.num_outputs,
-        trainable=spec.embeddings.trainable,
-        features=features,
-        dim=spec.embeddings.dim,
-        redrawn=spec.redrawn,
-        num_known=len(spec.component_keys),
-        num_component_stats=widths.get("component", 0),
-        num_subgraph_stats=widths.get("subgraph", 0),
-        carried=not whole and has_embeddings(spec),
-        num_features=0 if whole else widths.get("feature", 0),
+        extras=Extras(
+            trainable=spec.embeddings.trainable,
+            dim=spec.embeddings.dim,
+            features=features,
+            num_features=0 if whole else widths.get("feature", 0),
+            carried=not whole and has_embeddings(spec),
+            redrawn=spec.redrawn,
+            num_known=len(spec.component_keys),
+            num_stats=(widths.get("component", 0), widths.get("subgraph", 0)),
+        ),
     )
     if not whole and rows is not None:
         network.table = torch.nn.Parameter(torch.from_numpy(rows))  # without the copy that the network makes

@@ -8,6 +8,7 @@ z^(l)_c is what a layer of a subchannel gives (:mod:`subgnn.models.subgnn.layer`
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -68,6 +69,34 @@ class AnchorPlaces(nn.Module):
         return self.get_buffer(f"nodes_{layer}_{channel}")
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Extras:
+    """Inputs of a network beside trainable embeddings of nodes and one draw of anchors.
+
+    Args:
+        trainable: whether the table of embeddings is fine-tuned.
+        dim: d, if there is no table.
+        features: of the touched nodes, or None.
+        num_features: F, if batches hold the features of their nodes.
+        carried: whether batches hold the embeddings of their nodes, so that there is no table.
+        redrawn: the shared anchors of further draws; a batch has the number of its draw.
+        num_known: number of components with a learned offset.
+        num_stats: widths of the topology channel's inputs, of components and of subgraphs; 0 without it.
+
+    Shapes:
+        features: (T, F).
+    """
+
+    trainable: bool = True
+    dim: int = 0
+    features: Tensor | None = None
+    num_features: int = 0
+    carried: bool = False
+    redrawn: Sequence[Anchors] = ()
+    num_known: int = 0
+    num_stats: tuple[int, int] = (0, 0)
+
+
 class SubGNN(nn.Module):
     """The network, over a compact table of touched nodes.
 
@@ -87,17 +116,10 @@ class SubGNN(nn.Module):
         shared: for each layer and channel, its shared anchors, or None if components have their own.
         settings: the network's options.
         num_outputs: classes, or 1 for regression.
-        trainable: whether the table is fine-tuned.
-        features: of the touched nodes, or None.
-        dim: d, if there is no table.
-        redrawn: the shared anchors of further draws; a batch has the number of its draw.
-        num_known: number of components with a learned offset.
-        num_component_stats, num_subgraph_stats: widths of the topology channel's inputs; 0 without it.
-        carried: whether batches hold the embeddings of their nodes, so that there is no table.
-        num_features: F, if batches hold the features of their nodes.
+        extras: further inputs.
 
     Shapes:
-        table: (T, d). features: (T, F).
+        table: (T, d).
     """
 
     features: Tensor | None
@@ -111,30 +133,24 @@ class SubGNN(nn.Module):
         shared: Anchors,
         settings: ModelSettings,
         num_outputs: int,
-        trainable: bool = True,
-        features: Tensor | None = None,
-        dim: int = 0,
-        redrawn: Sequence[Anchors] = (),
-        num_known: int = 0,
-        num_component_stats: int = 0,
-        num_subgraph_stats: int = 0,
-        carried: bool = False,
-        num_features: int = 0,
+        extras: Extras | None = None,
     ) -> None:
         super().__init__()
-        dim = dim if table is None else table.shape[1]
+        extras = Extras() if extras is None else extras
+        features, num_component_stats, num_subgraph_stats = extras.features, *extras.num_stats
+        dim = extras.dim if table is None else table.shape[1]
         self.settings, self.channels = settings, tuple(channels)
-        self.dim, self.num_stats = dim, (num_component_stats, num_subgraph_stats)
+        self.dim, self.num_stats = dim, extras.num_stats
         self.num_scores = 0 if settings.baseline == "none" else num_outputs
-        self.table = None if table is None else nn.Parameter(table.clone(), requires_grad=trainable)
+        self.table = None if table is None else nn.Parameter(table.clone(), requires_grad=extras.trainable)
         # Not stored in checkpoints: the graph has them.
         self.register_buffer("features", features, persistent=False)
-        num_features = num_features if features is None else features.shape[1]
-        embedded = carried or table is not None
+        num_features = extras.num_features if features is None else features.shape[1]
+        embedded = extras.carried or table is not None
         self.feature_map = nn.Linear(num_features, dim, bias=not embedded) if num_features else None
         # Row 0 stays 0: components without an offset use it.
-        self.component_offsets = nn.Parameter(torch.zeros(num_known + 1, dim)) if num_known else None
-        self.anchors = nn.ModuleList(AnchorPlaces(draw, table_nodes) for draw in (shared, *redrawn))
+        self.component_offsets = nn.Parameter(torch.zeros(extras.num_known + 1, dim)) if extras.num_known else None
+        self.anchors = nn.ModuleList(AnchorPlaces(draw, table_nodes) for draw in (shared, *extras.redrawn))
         self.encoder = (
             PatchEncoder(dim, lstm_layers=settings.lstm_layers, dropout=settings.lstm_dropout)
             if any(channel_of(channel).patches for channel in self.channels) and shared
