@@ -225,7 +225,7 @@ BAD = {
     "truncated features": (
         {"features.npy": FEATURES[:-3]},
         "features.npy",
-        "the header says 40 bytes of numbers, but 37 are there",
+        "the header states 40 bytes of numbers, but the file has 37",
     ),
     "truncated header of features": ({"features.npy": FEATURES[:40]}, "features.npy", NO_NPY),
     "empty features": ({"features.npy": b""}, "features.npy", NO_NPY),
@@ -239,7 +239,7 @@ BAD = {
     "features without end": (
         raw_features("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 2), }"),
         "features.npy",
-        "the header says 799,999,999,999,999,999,992 bytes of numbers, but 80 are there",
+        "the header states 799,999,999,999,999,999,992 bytes of numbers, but the file has 80",
     ),
     "features of true rows": (
         raw_features("{'descr': '<f4', 'fortran_order': False, 'shape': (True, 10), }"),

@@ -267,7 +267,7 @@ def test_quantile_bins_follow_ranks() -> None:
 
 def test_a_tie_across_a_quantile_is_refused_and_one_inside_is_not() -> None:
     assert quantile_bins(np.array([1, 1, 2, 2]), 2).tolist() == [0, 0, 1, 1]
-    with pytest.raises(DataError, match="density: the value 1 stands on both sides"):
+    with pytest.raises(DataError, match="density: the value 1 is on both sides"):
         quantile_bins(np.array([1, 1, 1, 2]), 2, where="density")
 
 

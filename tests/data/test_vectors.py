@@ -127,5 +127,5 @@ def test_a_type_other_than_numbers_is_named(tmp_path, kind, name):
 
 def test_a_shape_is_compared_with_the_file(tmp_path):
     (tmp_path / "x.npy").write_bytes(BAD_NPY["huge shape"])
-    with pytest.raises(DataError, match="the header says 40,000,000,000,000 bytes of numbers, but 16 are there"):
+    with pytest.raises(DataError, match="the header states 40,000,000,000,000 bytes of numbers, but the file has 16"):
         read_npy(tmp_path / "x.npy")

@@ -128,7 +128,7 @@ def _find_format(source: Path) -> FileFormat:
 
 
 def _read_members(path: Path, graph: Graph, reading: ReadOptions) -> SubgraphSet:
-    """The subgraphs of a graph, with a split of their own or a drawn one."""
+    """The subgraphs of a graph, with the split of the file, or else a drawn one."""
     read = next(each.read_subgraphs for each in FORMATS if each.read_subgraphs and each.accepts(path))
     members = read(path, graph, reading)
     if members.splits is None:

@@ -28,11 +28,9 @@ class Dataset:
     def __post_init__(self) -> None:
         nodes = self.subgraphs.nodes.values
         if len(nodes) and int(nodes.max()) >= self.graph.num_nodes:
-            raise DataError(
-                f"node {int(nodes.max())} is not in the graph",
-                where="subgraphs",
-                hint=f"ids run 0..{self.graph.num_nodes - 1}",
-            )
+            what = f"node {int(nodes.max())} is not in the graph"
+            hint = f"ids run 0..{self.graph.num_nodes - 1}"
+            raise DataError(what, where="subgraphs", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

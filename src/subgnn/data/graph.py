@@ -157,7 +157,7 @@ class Graph:
         """The row of a node, by name, or by row number where there are no names; ``#12`` is row 12.
 
         Raises:
-            DataError: where the text is no node or several.
+            DataError: where the text matches no node, or several.
 
         Example:
             >>> Graph.from_edges([0], [1], names=NodeNames.of(["7157", "1"])).row_of("1")
@@ -225,11 +225,9 @@ def check_features(features: Any, num_nodes: int, where: str = "features") -> ND
     if array.ndim != 2:
         raise DataError(f"features of shape {array.shape}", where=where, hint=f"accepted: ({num_nodes}, F)")
     if len(array) != num_nodes:
-        raise DataError(
-            f"{len(array)} rows, but the graph has {num_nodes} nodes",
-            where=where,
-            hint="one row for each node is needed",
-        )
+        what = f"{len(array)} rows, but the graph has {num_nodes} nodes"
+        hint = "one row for each node is needed"
+        raise DataError(what, where=where, hint=hint)
     if array.dtype.kind != "f":
         array = array.astype(np.float32)
     elif not array.dtype.isnative:
@@ -264,11 +262,9 @@ def _node_ids(ids: Any, where: str) -> NDArray[np.int32]:
 def _weights(weights: Any, num_edges: int) -> NDArray[np.float32]:
     array = np.asarray(weights)
     if array.dtype.kind not in "fiu" or array.shape != (num_edges,):
-        raise DataError(
-            f"weights of type {array.dtype} and shape {array.shape}",
-            where="weights",
-            hint=f"{num_edges} numbers needed",
-        )
+        what = f"weights of type {array.dtype} and shape {array.shape}"
+        hint = f"{num_edges} numbers needed"
+        raise DataError(what, where="weights", hint=hint)
     with np.errstate(over="ignore"):
         array = array.astype(np.float32, copy=False)
     bad = np.flatnonzero(~np.isfinite(array))

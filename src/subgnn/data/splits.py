@@ -171,11 +171,9 @@ def _refuse_duplicates(subgraphs: SubgraphSet) -> None:
     for j, nodes in enumerate(subgraphs.nodes):
         i = first.setdefault(nodes.tobytes(), j)
         if i != j:
-            raise DataError(
-                f"subgraphs {i} and {j} have the same nodes",
-                where="subgraphs",
-                hint="drop one, or let such subgraphs share a split",
-            )
+            what = f"subgraphs {i} and {j} have the same nodes"
+            hint = "drop one, or let such subgraphs share a split"
+            raise DataError(what, where="subgraphs", hint=hint)
 
 
 def split_units(subgraphs: SubgraphSet, groups: Iterable[Hashable] | None = None) -> NDArray[np.int64]:

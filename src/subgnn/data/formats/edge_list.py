@@ -56,7 +56,7 @@ class EdgeFile:
     """An edge list on disk.
 
     Args:
-        names: names of nodes, which may stand in place of ids; such a file is read more slowly.
+        names: names of nodes, which may be written in place of ids; such a file is read more slowly.
         id_base: the number that ids begin with.
     """
 

@@ -113,7 +113,7 @@ def from_pyg(data: Data, *, directed: bool = False) -> Graph:
 
 
 def to_pyg(graph: Graph) -> Data:
-    """A PyTorch Geometric ``Data``; an undirected edge stands in both directions, as is usual there."""
+    """A PyTorch Geometric ``Data``; an undirected edge is there in both directions, as is usual in PyG."""
     try:
         import torch
         from torch_geometric.data import Data

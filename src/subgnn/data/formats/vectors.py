@@ -58,7 +58,7 @@ def read_npy(path: Path, what: str = "an array") -> NDArray[Any]:
         raise DataError(f"{what} of type {dtype}", where=where, hint="numbers are accepted")
     needed = math.prod(shape) * dtype.itemsize
     if start + needed != size:
-        what = f"the header says {needed:,} bytes of numbers, but {size - start:,} are there"
+        what = f"the header states {needed:,} bytes of numbers, but the file has {size - start:,}"
         raise DataError(what, where=where, hint=f"was it copied whole? {hint}")
     if needed == 0:
         return np.empty(shape, dtype)

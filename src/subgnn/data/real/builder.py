@@ -135,7 +135,7 @@ def read_options(kinds: Mapping[str, type], options: Mapping[str, str], where: s
         where: what the options belong to, for errors.
 
     Raises:
-        DataError: for an option that no class has, or a text that is no value of its type.
+        DataError: for an option that no class has, or a text that is not a value of its type.
     """
     found: dict[str, dict[str, Any]] = {name: {} for name in kinds}
     owner = {field.name: name for name, kind in kinds.items() for field in fields(kind) if _readable(kind, field.name)}

@@ -103,7 +103,7 @@ def _largest_component(codes: NDArray[np.int64], size: int) -> NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Places of the columns of a table of annotations; ``key`` says how it names genes."""
+    """Places of the columns of a table of annotations; ``key`` is how it names genes."""
 
     title: str
     key: Literal["ncbi_gene_id", "symbol"]

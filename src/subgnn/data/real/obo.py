@@ -119,7 +119,7 @@ def read_obo(path: Path) -> Ontology:
 
 
 def _term(values: dict[str, list[str]]) -> Term:
-    """A term from the values of each tag; of a tag that stands once, the last value counts."""
+    """A term from the values of each tag; of a tag that may occur once, the last value counts."""
     last = {tag: found[-1] for tag, found in values.items()}
     related = [value.partition(" ") for value in values.get("relationship", ())]
     return Term(

@@ -70,7 +70,7 @@ def simulate_patients(
 ) -> list[Patient]:
     """Draw the patients, disease by disease in the given order; all patients of a disease are in its split.
 
-    Each disease has a stream of its own, by its id; other diseases are only what distractors and noise are drawn from.
+    Each disease has its own random stream, by its id; distractors and noise are drawn from the other diseases.
     """
     taken: Sequence[int] = range(len(diseases))
     if settings.balanced:
@@ -146,7 +146,7 @@ def _sample(
 
 
 def _walk_up(node: int, graph: PhenotypeGraph, steps: int, rng: np.random.Generator) -> int:
-    """A phenotype above; the walk ends below the root, which says nothing."""
+    """A phenotype above; the walk ends below the root, which is uninformative."""
     for _ in range(steps):
         above = [parent for parent in graph.parents[node] if graph.parents[parent]]
         if not above:

@@ -1,6 +1,6 @@
 """Random base graphs, and small graphs to place in them (paper, appendix B).
 
-Barabasi-Albert: each new node brings m edges to nodes drawn in proportion to their degree. Duplication-divergence: each
+Barabasi-Albert: each new node adds m edges to nodes drawn in proportion to their degree. Duplication-divergence: each
 new node copies a random one and keeps each of its edges with probability p.
 """
 
@@ -58,7 +58,7 @@ def copy_and_diverge(num_nodes: int, retention: float, most: int, key: np.uint64
     """Edges of a duplication-divergence graph, and their number; -1 where they would be more than ``most``.
 
     The half edges of a node are a linked list: ``last[v]`` is its newest one, ``before[h]`` the one before h. Half
-    edges 2i and 2i + 1 are the two sides of edge i, and ``ends`` says where each leads.
+    edges 2i and 2i + 1 are the two sides of edge i, and ``ends`` is where each leads.
     """
     state = open_stream(key, 0)
     room = 4 * num_nodes
@@ -105,8 +105,7 @@ def barabasi_albert(num_nodes: int, m: int, rng: np.random.Generator) -> Graph:
 
     Args:
         num_nodes: nodes; 0 is the centre of the star.
-        m: edges a new node brings.
-        rng: where the draws come from.
+        m: edges that each new node adds.
 
     Example:
         >>> g = barabasi_albert(10, 2, np.random.default_rng(0))
@@ -137,12 +136,9 @@ def _check_growth(num_nodes: int, retention: float) -> None:
     ladder = np.arange(1, 101) / 100
     edges = np.exp(2 * ladder * np.log(num_nodes) - np.array([lgamma(2 * p + 2) for p in ladder]))
     fitting = ladder[edges <= MAX_COPIED_EDGES]
-    require(
-        retention <= fitting.max(initial=0.0),
-        f"retention {retention:g} gives {num_nodes:,} nodes more than {MAX_COPIED_EDGES:,} edges",
-        where="retention",
-        hint=f"up to {fitting.max(initial=0.0):g} is possible for so many nodes",
-    )
+    what = f"retention {retention:g} gives {num_nodes:,} nodes more than {MAX_COPIED_EDGES:,} edges"
+    hint = f"up to {fitting.max(initial=0.0):g} is possible for so many nodes"
+    require(retention <= fitting.max(initial=0.0), what, where="retention", hint=hint)
 
 
 def duplication_divergence(
@@ -162,7 +158,6 @@ def duplication_divergence(
     Args:
         num_nodes: nodes; 0 and 1 are the first edge.
         retention: probability p that a copy keeps an edge.
-        rng: where the draws come from.
         num_edges: how many edges are wanted; by default any number.
         tolerance: how far off that number may be, relative to it.
 
@@ -173,20 +168,14 @@ def duplication_divergence(
     if num_edges is None:
         _check_growth(num_nodes, retention)
         edges = duplication_divergence_edges(num_nodes, retention, rng)
-        require(
-            edges is not None,
-            f"this draw has more than {MAX_COPIED_EDGES:,} edges",
-            where="retention",
-            hint="lower it, or take fewer nodes or another seed",
-        )
+        what = f"this draw has more than {MAX_COPIED_EDGES:,} edges"
+        hint = "lower it, or take fewer nodes or another seed"
+        require(edges is not None, what, where="retention", hint=hint)
         return Graph.from_edges(*cast("tuple[Array, Array]", edges), num_nodes=num_nodes)
     least, most = int(np.ceil(num_edges * (1 - tolerance))), int(num_edges * (1 + tolerance))
-    require(
-        num_nodes - 1 <= num_edges <= MAX_COPIED_EDGES,
-        f"{num_edges:,} edges for {num_nodes:,} nodes",
-        where="num_edges",
-        hint=f"{num_nodes - 1:,} to {MAX_COPIED_EDGES:,} is accepted",
-    )
+    what = f"{num_edges:,} edges for {num_nodes:,} nodes"
+    hint = f"{num_nodes - 1:,} to {MAX_COPIED_EDGES:,} is accepted"
+    require(num_nodes - 1 <= num_edges <= MAX_COPIED_EDGES, what, where="num_edges", hint=hint)
     seen = []
     for _ in range(_MAX_TRIES):
         edges = duplication_divergence_edges(num_nodes, retention, rng, max_edges=most)
@@ -194,11 +183,9 @@ def duplication_divergence(
             return Graph.from_edges(*edges, num_nodes=num_nodes)
         seen.append(most if edges is None else len(edges[0]))
     low, high = np.quantile(seen, [0.25, 0.75]).astype(int)
-    raise DataError(
-        f"none of {_MAX_TRIES:,} graphs with retention {retention} has {least:,} to {most:,} edges",
-        where="num_edges",
-        hint=f"half of them have {low:,} to {high:,}{' or more' if high == most else ''}; ask for that many",
-    )
+    what = f"none of {_MAX_TRIES:,} graphs with retention {retention} has {least:,} to {most:,} edges"
+    hint = f"half of them have {low:,} to {high:,}{' or more' if high == most else ''}; ask for that many"
+    raise DataError(what, where="num_edges", hint=hint)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

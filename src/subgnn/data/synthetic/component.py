@@ -32,12 +32,12 @@ class ComponentSettings:
 
     Args:
         num_nodes: nodes of the base graph, before the subgraphs are stapled to it.
-        m: edges a new node of the base graph brings.
+        m: edges that each new node of the base graph adds.
         num_subgraphs: how many subgraphs.
         single: share of the subgraphs with a single component; each class has one subgraph at least.
         component_size: nodes of a component.
         min_components, max_components: components of the others, spread evenly.
-        min_m, max_m: edges a new node of a component brings, spread evenly.
+        min_m, max_m: edges that each new node of a component adds, spread evenly.
         chained: share of the staples that lead to an earlier subgraph instead of the base graph.
     """
 
@@ -55,18 +55,12 @@ class ComponentSettings:
     def __post_init__(self) -> None:
         check_subgraphs(self.num_subgraphs, 2)
         require(0 < self.single < 1, f"single is {self.single}", where="single", hint="between 0 and 1 is accepted")
-        require(
-            2 <= self.min_components <= self.max_components,
-            f"{self.min_components} to {self.max_components} components",
-            where="components",
-            hint="multiple means at least 2, and a rising range",
-        )
-        require(
-            1 <= self.min_m <= self.max_m < self.component_size,
-            f"m from {self.min_m} to {self.max_m} for components of {self.component_size} nodes",
-            where="m of the components",
-            hint=f"a rising range within 1 to {self.component_size - 1} is accepted",
-        )
+        what = f"{self.min_components} to {self.max_components} components"
+        hint = "multiple means at least 2, and an ascending range"
+        require(2 <= self.min_components <= self.max_components, what, where="components", hint=hint)
+        what = f"m from {self.min_m} to {self.max_m} for components of {self.component_size} nodes"
+        hint = f"an ascending range within 1 to {self.component_size - 1} is accepted"
+        require(1 <= self.min_m <= self.max_m < self.component_size, what, where="m of the components", hint=hint)
         largest = self.num_nodes + self.num_subgraphs * self.max_components * self.component_size
         require(largest <= MAX_NODES, f"up to {largest:,} nodes", where="num_subgraphs", hint=f"at most {MAX_NODES:,}")
         require(0 <= self.chained <= 1, f"chained is {self.chained}", where="chained", hint="0 to 1 is accepted")

@@ -78,12 +78,9 @@ class CorenessSettings:
         check_counts(self.num_nodes, self.num_subgraphs, self.subgraph_size, self.bins)
         check_range(self.min_core, self.highest_core, where="core number", least=1.0, most=self.subgraph_size - 1)
         most = self.num_nodes // self.subgraph_size
-        require(
-            self.num_subgraphs <= most,
-            f"{self.num_subgraphs:,} subgraphs of {self.subgraph_size} nodes in a graph of {self.num_nodes:,}",
-            where="num_subgraphs",
-            hint=f"they share no node, so at most {most:,} are possible",
-        )
+        what = f"{self.num_subgraphs:,} subgraphs of {self.subgraph_size} nodes in a graph of {self.num_nodes:,}"
+        hint = f"they share no node, so at most {most:,} are possible"
+        require(self.num_subgraphs <= most, what, where="num_subgraphs", hint=hint)
         require(self.mixing >= 0, f"mixing is {self.mixing}", where="mixing", hint="0 or more is accepted")
 
     @property
@@ -279,11 +276,9 @@ def _separate(
             out[i] = draw_core_graph(graph, blocks[i], retention=settings.subgraph_retention, sums=wanted, rng=rng)
             if not len(out[i].tails):
                 size = settings.subgraph_size
-                raise DataError(
-                    f"too many subgraphs have the mean core number {below / size:g} for {settings.bins} classes",
-                    where="core number",
-                    hint="use fewer bins, larger subgraphs, or widen the range",
-                )
+                what = f"too many subgraphs have the mean core number {below / size:g} for {settings.bins} classes"
+                hint = "use fewer bins, larger subgraphs, or widen the range"
+                raise DataError(what, where="core number", hint=hint)
     return out
 
 

@@ -43,7 +43,7 @@ class CutRatioSettings:
 
     Args:
         num_nodes: nodes of the base graph.
-        m: edges a new node of the base graph brings.
+        m: edges that each new node of the base graph adds.
         num_subgraphs, subgraph_size: how many subgraphs, of how many nodes.
         bins: classes.
         max_uses: how many subgraphs a node may belong to.
@@ -78,13 +78,15 @@ class CutRatioSettings:
 
 def _planted(graph: Graph, settings: CutRatioSettings, targets: Array, seed: int) -> tuple[Graph, Ragged, Array]:
     """The graph with complete graphs planted on it, their nodes, and how many edges each lacks to its target."""
-    where, what = stream(seed, "synthetic/cut-ratio/sites"), stream(seed, "synthetic/cut-ratio/planted")
+    nodes_rng, graphs_rng = stream(seed, "synthetic/cut-ratio/sites"), stream(seed, "synthetic/cut-ratio/planted")
     count, size = settings.num_subgraphs, settings.subgraph_size
     lowest = np.inf
     for _ in range(_PLANTINGS):
         limit = int(targets[-1]) // _HUB_SHARE
-        nodes = planting_nodes(graph, count, size=size, rng=where, max_uses=settings.max_uses, max_degree=limit)
-        small = complete_graphs(count, size, what, min_density=settings.min_density, max_density=settings.max_density)
+        nodes = planting_nodes(graph, count, size=size, rng=nodes_rng, max_uses=settings.max_uses, max_degree=limit)
+        small = complete_graphs(
+            count, size, graphs_rng, min_density=settings.min_density, max_density=settings.max_density
+        )
         grown = plant(graph, small, nodes.reshape(-1))
         subgraphs = Ragged.from_lengths(np.sort(nodes, axis=1).reshape(-1), np.full(count, size))
         leaving = shapes(*grown.csr, subgraphs).cut_edges
@@ -96,11 +98,9 @@ def _planted(graph: Graph, settings: CutRatioSettings, targets: Array, seed: int
         lowest = min(lowest, float(np.max(leaving[order] - targets)))
     outside = size * (settings.num_nodes - size)
     low, high = (targets[0] + lowest) / outside, (targets[-1] + lowest) / outside
-    raise DataError(
-        f"planting alone gives cut ratios up to {lowest / outside:.5f} above the targets",
-        where="cut ratio",
-        hint=f"targets from {low:.5f} to {high:.5f} can be met, or fewer or smaller subgraphs on more nodes",
-    )
+    what = f"planting alone gives cut ratios up to {lowest / outside:.5f} above the targets"
+    hint = f"targets from {low:.5f} to {high:.5f} can be met, or fewer or smaller subgraphs on more nodes"
+    raise DataError(what, where="cut ratio", hint=hint)
 
 
 def make_cut_ratio(settings: CutRatioSettings, seed: int) -> Draft:

@@ -25,7 +25,7 @@ class DensitySettings:
 
     Args:
         num_nodes: nodes of the base graph.
-        m: edges a new node of the base graph brings.
+        m: edges that each new node of the base graph adds.
         num_subgraphs, subgraph_size: how many subgraphs, of how many nodes.
         bins: classes.
         max_depth: hops of the breadth-first search.

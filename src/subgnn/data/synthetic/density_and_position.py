@@ -3,7 +3,7 @@
 Two Barabasi-Albert regions are joined by long bridges; the landmark is node 0, the oldest node of the first. Subgraphs
 are found by breadth-first search inside a region and set to a density as in DENSITY. The label is 1 where exactly one
 of these holds: the density is in the upper half, the mean hop distance to the landmark is in the upper half. Both
-labels occur equally often at either density and at either distance, so each property alone says nothing.
+labels occur equally often at either density and at either distance, so each property alone is uninformative.
 
 This task is not in the paper.
 """
@@ -44,7 +44,7 @@ class DensityAndPositionSettings:
 
     Args:
         num_nodes: nodes of the graph, bridges included.
-        m: edges a new node of a region brings.
+        m: edges that each new node of a region adds.
         num_subgraphs, subgraph_size: how many subgraphs, of how many nodes.
         max_depth: hops of the breadth-first search.
         max_uses: how many subgraphs a node may belong to.
@@ -66,12 +66,9 @@ class DensityAndPositionSettings:
     def __post_init__(self) -> None:
         check_counts(self.num_nodes, self.num_subgraphs, self.subgraph_size, 2)
         check_range(self.min_density, self.max_density, where="density", least=0.0, most=1.0)
-        require(
-            self.num_bridges >= 1 and self.bridge_length >= 1,
-            f"{self.num_bridges} bridges of {self.bridge_length} nodes",
-            where="bridges",
-            hint="at least one bridge of one node is needed",
-        )
+        what = f"{self.num_bridges} bridges of {self.bridge_length} nodes"
+        hint = "at least one bridge of one node is needed"
+        require(self.num_bridges >= 1 and self.bridge_length >= 1, what, where="bridges", hint=hint)
         least = 2 * (self.subgraph_size + self.m + 1) + self.num_bridges * self.bridge_length
         require(self.num_nodes >= least, f"{self.num_nodes} nodes", where="num_nodes", hint=f"at least {least} needed")
 
@@ -110,7 +107,7 @@ def _search_regions(
 
 
 def _wanted_edges(counts: Array, settings: DensityAndPositionSettings, rng: np.random.Generator) -> Array:
-    """Edges inside each subgraph: the lower and the upper half of the targets, dealt out evenly to both regions."""
+    """Edges inside each subgraph: the lower and the upper half of the targets, shared evenly by both regions."""
     size, low, high = settings.subgraph_size, settings.min_density, settings.max_density
     targets = density_targets(size, low, high, count=settings.num_subgraphs, bins=2)
     lower, upper = np.split(targets, [int(class_sizes(len(targets), 2)[0])])
@@ -141,11 +138,9 @@ def make_density_and_position(settings: DensityAndPositionSettings, seed: int) -
     distance, density = mean_distances(graph, subgraphs), shapes(*graph.csr, subgraphs).density
     far, dense = quantile_bins(distance, 2, where="position"), quantile_bins(density, 2, where="density")
     if not np.array_equal(far, (order >= counts[0]).astype(np.int64)):
-        raise DataError(
-            "some subgraphs of the second region are as near the landmark as some of the first",
-            where="bridge_length",
-            hint=f"make the bridges longer than {settings.bridge_length} nodes",
-        )
+        what = "some subgraphs of the second region are as near the landmark as some of the first"
+        hint = f"make the bridges longer than {settings.bridge_length} nodes"
+        raise DataError(what, where="bridge_length", hint=hint)
     return Draft(graph, subgraphs, bin_names(far ^ dense), {"density": density, "mean_distance": distance})
 
 

@@ -303,9 +303,7 @@ def add_border_edges(graph: Graph, subgraphs: Ragged, missing: Array, rng: np.ra
         shape = shapes(*graph.csr, subgraphs)
         asked, possible = int(missing[worst]), int(missing[worst] - short[worst])
         most = (shape.cut_edges[worst] + possible) / (shape.nodes[worst] * (graph.num_nodes - shape.nodes[worst]))
-        raise DataError(
-            f"{asked:,} more edges should leave subgraph {worst}, and {possible:,} can",
-            where="cut ratio",
-            hint=f"its cut ratio can be {most:.5f}; lower the largest target, or use fewer or smaller subgraphs",
-        )
+        what = f"{asked:,} more edges should leave subgraph {worst}, and {possible:,} can"
+        hint = f"its cut ratio can be {most:.5f}; lower the largest target, or use fewer or smaller subgraphs"
+        raise DataError(what, where="cut ratio", hint=hint)
     return with_edges(graph, tails, heads)

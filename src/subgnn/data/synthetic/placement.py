@@ -36,7 +36,7 @@ class Search:
         size: nodes of each subgraph.
         max_depth: hops from the start within which they lie.
         max_uses: how many subgraphs a node may belong to.
-        fan_out: how many new nodes a node brings at most, chosen at random among its neighbours; by default as few as
+        fan_out: how many new nodes a node adds at most, chosen at random among its neighbours; by default as few as
             reach ``size``, so that searches use their depth.
     """
 

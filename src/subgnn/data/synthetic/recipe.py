@@ -91,34 +91,25 @@ def require(condition: bool, what: str, *, where: str, hint: str) -> None:
 def check_subgraphs(num_subgraphs: int, bins: int) -> None:
     """Refuse fewer subgraphs than classes or splits."""
     least = max(bins, len(SPLITS))
-    require(
-        num_subgraphs >= least,
-        f"{num_subgraphs} subgraphs for {bins} classes",
-        where="num_subgraphs",
-        hint=f"at least {least} are needed, one a class and one a split",
-    )
+    what = f"{num_subgraphs} subgraphs for {bins} classes"
+    hint = f"at least {least} are needed, one a class and one a split"
+    require(num_subgraphs >= least, what, where="num_subgraphs", hint=hint)
 
 
 def check_counts(num_nodes: int, num_subgraphs: int, subgraph_size: int, bins: int) -> None:
     """Check the four numbers that every binned recipe has."""
     require(bins >= 2, f"{bins} bins", where="bins", hint="at least 2 are needed to tell subgraphs apart")
     check_subgraphs(num_subgraphs, bins)
-    require(
-        2 <= subgraph_size < num_nodes,
-        f"subgraphs of {subgraph_size} nodes in a graph of {num_nodes}",
-        where="subgraph_size",
-        hint=f"2 to {num_nodes - 1} is accepted",
-    )
+    what = f"subgraphs of {subgraph_size} nodes in a graph of {num_nodes}"
+    hint = f"2 to {num_nodes - 1} is accepted"
+    require(2 <= subgraph_size < num_nodes, what, where="subgraph_size", hint=hint)
 
 
 def check_range(low: float, high: float, *, where: str, least: float, most: float) -> None:
     """Check that targets are an ascending range within what the property can be."""
-    require(
-        least <= low < high <= most,
-        f"targets from {low:g} to {high:g}",
-        where=where,
-        hint=f"an ascending range within {least:g} to {most:g} is accepted",
-    )
+    what = f"targets from {low:g} to {high:g}"
+    hint = f"an ascending range within {least:g} to {most:g} is accepted"
+    require(least <= low < high <= most, what, where=where, hint=hint)
 
 
 def class_sizes(count: int, bins: int) -> NDArray[np.int64]:
@@ -142,12 +133,9 @@ def spread_targets(low: int, high: int, *, count: int, bins: int, where: str) ->
         [0, 1, 2, 3, 4, 5]
     """
     room = high - low + 1
-    require(
-        room >= bins,
-        f"{room} possible values for {bins} bins",
-        where=where,
-        hint=f"at most {max(room, 1)} bins, or a wider range of targets",
-    )
+    what = f"{room} possible values for {bins} bins"
+    hint = f"at most {max(room, 1)} bins, or a wider range of targets"
+    require(room >= bins, what, where=where, hint=hint)
     edges = low + np.arange(bins + 1, dtype=np.int64) * room // bins
     sizes = class_sizes(count, bins)
     return np.concatenate(
@@ -159,7 +147,7 @@ def quantile_bins(values: NDArray[Any], bins: int, *, where: str = "property") -
     """The bin of every value, by rank: bins are equal in size to within one, and no value occurs in two of them.
 
     Raises:
-        DataError: where equal values stand on both sides of a boundary.
+        DataError: where equal values are on both sides of a boundary.
 
     Example:
         >>> quantile_bins(np.array([0.3, 0.1, 0.9, 0.2]), 2).tolist()
@@ -169,11 +157,9 @@ def quantile_bins(values: NDArray[Any], bins: int, *, where: str = "property") -
     sizes = class_sizes(len(values), bins)
     for cut in np.cumsum(sizes)[:-1].tolist():
         if 0 < cut < len(values) and values[order[cut - 1]] == values[order[cut]]:
-            raise DataError(
-                f"the value {values[order[cut]]:g} stands on both sides of a quantile",
-                where=where,
-                hint="use fewer bins, or widen the range of targets",
-            )
+            what = f"the value {values[order[cut]]:g} is on both sides of a quantile"
+            hint = "use fewer bins, or widen the range of targets"
+            raise DataError(what, where=where, hint=hint)
     out = np.empty(len(values), np.int64)
     out[order] = np.repeat(np.arange(bins), sizes)
     return out
