@@ -71,3 +71,12 @@ def test_validate_refuses_offsets_that_do_not_fit(offsets):
     ragged = Ragged(np.arange(3), np.array(offsets, np.int64))
     with pytest.raises(DataError, match=r"^here: offsets do not describe the values; they must rise"):
         ragged.validate("here")
+
+
+def test_batches_are_all_rows_in_order():
+    rows = Ragged.from_rows([list(range(n)) for n in (1, 30, 5, 80, 2, 2, 2)])
+    some = list(rows.batches(40, least=10))
+    assert [row.tolist() for part in some for row in part] == [row.tolist() for row in rows]
+    assert [len(part) for part in some] == [2, 1, 1, 3]
+    assert [len(part) for part in rows.batches(40)] == [3, 1, 3]
+    assert list(Ragged.from_rows([]).batches(40)) == []

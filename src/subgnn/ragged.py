@@ -76,6 +76,22 @@ class Ragged:
         out.values[:] = self.values[np.repeat(self.offsets[index], lengths) + within]
         return out
 
+    def batches(self, most: int, *, least: int = 0) -> Iterator[Ragged]:
+        """Consecutive rows, at least one at a time, of at most ``most`` values; a short row counts as ``least`` values.
+
+        Example:
+            >>> rows = Ragged.from_rows([[1] * 6, [2] * 20, [3], [4]])
+            >>> [len(batch) for batch in rows.batches(30, least=10)]
+            [2, 2]
+        """
+        ends = np.cumsum(np.maximum(self.lengths, least))
+        begin = 0
+        while begin < len(self):
+            before = ends[begin - 1] if begin else 0
+            end = max(begin + 1, int(np.searchsorted(ends, before + most, side="right")))
+            yield self.take(np.arange(begin, end))
+            begin = end
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

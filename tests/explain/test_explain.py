@@ -284,11 +284,11 @@ def test_json_is_plain_and_complete():
     assert "probability_changes" not in plain["attributions"]["by_channel"][0]
 
 
-def test_a_predictor_keeps_its_network():
+def test_a_predictor_caches_its_network():
     _, predictor = explained()
     rows = Ragged.from_rows([ROW])
-    first, second = (predictor.measured(sets, draws=1).kept for sets in (rows, Ragged.from_rows([[3, 8]])))
-    assert first[0].model is second[0].model
+    first, second = (predictor.measured(sets, draws=1).networks for sets in (rows, Ragged.from_rows([[3, 8]])))
+    assert first[0].network is second[0].network
 
 
 def test_an_anchor_of_one_of_two_draws_counts_half():

@@ -13,7 +13,6 @@ from subgnn.ragged import Ragged
 from subgnn.serve.limits import CURRENT, Deadline, DeadlinePassed, Limits, check_deadline
 from subgnn.serve.monitoring import Metrics
 from subgnn.serve.responses import Refusal
-from subgnn.serve.runs import split_parts
 from subgnn.serve.workers import Lane, Lanes
 from tests.serve.examples import served
 
@@ -116,13 +115,6 @@ def test_a_predictor_looks_at_its_deadline():
                 method(rows)
     finally:
         CURRENT.reset(token)
-
-
-def test_parts_are_all_of_it_in_order():
-    rows = Ragged.from_rows([list(range(n)) for n in (1, 30, 5, 80, 2, 2, 2)])
-    some = list(split_parts(rows, most=40))
-    assert [row.tolist() for part in some for row in part] == [row.tolist() for row in rows]
-    assert [len(part) for part in some] == [2, 1, 1, 3]
 
 
 def test_where_kernels_must_take_turns_work_does(monkeypatch):

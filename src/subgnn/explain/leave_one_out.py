@@ -6,7 +6,7 @@ difference of two predictions. That holds for every model that predicts new subg
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,21 +93,7 @@ def _outputs(predictor: Predictor, rows: list[Nodes]) -> Outputs:
     """Outputs of subgraphs, each computed once: a node alone and its component leave the same subgraph behind."""
     first: dict[bytes, int] = {}
     place = [first.setdefault(row.tobytes(), len(first)) for row in rows]
-    distinct = [np.frombuffer(key, np.int32) for key in first]
-    parts = [predictor.outputs(Ragged.from_rows(some)) for some in _batches(distinct)]
+    distinct = Ragged.from_rows(np.frombuffer(key, np.int32) for key in first)
+    parts = [predictor.outputs(batch) for batch in distinct.batches(_BATCH_NODES)]
     joined = np.concatenate([np.empty((0, predictor.checkpoint.spec.num_outputs), np.float32), *parts])
     return joined[place] if place else joined
-
-
-def _batches(rows: list[Nodes]) -> Iterator[list[Nodes]]:
-    """Consecutive rows, a bounded number of nodes at a time."""
-    some: list[Nodes] = []
-    total = 0
-    for row in rows:
-        if some and total + len(row) > _BATCH_NODES:
-            yield some
-            some, total = [], 0
-        some.append(row)
-        total += len(row)
-    if some:
-        yield some

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -40,23 +40,6 @@ _CACHED_NUMBERS = 2**28  # a gigabyte: a server gets requests about all of the g
 _TRAINING_PART = 64
 
 
-def split_parts(subgraphs: Ragged, most: int = _PART_NODES) -> Iterator[Ragged]:
-    """Consecutive subgraphs, at least one at a time and a bounded number of nodes.
-
-    Example:
-        >>> rows = Ragged.from_rows([[1] * 6, [2] * 20, [3], [4]])
-        >>> [len(part) for part in split_parts(rows, most=30)]
-        [2, 2]
-    """
-    ends = np.cumsum(np.maximum(subgraphs.lengths, _MIN_NODES))
-    begin = 0
-    while begin < len(subgraphs):
-        done = ends[begin - 1] if begin else 0
-        end = max(begin + 1, int(np.searchsorted(ends, done + most, side="right")))
-        yield subgraphs.take(np.arange(begin, end))
-        begin = end
-
-
 class InterruptiblePredictor(Predictor):
     """A predictor that checks the deadline of its work, and computes large requests part by part."""
 
@@ -74,13 +57,10 @@ class InterruptiblePredictor(Predictor):
         return super().measured(subgraphs, draws=draws)
 
     def _in_parts(
-        self,
-        compute: Callable[[Ragged], NDArray[np.float32]],
-        subgraphs: Ragged,
-        *first: NDArray[np.float32],
+        self, compute: Callable[[Ragged], NDArray[np.float32]], subgraphs: Ragged, *first: NDArray[np.float32]
     ) -> NDArray[np.float32]:
         parts = list(first)
-        for part in split_parts(subgraphs):
+        for part in subgraphs.batches(_PART_NODES, least=_MIN_NODES):
             check_deadline()
             parts.append(compute(part))
         return np.concatenate(parts)
