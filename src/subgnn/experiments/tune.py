@@ -139,13 +139,20 @@ def tune(
     if engine is not None:
         check_storage(engine, task.storage)
     claim_folder(out, {"study": task.study, **task.inputs}, holds="holds another search")
+    return _search(task, out, processes, engine, on_progress)
+
+
+def _search(
+    task: SearchTask, out: Path, processes: int, engine: Engine | None, on_progress: OnProgress | None
+) -> dict[str, Any]:
+    """Run the missing trials of a study, and write the result, also after an interrupt."""
     with failing_storage(task.storage), quiet_optuna():
-        opened = task.open()
+        study = task.open()
 
         def show() -> None:
             if on_progress is not None:
-                done = [t for t in counted(opened.get_trials(deepcopy=False)) if t.state.is_finished()]
-                on_progress("trials", min(len(done), trials), trials)
+                done = [t for t in counted(study.get_trials(deepcopy=False)) if t.state.is_finished()]
+                on_progress("trials", min(len(done), task.trials), task.trials)
 
         show()
         try:
@@ -157,9 +164,9 @@ def tune(
                 with LocalEngine(processes, threads=max(1, (os.cpu_count() or 1) // processes)) as local:
                     run_trials_on(local, task, show)
         finally:
-            found = write_result(opened, task, out)
+            found = write_result(study, task, out)
     if found["best"] is None:
-        failed = [t for t in opened.get_trials(deepcopy=False) if ERROR in t.user_attrs]
+        failed = [t for t in study.get_trials(deepcopy=False) if ERROR in t.user_attrs]
         why = f"; trial {failed[0].number}: {failed[0].user_attrs[ERROR]}" if failed else ""
         hint = "fix the recipe or the space; --set changes a setting"
         raise DataError(f"no trial was completed{why}", where=task.study, hint=hint)
