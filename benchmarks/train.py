@@ -145,7 +145,7 @@ def time_messages(options: argparse.Namespace) -> dict[str, Any]:
 
     dataset, recipe, prepared, model = _set_up(options)
 
-    def forward(self: Any, gamma: Any, anchors: Any, own: Any, h: Any) -> Any:
+    def forward(self: Any, gamma: Any, anchors: Any, own: Any, h: Any, present: Any = None) -> Any:
         messages = gamma[:, :, None] * (anchors if own is None else anchors[own])  # (C, n_A, d)
         state = output = None
         if self.update is not None:
