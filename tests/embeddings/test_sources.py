@@ -66,7 +66,7 @@ def test_a_damaged_cache_file_is_computed_anew_with_a_warning(count, cache):
     first = source_vectors(pretrained(), dataset().graph)
     file = next(cache.iterdir())
     file.write_bytes(file.read_bytes()[:-1])
-    with pytest.warns(DataWarning, match=r"ends within vectors .*; computed anew"):
+    with pytest.warns(DataWarning, match=r"ends within vectors .*; it is computed anew"):
         again = source_vectors(pretrained(), dataset().graph)
     assert len(count) == 2
     assert np.array_equal(first, again)

@@ -67,7 +67,7 @@ def changed(path, out, change):
         json.loads(file.metadata["content"]),
     )
     change(arrays, content)
-    write_parts(out, encode_arrays(arrays, checkpoint._CHECKPOINT, {"content": json.dumps(content)}), overwrite=True)
+    write_parts(out, encode_arrays(arrays, checkpoint._CHECKPOINT, content), overwrite=True)
     return out
 
 

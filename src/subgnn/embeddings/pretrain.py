@@ -40,7 +40,7 @@ from subgnn.embeddings.stored import read_vectors, write_vectors
 from subgnn.errors import DataError, DataWarning, UserError, choices
 from subgnn.parallel.locks import try_lock
 from subgnn.rng import stream_key
-from subgnn.storage.cache import cache_limit, cache_path, store, touch
+from subgnn.storage.cache import cache_limit, cache_path, lookup, store
 from subgnn.storage.tensor_file import CHECKSUM, Damaged, load, save
 
 ALGORITHM = 1
@@ -315,14 +315,9 @@ def pretrained_vectors(
     if not cache or cache_limit() == 0:
         return compute(None).vectors
     file = cache_file(recipe, graph)
-    if file.exists():
-        try:
-            vectors = read_vectors(file, graph)
-        except DataError as error:
-            warnings.warn(f"{error.where}: {error.what}; computed anew", DataWarning, stacklevel=2)
-        else:
-            touch(file)
-            return vectors
+    vectors = lookup(file, lambda: read_vectors(file, graph))
+    if vectors is not None:
+        return vectors
     state = file.with_suffix(".state.pt")
     with try_lock(state) as locked:
         try:

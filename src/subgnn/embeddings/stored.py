@@ -52,7 +52,7 @@ def write_vectors(
         about: how they were computed; plain values.
     """
     arrays, metadata = {"vectors": vectors.astype("<f4", copy=False)}, {"graph_hash": graph_hash}
-    parts = encode_arrays(arrays, _STORED, metadata | {"about": json.dumps(about)})
+    parts = encode_arrays(arrays, _STORED, metadata=metadata | {"about": json.dumps(about)})
     write_parts(path, parts, overwrite=overwrite, sync=False)
 
 

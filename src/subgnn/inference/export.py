@@ -12,7 +12,6 @@ whose number is not known beforehand.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, cast
 
@@ -87,7 +86,7 @@ def export_run(
 
 def write_export(out: Path, arrays: Arrays, about: dict[str, Any], *, overwrite: bool = False) -> None:
     """Write the arrays of an exported run and the rest of it."""
-    write_parts(out, encode_arrays(arrays, EXPORT, {"content": json.dumps(about)}), overwrite=overwrite)
+    write_parts(out, encode_arrays(arrays, EXPORT, about), overwrite=overwrite)
 
 
 class Program(nn.Module):

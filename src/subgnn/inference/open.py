@@ -7,7 +7,6 @@ compiled code trusts is checked: node ids, the order of rows, the graph's hash.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,7 +135,7 @@ def _read_export(path: Path) -> tuple[Checkpoint, dict[str, Any], Graph | None, 
     try:
         if unknown:
             raise ValueError(f"unknown part {unknown[0]!r}")
-        content = json.loads(file.metadata["content"])
+        content = file.content()
         packed, results = content["checkpoint"], dict(content["results"])
         graph = None
         if content["graph"] is not None:

@@ -25,7 +25,6 @@ from subgnn.data.subgraphs import TASKS, Task
 from subgnn.errors import DataError, UserError
 from subgnn.models.spec import Checkpoint, ModelSpec, settings_of
 from subgnn.storage.arrays import Arrays, Format, encode_arrays, read_arrays, write_parts
-from subgnn.storage.parsing import parse_json
 from subgnn.storage.tensor_file import CHECKSUM, Damaged, load_version
 
 _CHECKPOINT = Format(
@@ -49,7 +48,7 @@ WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError
 def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
     """Write a checkpoint, atomically."""
     arrays, content = pack(checkpoint)
-    write_parts(path, encode_arrays(arrays, _CHECKPOINT, {"content": json.dumps(content)}), overwrite=True)
+    write_parts(path, encode_arrays(arrays, _CHECKPOINT, content), overwrite=True)
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
@@ -67,7 +66,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         else:
             file = read_arrays(path, _CHECKPOINT)
             file.verify()
-            arrays, content = file.arrays, parse_json(file.metadata["content"], where, again)
+            arrays, content = file.arrays, file.content()
     except WRONG as error:
         raise broken("the checkpoint", error, where=where, again=again) from None
     return unpack(arrays, content, where=where, noun="the checkpoint", again=again)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ import numpy as np
 from subgnn.channels.channel import Distances, NodeAnchors, OwnAnchors, PatchAnchors, Similarities, draw_seed
 from subgnn.config.settings import Recipe, channel_key, section_key
 from subgnn.data.graph import Graph
-from subgnn.errors import DataError, DataWarning
+from subgnn.errors import DataError
 from subgnn.kernels import Components
 from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress
@@ -36,7 +35,7 @@ from subgnn.prepare.measure import (
 )
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import Arrays, Format, Parts, encode_arrays, read_arrays, write_parts
-from subgnn.storage.cache import cache_limit, cache_path, store, touch
+from subgnn.storage.cache import cache_limit, cache_path, lookup, store
 
 _KIND = "prepared"
 
@@ -103,15 +102,9 @@ def prepare_cached(
     def read() -> Prepared:
         return read_prepared(path, plan, key=key, graph_hash=graph_hash)
 
-    if path.exists():
-        try:
-            found = read()
-        except DataError as error:
-            what = f"{path}: damaged, and not used ({error.what}); it is computed anew and the file replaced"
-            warnings.warn(what, DataWarning, stacklevel=2)
-        else:
-            touch(path)
-            return Cached(found, path, True)
+    found = lookup(path, read)
+    if found is not None:
+        return Cached(found, path, True)
     prepared = compute()
     parts = encode(prepared, key)
     size = sum(memoryview(part).nbytes for part in parts)
@@ -167,8 +160,7 @@ def encode(prepared: Prepared, key: str) -> Parts:
     """
     arrays, tree = _pack(prepared)
     frozen = [name for name, array in arrays.items() if not array.flags.writeable]
-    content = json.dumps({"tree": tree, "frozen": frozen}, separators=(",", ":"))
-    return encode_arrays(arrays, _PREPARED, {"key": key, "content": content})
+    return encode_arrays(arrays, _PREPARED, {"tree": tree, "frozen": frozen}, {"key": key})
 
 
 def _pack(prepared: Prepared) -> tuple[Arrays, dict[str, Any]]:
@@ -202,7 +194,7 @@ def read_prepared(path: Path, plan: Plan, *, key: str, graph_hash: str) -> Prepa
     file.verify()
     if file.metadata.get("key") != key:
         raise DataError("it belongs to other content", where=str(path))
-    content = json.loads(file.metadata["content"])
+    content = file.content()
     for name in content["frozen"]:
         file.arrays[name].flags.writeable = False
     components, shared, inputs = (_unpack(content["tree"][part], file.arrays) for part in _PARTS)

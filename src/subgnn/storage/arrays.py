@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from subgnn.errors import DataError
 from subgnn.storage.files import atomic_write
+from subgnn.storage.parsing import parse_json
 
 TYPES = {
     "I64": "<i8",
@@ -76,6 +77,16 @@ class ArrayFile:
     data: NDArray[np.uint8]
     status: os.stat_result
 
+    def content(self) -> Any:
+        """The JSON value that the file has beside its arrays.
+
+        Raises:
+            DataError: if there is none, or it is not valid JSON.
+        """
+        text = self.metadata.get("content")
+        what = f"the {self.kind.noun} lacks its content, or has one of a wrong kind"
+        return parse_json(text if isinstance(text, str) else "", self.where, self.kind.again, what=what)
+
     def verify(self) -> None:
         """Raise :class:`DataError` unless the content matches its checksum."""
         first = self.metadata["version"] == "1" and self.kind.first_label is not None
@@ -107,8 +118,14 @@ def _first_checksum(file: ArrayFile) -> str | None:
     return digest.hexdigest()
 
 
-def encode_arrays(arrays: Mapping[str, Any], kind: Format, metadata: Mapping[str, str]) -> Parts:
+def encode_arrays(
+    arrays: Mapping[str, Any], kind: Format, content: Any = None, metadata: Mapping[str, str] | None = None
+) -> Parts:
     """The parts of a file, one after the other: its header, and the bytes of each array.
+
+    Args:
+        content: a value that JSON can hold, beside the arrays.
+        metadata: further texts of the header.
 
     Raises:
         DataError: for an array of a type that the layout does not have.
@@ -118,8 +135,10 @@ def encode_arrays(arrays: Mapping[str, Any], kind: Format, metadata: Mapping[str
         if array.dtype not in _TYPE_NAMES:
             raise DataError(f"{name} has type {array.dtype}", where=kind.noun, hint=f"accepted: {', '.join(TYPES)}")
     plain = dict(sorted(plain.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])))
-    own = {"checksum": _ZEROS, "format": kind.name, "version": str(kind.version)}
-    header: dict[str, Any] = {"__metadata__": own | dict(metadata)}
+    texts = {"checksum": _ZEROS, "format": kind.name, "version": str(kind.version)} | dict(metadata or {})
+    if content is not None:
+        texts["content"] = json.dumps(content)
+    header: dict[str, Any] = {"__metadata__": texts}
     place = 0
     for name, array in plain.items():
         span = [place, place + array.nbytes]

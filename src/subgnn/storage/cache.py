@@ -14,11 +14,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from subgnn.errors import DataError, DataWarning
 from subgnn.parallel.memory import parse_size
 from subgnn.storage.files import remove_leftovers
 
+Result = TypeVar("Result")
 LIMIT = 20 * 10**9
 KINDS = {"prepared": ("prepared",), "embeddings": ("safetensors", "state.pt"), "verified": ("json",)}
 """The suffixes of each kind of file; the first is that of results, others of unfinished work."""
@@ -78,6 +80,20 @@ def touch(path: Path) -> None:
     """Renew the time of a file, if its folder can be written."""
     with suppress(OSError):
         os.utime(path)
+
+
+def lookup(path: Path, read: Callable[[], Result]) -> Result | None:
+    """A result from the cache; None if there is none, or a damaged one, which a warning reports."""
+    if not path.exists():
+        return None
+    try:
+        found = read()
+    except DataError as error:
+        what = f"{path}: damaged, and not used ({error.what}); it is computed anew and the file replaced"
+        warnings.warn(what, DataWarning, stacklevel=3)
+        return None
+    touch(path)
+    return found
 
 
 def make_room(size: int, limit: int, *, replaces: Path | None = None) -> None:

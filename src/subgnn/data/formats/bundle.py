@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
@@ -27,7 +28,6 @@ from subgnn.kernels.checks import check_neighbors, first_bad_set
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.cache import cache_limit, cache_path, store, touch
-from subgnn.storage.parsing import parse_json
 
 SUFFIX = ".subgnn"
 _LARGE = 64 * 2**20
@@ -58,7 +58,7 @@ def is_bundle(path: Path) -> bool:
 def write_bundle(dataset: Dataset, path: Path, *, overwrite: bool = False) -> None:
     """Write a dataset as a bundle, atomically."""
     arrays, content = pack_dataset(dataset)
-    write_parts(path, encode_arrays(arrays, _BUNDLE, {"content": json.dumps(content)}), overwrite=overwrite, sync=False)
+    write_parts(path, encode_arrays(arrays, _BUNDLE, content), overwrite=overwrite, sync=False)
 
 
 def pack_dataset(dataset: Dataset) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -143,7 +143,7 @@ def open_own_bundle(path: Path) -> Dataset:
 
 
 def _identity(status: os.stat_result) -> dict[str, int]:
-    """What tells a file that has not been changed; the time of its last change of any kind cannot be set by hand."""
+    """Values that change with a file; the time of its last change of any kind cannot be set by hand."""
     return {
         "device": status.st_dev,
         "inode": status.st_ino,
@@ -184,28 +184,31 @@ def _wrong_hash(where: str) -> DataError:
 
 def _check_structure(dataset: Dataset, where: str) -> None:
     """Check what the rest of the library trusts: rows, node ids, edges, weights, features, labels, splits, text."""
-    graph, subgraphs = dataset.graph, dataset.subgraphs
-    rows = Ragged(graph.neighbors, graph.offsets)
+    problem = next(_problems(dataset), None)
+    if problem is not None:
+        raise DataError(problem, where=where, hint=_DAMAGED)
+    if dataset.graph.features is not None:
+        check_features(dataset.graph.features, dataset.graph.num_nodes, where=where)
+
+
+def _problems(dataset: Dataset) -> Iterator[str]:
+    """Problems of a dataset's structure; a check may rely on those before it."""
+    graph, subgraphs, last = dataset.graph, dataset.subgraphs, dataset.graph.num_nodes - 1
     if not all(_rises(part.offsets) for part in _ragged_parts(dataset)):
-        raise DataError("the rows of an array overlap", where=where, hint=_DAMAGED)
-    node, symmetric = check_neighbors(rows, graph.weights)
+        yield "the rows of an array overlap"
+    node, symmetric = check_neighbors(Ragged(graph.neighbors, graph.offsets), graph.weights)
     if node is not None:
-        what = f"the neighbours of node {node} are not a sorted set of other nodes from 0 to {graph.num_nodes - 1}"
-        raise DataError(what, where=where, hint=_DAMAGED)
+        yield f"the neighbours of node {node} are not a sorted set of other nodes from 0 to {last}"
     if not graph.directed and not symmetric:
-        what = "an undirected edge is missing, or has another weight, at one of its ends"
-        raise DataError(what, where=where, hint=_DAMAGED)
+        yield "an undirected edge is missing, or has another weight, at one of its ends"
     subgraph = first_bad_set(subgraphs.nodes, graph.num_nodes)
     if subgraph is not None or not subgraphs.nodes.lengths.all():
         subgraph = int(np.argmin(subgraphs.nodes.lengths)) if subgraph is None else subgraph
-        what = f"the nodes of subgraph {subgraph} are not a sorted set of nodes from 0 to {graph.num_nodes - 1}"
-        raise DataError(what, where=where, hint=_DAMAGED)
+        yield f"the nodes of subgraph {subgraph} are not a sorted set of nodes from 0 to {last}"
     if graph.weights is not None and not _all_finite(graph.weights):
-        raise DataError("a weight is not finite", where=where, hint=_DAMAGED)
-    if graph.features is not None:
-        check_features(graph.features, graph.num_nodes, where=where)
+        yield "a weight is not finite"
     if not _labels_fit(subgraphs):
-        raise DataError("a label or a split is not one of those there are", where=where, hint=_DAMAGED)
+        yield "a label or a split is not one of those there are"
 
 
 def _labels_fit(subgraphs: SubgraphSet) -> bool:
@@ -226,20 +229,19 @@ def _all_finite(values: NDArray[Any]) -> bool:
 
 
 def _rises(offsets: NDArray[np.int64]) -> bool:
-    """Whether no row ends before it begins; looked at in pieces, which keeps the differences of a large graph small."""
+    """Whether no row ends before it begins; compared in pieces, which takes little memory for a large graph."""
     pieces = (offsets[begin : begin + _PIECE + 1] for begin in range(0, len(offsets), _PIECE))
     return all(bool((piece[1:] >= piece[:-1]).all()) for piece in pieces)
 
 
 def _dataset(file: ArrayFile) -> Dataset:
-    return _build(file.arrays, file.metadata.get("content"), file.where)
+    return _build(file.arrays, file.content(), file.where)
 
 
-def _build(arrays: dict[str, NDArray[Any]], content: Any, where: str) -> Dataset:
-    """A dataset from its arrays and the rest of it, as a mapping or as JSON."""
+def _build(arrays: dict[str, NDArray[Any]], content: dict[str, Any], where: str) -> Dataset:
+    """A dataset from its arrays and the rest of it."""
     try:
-        values = content if isinstance(content, dict) else parse_json(content, where, _AGAIN)
-        dataset = _assemble(arrays, values)
+        dataset = _assemble(arrays, content)
         fits = _fits(dataset)
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError, OverflowError, DataError):
         raise DataError("the dataset lacks a part, or has one of a wrong kind", where=where, hint=_AGAIN) from None
