@@ -102,8 +102,8 @@ def test_a_mean_over_networks_and_draws(tmp_path):
     train(dataset(), small, tmp_path / "run", device="cpu", cache=False, report=False)
     found = Predictor(tmp_path / "run" / CHECKPOINT, dataset().graph)
     answers = []
-    for kept in found.measured(ROWS, draws=2).kept:
-        answers += [kept.model(draw.whole).detach().numpy() for draw in found.measured(ROWS, draws=2).inputs]
+    for one in found.measured(ROWS, draws=2).networks:
+        answers += [one.network(draw.whole).detach().numpy() for draw in found.measured(ROWS, draws=2).inputs]
     assert len(answers) == 4
     np.testing.assert_allclose(found.outputs(ROWS), np.mean(answers, axis=0), atol=1e-6)
 
