@@ -1,4 +1,4 @@
-"""Small runs to serve, and ways to ask them."""
+"""Small runs to serve, and clients that send requests to them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def served(task: str = "multi-class", limits: Limits | None = None, method: str 
 
 
 def client(task: str = "multi-class", *, limits: Limits | None = None, access: AccessRules | None = None) -> TestClient:
-    """Asks an application in this process; errors of the server become answers, as they do for users."""
+    """A client of an application in this process; errors of the server become answers, as for users."""
     run = served(task, limits)
     return TestClient(
         create_app({"small": run}, limits=run.limits, access=access), base_url=HOST, raise_server_exceptions=False

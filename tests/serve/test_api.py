@@ -1,4 +1,4 @@
-"""Every question, asked in this process."""
+"""Every kind of request, to an application in this process."""
 
 from __future__ import annotations
 
@@ -153,14 +153,14 @@ def test_unknown_nodes_are_named(asking, question, nodes, message, named):
         (b"null", 422),
     ],
 )
-def test_what_is_no_request_is_refused_without_an_echo(asking, body, status):
+def test_invalid_requests_are_refused_without_an_echo(asking, body, status):
     answer = asking.post("/api/runs/small/predict", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == status, answer.text
     assert set(answer.json()) == {"error", "hint", "nodes"}
     assert len(answer.content) < 1000
 
 
-def test_many_mistakes_are_said_once(asking):
+def test_many_mistakes_have_a_short_answer(asking):
     answer = post(asking, "predict", {"subgraphs": [[None] * 50_000]})
     assert answer.status_code == 422
     assert len(answer.content) < 1000

@@ -232,7 +232,7 @@ def test_a_phone_shows_all_of_it(browser, address):
     assert narrow.complaints == []
 
 
-def test_what_the_server_refuses_is_said(page):
+def test_errors_of_the_server_are_shown(page):
     page.open("#nodes=0,1")
     page.settle()
     page.page.route("**/predict", lambda route: route.fulfill(status=503, json={"error": "too busy", "hint": "later"}))

@@ -1,4 +1,4 @@
-"""Who may ask."""
+"""Rules of access."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ NOT_HTTP = [
 ]
 
 
-def test_what_is_no_http_of_ours_is_400(server):
+def test_invalid_http_is_400(server):
     for raw in NOT_HTTP:
         with closing(connect(server)) as connection:
             connection.sendall(raw)

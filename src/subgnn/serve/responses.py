@@ -1,4 +1,4 @@
-"""Answers as JSON, and errors that are answers."""
+"""Answers and errors of the HTTP interface as JSON."""
 
 from __future__ import annotations
 

@@ -169,10 +169,10 @@ async def answer(
 ) -> Response:
     """Do the work, and encode its result, in a lane."""
     body = await lane.run(lambda: encode(work()), request.scope["deadline"])
-    return count_answer(request, run, body, subgraphs=subgraphs)
+    return counted_response(request, run, body, subgraphs=subgraphs)
 
 
-def count_answer(request: Request, run: ServedRun, body: bytes, *, subgraphs: int) -> Response:
+def counted_response(request: Request, run: ServedRun, body: bytes, *, subgraphs: int) -> Response:
     """An answer, counted in the metrics."""
     question = request.scope["route"].path.rpartition("/")[2]
     state_of(request).metrics.subgraphs.labels(run=run.name, question=question).inc(subgraphs)
@@ -251,7 +251,7 @@ async def predict(request: Request, run: Run, body: schemas.Subgraphs) -> Any:
     if lane is state.lanes.quick:
         deadline = request.scope["deadline"]
         content = await state.batchers[run.name].predict(rows, nodes=size, lane=lane, deadline=deadline)
-        return count_answer(request, run, content, subgraphs=len(rows))
+        return counted_response(request, run, content, subgraphs=len(rows))
     return await answer(
         request, run, lambda: run.predict(subgraphs_of(run.index, rows)), lane=lane, subgraphs=len(rows)
     )

@@ -1,4 +1,4 @@
-"""Runs that are served: opened once, with all that answers need."""
+"""Trained runs opened for serving, and their answers to requests."""
 
 from __future__ import annotations
 
