@@ -33,7 +33,7 @@ def _collect(folder: Traversable, prefix: str) -> dict[str, bytes]:
 
 
 FILES = _collect(files("subgnn.serve") / "static", "")
-"""Content by path below /static/."""
+"""Content of each file, by its path below /static/."""
 
 _TAGS = {path: f'"{hashlib.sha256(content).hexdigest()[:24]}"' for path, content in FILES.items()}
 

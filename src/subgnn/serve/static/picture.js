@@ -1,4 +1,5 @@
 // The drawing: nodes of the subgraph in the colours of their components, neighbours pale, anchors as diamonds.
+// The server lays it out; a node that was moved by hand stays where it was put.
 
 import { colourOf } from "./dom.js";
 import cytoscape from "./vendor/cytoscape.esm.min.mjs";
@@ -22,6 +23,7 @@ const STYLE = [
 export function makePicture(container, onSelect) {
   let cy = null;
   let drawn = new Map();
+  const moved = new Map();
 
   function start() {
     cy = cytoscape({ container, style: STYLE, maxZoom: 2.5, minZoom: 0.2, boxSelectionEnabled: false,
@@ -30,6 +32,7 @@ export function makePicture(container, onSelect) {
     });
     cy.on("select", "node", (event) => onSelect(drawn.get(Number(event.target.id()))));
     cy.on("unselect", "node", () => onSelect(null));
+    cy.on("dragfree", "node", (event) => moved.set(Number(event.target.id()), { ...event.target.position() }));
     new ResizeObserver(() => { cy.resize(); cy.fit(undefined, 24); }).observe(container);
   }
 
@@ -42,7 +45,7 @@ export function makePicture(container, onSelect) {
     cy.elements().remove();
     cy.add([
       ...drawing.nodes.map((node) => ({
-        group: "nodes", position: { x: node.x, y: node.y },
+        group: "nodes", position: moved.get(node.id) ?? { x: node.x, y: node.y },
         data: { id: String(node.id), name: node.name, kind: node.kind, colour: colourOf(node.component), anchor: node.channels.length > 0, push: 0, ring: 0 },
       })),
       ...edges.map((edge) => ({
@@ -71,6 +74,7 @@ export function makePicture(container, onSelect) {
   function clear() {
     cy?.elements().remove();
     drawn = new Map();
+    moved.clear();
     container.setAttribute("aria-label", "No subgraph yet");
   }
 
