@@ -1,9 +1,9 @@
-"""Files of node embeddings: our own, by safetensors; NumPy's; and the text that word2vec and its kin write.
+"""Files of node embeddings: those of this package, NumPy's, and the text format of word2vec.
 
 ``.safetensors``                one array ``vectors`` (N x dim, float32); graph hash, settings, checksum as metadata
-``.npy``                        one row a node, in the order of ids
-``.txt .vec .emb .w2v [.gz]``   a node a line, by name or id, and its numbers; a first line of two numbers, as word2vec
-                                writes it, is passed over, and so are words that are no nodes
+``.npy``                        one row for each node, in the order of ids
+``.txt .vec .emb .w2v [.gz]``   one node in each line, by name or id, and its numbers; a first line of two numbers, as
+                                word2vec writes it, is skipped, and so are words that are not nodes
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def require_file(path: Path) -> str:
     """The suffix of a file of embeddings, without that of gzip.
 
     Raises:
-        DataError: for a suffix that is of none, or a file that is not there.
+        DataError: for an unknown suffix, or a missing file.
     """
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     accepted = (".safetensors", ".npy", *_TEXT)
@@ -87,7 +87,7 @@ def read_vectors(path: Path, graph: Graph) -> NDArray[np.float32]:
     """The embeddings of all nodes of a graph.
 
     Raises:
-        DataError: for another graph's file, a node without a vector, or anything that is no finite number.
+        DataError: for a file of another graph, a node without a vector, or a value that is not a finite number.
 
     Shapes:
         returns: (N, dim) float32.
@@ -123,7 +123,7 @@ def _read_npy(path: Path) -> NDArray[np.float32]:
     array = read_npy(path)
     if array.ndim != 2:
         raise DataError(f"an array of shape {array.shape}", where=str(path), hint="accepted: (nodes, dim)")
-    with np.errstate(over="ignore"):  # what is too large for 32 bits becomes infinite, and is refused as such
+    with np.errstate(over="ignore"):  # values too large for 32 bits become infinite, and are refused as such
         return np.asarray(array, np.float32)
 
 
@@ -162,6 +162,6 @@ def _read_text(path: Path, graph: Graph) -> NDArray[np.float32]:
 
 
 def _node(name: str, graph: Graph) -> int | None:
-    """The node of a line; None for a word that is no node, such as the end of sentence of word2vec."""
+    """The node of a line; None for a word that is not a node, such as word2vec's end of sentence."""
     found = find_node(name, graph.num_nodes, graph.names)
     return None if found is None or found < 0 else found

@@ -116,7 +116,7 @@ def read_bundle(path: Path) -> Dataset:
     """Open a bundle, whose arrays stay in the file; it is verified unless the cache says that it was.
 
     Raises:
-        DataError: if it is damaged, or holds what no dataset can.
+        DataError: if it is damaged, or its content is not a valid dataset.
     """
     file = read_arrays(path, _BUNDLE, mapped="r")
     if file.status.st_size <= _LARGE or cache_limit() == 0:
