@@ -10,7 +10,7 @@ import pytest
 from subgnn import Graph
 from subgnn.config.files import tuned_recipes
 from subgnn.config.recipes import find_recipe, recipe_names
-from subgnn.config.settings import ADDED_LATER, Recipe
+from subgnn.config.settings import ADDED_LATER, ChannelSettings, Recipe
 from subgnn.data.catalog import CATALOG
 from subgnn.errors import UserError
 from subgnn.experiments.suites import suite_names
@@ -181,6 +181,9 @@ def test_mistakes(tmp_path):
         suite.recipe(suite.models[0], "cliques", change="channels.position=3")
     with pytest.raises(UserError, match="accepted: a number of anchors from 1"):
         suite.recipe(suite.models[0], "cliques", change="channels.structure=0")
+    wrong = replace(suite.models[0], channels=(ChannelSettings("structur", "border", 3),))
+    with pytest.raises(UserError, match=r"channels\[0\]\.kind is 'structur'; accepted: .*; did you mean 'structure'"):
+        suite.recipe(wrong, "cliques")
 
 
 def test_recipes_beside_ones_own_suite(tmp_path):

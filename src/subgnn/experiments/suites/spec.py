@@ -26,6 +26,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from subgnn.channels.table import check_channels
 from subgnn.config.files import parse_table, read_toml, tuned_recipes
 from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import ChannelSettings, Count, Recipe
@@ -162,6 +163,7 @@ class Suite:
         if model.tune:
             found = replace(found, baseline=replace(found.baseline, tune_settings=model.tune))
             tuned_recipes(found)
+        check_channels(found.channels, found.prepare, where=f"{self.name}, {name}")
         return _with_anchors(found, change, self.name) if anchors else found
 
 
