@@ -1,4 +1,4 @@
-"""k-hop borders against networkx, and draws from them against the uniform distribution."""
+"""Borders against networkx, draws from them against the uniform distribution, and their heaviest nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subgnn.kernels import border_sets, node_set_keys, sample_borders
+from subgnn.kernels import border_sets, heaviest_borders, node_set_keys, sample_borders
 from subgnn.kernels.draws import open_stream, uniform_below
 from tests.kernels.chance import LEAST_P, p_value, uniform
 from tests.kernels.graphs import SmallGraph, graphs_with_sets, lists, make_graph, make_sets, many, ragged
@@ -110,3 +110,116 @@ def test_another_key_gives_other_draws() -> None:
     graph = make_graph("complete", 40, seed=0)
     rows = [lists(sample_borders(*graph.csr, ragged([[0]]), hops=1, draws=30, key=key)[0])[0] for key in range(50)]
     assert len({tuple(row) for row in rows}) == 50
+
+
+powers = st.sampled_from([0.0, 0.25, 0.5, 1.0, 4.0])
+
+
+def weights_of(graph: SmallGraph, members: list[int], giving: float, taking: float) -> dict[int, float]:
+    """The weight of every node of a border."""
+    whole = graph.networkx
+    border = {u for v in members for u in whole[v]} - set(members)
+    return {
+        u: whole.degree[u] ** -taking * sum(whole.degree[v] ** -giving for v in set(members) & set(whole[u]))
+        for u in border
+    }
+
+
+@many
+@given(case=graphs_with_sets(), most=st.integers(1, 12), giving=powers, taking=powers)
+def test_they_are_the_oracle_s(
+    case: tuple[SmallGraph, list[list[int]]], most: int, giving: float, taking: float
+) -> None:
+    graph, sets = case
+    nodes, weights = heaviest_borders(*graph.csr, ragged(sets), most=most, giving=giving, taking=taking)
+    assert (nodes.dtype, weights.dtype) == (np.int32, np.float32)
+    assert nodes.shape == weights.shape == (len(sets), most)
+    for row, shares, members in zip(nodes.tolist(), weights.tolist(), sets, strict=True):
+        known = weights_of(graph, members, giving, taking)
+        kept = min(most, len(known))
+        # Equal to six digits is a tie, which goes to the lower number.
+        wanted = sorted(known, key=lambda u: (-float(f"{known[u]:.6e}"), u))[:kept]
+        assert row[:kept] == wanted
+        length = np.sqrt(sum(known[u] ** 2 for u in wanted))
+        np.testing.assert_allclose(shares[:kept], [known[u] / length for u in wanted], rtol=1e-5, atol=1e-30)
+        assert row[kept:] == [wanted[-1] if wanted else 0] * (most - kept)
+        assert shares[kept:] == [0.0] * (most - kept)
+
+
+def test_by_hand() -> None:
+    """Of c = {0, 1}: 0 leads to 1, 2, 3 and 4; 1 to 0 and 2. Node 3 has another neighbour, 5.
+
+    With a = 1 node 2 has 1/4 + 1/2, nodes 3 and 4 have 1/4 each; with b = 1 each is divided by its degree: 2, 2, 1.
+    """
+    graph = SmallGraph(6, ((0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (3, 5)))
+    for taking, order, wanted in ((0, [2, 3, 4], [3, 1, 1]), (1, [2, 4, 3], [3, 2, 1])):
+        nodes, weights = heaviest_borders(*graph.csr, ragged([[0, 1]]), most=3, giving=1, taking=taking)
+        assert nodes.tolist() == [order]
+        np.testing.assert_allclose(weights[0], np.array(wanted) / np.linalg.norm(wanted), rtol=1e-6)
+    nodes, weights = heaviest_borders(*graph.csr, ragged([[0, 1]]), most=2, giving=1, taking=0)
+    assert nodes.tolist() == [[2, 3]]
+    np.testing.assert_allclose(weights[0], np.array([3, 1]) / np.sqrt(10), rtol=1e-6)
+
+
+def test_ties_go_to_the_lower_number() -> None:
+    star = SmallGraph(9, tuple((4, v) for v in (8, 2, 6, 0, 7)))
+    nodes, weights = heaviest_borders(*star.csr, ragged([[4]]), most=3, giving=1, taking=0.25)
+    assert nodes.tolist() == [[0, 2, 6]]
+    np.testing.assert_allclose(weights[0], np.sqrt(1 / 3), rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_order_of_a_sum_breaks_no_tie(seed: int) -> None:
+    """Two nodes with the same neighbours, up to their degrees; in rising order these are added in another order."""
+    rng = np.random.default_rng(seed)
+    degrees = [3, 5, 7, 11, 13, 17]
+    members = [*degrees, *rng.permutation(degrees).tolist()]
+    # Members 2..13, six of them joined to node 0 and six to node 1, with leaves up to their degree.
+    edges, leaf = [], 14
+    for place, degree in enumerate(members):
+        edges.append((place + 2, int(place < 6)))
+        for _ in range(degree - 1):
+            edges.append((place + 2, leaf))
+            leaf += 1
+    graph = SmallGraph(leaf, tuple(edges))
+    nodes, weights = heaviest_borders(*graph.csr, ragged([list(range(2, 14))]), most=2, giving=1, taking=0.25)
+    assert nodes.tolist() == [[0, 1]]
+    assert weights[0, 0] == weights[0, 1]
+
+
+def test_without_a_border() -> None:
+    """The whole of a piece, an isolated node, no nodes at all; and a graph without edges."""
+    graph = SmallGraph(5, ((1, 2), (2, 3)))
+    nodes, weights = heaviest_borders(*graph.csr, ragged([[1, 2, 3], [0], [], [1]]), most=2, giving=1, taking=1)
+    assert nodes.tolist() == [[0, 0], [0, 0], [0, 0], [2, 2]]
+    assert weights.tolist() == [[0, 0], [0, 0], [0, 0], [1, 0]]
+    bare = heaviest_borders(*SmallGraph(3, ()).csr, ragged([[0], [0, 1, 2]]), most=2, giving=4, taking=0)
+    assert not any(array.any() for array in bare)
+    assert [len(array) for array in heaviest_borders(*graph.csr, ragged([]), most=2, giving=1, taking=1)] == [0, 0]
+
+
+@many
+@given(case=graphs_with_sets(), data=st.data())
+def test_a_row_is_a_function_of_its_set_alone(case: tuple[SmallGraph, list[list[int]]], data: st.DataObject) -> None:
+    graph, sets = case
+    together = heaviest_borders(*graph.csr, ragged(sets), most=4, giving=1, taking=0.5)
+    chosen = data.draw(st.permutations(range(len(sets))))[: len(sets) // 2]
+    apart = heaviest_borders(*graph.csr, ragged([sets[i] for i in chosen]), most=4, giving=1, taking=0.5)
+    for whole, some in zip(together, apart, strict=True):
+        assert np.array_equal(whole[chosen], some)
+
+
+def test_the_largest_powers_of_a_large_graph_give_numbers() -> None:
+    """Rows have length one, and nothing is lost, where all degrees are large and powers at their bound."""
+    graph = SmallGraph(700, tuple(nx.complete_bipartite_graph(300, 400).edges))
+    nodes, weights = heaviest_borders(*graph.csr, ragged([list(range(300)), [5]]), most=10, giving=4, taking=4)
+    assert nodes.tolist() == [list(range(300, 310))] * 2
+    np.testing.assert_allclose(weights, np.sqrt(0.1), rtol=1e-6)
+
+
+def test_lengths_are_one() -> None:
+    graph = SmallGraph(200, tuple(nx.gnp_random_graph(200, 0.1, seed=2).edges))
+    sets = [sorted(np.random.default_rng(i).choice(200, 15, replace=False).tolist()) for i in range(20)]
+    _, weights = heaviest_borders(*graph.csr, ragged(sets), most=25, giving=1, taking=0.25)
+    np.testing.assert_allclose(np.linalg.norm(weights, axis=1), 1, rtol=1e-6)
+    assert (np.diff(weights, axis=1) <= 0).all()

@@ -1,18 +1,22 @@
-"""The random numbers of the kernels: the published generator, uniform draws, and keys of node sets."""
+"""The random numbers of the kernels: the published generator, uniform and normal draws, and keys of node sets."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import kstest
 
 from subgnn.kernels.draws import (
     item_keys,
     node_set_keys,
+    normal_rows,
     open_stream,
+    sample_members,
     scramble,
     uniform_below,
     uniform_unit,
@@ -122,3 +126,70 @@ def test_one_key_is_spread_over_items_and_given_keys_are_kept() -> None:
     assert item_keys(3, 10).tolist() == item_keys(3, 2000)[:10].tolist()
     given_keys = np.array([5, 2**64 - 1, 5], np.uint64)
     assert item_keys(given_keys, 3).tolist() == given_keys.tolist()
+
+
+node_sets_of_members = st.lists(st.sets(st.integers(0, 99), min_size=1, max_size=20).map(sorted), max_size=10)
+
+
+@many
+@given(sets=node_sets_of_members, draws=st.integers(0, 20), key=st.integers(0, 2**64 - 1))
+def test_draws_are_members(sets: list[list[int]], draws: int, key: int) -> None:
+    drawn = sample_members(ragged(sets), draws=draws, key=key)
+    assert drawn.shape == (len(sets), draws)
+    assert drawn.dtype == np.int32
+    assert all(set(row) <= set(nodes) for row, nodes in zip(drawn.tolist(), sets, strict=True))
+
+
+@many
+@given(sets=node_sets_of_members, data=st.data())
+def test_draws_are_a_function_of_the_key_and_the_set_alone(sets: list[list[int]], data: st.DataObject) -> None:
+    together = sample_members(ragged(sets), draws=8, key=node_set_keys(4, ragged(sets))).tolist()
+    chosen = data.draw(st.permutations(range(len(sets))))[: len(sets) // 2]
+    apart = ragged([sets[i] for i in chosen])
+    assert sample_members(apart, draws=8, key=node_set_keys(4, apart)).tolist() == [together[i] for i in chosen]
+
+
+def test_draws_are_uniform() -> None:
+    sets = [[5], [0, 9], list(range(7)), list(range(3, 90, 2))]
+    drawn = sample_members(ragged(sets), draws=30_000, key=12).tolist()
+    assert p_value((Counter(row), uniform(nodes)) for row, nodes in zip(drawn, sets, strict=True)) > LEAST_P
+    firsts = sample_members(ragged([list(range(40))] * 30_000), draws=1, key=13)[:, 0].tolist()
+    assert p_value([(Counter(firsts), uniform(range(40)))]) > LEAST_P
+
+
+nodes = st.lists(st.integers(0, 2**31 - 2), max_size=8)
+
+
+def box_muller(key: int, node: int, dim: int) -> list[float]:
+    """The vector of one node, two numbers at a time."""
+    state, out = open_stream(np.uint64(key), node), []
+    while len(out) < dim:
+        radius = math.sqrt(-2.0 * math.log(1.0 - uniform_unit(state)))
+        angle = 2.0 * math.pi * uniform_unit(state)
+        out += [radius * math.cos(angle), radius * math.sin(angle)]
+    return out[:dim]
+
+
+@many
+@given(key=st.integers(0, 2**64 - 1), nodes=nodes, dim=st.integers(0, 9))
+def test_rows_are_those_of_each_node_alone(key: int, nodes: list[int], dim: int) -> None:
+    found = normal_rows(key, np.array(nodes, np.int64), dim)
+    assert found.dtype == np.float32
+    assert found.shape == (len(nodes), dim)
+    for node, row in zip(nodes, found, strict=True):
+        assert row.tolist() == pytest.approx(box_muller(key, node, dim), rel=1e-6, abs=1e-6)
+        assert row.tobytes() == normal_rows(key, np.array([node]), dim)[0].tobytes()
+
+
+def test_numbers_are_normal_and_columns_and_rows_independent() -> None:
+    found = normal_rows(3, np.arange(20_000), 6).astype(np.float64)
+    for column in found.T:
+        assert kstest(column, "norm").pvalue > LEAST_P
+    correlations = np.corrcoef(found.T) - np.eye(6)
+    assert np.abs(correlations).max() < 4.5 / math.sqrt(20_000)
+    assert abs(np.corrcoef(found[:-1, 0], found[1:, 0])[0, 1]) < 4.5 / math.sqrt(20_000)
+
+
+def test_another_key_gives_other_rows() -> None:
+    first, second = (normal_rows(key, np.arange(100), 4) for key in (0, 1))
+    assert not (first == second).any()

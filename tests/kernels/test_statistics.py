@@ -1,12 +1,14 @@
-"""Degrees inside and outside sets, and what follows from them, against counts of edges."""
+"""Degrees, clustering and core numbers against counts of edges and networkx."""
 
 from __future__ import annotations
 
+import networkx as nx
+import numpy as np
 import pytest
 from hypothesis import given
 
-from subgnn.kernels import inside_degrees, shapes
-from tests.kernels.graphs import SmallGraph, graphs_with_sets, lists, many, ragged
+from subgnn.kernels import clustering, core_numbers, induced_clustering, induced_core_numbers, inside_degrees, shapes
+from tests.kernels.graphs import SmallGraph, graphs, graphs_with_sets, lists, many, ragged
 
 
 @many
@@ -38,3 +40,55 @@ def test_shapes_known_by_hand() -> None:
     found = shapes(*square.csr, ragged([[0], [4], [0, 1, 2], [0, 1, 2, 3, 4], [1, 3]]))
     assert found.density.tolist() == pytest.approx([0.0, 0.0, 1.0, 0.5, 0.0])
     assert found.cut_ratio.tolist() == pytest.approx([3 / 4, 0.0, 2 / 6, 0.0, 4 / 6])
+
+
+@many
+@given(graph=graphs())
+def test_clustering_of_a_graph(graph: SmallGraph) -> None:
+    wanted = nx.clustering(graph.networkx)
+    assert clustering(*graph.csr).tolist() == [wanted[v] for v in range(graph.num_nodes)]
+
+
+@many
+@given(case=graphs_with_sets())
+def test_clustering_inside_sets(case: tuple[SmallGraph, list[list[int]]]) -> None:
+    graph, sets = case
+    found = induced_clustering(*graph.csr, ragged(sets))
+    wanted = [nx.clustering(graph.networkx.subgraph(nodes)) for nodes in sets]
+    assert lists(found) == [[values[v] for v in nodes] for values, nodes in zip(wanted, sets, strict=True)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clustering_of_a_larger_graph_with_hubs(seed: int) -> None:
+    random = nx.powerlaw_cluster_graph(400, 6, 0.5, seed=seed)
+    graph = SmallGraph(400, tuple(random.edges))
+    wanted = nx.clustering(random)
+    assert clustering(*graph.csr).tolist() == [wanted[v] for v in range(400)]
+
+
+@many
+@given(graph=graphs())
+def test_core_numbers_of_a_graph(graph: SmallGraph) -> None:
+    wanted = nx.core_number(graph.networkx)
+    assert core_numbers(*graph.csr).tolist() == [wanted[v] for v in range(graph.num_nodes)]
+
+
+@many
+@given(case=graphs_with_sets())
+def test_core_numbers_inside_sets(case: tuple[SmallGraph, list[list[int]]]) -> None:
+    graph, sets = case
+    found = induced_core_numbers(*graph.csr, ragged(sets))
+    wanted = [nx.core_number(graph.networkx.subgraph(nodes)) for nodes in sets]
+    assert lists(found) == [[cores[v] for v in nodes] for cores, nodes in zip(wanted, sets, strict=True)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_graph_of_many_cores(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    nearness = np.arange(1, 201) / 200
+    chosen = rng.random((200, 200)) < 0.8 * np.outer(nearness, nearness) ** 2
+    graph = SmallGraph(200, tuple((u, v) for u, v in np.argwhere(chosen).tolist() if u < v))
+    wanted = nx.core_number(graph.networkx)
+    found = core_numbers(*graph.csr)
+    assert found.tolist() == [wanted[v] for v in range(200)]
+    assert len(np.unique(found)) > 5
