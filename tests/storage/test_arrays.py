@@ -1,0 +1,78 @@
+"""The codec of arrays: what is written comes back, other tools read it, and any changed byte is noticed."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from subgnn.errors import DataError
+from subgnn.storage.arrays import TYPES, Format, encode_arrays, read_arrays, write_parts
+
+KIND = Format(name="test", version=3, noun="test file", make="write one", again="write it again")
+ARRAYS = {name: np.arange(6).reshape(2, 3).astype(kind) for name, kind in TYPES.items()}
+ARRAYS |= {"number": np.array(2.5), "empty": np.empty((0, 4), np.int32), "turned": np.arange(6.0).reshape(2, 3).T}
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "x.safetensors"
+    write_parts(path, encode_arrays(ARRAYS, KIND, {"a": [1, None]}, {"key": "of the test"}))
+    return path
+
+
+@pytest.mark.parametrize("mapped", [None, "r", "c"])
+def test_what_was_written_comes_back(path, mapped):
+    file = read_arrays(path, KIND, mapped=mapped)
+    file.verify()
+    assert file.content() == {"a": [1, None]}
+    assert file.metadata["key"] == "of the test"
+    assert file.arrays.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(file.arrays[name], array, strict=True)
+        assert file.arrays[name].flags.aligned
+
+
+def test_the_safetensors_package_reads_it(path):
+    numpy = pytest.importorskip("safetensors.numpy")
+    for name, array in numpy.load_file(path).items():
+        np.testing.assert_array_equal(array, ARRAYS[name], strict=True)
+
+
+def test_every_changed_byte_is_noticed(path):
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        with pytest.raises(DataError, match=r"x\.safetensors: "):
+            read_arrays(path, KIND).verify()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": "other"}, "this is not a subgnn test file; write one"),
+        ({"version": "4"}, "a test file of version 4; this release reads version 3; write it again"),
+        ({"version": "1"}, "a test file of version 1; this release reads version 3; write it again"),
+    ],
+)
+def test_another_kind_or_version_is_refused(path, change, message):
+    whole = path.read_bytes()
+    length = int.from_bytes(whole[:8], "little")
+    header = json.loads(whole[8 : 8 + length])
+    header["__metadata__"].update(change)
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + whole[8 + length :])
+    with pytest.raises(DataError, match=message):
+        read_arrays(path, KIND)
+
+
+def test_content_that_is_not_json_is_refused(tmp_path):
+    write_parts(tmp_path / "x", encode_arrays({}, KIND, metadata={"content": "{"}))
+    with pytest.raises(DataError, match="the test file lacks its content, or has one of a wrong kind; write it again"):
+        read_arrays(tmp_path / "x", KIND).content()
+
+
+def test_types_that_the_layout_does_not_have_are_refused():
+    with pytest.raises(DataError, match="test file: x has type complex128; accepted: I64, "):
+        encode_arrays({"x": np.zeros(1, complex)}, KIND)
