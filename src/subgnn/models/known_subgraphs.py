@@ -20,7 +20,7 @@ from subgnn.errors import DataError
 from subgnn.models.head import Head
 from subgnn.models.interface import TrainingData
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.tensor_model import Rows, TensorModel, head_candidates, make_head
+from subgnn.models.tensor_model import HeadedNetwork, Rows, TensorModel, head_candidates, make_head
 from subgnn.ragged import Ragged
 
 
@@ -37,7 +37,7 @@ def distinct(nodes: Ragged) -> Ragged:
     return nodes.take(list(first.values()))
 
 
-class KnownSubgraphs(nn.Module):
+class KnownSubgraphs(HeadedNetwork):
     """A vector for each subgraph, and the head; a batch holds places in the table of vectors."""
 
     def __init__(self, known: Weights, head: Head, *, trainable: bool) -> None:
@@ -50,11 +50,6 @@ class KnownSubgraphs(nn.Module):
     def embed(self, places: Tensor) -> Tensor:
         """Shapes: places: (n,). returns: (n, d)."""
         return self.table[places]
-
-    def forward(self, places: Tensor) -> Tensor:
-        """Shapes: returns: (n, outputs)."""
-        out: Tensor = self.head(self.embed(places))
-        return out
 
 
 class KnownSubgraphsModel(TensorModel):

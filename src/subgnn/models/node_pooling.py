@@ -29,7 +29,7 @@ from subgnn.models.induced_graphs import induced_graphs
 from subgnn.models.interface import Settings, TrainingData, Vectors
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.subgnn.batches import spans
-from subgnn.models.tensor_model import TensorModel, head_candidates, is_sorted_below, make_head
+from subgnn.models.tensor_model import HeadedNetwork, TensorModel, head_candidates, is_sorted_below, make_head
 from subgnn.ragged import Ragged
 
 
@@ -91,7 +91,7 @@ def _tensor(array: NDArray[np.int64]) -> Tensor:
     return torch.from_numpy(np.array(array, np.int64))
 
 
-class Average(nn.Module):
+class Average(HeadedNetwork):
     """The mean of node embeddings, and the head."""
 
     nodes: Tensor
@@ -106,13 +106,8 @@ class Average(nn.Module):
         """Shapes: returns: (n, d)."""
         return functional.embedding_bag(batch.nodes, self.table, batch.starts, mode="mean")
 
-    def forward(self, batch: NodeBatch) -> Tensor:
-        """Shapes: returns: (n, outputs)."""
-        out: Tensor = self.head(self.embed(batch))
-        return out
 
-
-class GraphClassifier(nn.Module):
+class GraphClassifier(HeadedNetwork):
     """h_u <- relu(MLP((1 + eps) h_u + sum over neighbours v in S of h_v)), then z_S = sum over u in S of h_u."""
 
     nodes: Tensor
@@ -138,11 +133,6 @@ class GraphClassifier(nn.Module):
         for layer in self.layers:
             h = torch.relu(layer(h, batch.edges))
         return h.new_zeros(len(batch.starts), h.shape[1]).index_add(0, batch.subgraph, h)
-
-    def forward(self, batch: NodeBatch) -> Tensor:
-        """Shapes: returns: (n, outputs)."""
-        out: Tensor = self.head(self.embed(batch))
-        return out
 
 
 class NodePooling(TensorModel):

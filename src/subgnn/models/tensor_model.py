@@ -101,6 +101,21 @@ class _FittedTensorModel(FittedModel):
         return in_batches(getattr(network, what), inputs, np.arange(len(subgraphs)), BATCH).float().cpu().numpy()
 
 
+class HeadedNetwork(nn.Module):
+    """A network whose outputs are head(embed(batch)); a subclass sets ``head``, last, and defines ``embed``."""
+
+    head: Head
+
+    def embed(self, batch: Any) -> Tensor:
+        """The vector of each subgraph (n, width)."""
+        raise NotImplementedError
+
+    def forward(self, batch: Any) -> Tensor:
+        """Logits, or one value for regression (n, outputs)."""
+        out: Tensor = self.head(self.embed(batch))
+        return out
+
+
 class Rows:
     """A row of a tensor for each subgraph; a batch is the chosen rows."""
 

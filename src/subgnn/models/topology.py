@@ -28,7 +28,7 @@ from subgnn.models.examples import Examples
 from subgnn.models.head import Head
 from subgnn.models.interface import TrainingData
 from subgnn.models.spec import Checkpoint, Weights
-from subgnn.models.tensor_model import Rows, TensorModel, make_head
+from subgnn.models.tensor_model import HeadedNetwork, Rows, TensorModel, make_head
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 
@@ -122,7 +122,7 @@ class Standardise(nn.Module):
         return ((statistics - self.mean) / self.deviation).float()
 
 
-class StatisticsHead(nn.Module):
+class StatisticsHead(HeadedNetwork):
     """head(standardised statistics)."""
 
     def __init__(self, state: Weights, head: Head) -> None:
@@ -133,11 +133,6 @@ class StatisticsHead(nn.Module):
     def embed(self, statistics: Tensor) -> Tensor:
         """Standardised statistics. Shapes: statistics, returns: (n, F)."""
         out: Tensor = self.standardise(statistics)
-        return out
-
-    def forward(self, statistics: Tensor) -> Tensor:
-        """Shapes: returns: (n, outputs)."""
-        out: Tensor = self.head(self.embed(statistics))
         return out
 
 
