@@ -181,6 +181,10 @@ def test_mistakes(tmp_path):
         suite.recipe(suite.models[0], "cliques", change="channels.position=3")
     with pytest.raises(UserError, match="accepted: a number of anchors from 1"):
         suite.recipe(suite.models[0], "cliques", change="channels.structure=0")
+
+
+def test_a_channel_that_does_not_exist_is_refused_with_the_nearest():
+    suite = tiny()
     wrong = replace(suite.models[0], channels=(ChannelSettings("structur", "border", 3),))
     with pytest.raises(UserError, match=r"channels\[0\]\.kind is 'structur'; accepted: .*; did you mean 'structure'"):
         suite.recipe(wrong, "cliques")
