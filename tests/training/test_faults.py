@@ -137,7 +137,9 @@ def test_a_lost_metrics_file_is_written_anew(whole, cut):
 
 def test_progress_of_another_version_is_said_and_kept(cut, monkeypatch):
     monkeypatch.setattr(resume, "_READ_VERSIONS", (99,))
-    with pytest.raises(DataError, match=r"saved progress of version 3; this release reads version 99; continue with the"):
+    with pytest.raises(
+        DataError, match=r"saved progress of version 3; this release reads version 99; continue with the"
+    ):
         go_on(cut)
     assert (cut / LAST).is_file()
 
