@@ -22,6 +22,7 @@ them has learned nothing that needs it.
 
 from __future__ import annotations
 
+from subgnn.config.files import tuned_recipes
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, UserError, choices, excerpt
@@ -87,12 +88,18 @@ def check_recipe(recipe: Recipe, graph: Graph) -> None:
         names = ", ".join(names_where("has_ensembles"))
         hint = f"several networks are fitted for {names} alone: leave training.members out"
         raise UserError(f"training.members is {members}, and the method {recipe.method}", where="recipe", hint=hint)
-    if recipe.baseline.tune_settings and not model.has_tunable_settings:
+    check_tunable(recipe)
+    model.candidates(recipe)
+    model.check(recipe, graph)
+
+
+def check_tunable(recipe: Recipe) -> None:
+    """Raise :class:`UserError` for ``baseline.tune_settings`` that the model does not have, or of a wrong form."""
+    if recipe.baseline.tune_settings and not model_of(recipe).has_tunable_settings:
         accepted = ", ".join(names_where("has_tunable_settings"))
         hint = f"accepted for {accepted}; subgnn tune searches the settings of any recipe"
         raise UserError(f"the method is {recipe.method}", where="baseline.tune_settings", hint=hint)
-    model.candidates(recipe)
-    model.check(recipe, graph)
+    tuned_recipes(recipe)
 
 
 def check_edges(recipe: Recipe, graph: Graph) -> None:

@@ -27,12 +27,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from subgnn.channels.table import check_channels
-from subgnn.config.files import parse_table, read_toml, tuned_recipes
+from subgnn.config.files import parse_table, read_toml
 from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import ChannelSettings, Count, Recipe
 from subgnn.data.synthetic import RECIPES as GENERATORS
 from subgnn.errors import UserError, choices, excerpt
 from subgnn.experiments.suites import FOLDER, suite_names
+from subgnn.models.registry import check_tunable
 
 Study = Literal["table", "ablation", "sensitivity", "generalization"]
 SPLIT_WORDS = {
@@ -162,7 +163,7 @@ class Suite:
             found = replace(found, channels=model.channels)
         if model.tune:
             found = replace(found, baseline=replace(found.baseline, tune_settings=model.tune))
-            tuned_recipes(found)
+            check_tunable(found)
         check_channels(found.channels, found.prepare, where=f"{self.name}, {name}")
         return _with_anchors(found, change, self.name) if anchors else found
 
