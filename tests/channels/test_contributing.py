@@ -126,3 +126,20 @@ def test_heavy_anchors_may_be_compared_by_hops():
         assert not inputs.own.present.all()
         assert (inputs.measured.similarity[~inputs.own.present] == 0).all()
         assert (inputs.measured.similarity[inputs.own.present].max(axis=1) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda found: found[:-1], "the similarity of position/border: it gave 1 layers; accepted: 2"),
+        (lambda found: [replace(f, similarity=f.similarity.T) for f in found], r"similarity has the shape \(4, "),
+        (lambda found: [replace(f, similarity=f.similarity + 7) for f in found], "similarity goes from .*from 0 to 1"),
+        (lambda found: [replace(f, similarity=f.similarity * np.nan) for f in found], "similarity goes from nan"),
+    ],
+)
+def test_a_similarity_that_breaks_the_contract_is_refused(change, message, monkeypatch):
+    honest = SIMILARITIES["adjacency"]
+    broken = {kind: lambda *given, f=f: change(f(*given)) for kind, f in honest.measure.items()}
+    monkeypatch.setitem(SIMILARITIES, "adjacency", replace(honest, measure=broken))
+    with pytest.raises(UserError, match=message):
+        prepare(random_graph(1), random_subgraphs(1), Plan(channels=(ADJACENT,), layers=2, settings=SMALL, seed=0))

@@ -40,7 +40,7 @@ from subgnn.prepare.measure import Plan
 from subgnn.reports import write_report
 from subgnn.storage.arrays import write_parts
 from subgnn.storage.parsing import read_json
-from subgnn.storage.tensor_file import load, save
+from subgnn.storage.torch_file import load, save
 from subgnn.training.resume import load_progress
 from subgnn.training.run_dir import CHECKPOINT
 from tests.cli.command import call

@@ -6,6 +6,7 @@ import importlib.util
 import re
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from fastapi.testclient import TestClient
 import subgnn
 from subgnn.config.files import read_recipe
 from subgnn.data.formats.folder import write_folder
-from subgnn.errors import DataError
+from subgnn.errors import DataError, UserError
 from subgnn.explain import explain
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.export import export_run
@@ -96,3 +97,31 @@ def test_a_wrong_checkpoint_of_it_is_refused(run, tmp_path):
     with pytest.raises(DataError, match=r"two numbers above 0|do not fit"):
         Predictor(changed(run / CHECKPOINT, wrong, one_number), dataset().graph)
     assert load_checkpoint(run / CHECKPOINT).weights.keys() == {"largest", "linear.weight", "linear.bias"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (
+            "nn.Linear(2, outputs)",
+            "nn.Linear(2, outputs + 1)",
+            r"gives outputs of the shape \(\d+, 4\)",
+        ),
+        (
+            'register_buffer("largest"',
+            'register_buffer("most"',
+            "the network lacks 'largest' of start",
+        ),
+        ("def embed", "def vectors", "the model degrees: the network lacks the method embed"),
+    ],
+)
+def test_a_network_that_breaks_the_contract_is_refused(before, after, message, monkeypatch, tmp_path):
+    code = re.search(r"```python\n(.*?)```", SECTION, re.DOTALL)[1]
+    assert before in code
+    module = ModuleType("degrees")
+    exec(compile(code.replace(before, after), "degrees.py", "exec"), module.__dict__)
+    monkeypatch.setitem(MODELS, "degrees", module.DegreesModel())
+    recipe = tmp_path / "my.toml"
+    recipe.write_text('method = "degrees"\n[training]\nepochs = 1\n')
+    with pytest.raises(UserError, match=message):
+        subgnn.train(dataset(), read_recipe(recipe), tmp_path / "run", device="cpu", cache=False)

@@ -22,7 +22,7 @@ from subgnn.inference.predictor import Predictor
 from subgnn.models import checkpoint
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.storage.arrays import encode_arrays, read_arrays, write_parts
-from subgnn.storage.tensor_file import Damaged, load, save
+from subgnn.storage.torch_file import Damaged, load, save
 from subgnn.training.run_dir import CHECKPOINT, LAST, RESULTS
 from tests.explain.examples import PAIRED
 from tests.training.examples import dataset, recipe

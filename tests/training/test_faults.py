@@ -23,7 +23,7 @@ from subgnn.experiments.train import train
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.parallel.interrupts import noted_interrupt
 from subgnn.parallel.locks import LOCK, host_name
-from subgnn.storage.tensor_file import Damaged, load
+from subgnn.storage.torch_file import Damaged, load
 from subgnn.training import resume, steps
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS
 from tests.cli.command import call

@@ -1,4 +1,4 @@
-"""Statistics of components and subgraphs, for the topology channel and the topology baseline; beyond the paper.
+"""Statistics of components and subgraphs, for ``model.topology`` and the topology baseline; beyond the paper.
 
 The channel takes eight of each component and subgraph (:func:`node_set_statistics`): log size, density, mean internal
 and border degree, cut ratio, mean core number inside, mean clustering inside; in logarithms where they are skewed. The

@@ -41,7 +41,7 @@ from subgnn.errors import DataError, DataWarning, UserError, choices
 from subgnn.parallel.locks import try_lock
 from subgnn.rng import stream_key
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
-from subgnn.storage.tensor_file import CHECKSUM, Damaged, load, save
+from subgnn.storage.torch_file import CHECKSUM, Damaged, load, save
 
 ALGORITHM = 1
 SECONDS_BETWEEN_SAVES = 10.0

@@ -28,8 +28,8 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SPLITS
 from subgnn.errors import DataError, UserError
-from subgnn.experiments.claim import check_folder, claim_folder
 from subgnn.experiments.label_signal import NETWORK, Model, judge
+from subgnn.experiments.output_folder import check_folder, claim_folder
 from subgnn.experiments.quick_page import quick_page
 from subgnn.experiments.reference_scores import constant_terms, perfect_terms
 from subgnn.experiments.significance import mean_terms, score_terms

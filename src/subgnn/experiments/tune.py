@@ -28,7 +28,7 @@ from subgnn.config.settings import Recipe, recipe_key
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import check_source
 from subgnn.errors import DataError, UserError
-from subgnn.experiments.claim import claim_folder
+from subgnn.experiments.output_folder import claim_folder
 from subgnn.experiments.search_space import SearchSpace, apply_parameters, find_space, recipe_parameters
 from subgnn.experiments.study import (
     ERROR,

@@ -25,7 +25,7 @@ from subgnn.data.subgraphs import TASKS, Task
 from subgnn.errors import DataError, UserError
 from subgnn.models.spec import Checkpoint, ModelSpec, settings_of
 from subgnn.storage.arrays import Arrays, Format, encode_arrays, read_arrays, write_parts
-from subgnn.storage.tensor_file import CHECKSUM, Damaged, load_version
+from subgnn.storage.torch_file import CHECKSUM, Damaged, load_version
 
 _CHECKPOINT = Format(
     name="subgnn-checkpoint",

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from subgnn.channels.topology import Standard
 from subgnn.data.subgraphs import SubgraphSet, Task
-from subgnn.errors import DataError
+from subgnn.errors import DataError, UserError
 from subgnn.models.metrics import loss, metrics
 
 
@@ -143,6 +143,12 @@ def evaluate(
     """
     draws = [compute(network, inputs, rows, max(batch_size, 256)) for inputs in examples.judged]
     outputs = torch.stack(draws).mean(dim=0)
+    width = 1 if examples.task == "regression" else examples.num_classes
+    if width and outputs.shape[1:] != (width,):
+        what = f"the network gives outputs of the shape {tuple(outputs.shape)}"
+        raise UserError(
+            what, where="train", hint=f"accepted: ({len(rows)}, {width}), as many columns as spec.num_outputs"
+        )
     targets = examples.targets[torch.from_numpy(rows).to(examples.targets.device)]
     found = metrics(outputs, targets, examples.task, unit=examples.unit)
     return float(loss(outputs, targets, examples.task, weights)), found

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from subgnn.config.files import tuned_recipes
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
+from subgnn.errors import UserError
 from subgnn.models.examples import Source, in_batches
 from subgnn.models.head import Head
 from subgnn.models.interface import BATCH, Candidate, FittedModel, Model, Opening, SetUp, TrainingData, Vectors
@@ -61,7 +62,13 @@ class TensorModel(Model):
             unfitted = replace(checkpoint, spec=spec.with_settings(resolved))
             with torch.random.fork_rng():
                 torch.manual_seed(stream_key(data.seed, "initialisation"))
-                candidates.append(Candidate(name, self.network(unfitted), unfitted, resolved, data.seed))
+                network = self.network(unfitted)
+            missing = sorted(checkpoint.weights.keys() - network.state_dict().keys())
+            if missing or not hasattr(network, "embed"):
+                lacks = f"{missing[0]!r} of start() in its state_dict" if missing else "the method embed"
+                hint = "a network keeps the tensors of start() as buffers or parameters, and has embed and forward"
+                raise UserError(f"the network lacks {lacks}", where=f"the model {recipe.method}", hint=hint)
+            candidates.append(Candidate(name, network, unfitted, resolved, data.seed))
         return SetUp(candidates, [self.inputs(checkpoint, data.graph, data.subgraphs.nodes)])
 
     def open(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedModel:

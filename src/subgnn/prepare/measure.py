@@ -18,6 +18,7 @@ from subgnn.channels.distances import searches_at_once
 from subgnn.channels.table import channel_of, similarity_of
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.data.graph import Graph
+from subgnn.errors import UserError
 from subgnn.kernels import Components, induced_components
 from subgnn.parallel.progress import OnProgress
 from subgnn.ragged import Ragged
@@ -170,8 +171,26 @@ def measure(graph: Graph, subgraphs: Ragged, frame: Frame, *, on_progress: OnPro
             by_channel.append([SubchannelInputs(one, None) for one in measured])
         else:
             by_channel.append(_measure_own(work, compare, subgraphs, components))
+        _check_measured(work, by_channel[-1], len(components.nodes))
     inputs = [[of_channel[layer] for of_channel in by_channel] for layer in range(frame.layers)]
     return Prepared(frame, seen_hash(graph, settings), components, inputs)
+
+
+def _check_measured(work: Work, inputs: list[SubchannelInputs], count: int) -> None:
+    """Refuse what a similarity should not give, which a network would otherwise learn from."""
+    where, shape = f"the similarity of {work.channel.name}", (count, work.channel.num_anchors)
+    if len(inputs) != work.layers:
+        raise UserError(f"it gave {len(inputs)} layers", where=where, hint=f"accepted: {work.layers}")
+    for layer in inputs:
+        for field in fields(layer.measured):
+            values = getattr(layer.measured, field.name)
+            if values.shape != shape:
+                hint = f"accepted: {shape}, a row for each component and a column for each anchor"
+                raise UserError(f"{field.name} has the shape {values.shape}", where=where, hint=hint)
+            low, high = values.min(initial=0), values.max(initial=0)
+            if not (low >= 0 and high <= (np.inf if field.name == "distance" else 1) and np.isfinite(high)):
+                accepted = "numbers from 0 on" if field.name == "distance" else "numbers from 0 to 1"
+                raise UserError(f"{field.name} goes from {low} to {high}", where=where, hint=f"accepted: {accepted}")
 
 
 def _measure_own(work: Work, compare: Compare, subgraphs: Ragged, components: Components) -> list[SubchannelInputs]:

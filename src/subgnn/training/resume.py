@@ -14,7 +14,7 @@ from subgnn.errors import DataError, DataWarning
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Candidate
 from subgnn.parallel.interrupts import noted_interrupt
-from subgnn.storage.tensor_file import CHECKSUM, Damaged, load_version, save
+from subgnn.storage.torch_file import CHECKSUM, Damaged, load_version, save
 from subgnn.training.candidates import fit_candidate
 from subgnn.training.devices import any_rank
 from subgnn.training.logs import MetricsLog
