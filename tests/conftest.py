@@ -20,9 +20,10 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_AUTH_MODE", "token")
 os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
-# A shell starts background jobs with Ctrl-C ignored, which the processes that tests interrupt would inherit.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell starts background jobs with Ctrl-C ignored, and nohup with SIGHUP, which the processes of tests would inherit.
+for ignored, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(ignored) is signal.SIG_IGN:
+        signal.signal(ignored, handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

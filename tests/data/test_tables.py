@@ -299,3 +299,10 @@ def test_a_parquet_file_of_rows_without_end(tmp_path, monkeypatch):
     parquet.write_table(pa.table({"u": rows, "v": rows}), tmp_path / "x.parquet")
     with pytest.raises(DataError, match=r"x\.parquet: it unpacks to more than"):
         read_edge_table(tmp_path / "x.parquet")
+
+
+def test_a_title_that_is_not_utf8(tmp_path):
+    path = tmp_path / "m.csv"
+    path.write_bytes(b"\x80subgraph,node,label,split\ns,a,x,train\n")
+    with pytest.raises(DataError, match="cannot be read as a table"):
+        read_edge_table(path)

@@ -43,10 +43,10 @@ class _Table:
         self.path = path
         try:
             self.data = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
+            self.titles: list[str] = self.data.column_names
         except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, zlib.error, plain_csv.Error) as error:
             what = f"this cannot be read as a table ({_reason(error)})"
             raise DataError(what, where=str(path), hint="accepted: CSV with a header, or Parquet") from None
-        self.titles: list[str] = self.data.column_names
         twice = sorted({name for name in self.titles if self.titles.count(name) > 1})
         if twice:
             what = f"two columns are called {excerpt(twice[0])}"
