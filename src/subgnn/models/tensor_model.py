@@ -63,11 +63,9 @@ class TensorModel(Model):
             with torch.random.fork_rng():
                 torch.manual_seed(stream_key(data.seed, "initialisation"))
                 network = self.network(unfitted)
-            missing = sorted(checkpoint.weights.keys() - network.state_dict().keys())
-            if missing or not hasattr(network, "embed"):
-                lacks = f"{missing[0]!r} of start() in its state_dict" if missing else "the method embed"
-                hint = "a network keeps the tensors of start() as buffers or parameters, and has embed and forward"
-                raise UserError(f"the network lacks {lacks}", where=f"the model {recipe.method}", hint=hint)
+            if not hasattr(network, "embed"):
+                hint = "a network has embed and forward, which take a batch"
+                raise UserError("the network lacks the method embed", where=f"the model {recipe.method}", hint=hint)
             candidates.append(Candidate(name, network, unfitted, resolved, data.seed))
         return SetUp(candidates, [self.inputs(checkpoint, data.graph, data.subgraphs.nodes)])
 
