@@ -109,7 +109,7 @@ def test_a_folder_that_another_process_makes_just_now_is_being_written(tmp_path,
                 return look(path, *args, **options)
             finally:
                 if Path(path) == out and not held:
-                    held.append(None)  # whatever is asked of the folder below is no first look
+                    held.append(None)  # only the first look is followed by another process
                     out.mkdir()
                     held[0] = open_lock(out / LOCK)
 
