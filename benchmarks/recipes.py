@@ -1,8 +1,8 @@
 """Train recipes on datasets over several seeds, optionally with some of SubGNN's channels, and compare their scores.
 
     python benchmarks/recipes.py --recipes topology --data GLASS_DENSITY density --seeds 10
-    python benchmarks/recipes.py --recipes bag avg default --data PPI_BP --split stored --processes 8 --device cuda
-    python benchmarks/recipes.py --recipes default --data PPI_BP --split stored --hide-test --variant "gin:
+    python benchmarks/recipes.py --recipes bag avg subgnn --data PPI_BP --split stored --processes 8 --device cuda
+    python benchmarks/recipes.py --recipes subgnn --data PPI_BP --split stored --hide-test --variant "gin:
         embeddings.source=gin model.dropout=0.5" --variant "random: "
     python benchmarks/recipes.py --recipes structure --channels P N S PNS --data density coreness --processes 16
 

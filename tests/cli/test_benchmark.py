@@ -29,10 +29,10 @@ def test_the_table_and_the_verdict(looked):
     folder, _, called = looked
     assert called.code == 0
     assert "split the dataset's own (train 20, val 5, test 5)" in " ".join(called.out.split())
-    for name in ("constant", "topology", "bag", "avg", "default"):
+    for name in ("constant", "topology", "bag", "avg", "subgnn"):
         assert f"  {name} " in called.out
     assert "with 5 validation subgraphs, not even a model without errors" in called.out
-    assert f"next: subgnn train {folder / 'data'} --recipe default" in called.out
+    assert f"next: subgnn train {folder / 'data'} --recipe subgnn" in called.out
     assert called.err == ""
 
 

@@ -87,13 +87,13 @@ DATASETS: dict[str, tuple[dict[str, Any], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("recipe", ["default", "bag", "avg"])
+@pytest.mark.parametrize("recipe", ["subgnn", "bag", "avg"])
 @pytest.mark.parametrize("case", DATASETS)
 def test_datasets(tmp_path, case, recipe):
     given, told = DATASETS[case]
     data = write(tmp_path / "data", **{"splits": SPLIT} | given)
     called, out = train(
-        data, recipe, *(["embeddings.features=beside"] if recipe == "default" and "features" in given else [])
+        data, recipe, *(["embeddings.features=beside"] if recipe == "subgnn" and "features" in given else [])
     )
     works_or_is_refused(called, out, told)
 
@@ -114,7 +114,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_extreme_settings(tmp_path, setting):
-    called, out = train(write(tmp_path / "data", CLASSES, SPLIT), "default", setting)
+    called, out = train(write(tmp_path / "data", CLASSES, SPLIT), "subgnn", setting)
     works_or_is_refused(called, out, SETTINGS[setting])
 
 
@@ -138,5 +138,5 @@ def test_numbers_that_no_setting_takes(tmp_path, name, kind):
 
 def test_a_command_that_was_refused_can_be_given_again(tmp_path):
     data = write(tmp_path / "data", CLASSES, SPLIT)
-    assert train(data, "default", "training.lr=1e30")[0].code == 2
-    assert train(data, "default")[0].code == 0
+    assert train(data, "subgnn", "training.lr=1e30")[0].code == 2
+    assert train(data, "subgnn")[0].code == 0

@@ -25,15 +25,15 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_json(folder, tmp_path):
-    first = call("prepare", folder, "--recipe", "default", "--seed", 3, "--json").json
-    assert (first["num_subgraphs"], first["layers"], first["seed"], first["recipe"]) == (30, 1, 3, "default")
+    first = call("prepare", folder, "--recipe", "subgnn", "--seed", 3, "--json").json
+    assert (first["num_subgraphs"], first["layers"], first["seed"], first["recipe"]) == (30, 1, 3, "subgnn")
     assert first["num_components"] >= 30
     assert first["num_touched_nodes"] == 24
     assert first["anchors"]["structure/border"] == 15
     assert first["found"] is False
     (kept,) = (tmp_path / "cache" / "prepared").iterdir()
     assert (first["draws"], first["files"], first["bytes"]) == (1, [str(kept)], kept.stat().st_size)
-    again = call("prepare", folder, "--recipe", "default", "--seed", 3, "--json").json
+    again = call("prepare", folder, "--recipe", "subgnn", "--seed", 3, "--json").json
     assert again["found"] is True
     assert call("info", "--json").json["cache_content"] == {
         "entries": 1,

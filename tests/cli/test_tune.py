@@ -60,7 +60,7 @@ def test_tune_and_go_on(folder):
     [
         (("--space", "papr"), "--space: unknown search space 'papr'; accepted: beyond, paper, .*mean 'paper'"),
         (("--space", "nowhere.toml"), "nowhere.toml: no such search space"),
-        (("--recipe", "defalt"), "unknown recipe 'defalt'; .*did you mean 'default'"),
+        (("--recipe", "subgn"), "unknown recipe 'subgn'; .*did you mean 'subgnn'"),
         (("--set", "embeddings.source=nowhere.npy"), "nowhere.npy"),
         (("--storage", "postgre://host/db"), "--storage: 'postgre://host/db' is not a database"),
         (("--trials", 0), "--trials"),

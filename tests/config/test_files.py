@@ -121,7 +121,7 @@ def test_a_channel_is_there_once():
 )
 def test_a_mistake_of_set_is_said_to_be_there(override, message):
     with pytest.raises(UserError, match=f"^{message}"):
-        find_recipe("default", ["model.layers=2", override])
+        find_recipe("subgnn", ["model.layers=2", override])
 
 
 def test_a_learning_rate_that_the_finder_would_replace_is_refused():
@@ -130,7 +130,7 @@ def test_a_learning_rate_that_the_finder_would_replace_is_refused():
     with pytest.raises(UserError, match="finds its learning rate"):
         parse_recipe({"training": {"lr_finder": True}}, "mine.toml", ["training.lr=0.5"])
     assert find_recipe("alsentzer2020_coreness", ["training.lr=0.5", "training.lr_finder=false"]).training.lr == 0.5
-    assert find_recipe("default", ["training.lr=0.5", "training.lr_finder=true"]).training.lr_finder
+    assert find_recipe("subgnn", ["training.lr=0.5", "training.lr_finder=true"]).training.lr_finder
 
 
 def test_a_mistake_of_the_file_is_said_to_be_there(tmp_path):

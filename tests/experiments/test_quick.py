@@ -39,7 +39,7 @@ def test_rows(looked):
     out, found = looked
     rows = {row["recipe"]: row for row in found["rows"]}
     assert list(rows) == ["constant", *QUICK_RECIPES]
-    assert rows["default"]["method"] == "subgnn"
+    assert rows["subgnn"]["method"] == "subgnn"
     assert found["failures"] == {}
     assert found["split"] == "the dataset's own"
     assert found["splits"] == {"train": 20, "val": 5, "test": 5}
@@ -49,7 +49,7 @@ def test_rows(looked):
         assert row["test"]["micro_f1"]["mean"] == pytest.approx(run["test"]["micro_f1"])
         assert (row["dataset"], row["n"]) == ("cliques", 1)
     # Looks at validation: two epochs; twice two for frozen and trainable; twelve ways of a bag.
-    assert {name: rows[name]["looks"] for name in QUICK_RECIPES} == {"topology": 2, "bag": 12, "avg": 4, "default": 2}
+    assert {name: rows[name]["looks"] for name in QUICK_RECIPES} == {"topology": 2, "bag": 12, "avg": 4, "subgnn": 2}
 
 
 def test_leads_are_those_of_the_rows(looked):
@@ -108,7 +108,7 @@ def test_a_recipe_that_fails_is_listed_and_the_others_go_on(tmp_path, monkeypatc
     monkeypatch.setattr(quick, "train", fail)
     found = look(dataset(), tmp_path / "look")
     assert found["failures"] == {"topology": "topology: nothing to count", "avg": "ZeroDivisionError: ours"}
-    assert [row["recipe"] for row in found["rows"]] == ["constant", "bag", "default"]
+    assert [row["recipe"] for row in found["rows"]] == ["constant", "bag", "subgnn"]
     page = (tmp_path / "look" / "quick.md").read_text()
     assert "- topology failed: topology: nothing to count" in page
     # Fixed, the same command trains what is missing.
@@ -164,7 +164,7 @@ def test_several_seeds(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("task", ["multi-label", "regression"])
 def test_other_tasks(task, tmp_path, monkeypatch):
-    monkeypatch.setattr(quick, "QUICK_RECIPES", ("bag", "default"))
+    monkeypatch.setattr(quick, "QUICK_RECIPES", ("bag", "subgnn"))
     found = look(dataset(task), tmp_path / "look")
     metric = "r2" if task == "regression" else "micro_f1"
     scores = {row["recipe"]: row["val"][metric]["mean"] for row in found["rows"]}

@@ -60,7 +60,7 @@ def test_an_unknown_model_is_refused_with_the_nearest_name(tmp_path):
     wrong = replace(find_recipe("avg"), method="bag-1hops")
     with pytest.raises(UserError, match=r"recipe: method is 'bag-1hops'; accepted: .*did you mean 'bag-1hop'"):
         train(dataset(), wrong, tmp_path / "run")
-    wrong = find_recipe("default", ["model.baseline=topologies"])
+    wrong = find_recipe("subgnn", ["model.baseline=topologies"])
     with pytest.raises(UserError, match=r"model.baseline is 'topologies'; accepted: .*did you mean 'topology'"):
         train(dataset(), wrong, tmp_path / "run")
     assert not (tmp_path / "run").exists()

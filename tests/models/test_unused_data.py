@@ -44,8 +44,8 @@ def test_what_the_defaults_leave_out():
         "direction of edges (prepare.directed = false)",
         'node features (embeddings.features = "none")',
     ]
-    assert unused_data(find_recipe("default"), rich()) == told
-    assert unused_data(find_recipe("default"), GRAPH) == []
+    assert unused_data(find_recipe("subgnn"), rich()) == told
+    assert unused_data(find_recipe("subgnn"), GRAPH) == []
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,12 @@ def test_what_the_defaults_leave_out():
     ],
 )  # fmt: skip
 def test_settings_that_use_more(settings, told):
-    assert unused_data(find_recipe("default", settings), rich(weights=False)) == told
+    assert unused_data(find_recipe("subgnn", settings), rich(weights=False)) == told
 
 
 def test_structure_does_not_look_at_direction():
     shape = replace(
-        find_recipe("default", ["prepare.directed=true", "embeddings.features=beside"]),
+        find_recipe("subgnn", ["prepare.directed=true", "embeddings.features=beside"]),
         channels=(ChannelSettings("structure", "border", 3),),
     )
     assert unused_data(shape, rich(weights=False)) == [NO_HOPS]

@@ -175,8 +175,8 @@ def test_a_rank_that_died_is_one_line_and_exit_1(tmp_path, monkeypatch, capsys):
     ("name", "device", "devices", "message"),
     [
         ("bag", "cpu", 2, "the method bag is fitted on one device; with several devices: subgnn, avg, gc"),
-        ("default", "cpu", 0, "--devices: 0 devices; accepted: a whole number from 1"),
-        ("default", "cuda", 999, "999 devices, but there are"),
+        ("subgnn", "cpu", 0, "--devices: 0 devices; accepted: a whole number from 1"),
+        ("subgnn", "cuda", 999, "999 devices, but there are"),
     ],
 )
 def test_what_many_devices_cannot_do_is_said_first(tmp_path, name, device, devices, message):
@@ -190,7 +190,7 @@ def test_what_many_devices_cannot_do_is_said_first(tmp_path, name, device, devic
 
 
 def test_pretrained_embeddings_need_the_cache_to_be_shared():
-    chosen = find_recipe("default", ["embeddings.source=gin"])
+    chosen = find_recipe("subgnn", ["embeddings.source=gin"])
     with pytest.raises(UserError, match="pretrained embeddings are shared through the cache; leave --no-cache out"):
         launch.check_devices(RunOptions(chosen, Path("run"), device="cpu", cache=False), 2)
 

@@ -138,7 +138,7 @@ def test_training_is_the_same_without_test_subgraphs(name, tmp_path, monkeypatch
     ],
 )
 def test_options_change_nothing_of_that(settings, tmp_path, monkeypatch):
-    check(find_recipe("default", [*SMALL, *settings]), tmp_path, monkeypatch)
+    check(find_recipe("subgnn", [*SMALL, *settings]), tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("limit", ["all", "between"])

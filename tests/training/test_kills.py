@@ -18,7 +18,7 @@ from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RES
 from tests.training.examples import dataset
 
 KILLS_PREPARE, KILLS_TRAIN = 8, 12
-RECIPE_OPTIONS = ("--recipe", "default", "--seed", "5")
+RECIPE_OPTIONS = ("--recipe", "subgnn", "--seed", "5")
 
 
 class Killer:
@@ -67,7 +67,7 @@ def delays(longest: float, seed: int):
 
 
 def test_prepare_is_killed(killer, folder):
-    command = ("prepare", folder / "data", "--recipe", "default", "--seed")
+    command = ("prepare", folder / "data", "--recipe", "subgnn", "--seed")
     took = killer.run(*command, 0)
     assert took["code"] == 0
     kept = folder / "cache" / "prepared"

@@ -182,7 +182,7 @@ def test_recipes_build_a_network_that_answers(name):
 )
 def test_a_wrong_setting_is_one_line(overrides, message):
     with pytest.raises(UserError) as caught:
-        find_recipe("default", overrides)
+        find_recipe("subgnn", overrides)
     assert message in str(caught.value)
 
 

@@ -209,7 +209,7 @@ def _run_quick(path: Path | None, out: Path, request: Request, *, epochs: int, j
         for words in quick_words(found):
             print_line(words)
         print_line(f"all of it: {out / 'quick.md'} and {out / 'quick.json'}")
-        recipe = found["verdict"]["enough"] or "default"
+        recipe = found["verdict"]["enough"] or "subgnn"
         print_line(f"next: subgnn train {path} --recipe {recipe} --out runs/{recipe}")
     failures = [f"{name}: {message}" for name, message in found["failures"].items()]
     _exit_if_failed(failures, len(found["rows"]) - 1)  # without the row of the constant prediction

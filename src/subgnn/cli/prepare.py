@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 def prepare_dataset(
     path: DatasetPath,
-    recipe: RecipeName = "default",
+    recipe: RecipeName = "subgnn",
     seed: Annotated[int, Option(help="Seed of anchors and walks.")] = 0,
     settings: Settings = None,
     cache: CacheFlag = True,
@@ -54,7 +54,7 @@ def prepare_dataset(
 ) -> None:
     """Compute components, anchors and similarities, and store them in the cache, where train finds them.
 
-    Example: subgnn prepare my_folder --recipe default --seed 0
+    Example: subgnn prepare my_folder --recipe subgnn --seed 0
     """
     from subgnn.models.registry import model_of
 

@@ -29,7 +29,7 @@ from subgnn.storage.parsing import finite
 def train_run(
     path: DatasetPath,
     out: Annotated[Path, Option(metavar="RUN", help="The folder of the run.")],
-    recipe: RecipeName = "default",
+    recipe: RecipeName = "subgnn",
     seed: Annotated[int, Option(help="Seed of anchors, weights, batches and dropout.")] = 0,
     settings: Settings = None,
     device: DeviceChoice = "auto",
@@ -45,7 +45,7 @@ def train_run(
 ) -> None:
     """Train a recipe on a dataset, select the model on validation, and score it once on test.
 
-    Example: subgnn train my_folder --recipe default --out runs/first --seed 0
+    Example: subgnn train my_folder --recipe subgnn --out runs/first --seed 0
     """
     from subgnn.experiments.train import train
     from subgnn.models.registry import model_of

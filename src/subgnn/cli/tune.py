@@ -29,7 +29,7 @@ _MAX_ROWS = 10
 def tune_recipe(
     path: DatasetPath,
     out: Annotated[Path, Option(metavar="OUT", help="The folder for results.")] = Path("tuned"),
-    recipe: RecipeName = "default",
+    recipe: RecipeName = "subgnn",
     space: Annotated[
         str | None, Option(help="The search space, by name or as a .toml file; by default the paper's ranges.")
     ] = None,
@@ -63,7 +63,7 @@ def tune_recipe(
 
     The same command continues the study. Several machines share a study through the same --storage.
 
-    Example: subgnn tune my_folder --recipe default --space paper --trials 50 --out tuned
+    Example: subgnn tune my_folder --recipe subgnn --space paper --trials 50 --out tuned
     """
     from subgnn.experiments.search_space import find_space
     from subgnn.experiments.study import require_optuna

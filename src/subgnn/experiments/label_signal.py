@@ -38,7 +38,7 @@ Signal = Literal["identity", "shape", "beyond", "unplaced", "none", "undecided"]
 LEVEL, MARGIN = 0.05, 0.02
 BAGS = ("bag", "avg")
 SIMPLE = (*BAGS, "topology")
-NETWORK = "default"
+NETWORK = "subgnn"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +99,7 @@ def judge(
     """Apply the rule of this module.
 
     Args:
-        models: those of ``topology``, ``bag``, ``avg`` and ``default`` (SubGNN) that were fitted.
+        models: those of ``topology``, ``bag``, ``avg`` and ``subgnn`` (SubGNN) that were fitted.
         constant: of the prediction that ignores the subgraph.
         perfect: of predictions without errors.
         metric: the name of the score in the sentences.

@@ -1,6 +1,6 @@
 """A quick look at a dataset: train four recipes in minutes, and determine which kind of signal its labels carry.
 
-``topology`` sees the shape of a subgraph, ``bag`` and ``avg`` which nodes it has, ``default`` (SubGNN) all of that and
+``topology`` sees the shape of a subgraph, ``bag`` and ``avg`` which nodes it has, ``subgnn`` (SubGNN) all of that and
 the surroundings. Each is trained for few epochs on the dataset's split; :mod:`subgnn.experiments.label_signal` has the
 rule by which validation scores are compared. The test split is scored once for each run and shown, and does not enter
 the verdict.

@@ -23,6 +23,7 @@ _FOLDER = Path(__file__).parent
 _TABLE = _FOLDER / "alsentzer2020.tsv"
 _KINDS = {"P": "position", "N": "neighborhood", "S": "structure"}
 _EMBEDDINGS = {"gin": "GIN", "graphsaint": "GraphSAINT"}
+_ALIASES = {"default": "auto"}
 
 
 def recipe_names() -> list[str]:
@@ -31,13 +32,14 @@ def recipe_names() -> list[str]:
 
 
 def find_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
-    """A packaged recipe by name, or a recipe file by its path.
+    """A packaged recipe by name, or a recipe file by its path; ``default`` is another name of ``auto``.
 
     Args:
         overrides: ``section.key=value``.
     """
     if name.endswith(".toml"):
         return read_recipe(Path(name), overrides)
+    name = _ALIASES.get(name, name)
     if name not in recipe_names():
         raise UserError(f"unknown recipe '{name}'", where="--recipe", hint=choices(name, recipe_names()))
     if name in _published_rows():
