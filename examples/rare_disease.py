@@ -63,11 +63,11 @@ for what, values in seen["subgraphs"].items():
 #
 # ## A small model
 #
-# `default` looks at who is in the subgraph and around it (the neighborhood channel), at its shape (structure), and at
+# `subgnn` looks at who is in the subgraph and around it (the neighborhood channel), at its shape (structure), and at
 # plain statistics of it. Thirty epochs on a CPU; the best of them on validation is selected. Test is scored once.
 
 # %%
-recipe = find_recipe("default", [f"training.epochs={EPOCHS}", "training.lr=0.005", "embeddings.dim=32"])
+recipe = find_recipe("subgnn", [f"training.epochs={EPOCHS}", "training.lr=0.005", "embeddings.dim=32"])
 run = OUT / "run"
 number = 1
 while run.exists():  # a run is never written over

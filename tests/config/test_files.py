@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import typing
-from dataclasses import fields
+from dataclasses import asdict, fields
 
 import pytest
 
 from subgnn.config.files import parse_recipe, read_recipe
-from subgnn.config.recipes import find_recipe
-from subgnn.config.settings import Recipe
+from subgnn.config.recipes import find_recipe, portfolio
+from subgnn.config.settings import CandidateSettings, Recipe
 from subgnn.errors import UserError
 
 PROBABILITIES = {
@@ -56,6 +56,8 @@ SIZES = """
 DEPTHS = "prepare.draws pretrain.layers model.layers model.lstm_layers training.members"
 HIGHEST = dict.fromkeys(SIZES.split(), 10**6) | dict.fromkeys(DEPTHS.split(), 1000)
 HIGHEST |= {"embeddings.dim": 2**16, "pretrain.seed": 2**63 - 1}
+HIGHEST |= {"auto.folds": 100, "auto.repeats": 100, "auto.time": 10**9}
+LOWEST = dict.fromkeys(FROM_ONE, 1) | {"auto.folds": 2, "auto.time": 1}
 
 
 def parse(*overrides):
@@ -73,8 +75,9 @@ def test_the_lists_above_name_settings():
 
 @pytest.mark.parametrize("path", NUMBERS)
 def test_the_ends_of_the_bounds_are_accepted_and_what_is_beyond_is_not(path):
-    kind, low = NUMBERS[path], 1 if path in FROM_ONE else 0
-    high = 1 if path in PROBABILITIES else 4 if path in POWERS else HIGHEST.get(path, 10**9) if kind is int else 1e30
+    kind, low = NUMBERS[path], LOWEST.get(path, 0)
+    usual = 1 if path in PROBABILITIES else 4 if path in POWERS else 10**9 if kind is int else 1e30
+    high = HIGHEST.get(path, usual)
     words = f"a {'whole ' if kind is int else ''}number from {low}" + f" to {high:,}"
     beyond = [low - 1, "inf", "nan"] if kind is float else [low - 1]
     for good in (low, high):
@@ -140,3 +143,34 @@ def test_a_mistake_of_the_file_is_said_to_be_there(tmp_path):
         read_recipe(file, ["training.lr=1", "model.dropout=0.5"])
     assert str(caught.value).startswith(f"{file}: training.epochs is 0")
     assert read_recipe(file, ["training.epochs=3"]).training.epochs == 3
+
+
+PORTFOLIO = {"method": "auto", "auto": {"candidates": [{"name": "a", "recipe": "bag", "set": ["training.lr=1"]}]}}
+
+
+def test_settings_of_other_sections_apply_to_every_candidate_of_a_portfolio():
+    recipe = parse_recipe(PORTFOLIO, "mine.toml", ["training.epochs=5", "auto.folds=3"])
+    assert recipe.auto.folds == 3
+    assert recipe.auto.candidates == (CandidateSettings("a", "bag", ("training.lr=1", "training.epochs=5")),)
+    assert [(name, one.name, one.method, one.training.epochs) for name, one in portfolio(recipe).items()] == [
+        ("a", "a", "bag", 5)
+    ]
+    assert parse_recipe(asdict(recipe), "again") == recipe
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"only": ["b"]}, "mine.toml: auto.only has 'b'; accepted: a"),
+        ({"candidates": [{"name": "a", "recipe": "bag"}] * 2}, "the name 'a' twice"),
+        ({"candidates": [{"name": "a/b", "recipe": "bag"}]}, "the name 'a/b'; accepted: a different name"),
+        ({"candidates": [{"name": "a"}]}, "has no 'recipe'; needed: name, recipe"),
+    ],
+)
+def test_portfolios_that_are_refused(change, message):
+    with pytest.raises(UserError, match=message):
+        parse_recipe({"auto": PORTFOLIO["auto"] | change}, "mine.toml")
+
+
+def test_only_some_candidates():
+    assert list(portfolio(find_recipe("auto", ['auto.only=["bag", "topology"]']))) == ["topology", "bag"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from subgnn.experiments.label_signal import Model, compare, judge
-from subgnn.experiments.significance import ScoreTerms
+from subgnn.models.significance import ScoreTerms
 
 N = 60
 

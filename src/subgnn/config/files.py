@@ -25,7 +25,7 @@ from dataclasses import MISSING, asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from subgnn.config.settings import Recipe, with_bounds
+from subgnn.config.settings import AutoSettings, Recipe, with_bounds
 from subgnn.errors import UserError, choices, excerpt, shortened
 from subgnn.storage.parsing import MAX_TOML, parse_toml, read_bounded
 
@@ -37,7 +37,8 @@ def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str
     """A recipe from a mapping, checked.
 
     Args:
-        overrides: ``section.key=value``, with the value as in TOML; plain words need no quotes.
+        overrides: ``section.key=value``, with the value as in TOML; plain words need no quotes. For a portfolio, those
+            of other sections than ``auto`` apply to every candidate.
     """
     merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in content.items()}
     overridden = {path for override in overrides for path in _override(merged, override)}
@@ -54,7 +55,25 @@ def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str
         if names.count(name) > 1:
             hint = "one [[channels]] entry for each kind and side; num_anchors says how many anchors it has"
             raise UserError(f"the channel {name} occurs {names.count(name)} times", where=where, hint=hint)
-    return recipe
+    for_candidates = tuple(override for override in overrides if not override.lstrip().startswith("auto."))
+    return replace(recipe, auto=_with_overrides(recipe.auto, for_candidates, where))
+
+
+def _with_overrides(auto: AutoSettings, overrides: tuple[str, ...], where: str) -> AutoSettings:
+    """A portfolio whose candidates all have the overrides, after their own.
+
+    Raises:
+        UserError: for two candidates of one name, or the name of none.
+    """
+    names = [candidate.name for candidate in auto.candidates]
+    for name in names:
+        if names.count(name) > 1 or not name or any(letter in name for letter in "/\\\0") or name.startswith("."):
+            what = f"auto.candidates has the name {excerpt(name)}" + (" twice" if names.count(name) > 1 else "")
+            raise UserError(what, where=where, hint="accepted: a different name for each, without / or \\")
+    for name in auto.only:
+        if name not in names:
+            raise UserError(f"auto.only has {excerpt(name)}", where=where, hint=choices(name, names))
+    return replace(auto, candidates=tuple(replace(one, set=one.set + overrides) for one in auto.candidates))
 
 
 TUNABLE = (

@@ -272,6 +272,35 @@ class BaselineSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class CandidateSettings:
+    """One candidate of a portfolio: a recipe by name or file, and overrides of its settings, as after --set."""
+
+    name: str
+    recipe: str
+    set: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AutoSettings:
+    """A portfolio of recipes, judged by cross-validation (method ``auto``).
+
+    Candidates are judged on folds of the labelled subgraphs that are not test, repeats times with other folds; 0
+    repeats small sets as often as it needs for about 1,000 predictions, four times at most. time is the budget in
+    seconds. fit_on says which subgraphs are dealt into folds and fitted to at the end: those of train and val, or those
+    of train alone, with val for choices and early stopping, as in published protocols.
+
+    only names the candidates to try; without names, all of them are.
+    """
+
+    folds: Annotated[int, Bounds(2, 100)] = 5
+    repeats: Annotated[int, Bounds(0, 100)] = 0
+    time: Annotated[float, Bounds(1, LARGEST)] = 300.0
+    fit_on: Literal["train and val", "train"] = "train and val"
+    only: tuple[str, ...] = ()
+    candidates: tuple[CandidateSettings, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """All settings of a run, and the published number for it."""
 
@@ -285,6 +314,7 @@ class Recipe:
     model: ModelSettings = field(default_factory=ModelSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
     baseline: BaselineSettings = field(default_factory=BaselineSettings)
+    auto: AutoSettings = field(default_factory=AutoSettings)
     published: dict[str, Any] = field(default_factory=dict)
 
 
@@ -313,7 +343,11 @@ def channel_key(channel: ChannelSettings) -> dict[str, Any]:
 
 
 def recipe_key(recipe: Recipe) -> dict[str, Any]:
-    """Settings of a recipe that enter a cache key: all but its name, note and published number."""
-    settings = {key: value for key, value in asdict(recipe).items() if key not in ("name", "note", "published")}
+    """Settings of a recipe that enter a cache key: all but its name, note and published number.
+
+    The section ``auto``, which was added later, enters only if it is not at its defaults.
+    """
+    left_out = ("name", "note", "published", *(() if recipe.auto != AutoSettings() else ("auto",)))
+    settings = {key: value for key, value in asdict(recipe).items() if key not in left_out}
     settings["channels"] = tuple(channel_key(channel) for channel in recipe.channels)
     return settings | {section: section_key(section, settings[section]) for section in ADDED_LATER}

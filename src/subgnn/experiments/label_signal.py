@@ -3,7 +3,7 @@
 A model is *clearly* better than another if
 
 1. its validation score (micro-F1, for real values R^2) is higher by at least :data:`MARGIN`, and
-2. the paired swap test (:func:`~subgnn.experiments.significance.swap_test`) gives less than :data:`LEVEL` / looks.
+2. the paired swap test (:func:`~subgnn.models.significance.swap_test`) gives less than :data:`LEVEL` / looks.
 
 Looks is how many fitted states the validation split chose from, epochs and candidates together: the best of many is
 high by luck alone, and dividing by their number (Bonferroni) corrects for that, conservatively. The test split is not
@@ -32,7 +32,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from subgnn.experiments.significance import ScoreTerms, lead_interval, swap_test
+from subgnn.models.significance import ScoreTerms, lead_interval, swap_test
 
 Signal = Literal["identity", "shape", "beyond", "unplaced", "none", "undecided"]
 LEVEL, MARGIN = 0.05, 0.02
@@ -99,7 +99,7 @@ def judge(
     """Apply the rule of this module.
 
     Args:
-        models: those of ``topology``, ``bag``, ``avg`` and ``subgnn`` (SubGNN) that were fitted.
+        models: those of ``topology``, ``bag``, ``avg`` and ``subgnn`` that were fitted.
         constant: of the prediction that ignores the subgraph.
         perfect: of predictions without errors.
         metric: the name of the score in the sentences.

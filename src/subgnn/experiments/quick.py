@@ -1,6 +1,6 @@
 """A quick look at a dataset: train four recipes in minutes, and determine which kind of signal its labels carry.
 
-``topology`` sees the shape of a subgraph, ``bag`` and ``avg`` which nodes it has, ``subgnn`` (SubGNN) all of that and
+``topology`` sees the shape of a subgraph, ``bag`` and ``avg`` which nodes it has, ``subgnn`` all of that and
 the surroundings. Each is trained for few epochs on the dataset's split; :mod:`subgnn.experiments.label_signal` has the
 rule by which validation scores are compared. The test split is scored once for each run and shown, and does not enter
 the verdict.
@@ -31,9 +31,9 @@ from subgnn.errors import DataError, UserError
 from subgnn.experiments.label_signal import NETWORK, Model, judge
 from subgnn.experiments.output_folder import check_folder, claim_folder
 from subgnn.experiments.quick_page import quick_page
-from subgnn.experiments.reference_scores import constant_terms, perfect_terms
-from subgnn.experiments.significance import mean_terms, score_terms
 from subgnn.experiments.train import train
+from subgnn.models.reference_scores import constant_terms, perfect_terms
+from subgnn.models.significance import mean_terms, score_terms
 from subgnn.parallel.locks import clear_locked, locked_folder
 from subgnn.parallel.progress import OnProgress
 from subgnn.reports.evaluation import evaluate_run

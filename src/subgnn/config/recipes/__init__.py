@@ -47,6 +47,17 @@ def find_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
     return read_recipe(_FOLDER / f"{name}.toml", overrides)
 
 
+def portfolio(recipe: Recipe) -> dict[str, Recipe]:
+    """The recipes of a portfolio by the names of its candidates: those of ``auto.only``, or all.
+
+    Raises:
+        UserError: where a candidate's recipe or settings are unknown.
+    """
+    auto = recipe.auto
+    chosen = [one for one in auto.candidates if not auto.only or one.name in auto.only]
+    return {one.name: replace(find_recipe(one.recipe, one.set), name=one.name) for one in chosen}
+
+
 @cache
 def _published_rows() -> dict[str, dict[str, str]]:
     """Rows of the table by the names of their recipes; a headline run of a synthetic dataset has two names."""

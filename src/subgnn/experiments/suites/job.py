@@ -34,10 +34,10 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.embeddings.sources import RUN_FILE as EMBEDDINGS
 from subgnn.embeddings.sources import source_vectors
-from subgnn.experiments.reference_scores import constant_terms
 from subgnn.experiments.suites.plan import with_split
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
+from subgnn.models.reference_scores import constant_terms
 from subgnn.models.registry import find_model
 from subgnn.parallel.locks import locked_folder
 from subgnn.prepare.cached import prepare_draws_cached

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError
-from subgnn.experiments.significance import score_terms, sign_flip_test
 from subgnn.experiments.suites.job import ANSWERS, FAILURE, OUTCOME
 from subgnn.experiments.suites.spec import SPLIT_WORDS, ModelSpec, Suite
+from subgnn.models.significance import score_terms, sign_flip_test
 from subgnn.reports.calibration import Bin, calibration
 from subgnn.storage.parsing import read_json
 from subgnn.training.run_dir import without_standardised_errors

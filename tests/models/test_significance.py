@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from subgnn.experiments.reference_scores import constant_prediction
-from subgnn.experiments.significance import (
+from subgnn.models.metrics import metrics
+from subgnn.models.reference_scores import constant_prediction
+from subgnn.models.significance import (
     EXACT,
     ScoreTerms,
     lead_interval,
@@ -18,7 +19,6 @@ from subgnn.experiments.significance import (
     sign_flip_test,
     swap_test,
 )
-from subgnn.models.metrics import metrics
 
 
 def terms(*right: int) -> ScoreTerms:
@@ -92,7 +92,7 @@ def test_the_interval_is_that_of_a_binomial():
 
 def test_blocks_do_not_change_the_law(monkeypatch):
     ours, theirs = terms(*[1] * 6, *[0] * 2), terms(*[0] * 6, *[1] * 2)
-    monkeypatch.setattr("subgnn.experiments.significance._BLOCK", 1000)
+    monkeypatch.setattr("subgnn.models.significance._BLOCK", 1000)
     assert swap_test(ours, theirs) == pytest.approx(every_swap(ours, theirs), abs=0.012)
 
 

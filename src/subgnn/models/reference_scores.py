@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import Task
-from subgnn.experiments.significance import ScoreTerms, score_terms
+from subgnn.models.significance import ScoreTerms, score_terms
 
 
 def constant_prediction(train: NDArray[Any], task: Task) -> NDArray[Any]:
