@@ -13,11 +13,12 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from subgnn import Graph, SubgraphSet
 from subgnn.channels.topology import subgraph_statistics
 from subgnn.config.settings import BaselineSettings, ModelSettings, Recipe
+from subgnn.data.splits import draw_folds
 from subgnn.data.strings import Strings
 from subgnn.errors import DataError, UserError
 from subgnn.experiments.train import train
 from subgnn.models import correction
-from subgnn.models.correction import draw_folds, open_scores, scores_of
+from subgnn.models.correction import open_scores, scores_of
 from subgnn.models.registry import MODELS, check_recipe
 from subgnn.rng import stream_key
 from tests.models.examples import training_data
@@ -29,54 +30,12 @@ def correcting(method: str, **options: object) -> Recipe:
     return Recipe(model=ModelSettings(baseline=method), baseline=BaselineSettings(**settled))
 
 
+def folds_of(subgraphs, seed):
+    return draw_folds(subgraphs, seed, "baselines/folds", folds=5)
+
+
 def fit_baseline(graph, subgraphs, recipe, *, seed):
     return correction.fit_baseline(MODELS[recipe.model.baseline], training_data(graph, subgraphs, seed), recipe)
-
-
-def labelled(labels, nodes=None) -> SubgraphSet:
-    nodes = [[i] for i in range(len(labels))] if nodes is None else nodes
-    return SubgraphSet.from_lists(nodes, num_nodes=100, labels=labels, splits=["train"] * len(labels))
-
-
-def test_folds_share_out_each_class():
-    subgraphs = labelled(["a"] * 50 + ["b"] * 10 + ["c"] * 3)
-    folds = draw_folds(subgraphs, 0)
-    assert np.bincount(folds[:50]).tolist() == [10] * 5
-    assert np.bincount(folds[50:60]).tolist() == [2] * 5
-    assert len(set(folds[60:])) == 3
-    assert draw_folds(subgraphs, 0).tolist() == folds.tolist() != draw_folds(subgraphs, 1).tolist()
-
-
-def test_folds_follow_the_nodes_alone():
-    subgraphs = labelled(["a", "b"] * 20)
-    order = np.random.default_rng(0).permutation(40)
-    np.testing.assert_array_equal(draw_folds(subgraphs.take(order), 3), draw_folds(subgraphs, 3)[order])
-
-
-def test_equal_subgraphs_are_in_one_fold():
-    folds = draw_folds(labelled(["a", "b"] * 12, [[i // 3, 50] for i in range(24)]), 0)
-    assert (folds.reshape(8, 3) == folds[::3, None]).all()
-    assert len(set(folds)) == 5
-
-
-def grouped(count: int = 40) -> SubgraphSet:
-    """Groups of four subgraphs, and one of twelve; a label a group, but for one subgraph in four."""
-    groups = [f"g{max(0, i // 4 - 2)}" for i in range(count)]
-    labels = ["abc"[(int(g[1:]) + (i % 4 == 3)) % 3] for i, g in enumerate(groups)]
-    return replace(labelled(labels), groups=Strings.of(groups))
-
-
-def test_groups_are_in_one_fold_and_folds_are_of_like_size():
-    subgraphs = grouped()
-    folds = draw_folds(subgraphs, 0)
-    assert all(len(set(folds[i : i + 4])) == 1 for i in range(0, 40, 4))
-    assert len(set(folds[:12])) == 1
-    assert np.sort(np.bincount(folds))[-2:].tolist() == [8, 12]
-    order = np.random.default_rng(0).permutation(40)
-    np.testing.assert_array_equal(draw_folds(subgraphs.take(order), 0), folds[order])
-    alone = replace(subgraphs, groups=Strings.of(["all"] * 40))
-    with pytest.raises(DataError, match="two training subgraphs of different nodes and groups, and there is one"):
-        draw_folds(alone, 0)
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -86,16 +45,20 @@ def test_folds_keep_groups_whole_where_the_split_does(whole, monkeypatch):
     groups = [f"g{i // 4}" for i in range(20)] + ["val" if whole else "g0"] * 5 + ["g1"] * 5
     subgraphs = replace(data.subgraphs, groups=Strings.of(groups))
     noted = []
-    monkeypatch.setattr(correction, "draw_folds", lambda *given: noted.append(draw_folds(*given)) or noted[0])
+    monkeypatch.setattr(
+        correction, "draw_folds", lambda *given, **options: noted.append(draw_folds(*given, **options)) or noted[0]
+    )
     fit_baseline(data.graph, subgraphs, correcting("bag"), seed=0)
     assert (noted[0].reshape(5, 4) == noted[0][::4, None]).all() == whole
 
 
-def test_few_subgraphs_have_fewer_folds_and_one_has_none():
-    assert sorted(draw_folds(labelled(["a", "b", "b"]), 0)) == [0, 1, 2]
-    assert sorted(draw_folds(labelled(["a", "b"]), 0)) == [0, 1]
-    with pytest.raises(DataError, match="two training subgraphs of different nodes, and there is one; without"):
-        draw_folds(labelled(["a", "a"], [[1, 2], [2, 1]]), 0)
+@pytest.mark.parametrize("groups", [None, ["all"] * 2])
+def test_cross_fitting_needs_two_subgraphs(groups):
+    nodes = [[1, 2], [2, 1]] if groups is None else [[1], [2]]
+    given = SubgraphSet.from_lists(nodes, num_nodes=24, labels=["a", "b"], splits=["train"] * 2, groups=groups)
+    of = "different nodes" if groups is None else "different nodes and groups"
+    with pytest.raises(DataError, match=f"two training subgraphs of {of}, and there is one; without"):
+        correction._cross_fitted(MODELS["bag"], training_data(dataset().graph, given, 0), None, Recipe())
 
 
 def bag(subgraphs) -> np.ndarray:
@@ -125,7 +88,7 @@ def test_scores_are_those_of_a_fit_without_the_fold(task):
     if task == "regression":
         # In the targets' own unit, which is not that of any fold.
         found = found * targets[rows].std() + targets[rows].mean()
-    folds = draw_folds(data.subgraphs.take(rows), 7)
+    folds = folds_of(data.subgraphs.take(rows), 7)
     parts = [(rows[folds != fold], rows[folds == fold]) for fold in range(5)]
     for fitted, asked in [*parts, (rows, np.arange(20, 30))]:
         expected = by_hand(task, table, targets, fitted, asked)
@@ -144,7 +107,7 @@ def test_trees_are_cross_fitted_too():
     _, found = fit_baseline(data.graph, data.subgraphs, correcting("topology"), seed=2)
     rows = data.subgraphs.indices("train")
     table, targets = subgraph_statistics(data.graph, data.subgraphs.nodes), np.array(data.subgraphs.targets)
-    folds = draw_folds(data.subgraphs.take(rows), 2)
+    folds = folds_of(data.subgraphs.take(rows), 2)
     for fold in range(5):
         fitted, asked = rows[folds != fold], rows[folds == fold]
         model = GradientBoostingClassifier(random_state=stream_key(2, "baselines/trees") % 2**32)
@@ -155,7 +118,7 @@ def test_trees_are_cross_fitted_too():
 def test_a_fold_has_no_part_in_its_own_scores():
     data = dataset("multi-label")
     subgraphs, rows = data.subgraphs, data.subgraphs.indices("train")
-    folds = draw_folds(subgraphs.take(rows), 0)
+    folds = folds_of(subgraphs.take(rows), 0)
     targets = np.array(subgraphs.targets)
     mine = rows[folds == 1]
     targets[mine] = 1 - targets[mine]

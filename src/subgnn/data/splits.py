@@ -1,4 +1,4 @@
-"""Splits into train, val and test: at random, stratified by label, or by whole groups.
+"""Splits into train, val and test: at random, stratified by label, or by whole groups; and folds.
 
 The same node set in two splits is a leak: a model can memorise its label. :func:`split_subgraphs` therefore keeps
 subgraphs with equal nodes in one split, or refuses them; :func:`find_leaks` finds them in a given split.
@@ -18,7 +18,8 @@ from scipy.sparse.csgraph import connected_components
 from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, choices
-from subgnn.rng import stream
+from subgnn.kernels import node_set_keys
+from subgnn.rng import stream, stream_key
 
 Method = Literal["random", "stratified", "group"]
 METHODS: tuple[Method, ...] = ("random", "stratified", "group")
@@ -93,6 +94,36 @@ def whole_groups(subgraphs: SubgraphSet) -> Strings | None:
         return None
     train, val = (set(subgraphs.groups.take(subgraphs.indices(split))) for split in ("train", "val"))
     return None if train & val else subgraphs.groups
+
+
+def draw_folds(subgraphs: SubgraphSet, seed: int, name: str, *, folds: int) -> NDArray[np.int64]:
+    """A fold for each subgraph: equal shares of each class, and subgraphs of equal nodes or one group in one fold.
+
+    Such sets of subgraphs are dealt out class by class, the larger ones first and equals in a random order, each to the
+    fold with the fewest subgraphs of that class, and of all; its class is what most of its subgraphs have. Several
+    labels and real values are ignored. The order of the subgraphs has no part in it.
+
+    Args:
+        name: of the stream of random numbers; folds of other names are independent.
+
+    Shapes:
+        returns: (n,), from 0 to folds - 1; fewer where there are fewer such sets.
+    """
+    unit = split_units(subgraphs, subgraphs.groups)
+    sizes = np.bincount(unit)
+    single = subgraphs.task in ("binary", "multi-class")
+    labels = np.asarray(subgraphs.targets, np.int64) if single else np.zeros(len(unit), np.int64)
+    counts = np.zeros((len(sizes), int(labels.max(initial=0)) + 1), np.int64)
+    np.add.at(counts, (unit, labels), 1)
+    stratum = counts.argmax(axis=1)
+    key = np.full(len(sizes), np.iinfo(np.uint64).max, np.uint64)
+    np.minimum.at(key, unit, node_set_keys(stream_key(seed, name), subgraphs.nodes))
+    have = np.zeros((counts.shape[1], folds), np.int64)
+    fold = np.empty(len(sizes), np.int64)
+    for i in np.lexsort((key, -sizes, stratum)):
+        fold[i] = np.lexsort((have.sum(axis=0), have[stratum[i]]))[0]
+        have[stratum[i], fold[i]] += sizes[i]
+    return fold[unit]
 
 
 def find_leaks(subgraphs: SubgraphSet) -> list[tuple[int, int]]:

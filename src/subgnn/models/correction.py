@@ -33,10 +33,9 @@ from scipy import special
 from subgnn.channels.topology import Standard
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.data.splits import split_units, whole_groups
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task
+from subgnn.data.splits import draw_folds, whole_groups
+from subgnn.data.subgraphs import SPLITS, Task
 from subgnn.errors import DataError
-from subgnn.kernels import node_set_keys
 from subgnn.models.examples import Examples, evaluate, outputs_of, validation_score
 from subgnn.models.interface import (
     Candidate,
@@ -50,7 +49,6 @@ from subgnn.models.interface import (
     TrainingData,
 )
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
-from subgnn.rng import stream_key
 
 FOLDS = 5
 _BATCH = 256
@@ -176,40 +174,6 @@ def fit_baseline(baseline: Model, data: TrainingData, recipe: Recipe) -> tuple[C
     return checkpoint, scores_of(outputs, subgraphs.task)
 
 
-def draw_folds(subgraphs: SubgraphSet, seed: int) -> NDArray[np.int64]:
-    """A fold for each subgraph: equal shares of each class, and subgraphs of equal nodes or one group in one fold.
-
-    Such sets of subgraphs are dealt out class by class, the larger ones first and equals in a random order, each to the
-    fold with the fewest subgraphs of that class, and of all; its class is what most of its subgraphs have. Several
-    labels and real values are ignored. The order of the subgraphs has no part in it.
-
-    Shapes:
-        returns: (n,), from 0 to 4; fewer where there are fewer such sets.
-
-    Raises:
-        DataError: where there is one such set alone.
-    """
-    unit = split_units(subgraphs, subgraphs.groups)
-    sizes = np.bincount(unit)
-    if len(sizes) < 2:
-        of = "different nodes" if subgraphs.groups is None else "different nodes and groups"
-        what = f"cross-fitting needs two training subgraphs of {of}, and there is one"
-        raise DataError(what, where="train", hint="without: model.baseline=none")
-    single = subgraphs.task in ("binary", "multi-class")
-    labels = np.asarray(subgraphs.targets, np.int64) if single else np.zeros(len(unit), np.int64)
-    counts = np.zeros((len(sizes), int(labels.max()) + 1), np.int64)
-    np.add.at(counts, (unit, labels), 1)
-    stratum = counts.argmax(axis=1)
-    key = np.full(len(sizes), np.iinfo(np.uint64).max, np.uint64)
-    np.minimum.at(key, unit, node_set_keys(stream_key(seed, "baselines/folds"), subgraphs.nodes))
-    have = np.zeros((counts.shape[1], FOLDS), np.int64)
-    fold = np.empty(len(sizes), np.int64)
-    for i in np.lexsort((key, -sizes, stratum)):
-        fold[i] = np.lexsort((have.sum(axis=0), have[stratum[i]]))[0]
-        have[stratum[i], fold[i]] += sizes[i]
-    return fold[unit]
-
-
 def _cross_fitted(baseline: Model, data: TrainingData, chosen: ModelSpec, recipe: Recipe) -> NDArray[np.float32]:
     """Outputs of the chosen baseline for each training subgraph when fitted without its fold.
 
@@ -217,7 +181,11 @@ def _cross_fitted(baseline: Model, data: TrainingData, chosen: ModelSpec, recipe
         returns: (training subgraphs, outputs).
     """
     train = data.subgraphs
-    folds = draw_folds(train, data.seed)
+    folds = draw_folds(train, data.seed, "baselines/folds", folds=FOLDS)
+    if folds.max() == 0:
+        of = "different nodes" if train.groups is None else "different nodes and groups"
+        what = f"cross-fitting needs two training subgraphs of {of}, and there is one"
+        raise DataError(what, where="train", hint="without: model.baseline=none")
     found = np.empty((len(train), chosen.num_outputs), np.float32)
     for fold in np.unique(folds):
         out = np.flatnonzero(folds == fold)
