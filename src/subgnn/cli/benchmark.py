@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -15,12 +14,9 @@ from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
 from subgnn.cli.options import CacheFlag, DeviceChoice, IdBase, JsonFlag, MemoryLimit, Settings
 from subgnn.cli.output import print_error, print_json, print_line, print_table
 from subgnn.cli.progress import progress_bar
-from subgnn.data.formats import read_dataset
+from subgnn.cli.train import train_run
 from subgnn.errors import UserError
 from subgnn.experiments.suites import suite_names
-
-if TYPE_CHECKING:
-    from subgnn.experiments.suites.plan import Request
 
 SUITES = ("quick", *suite_names())
 _WHERE = "benchmark run"
@@ -40,7 +36,6 @@ def run_benchmark(
     ],
     out: Annotated[Path, Option(metavar="FOLDER", help="The folder for results and runs.")],
     path: Annotated[Path | None, Argument(metavar="[DIR]", help="quick: a dataset folder or bundle.")] = None,
-    epochs: Annotated[int, Option(min=1, help="quick: epochs of models trained by gradient descent.")] = 30,
     seeds: Annotated[
         int | None, Option(min=1, help="Runs of each model, with seeds 0, 1 and so on; by default as the suite says.")
     ] = None,
@@ -65,8 +60,8 @@ def run_benchmark(
 ) -> None:
     """Run a suite: its models on its datasets over several seeds, with a report beside the published numbers.
 
-    quick examines a dataset of your own: which kind of signal its labels carry, and whether a simple model is enough.
-    The same command continues, and skips finished runs.
+    quick examines a dataset of your own: it is subgnn train --recipe auto with a minute of time, and prints which kind
+    of signal the labels carry. The same command continues, and skips finished runs.
     Exit code 1 if some runs failed, 2 if all did.
 
     Examples:
@@ -83,20 +78,30 @@ def run_benchmark(
 
     sources = {name: context.get_parameter_source(name) for name in context.params}
     given = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
-    overrides = tuple(settings or ())
-    request = Request(seeds=seeds or 1, overrides=overrides, device=device, cache=cache, id_base=id_base)
     if suite == "quick":
-        for name in ("data", "models", "datasets", "processes", "engine", "address"):
+        for name in ("data", "models", "datasets", "processes", "engine", "address", "seeds"):
             if name in given:
                 raise UserError(f"quick takes no --{name}", where=_WHERE, hint="leave it out, or name another suite")
-        _run_quick(path, out, request, epochs=epochs, json=json)
+        if path is None:
+            hint = "as in: subgnn benchmark run quick DIR --out FOLDER"
+            raise UserError("no dataset is given", where=_WHERE, hint=hint)
+        train_run(
+            path,
+            out,
+            recipe="auto",
+            settings=["auto.time=60", *(settings or ())],
+            device=device,
+            resume=True,
+            cache=cache,
+            id_base=id_base,
+            memory=memory,
+            json=json,
+        )
         return
     found = find_suite(suite)
     if path is not None:
         hint = f"give folders by name, as --data {found.datasets[0].name}={path}"
         raise UserError(f"'{path}': only quick takes a dataset by its path", where=_WHERE, hint=hint)
-    if "epochs" in given:
-        raise UserError("only quick takes --epochs", where=_WHERE, hint=f"use --set training.epochs={epochs}")
     repeated = {"--data": data, "--models": models, "--datasets": datasets, "--set": settings}
     command = ["subgnn", "benchmark", "run", suite, "--out", str(out)]
     command += [word for option, values in repeated.items() for value in values or () for word in (option, value)]
@@ -114,7 +119,14 @@ def run_benchmark(
             data=_folders(data or []),
             models=_names(models or []),
             datasets=_names(datasets or []),
-            request=replace(request, seeds=seeds or found.protocol.seeds, command=shlex.join(command)),
+            request=Request(
+                seeds=seeds or found.protocol.seeds,
+                overrides=tuple(settings or ()),
+                device=device,
+                cache=cache,
+                id_base=id_base,
+                command=shlex.join(command),
+            ),
             engine=here if workers is None else RemoteEngine(workers),
             on_progress=bar.prepare,
         )
@@ -177,39 +189,3 @@ def _folders(pairs: Sequence[str]) -> dict[str, Path]:
 
 def _names(texts: Sequence[str]) -> list[str]:
     return [name.strip() for text in texts for name in text.split(",") if name.strip()]
-
-
-def _run_quick(path: Path | None, out: Path, request: Request, *, epochs: int, json: bool) -> None:
-    """Examine a dataset with a few quick models."""
-    if path is None:
-        hint = "as in: subgnn benchmark run quick DIR --out FOLDER"
-        raise UserError("no dataset is given", where=_WHERE, hint=hint)
-    from subgnn.experiments.quick import run_quick
-    from subgnn.experiments.quick_page import HEADER, quick_table, quick_title, quick_words
-    from subgnn.training.devices import quiet_lightning
-
-    quiet_lightning()
-    dataset = read_dataset(path, id_base=request.id_base)
-    with progress_bar() as bar:
-        found = run_quick(
-            dataset,
-            out,
-            epochs=epochs,
-            seeds=request.seeds,
-            overrides=request.overrides,
-            device=request.device,
-            source=str(path.resolve()),
-            cache=request.cache,
-            on_progress=bar.prepare,
-        )
-    if json:
-        print_json(found)
-    else:
-        print_table(quick_title(found), HEADER, quick_table(found))
-        for words in quick_words(found):
-            print_line(words)
-        print_line(f"all of it: {out / 'quick.md'} and {out / 'quick.json'}")
-        recipe = found["verdict"]["enough"] or "subgnn"
-        print_line(f"next: subgnn train {path} --recipe {recipe} --out runs/{recipe}")
-    failures = [f"{name}: {message}" for name, message in found["failures"].items()]
-    _exit_if_failed(failures, len(found["rows"]) - 1)  # without the row of the constant prediction

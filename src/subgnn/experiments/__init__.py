@@ -1,1 +1,1 @@
-"""Many runs compared: a quick look at a dataset, hyper-parameter searches, and benchmark suites."""
+"""Many runs compared: hyper-parameter searches and benchmark suites."""

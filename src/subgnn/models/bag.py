@@ -26,7 +26,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import Task
 from subgnn.models.examples import Examples
-from subgnn.models.interface import TrainingData
+from subgnn.models.interface import Settings, TrainingData, View
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
 from subgnn.ragged import Ragged
@@ -48,6 +48,10 @@ class BagModel(TensorModel):
 
     def __init__(self, *, one_hop: bool = False) -> None:
         self.one_hop = self.needs_edges = one_hop
+
+    def sees(self, settings: Settings) -> View:
+        """The nodes; spread one hop, also those around them."""
+        return "surroundings" if self.one_hop else "nodes"
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``columns``: those of the features that some training subgraph has a value in."""

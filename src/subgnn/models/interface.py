@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -33,6 +33,8 @@ Settings = Recipe | ModelSpec
 Scores = Callable[[Ragged], NDArray[np.float32]]
 """Scores of a baseline for subgraphs (n, outputs)."""
 
+View = Literal["nothing", "nodes", "shape", "surroundings", "everything"]
+"""What a model sees of a subgraph; ``surroundings``: its nodes, and those around them."""
 BATCH = 4096
 """Subgraphs in a batch of predictions, whatever the memory at hand."""
 CACHED_NUMBERS = 2**24
@@ -193,6 +195,10 @@ class Model(ABC):
     def uses_embeddings(self, settings: Settings) -> bool:
         """Whether the model starts from node embeddings."""
         return False
+
+    def sees(self, settings: Settings) -> View:
+        """What the model sees of a subgraph, for a verdict on what labels depend on."""
+        return "everything"
 
     def check(self, recipe: Recipe, graph: Graph) -> None:  # noqa: B027
         """Raise :class:`~subgnn.errors.UserError` for settings that do not fit together, or do not fit the graph."""

@@ -22,11 +22,11 @@ from torch.nn import functional
 
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.embeddings.sources import node_vectors
+from subgnn.embeddings.sources import PRETRAINED, node_vectors
 from subgnn.errors import MissingExtra
 from subgnn.models.head import Head
 from subgnn.models.induced_graphs import induced_graphs
-from subgnn.models.interface import Settings, TrainingData, Vectors
+from subgnn.models.interface import Settings, TrainingData, Vectors, View
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.subgnn.batches import spans
 from subgnn.models.tensor_model import HeadedNetwork, TensorModel, head_candidates, is_sorted_below, make_head
@@ -190,6 +190,10 @@ class AverageModel(NodePooling):
     """AVG."""
 
     needs_edges = False
+
+    def sees(self, settings: Settings) -> View:
+        """The nodes; pretrained embeddings also tell what is around them."""
+        return "surroundings" if settings.embeddings.source in PRETRAINED else "nodes"
 
     def edges(self, graph: Graph, nodes: Ragged) -> None:
         """None: edges are not used."""

@@ -1,4 +1,4 @@
-"""Constant and perfect reference scores: a prediction that ignores the subgraph, and one without errors."""
+"""The constant prediction, which ignores the subgraph, and its score."""
 
 from __future__ import annotations
 
@@ -45,9 +45,3 @@ def constant_terms(dataset: Dataset, split: str) -> ScoreTerms:
     train, true = targets[dataset.subgraphs.indices("train")], targets[dataset.subgraphs.indices(split)]
     predicted = constant_prediction(train, dataset.subgraphs.task)
     return score_terms(np.broadcast_to(predicted, true.shape), true, dataset.subgraphs.task)
-
-
-def perfect_terms(dataset: Dataset, split: str) -> ScoreTerms:
-    """Score terms on a split of predictions without errors."""
-    true = np.asarray(dataset.subgraphs.targets)[dataset.subgraphs.indices(split)]
-    return score_terms(true, true, dataset.subgraphs.task)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from subgnn.data.subgraphs import Task
 from subgnn.rng import stream
@@ -66,26 +67,23 @@ def score_terms(predicted: NDArray[Any], true: NDArray[Any], task: Task) -> Scor
     return ScoreTerms((predicted == true).astype(np.float64), np.ones(len(true)))
 
 
-def mean_terms(runs: Sequence[ScoreTerms]) -> ScoreTerms:
-    """The mean terms of several runs of one recipe."""
-    return ScoreTerms(np.mean([t.gain for t in runs], axis=0), np.mean([t.weight for t in runs], axis=0))
-
-
 def swap_test(ours: ScoreTerms, theirs: ScoreTerms) -> float:
     """The p-value of our lead under random swaps of the two models' predictions.
 
     A one-sided paired randomisation test: each subgraph's terms are swapped with probability one half, and the share of
-    such swaps with a lead at least as large is returned, counting the observed one. For one class a subgraph it is
-    McNemar's test: with d subgraphs that only one model predicts correctly, all ours, it is 2^-d. It needs no large
-    sample: with three subgraphs it is never below 1/8.
+    such swaps with a lead at least as large is returned. For one class a subgraph it is McNemar's exact test: with d
+    subgraphs that only one model predicts correctly, all ours, it is 2^-d. Otherwise swaps are drawn at random, and the
+    observed one is counted. It needs no large sample: with three subgraphs it is never below 1/8.
     """
     lead = ours.score - theirs.score
     if not np.isfinite(lead):
         return 1.0
-    rng = stream(0, "experiments/swaps")
     delta = np.stack([theirs.gain - ours.gain, theirs.weight - ours.weight], axis=1)
-    mine, other = (np.array([terms.gain.sum(), terms.weight.sum()]) for terms in (ours, theirs))
     differs = delta[np.abs(delta).sum(axis=1) > 0]  # a swap of equals changes nothing
+    if not differs[:, 1].any() and (np.abs(differs[:, 0]) == 1).all():
+        return float(stats.binom.sf((differs[:, 0] < 0).sum() - 1, len(differs), 0.5))
+    rng = stream(0, "experiments/swaps")
+    mine, other = (np.array([terms.gain.sum(), terms.weight.sum()]) for terms in (ours, theirs))
     as_large = 0
     for size in _blocks(_SWAPS, len(differs)):
         moved = rng.integers(0, 2, (size, len(differs)), dtype=np.int8) @ differs
@@ -96,14 +94,28 @@ def swap_test(ours: ScoreTerms, theirs: ScoreTerms) -> float:
 
 def lead_interval(ours: ScoreTerms, theirs: ScoreTerms) -> tuple[float, float]:
     """The 95 % interval of our lead by the paired bootstrap: samples of n subgraphs, drawn with replacement."""
-    n, rng, leads = len(ours.gain), stream(0, "experiments/bootstrap"), []
     if not np.isfinite(ours.score - theirs.score):
         return float("nan"), float("nan")
-    table = np.stack([ours.gain, ours.weight, theirs.gain, theirs.weight], axis=1)
-    for size in _blocks(_DRAWS, n):
-        sums = rng.multinomial(n, np.full(n, 1 / n), size) @ table
-        leads.append(sums[:, 0] / np.maximum(sums[:, 1], _TINY) - sums[:, 2] / np.maximum(sums[:, 3], _TINY))
-    low, high = np.quantile(np.concatenate(leads), [0.025, 0.975])
+    sums = _bootstrap(np.stack([ours.gain, ours.weight, theirs.gain, theirs.weight], axis=1))
+    return _interval(sums[:, 0] / np.maximum(sums[:, 1], _TINY) - sums[:, 2] / np.maximum(sums[:, 3], _TINY))
+
+
+def score_interval(terms: ScoreTerms) -> tuple[float, float]:
+    """The 95 % interval of a score by the bootstrap."""
+    if not np.isfinite(terms.score):
+        return float("nan"), float("nan")
+    sums = _bootstrap(np.stack([terms.gain, terms.weight], axis=1))
+    return _interval(sums[:, 0] / np.maximum(sums[:, 1], _TINY))
+
+
+def _bootstrap(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums of the columns over samples of n rows, drawn with replacement (samples, columns)."""
+    n, rng = len(table), stream(0, "experiments/bootstrap")
+    return np.concatenate([rng.multinomial(n, np.full(n, 1 / n), size) @ table for size in _blocks(_DRAWS, n)])
+
+
+def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
+    low, high = np.quantile(values, [0.025, 0.975])
     return float(low), float(high)
 
 

@@ -26,7 +26,7 @@ from subgnn.data.subgraphs import Task
 from subgnn.errors import UserError
 from subgnn.models.examples import Examples
 from subgnn.models.head import Head
-from subgnn.models.interface import TrainingData
+from subgnn.models.interface import Settings, TrainingData, View
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import HeadedNetwork, Rows, TensorModel, make_head
 from subgnn.ragged import Ragged
@@ -40,6 +40,10 @@ class TopologyModel(TensorModel):
     """TOPOLOGY."""
 
     is_fitted_in_one_go = True
+
+    def sees(self, settings: Settings) -> View:
+        """The shape."""
+        return "shape"
 
     def check_as_baseline(self, recipe: Recipe) -> None:
         """The head is fitted by gradient steps."""

@@ -1,0 +1,130 @@
+"""The verdict on made-up predictions: 60 subgraphs of three classes, of which the constant prediction gets 20 right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from subgnn.config.recipes import find_recipe
+from subgnn.models.registry import model_of
+from subgnn.training.label_signal import Judged, signal_of
+
+N = 60
+SEES = {
+    "constant": "nothing",
+    "topology": "shape",
+    "bag": "nodes",
+    "avg": "nodes",
+    "bag-1hop": "surroundings",
+    "subgnn": "everything",
+}
+
+
+def verdict(n: int = N, constant: int = 20, **right: int):
+    """Of models that are right for the first so many subgraphs; ``hop`` is bag-1hop."""
+    targets = np.arange(n) % 3
+    models = []
+    for name, count in {"constant": constant, **right}.items():
+        predicted = np.where(np.arange(n) < count, targets, (targets + 1) % 3)
+        name = name.replace("hop", "bag-1hop")
+        models.append(Judged(name, SEES[name], predicted))
+    return signal_of(models, targets, "multi-class")
+
+
+@pytest.mark.parametrize(
+    ("right", "signals", "enough"),
+    [
+        ({"topology": 24, "bag": 55, "avg": 50, "hop": 55, "subgnn": 54}, ("identity",), "bag"),
+        ({"topology": 24, "bag": 24, "avg": 50, "hop": 50, "subgnn": 52}, ("identity",), "avg"),
+        ({"topology": 58, "bag": 24, "avg": 20, "hop": 24, "subgnn": 54}, ("shape",), "topology"),
+        ({"topology": 37, "bag": 58, "avg": 20, "hop": 58, "subgnn": 57}, ("identity", "shape"), "bag"),
+        ({"topology": 58, "bag": 24, "avg": 55, "hop": 24, "subgnn": 54}, ("shape",), "topology"),
+        ({"topology": 45, "bag": 48, "avg": 20, "hop": 48, "subgnn": 49}, ("shape",), "bag"),
+        ({"topology": 24, "bag": 40, "avg": 20, "hop": 58, "subgnn": 57}, ("identity", "surroundings"), "bag-1hop"),
+        ({"topology": 24, "bag": 22, "avg": 20, "hop": 58, "subgnn": 57}, ("surroundings",), "bag-1hop"),
+        ({"topology": 38, "bag": 40, "avg": 30, "hop": 41, "subgnn": 59}, ("shape", "beyond"), "subgnn"),
+        ({"topology": 21, "bag": 40, "avg": 30, "hop": 40, "subgnn": 59}, ("identity", "beyond"), "subgnn"),
+        ({"topology": 24, "bag": 22, "avg": 20, "hop": 22, "subgnn": 50}, ("beyond",), "subgnn"),
+        ({"topology": 28, "bag": 22, "avg": 20, "hop": 22, "subgnn": 34}, ("unplaced",), "subgnn"),
+        ({"topology": 24, "bag": 22, "avg": 20, "hop": 22, "subgnn": 23}, ("none",), ""),
+        ({"topology": 24, "bag": 28, "avg": 20, "hop": 22, "subgnn": 23}, ("undecided",), ""),
+        ({"bag": 55}, ("identity",), "bag"),
+        ({"subgnn": 55}, ("unplaced",), "subgnn"),
+    ],
+)
+def test_each_case(right, signals, enough):
+    found = verdict(**right)
+    assert (found.signals, found.enough) == (signals, enough)
+
+
+def test_the_sentences():
+    assert verdict(topology=24, bag=55, avg=50, hop=56, subgnn=54).sentences == (
+        "The labels depend on which nodes a subgraph has (bag 0.917); the constant prediction has micro-F1 0.333.",
+        "A simple model is as good: bag 0.917; bag-1hop 0.933 is not clearly better.",
+    )
+    assert verdict(constant=12, topology=24, bag=36, hop=48, subgnn=60).sentences == (
+        "The labels depend on which nodes a subgraph has (bag 0.600), on the shape of it (topology 0.400), on the "
+        "nodes around it (bag-1hop 0.800) and on more of it than a simple model sees (subgnn 1.000); the constant "
+        "prediction has micro-F1 0.200.",
+        "No simple model is as good as subgnn.",
+    )
+    assert verdict(topology=58, bag=24).sentences == (
+        "The labels depend on the shape of a subgraph (topology 0.967); the constant prediction has micro-F1 0.333.",
+        "A simple model is the best: topology 0.967.",
+    )
+    assert verdict(topology=20, bag=20).sentences == (
+        "No signal was found: no model is clearly better than the constant prediction (micro-F1 0.333).",
+    )
+
+
+def test_too_few_subgraphs_are_said_to_be():
+    found = verdict(n=6, constant=2, topology=3, bag=6, subgnn=3)
+    assert found.signals == ("undecided",)
+    assert found.sentences[0].startswith("6 labelled subgraphs are too few to tell")
+
+
+def test_more_models_ask_for_more():
+    # Nine subgraphs that the model alone gets right: 2^-9 = 0.00195.
+    targets = np.zeros(100, np.int64)
+    constant = Judged("constant", "nothing", np.where(np.arange(100) < 20, 0, 1))
+    bag = Judged("bag", "nodes", np.where(np.arange(100) < 29, 0, 1))
+    poor = Judged("poor", "nodes", constant.predicted)
+    assert signal_of([constant, bag], targets, "multi-class").signals == ("identity",)
+    assert signal_of([constant, bag, *[poor] * 30], targets, "multi-class").signals == ("undecided",)
+
+
+def test_a_lead_that_is_certain_but_small_is_not_a_signal():
+    # 15 in 1,000: sure to be more than chance, and of no use.
+    targets = np.zeros(1000, np.int64)
+    constant = Judged("constant", "nothing", np.where(np.arange(1000) < 500, 0, 1))
+    bag = Judged("bag", "nodes", np.where(np.arange(1000) < 515, 0, 1))
+    assert signal_of([constant, bag], targets, "multi-class").signals == ("none",)
+
+
+def test_sets_of_labels_and_values():
+    rng = np.random.default_rng(0)
+    labels, values = rng.integers(0, 2, (80, 3)), rng.normal(size=80)
+    flat = Judged("topology", "shape", np.full(80, values.mean()))
+    found = signal_of([flat, Judged("bag", "nodes", values + 0.1)], values, "regression")
+    assert found.signals == ("identity",)
+    assert "(bag 0.9" in found.sentences[0]
+    assert found.sentences[0].endswith("the constant prediction has R2 0.000.")
+    wrong = Judged("topology", "shape", 1 - labels)
+    assert signal_of([wrong, Judged("bag", "nodes", labels)], labels, "multi-label").signals == ("identity",)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "settings", "view"),
+    [
+        ("bag", [], "nodes"),
+        ("bag-1hop", [], "surroundings"),
+        ("topology", [], "shape"),
+        ("avg", [], "nodes"),
+        ("avg", ["embeddings.source=gin"], "surroundings"),
+        ("subgnn", [], "everything"),
+        ("shape-plus", [], "everything"),
+    ],
+)
+def test_what_models_see(recipe, settings, view):
+    chosen = find_recipe(recipe, settings)
+    assert model_of(chosen).sees(chosen) == view
