@@ -14,7 +14,7 @@ from subgnn.models.significance import (
     EXACT,
     ScoreTerms,
     lead_interval,
-    score_interval,
+    mean_terms,
     score_terms,
     sign_flip_test,
     swap_test,
@@ -95,16 +95,14 @@ def test_the_interval_is_that_of_a_binomial():
     assert high == pytest.approx(0.598, abs=0.02)
 
 
-def test_the_interval_of_a_score_is_that_of_a_binomial():
-    # 0.5 give or take 1.96 * 0.05.
-    assert score_interval(terms(*[1] * 50, *[0] * 50)) == pytest.approx((0.402, 0.598), abs=0.02)
-    assert np.isnan(score_interval(score_terms(np.zeros(3), np.zeros(3), "regression"))).all()
-
-
 def test_blocks_do_not_change_the_law(monkeypatch):
     ours, theirs = terms(*[0.9] * 6, *[0] * 2), terms(*[0] * 6, *[0.9] * 2)
     monkeypatch.setattr("subgnn.models.significance._BLOCK", 1000)
     assert swap_test(ours, theirs) == pytest.approx(every_swap(ours, theirs), abs=0.012)
+
+
+def test_means_over_runs():
+    assert mean_terms([terms(1, 0), terms(1, 1)]).gain.tolist() == [1.0, 0.5]
 
 
 def test_constant_predictions():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from subgnn.config.recipes import find_recipe
 from subgnn.models.registry import model_of
+from subgnn.models.significance import score_terms
 from subgnn.training.label_signal import Judged, signal_of
 
 N = 60
@@ -20,6 +23,10 @@ SEES = {
 }
 
 
+def judged(name, predicted, targets, task="multi-class"):
+    return Judged(name, SEES[name], score_terms(predicted, targets, task))
+
+
 def verdict(n: int = N, constant: int = 20, **right: int):
     """Of models that are right for the first so many subgraphs; ``hop`` is bag-1hop."""
     targets = np.arange(n) % 3
@@ -27,8 +34,8 @@ def verdict(n: int = N, constant: int = 20, **right: int):
     for name, count in {"constant": constant, **right}.items():
         predicted = np.where(np.arange(n) < count, targets, (targets + 1) % 3)
         name = name.replace("hop", "bag-1hop")
-        models.append(Judged(name, SEES[name], predicted))
-    return signal_of(models, targets, "multi-class")
+        models.append(judged(name, predicted, targets))
+    return signal_of(models, targets, "multi-class", np.arange(n))
 
 
 @pytest.mark.parametrize(
@@ -85,32 +92,38 @@ def test_too_few_subgraphs_are_said_to_be():
 
 def test_more_models_ask_for_more():
     # Nine subgraphs that the model alone gets right: 2^-9 = 0.00195.
-    targets = np.zeros(100, np.int64)
-    constant = Judged("constant", "nothing", np.where(np.arange(100) < 20, 0, 1))
-    bag = Judged("bag", "nodes", np.where(np.arange(100) < 29, 0, 1))
-    poor = Judged("poor", "nodes", constant.predicted)
-    assert signal_of([constant, bag], targets, "multi-class").signals == ("identity",)
-    assert signal_of([constant, bag, *[poor] * 30], targets, "multi-class").signals == ("undecided",)
+    targets, rows = np.zeros(100, np.int64), np.arange(100)
+    constant, bag = (judged(name, np.where(rows < k, 0, 1), targets) for name, k in (("constant", 20), ("bag", 29)))
+    poor = replace(constant, sees="nodes")
+    assert signal_of([constant, bag], targets, "multi-class", rows).signals == ("identity",)
+    assert signal_of([constant, bag, *[poor] * 30], targets, "multi-class", rows).signals == ("undecided",)
+
+
+def test_subgraphs_of_a_group_count_as_one():
+    targets, rows = np.zeros(100, np.int64), np.arange(100)
+    constant, bag = (judged(name, np.where(rows < k, 0, 1), targets) for name, k in (("constant", 20), ("bag", 60)))
+    assert signal_of([constant, bag], targets, "multi-class", rows).signals == ("identity",)
+    assert signal_of([constant, bag], targets, "multi-class", rows // 20).signals == ("undecided",)
 
 
 def test_a_lead_that_is_certain_but_small_is_not_a_signal():
     # 15 in 1,000: sure to be more than chance, and of no use.
-    targets = np.zeros(1000, np.int64)
-    constant = Judged("constant", "nothing", np.where(np.arange(1000) < 500, 0, 1))
-    bag = Judged("bag", "nodes", np.where(np.arange(1000) < 515, 0, 1))
-    assert signal_of([constant, bag], targets, "multi-class").signals == ("none",)
+    targets, rows = np.zeros(1000, np.int64), np.arange(1000)
+    constant, bag = (judged(name, np.where(rows < k, 0, 1), targets) for name, k in (("constant", 500), ("bag", 515)))
+    assert signal_of([constant, bag], targets, "multi-class", rows).signals == ("none",)
 
 
 def test_sets_of_labels_and_values():
-    rng = np.random.default_rng(0)
+    rng, rows = np.random.default_rng(0), np.arange(80)
     labels, values = rng.integers(0, 2, (80, 3)), rng.normal(size=80)
-    flat = Judged("topology", "shape", np.full(80, values.mean()))
-    found = signal_of([flat, Judged("bag", "nodes", values + 0.1)], values, "regression")
+    flat, close = np.full(80, values.mean()), values + 0.1
+    models = [judged("topology", flat, values, "regression"), judged("bag", close, values, "regression")]
+    found = signal_of(models, values, "regression", rows)
     assert found.signals == ("identity",)
     assert "(bag 0.9" in found.sentences[0]
     assert found.sentences[0].endswith("the constant prediction has R2 0.000.")
-    wrong = Judged("topology", "shape", 1 - labels)
-    assert signal_of([wrong, Judged("bag", "nodes", labels)], labels, "multi-label").signals == ("identity",)
+    models = [judged("topology", 1 - labels, labels, "multi-label"), judged("bag", labels, labels, "multi-label")]
+    assert signal_of(models, labels, "multi-label", rows).signals == ("identity",)
 
 
 @pytest.mark.parametrize(

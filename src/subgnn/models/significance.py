@@ -67,6 +67,11 @@ def score_terms(predicted: NDArray[Any], true: NDArray[Any], task: Task) -> Scor
     return ScoreTerms((predicted == true).astype(np.float64), np.ones(len(true)))
 
 
+def mean_terms(runs: Sequence[ScoreTerms]) -> ScoreTerms:
+    """The mean terms of several runs of one recipe."""
+    return ScoreTerms(np.mean([t.gain for t in runs], axis=0), np.mean([t.weight for t in runs], axis=0))
+
+
 def swap_test(ours: ScoreTerms, theirs: ScoreTerms) -> float:
     """The p-value of our lead under random swaps of the two models' predictions.
 
@@ -94,28 +99,14 @@ def swap_test(ours: ScoreTerms, theirs: ScoreTerms) -> float:
 
 def lead_interval(ours: ScoreTerms, theirs: ScoreTerms) -> tuple[float, float]:
     """The 95 % interval of our lead by the paired bootstrap: samples of n subgraphs, drawn with replacement."""
+    n, rng, leads = len(ours.gain), stream(0, "experiments/bootstrap"), []
     if not np.isfinite(ours.score - theirs.score):
         return float("nan"), float("nan")
-    sums = _bootstrap(np.stack([ours.gain, ours.weight, theirs.gain, theirs.weight], axis=1))
-    return _interval(sums[:, 0] / np.maximum(sums[:, 1], _TINY) - sums[:, 2] / np.maximum(sums[:, 3], _TINY))
-
-
-def score_interval(terms: ScoreTerms) -> tuple[float, float]:
-    """The 95 % interval of a score by the bootstrap."""
-    if not np.isfinite(terms.score):
-        return float("nan"), float("nan")
-    sums = _bootstrap(np.stack([terms.gain, terms.weight], axis=1))
-    return _interval(sums[:, 0] / np.maximum(sums[:, 1], _TINY))
-
-
-def _bootstrap(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums of the columns over samples of n rows, drawn with replacement (samples, columns)."""
-    n, rng = len(table), stream(0, "experiments/bootstrap")
-    return np.concatenate([rng.multinomial(n, np.full(n, 1 / n), size) @ table for size in _blocks(_DRAWS, n)])
-
-
-def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
-    low, high = np.quantile(values, [0.025, 0.975])
+    table = np.stack([ours.gain, ours.weight, theirs.gain, theirs.weight], axis=1)
+    for size in _blocks(_DRAWS, n):
+        sums = rng.multinomial(n, np.full(n, 1 / n), size) @ table
+        leads.append(sums[:, 0] / np.maximum(sums[:, 1], _TINY) - sums[:, 2] / np.maximum(sums[:, 3], _TINY))
+    low, high = np.quantile(np.concatenate(leads), [0.025, 0.975])
     return float(low), float(high)
 
 

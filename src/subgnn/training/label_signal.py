@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,15 +66,11 @@ _DEPENDS_ON: dict[Signal, str] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """Out-of-fold predictions of a model, and what it sees of a subgraph.
-
-    Shapes:
-        predicted: (n,) classes or values, or (n, classes) of 0 and 1.
-    """
+    """A model by what it sees of a subgraph, and the score terms of its out-of-fold predictions."""
 
     name: str
     sees: View
-    predicted: NDArray[Any]
+    terms: ScoreTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +87,44 @@ class Verdict:
     sentences: tuple[str, ...]
 
 
-def signal_of(models: Sequence[Judged], targets: NDArray[Any], task: Task) -> Verdict:
+def signal_of(models: Sequence[Judged], targets: NDArray[Any], task: Task, units: NDArray[np.int64]) -> Verdict:
     """Which kind of signal the labels carry, by the rule of this module.
 
     Args:
         models: the fitted ones. Without one that sees nothing, the constant prediction is that of all targets.
+        units: equal for subgraphs that count as one, as their nodes are equal or they are of one group.
 
     Shapes:
-        targets: (n,) or (n, classes).
+        targets: (n,) or (n, classes). units: (n,), from 0.
 
     Example:
         >>> targets = np.arange(90) % 3
-        >>> bag, topology = Judged("bag", "nodes", targets), Judged("topology", "shape", np.zeros(90, np.int64))
-        >>> print(*signal_of([bag, topology], targets, "multi-class").sentences)
+        >>> bag = Judged("bag", "nodes", score_terms(targets, targets, "multi-class"))
+        >>> print(*signal_of([bag], targets, "multi-class", np.arange(90)).sentences)
         The labels depend on which nodes a subgraph has (bag 1.000); the constant prediction has micro-F1 0.333. ...
     """
-    return _Judge.of(models, targets, task).verdict()
+    guess = np.broadcast_to(constant_prediction(targets, task), targets.shape)
+    constant = Judged("constant", "nothing", score_terms(guess, targets, task))
+    perfect = score_terms(targets, targets, task)
+    groups: dict[View, list[tuple[str, ScoreTerms]]] = {}
+    for model in models if any(model.sees == "nothing" for model in models) else [constant, *models]:
+        groups.setdefault(model.sees, []).append((model.name, _by_unit(model.terms, units)))
+    best = {view: max(group, key=lambda pair: pair[1].score) for view, group in groups.items()}
+    sizes = {view: len(groups.get(view, ())) for view in _VIEWS}
+    pairs = sum(size * (1 + sum(sizes[other] for other in _SIMPLER[view])) for view, size in sizes.items())
+    judge = _Judge(
+        best={view: best[view] for view in _VIEWS if view in best},
+        constant=best["nothing"][1],
+        perfect=_by_unit(perfect, units),
+        level=LEVEL / max(1, pairs),
+        metric="R2" if task == "regression" else "micro-F1",
+        size=len(targets),
+    )
+    return judge.verdict()
+
+
+def _by_unit(terms: ScoreTerms, units: NDArray[np.int64]) -> ScoreTerms:
+    return ScoreTerms(np.bincount(units, terms.gain), np.bincount(units, terms.weight))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,22 +141,7 @@ class _Judge:
     perfect: ScoreTerms
     level: float
     metric: str
-
-    @classmethod
-    def of(cls, models: Sequence[Judged], targets: NDArray[Any], task: Task) -> _Judge:
-        guess = np.broadcast_to(constant_prediction(targets, task), targets.shape)
-        terms = {model.name: score_terms(model.predicted, targets, task) for model in models}
-        groups = {view: [(m.name, terms[m.name]) for m in models if m.sees == view] for view in get_args(View)}
-        best = {view: max(group, key=lambda pair: pair[1].score) for view, group in groups.items() if group}
-        sizes = {view: len(groups[view]) for view in _VIEWS}
-        pairs = sum(size * (1 + sum(sizes[other] for other in _SIMPLER[view])) for view, size in sizes.items())
-        return cls(
-            best={view: best[view] for view in _VIEWS if view in best},
-            constant=best["nothing"][1] if "nothing" in best else score_terms(guess, targets, task),
-            perfect=score_terms(targets, targets, task),
-            level=LEVEL / max(1, pairs),
-            metric="R2" if task == "regression" else "micro-F1",
-        )
+    size: int
 
     def verdict(self) -> Verdict:
         """Apply the rule."""
@@ -177,11 +180,11 @@ class _Judge:
         return f"{name} {terms.score:.3f}"
 
     def _signal_words(self, signals: Sequence[Signal], clear: Sequence[View]) -> str:
-        guess, size = f"{self.metric} {self.constant.score:.3f}", len(self.constant.gain)
+        guess = f"{self.metric} {self.constant.score:.3f}"
         if "none" in signals:
             return f"No signal was found: no model is clearly better than the constant prediction ({guess})."
         if "undecided" in signals:
-            what = f"{size:,} labelled subgraphs are too few to tell whether any model is better than"
+            what = f"{self.size:,} labelled subgraphs are too few to tell whether any model is better than"
             return f"{what} the constant prediction ({guess})."
         if "unplaced" in signals:
             models = " and ".join(self._score(view) for view in clear)
