@@ -45,6 +45,14 @@ class ScoreTerms:
         total = float(self.weight.sum())
         return float(self.gain.sum()) / total if total > 0 else float("nan")
 
+    def joined(self, units: NDArray[np.int64]) -> ScoreTerms:
+        """The terms of units, sets of subgraphs that depend on each other: equal nodes, or one group.
+
+        Shapes:
+            units: (n,), the unit of each subgraph, from 0.
+        """
+        return ScoreTerms(np.bincount(units, self.gain), np.bincount(units, self.weight))
+
 
 def score_terms(predicted: NDArray[Any], true: NDArray[Any], task: Task) -> ScoreTerms:
     """The terms of micro-F1, for real values of R^2.
@@ -108,6 +116,17 @@ def lead_interval(ours: ScoreTerms, theirs: ScoreTerms) -> tuple[float, float]:
         leads.append(sums[:, 0] / np.maximum(sums[:, 1], _TINY) - sums[:, 2] / np.maximum(sums[:, 3], _TINY))
     low, high = np.quantile(np.concatenate(leads), [0.025, 0.975])
     return float(low), float(high)
+
+
+def standard_error(terms: ScoreTerms) -> float:
+    """The standard error of a score, a ratio of sums over independent subgraphs; 0 for a single one.
+
+    Example:
+        >>> standard_error(ScoreTerms(np.array([1.0, 0.0, 1.0, 0.0]), np.ones(4))) == (0.25 / 3) ** 0.5
+        True
+    """
+    left, n = terms.gain - terms.score * terms.weight, len(terms.gain)
+    return float(np.sqrt((left**2).sum() * n / (n - 1)) / terms.weight.sum()) if n > 1 else 0.0
 
 
 def _blocks(total: int, width: int) -> list[int]:

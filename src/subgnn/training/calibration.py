@@ -1,0 +1,115 @@
+"""Calibration on out-of-fold predictions: probabilities that can be believed, and thresholds for several labels.
+
+With p the mean probability of the members and z its logarithm (one class of several) or its log-odds (several labels),
+the calibrated output is scale * z + offset. One scale, the inverse of a temperature, serves all classes, with offset 0;
+each label of several has its own scale and offset (Platt, 1999). They minimise the negative log-likelihood plus
+
+    log(scale)^2 + offset^2,
+
+which is what a single uncertain subgraph would add, so that few subgraphs change little. Labels are predicted above one
+common threshold, that of the highest micro-F1: with believable probabilities the best threshold is the same for all
+labels. Real values stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special
+
+from subgnn.data.subgraphs import Task
+
+SMALLEST = 1e-6
+"""No probability is closer to 0 or 1, so that logarithms stay finite."""
+_WIDEST = 3.0  # bound of the logarithm of a scale
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibration:
+    """How outputs are computed from mean probabilities, and the thresholds of labels.
+
+    Shapes:
+        scale, offset: (1,), or (labels,) for multi-label. thresholds: (labels,), empty for other tasks.
+    """
+
+    scale: NDArray[np.float64]
+    offset: NDArray[np.float64]
+    thresholds: NDArray[np.float64]
+
+    def apply(self, probabilities: NDArray[np.float64], task: Task) -> NDArray[np.float64]:
+        """Outputs: logits, or values for regression. Shapes: probabilities, returns: (..., outputs)."""
+        return self.scale * _raw_outputs(probabilities, task) + self.offset
+
+
+def _raw_outputs(probabilities: NDArray[np.float64], task: Task) -> NDArray[np.float64]:
+    """Logarithms of probabilities, log-odds for multi-label, values for regression."""
+    if task == "regression":
+        return probabilities
+    if task == "multi-label":
+        log_odds: NDArray[np.float64] = special.logit(np.clip(probabilities, SMALLEST, 1 - SMALLEST))
+        return log_odds
+    return np.log(np.maximum(probabilities, SMALLEST))
+
+
+def calibrate(predictions: NDArray[np.float64], targets: NDArray[np.float64], task: Task) -> Calibration:
+    """Fit scale, offset and thresholds to out-of-fold predictions.
+
+    Shapes:
+        predictions: (repeats, n, outputs), probabilities or values. targets: (n,), or (n, labels).
+    """
+    one = Calibration(np.ones(1), np.zeros(1), np.empty(0))
+    if task == "regression":
+        return one
+    outputs, repeats = _raw_outputs(predictions, task), len(predictions)
+    if task != "multi-label":
+        classes = targets.astype(np.int64)
+
+        def loss(log_scale: float) -> float:
+            logs = special.log_softmax(np.exp(log_scale) * outputs, axis=2)
+            return float(-logs[:, np.arange(len(classes)), classes].sum() / repeats + log_scale**2)
+
+        found = optimize.minimize_scalar(loss, bounds=(-_WIDEST, _WIDEST), method="bounded")
+        return Calibration(np.exp([found.x]), np.zeros(1), np.empty(0))
+    pairs = [_platt(outputs[:, :, label], targets[:, label]) for label in range(targets.shape[1])]
+    scale, offset = (np.array(column) for column in zip(*pairs, strict=True))
+    threshold = best_threshold(special.expit(scale * outputs + offset), targets)
+    return Calibration(scale, offset, np.full(len(scale), threshold))
+
+
+def _platt(log_odds: NDArray[np.float64], truth: NDArray[np.float64]) -> tuple[float, float]:
+    """Scale and offset of one label. Shapes: log_odds: (repeats, n). truth: (n,)."""
+
+    def loss(given: NDArray[np.float64]) -> float:
+        outputs = np.exp(given[0]) * log_odds + given[1]
+        # -log of the probability of what is true
+        wrong = np.logaddexp(0, np.where(truth > 0, -outputs, outputs))
+        return float(wrong.sum() / len(log_odds) + (given**2).sum())
+
+    bounds = [(-_WIDEST, _WIDEST), (-10.0, 10.0)]
+    found = optimize.minimize(loss, np.zeros(2), method="L-BFGS-B", bounds=bounds)
+    return float(np.exp(found.x[0])), float(found.x[1])
+
+
+def best_threshold(probabilities: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
+    """The threshold of the highest micro-F1, halfway between two probabilities; of equals the one nearest one half.
+
+    Shapes:
+        probabilities: (repeats, n, labels). truth: (n, labels).
+
+    Example:
+        >>> best_threshold(np.array([[[0.1, 0.4], [0.3, 0.2]]]), np.array([[0, 1], [1, 0]]))
+        0.25
+    """
+    flat = probabilities.ravel()
+    order = np.argsort(-flat, kind="stable")
+    sorted_chances = flat[order]
+    hits = np.cumsum(np.broadcast_to(truth, probabilities.shape).ravel()[order])
+    # With the k highest predicted, micro-F1 is 2 hits / (k + all true ones). A cut between equals is none.
+    cuts = np.append(sorted_chances[:-1] > sorted_chances[1:], True)
+    f1 = np.where(cuts, 2 * hits / (np.arange(1, len(flat) + 1) + max(1.0, hits[-1])), -1.0)
+    below = np.append(sorted_chances[1:], 0.0)
+    halfway = (sorted_chances + below) / 2
+    top = np.flatnonzero(f1 >= f1.max() - 1e-12)
+    return float(halfway[top[np.argmin(np.abs(halfway[top] - 0.5))]])

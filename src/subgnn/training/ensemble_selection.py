@@ -1,0 +1,158 @@
+"""Select the final answer of a portfolio from out-of-fold predictions: one candidate, or a weighted mean of several.
+
+Three rules compete:
+
+- ``simplest``: the first candidate, in the order of the portfolio, that scores within one standard error of the best;
+- ``best``: the candidate of the highest score;
+- ``ensemble``: greedy selection with replacement (Caruana et al., ICML 2004). It starts from the best candidate and
+  adds, step by step, the one that makes the mean of all added so far best; how often a candidate was added is its
+  weight.
+
+An ensemble that is selected on the same predictions it is scored on looks better than it is, and so does the best of
+many candidates. Rules are therefore compared by cross-validation: the out-of-fold predictions are dealt into parts, and
+the predictions of each part are mixed by the weights that the rule selects on the other parts. The rule of the highest
+score wins, of equals the simpler one, and is then applied to all predictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.data.subgraphs import Task
+from subgnn.models.significance import ScoreTerms, mean_terms, score_terms, standard_error
+from subgnn.training.calibration import SMALLEST, best_threshold
+
+STEPS = 30
+_PATIENCE = 8  # steps without improvement after which greedy selection stops
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutOfFold:
+    """Out-of-fold predictions of several candidates for the same labelled subgraphs.
+
+    Shapes:
+        predictions: (candidates, repeats, n, outputs), probabilities, or values for regression.
+        targets: (n,) classes or values, or (n, labels) of 0 and 1.
+        units: (n,), equal for subgraphs that count as one: of equal nodes, or of one group.
+    """
+
+    predictions: Array
+    targets: NDArray[np.float64]
+    task: Task
+    units: NDArray[np.int64]
+
+    def take(self, rows: NDArray[np.int64]) -> OutOfFold:
+        """The predictions for some of the subgraphs."""
+        units = np.unique(self.units[rows], return_inverse=True)[1]
+        return OutOfFold(self.predictions[:, :, rows], self.targets[rows], self.task, units)
+
+    def mixed(self, weights: Array) -> Array:
+        """The mean of the candidates by weight (repeats, n, outputs)."""
+        mean: Array = np.tensordot(weights, self.predictions, axes=1)
+        return mean
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """The rule that was chosen, the weights of the candidates (they sum to 1), and the score of each rule."""
+
+    rule: str
+    weights: Array
+    scores: dict[str, float]
+
+
+def prediction_terms(predictions: Array, targets: NDArray[np.float64], task: Task) -> ScoreTerms:
+    """The terms of micro-F1, for real values of R^2, as the mean over repeats.
+
+    Several labels are predicted above one common threshold, the best for these predictions.
+
+    Shapes:
+        predictions: (repeats, n, outputs). targets: (n,), or (n, labels).
+    """
+    if task == "regression":
+        found = predictions[:, :, 0]
+    elif task == "multi-label":
+        found = (predictions > best_threshold(predictions, targets)).astype(np.float64)
+    else:
+        found = predictions.argmax(axis=2)
+    return mean_terms([score_terms(one, targets, task) for one in found])
+
+
+def log_loss(predictions: Array, targets: NDArray[np.float64], task: Task) -> float:
+    """The mean negative log-likelihood; for real values, the mean squared error. Shapes: as prediction_terms."""
+    if task == "regression":
+        return float(((predictions[:, :, 0] - targets) ** 2).mean())
+    chance = np.clip(predictions, SMALLEST, 1 - SMALLEST)
+    if task == "multi-label":
+        return -float((targets * np.log(chance) + (1 - targets) * np.log1p(-chance)).mean())
+    return -float(np.log(chance[:, np.arange(len(targets)), targets.astype(np.int64)]).mean())
+
+
+def _merit(predictions: Array, given: OutOfFold) -> tuple[float, float]:
+    """What mixtures are compared by: the score, then the loss."""
+    score = prediction_terms(predictions, given.targets, given.task).score
+    return score, -log_loss(predictions, given.targets, given.task)
+
+
+def simplest(given: OutOfFold) -> Array:
+    """All weight on the first candidate within one standard error of the best."""
+    terms = [prediction_terms(one, given.targets, given.task) for one in given.predictions]
+    top = max(terms, key=lambda one: one.score)
+    enough = top.score - standard_error(top.joined(given.units))
+    return np.eye(len(terms))[next(i for i, one in enumerate(terms) if one.score >= enough)]
+
+
+def best(given: OutOfFold) -> Array:
+    """All weight on the best candidate."""
+    merits = [_merit(one, given) for one in given.predictions]
+    return np.eye(len(merits))[max(range(len(merits)), key=lambda i: (merits[i], -i))]
+
+
+def ensemble(given: OutOfFold) -> Array:
+    """Weights by greedy selection with replacement."""
+    m = len(given.predictions)
+    counts, total = best(given), given.mixed(best(given))
+    chosen, merit = counts.copy(), _merit(total, given)
+    since = 0
+    for size in range(2, STEPS + 1):
+        trials = [_merit((total + one) / size, given) for one in given.predictions]
+        added = max(range(m), key=lambda i: (trials[i], -i))
+        counts[added] += 1
+        total = total + given.predictions[added]
+        since += 1
+        if trials[added] > merit:
+            chosen, merit, since = counts.copy(), trials[added], 0
+        if since == _PATIENCE:
+            break
+    return chosen / chosen.sum()
+
+
+RULES: dict[str, Callable[[OutOfFold], Array]] = {"simplest": simplest, "best": best, "ensemble": ensemble}
+"""The rules, the simpler ones first."""
+
+
+def choose(given: OutOfFold, parts: NDArray[np.int64]) -> Choice:
+    """Compare the rules by cross-validation over the parts, and apply the one that wins to all predictions.
+
+    Shapes:
+        parts: (n,), the part of each subgraph.
+    """
+    if len(given.predictions) == 1:
+        score = prediction_terms(given.predictions[0], given.targets, given.task).score
+        return Choice("best", np.ones(1), {"best": score})
+    scores = {}
+    for name, rule in RULES.items():
+        honest = np.empty(given.predictions.shape[1:])
+        for part in np.unique(parts):
+            weights = rule(given.take(np.flatnonzero(parts != part)))
+            rows = np.flatnonzero(parts == part)
+            honest[:, rows] = given.take(rows).mixed(weights)
+        scores[name] = prediction_terms(honest, given.targets, given.task).score
+    chosen = max(scores, key=lambda name: scores[name])  # the first of equals
+    return Choice(chosen, RULES[chosen](given), scores)

@@ -1,0 +1,146 @@
+"""The choice among candidates: greedy selection against a slow way, and rules that are compared honestly."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score, r2_score
+
+from subgnn.models.significance import score_interval, standard_error
+from subgnn.training.ensemble_selection import (
+    STEPS,
+    OutOfFold,
+    best,
+    choose,
+    ensemble,
+    log_loss,
+    prediction_terms,
+    simplest,
+)
+
+TASKS = ("multi-class", "binary", "multi-label", "regression")
+
+
+def example(task: str, *, m: int = 3, repeats: int = 2, n: int = 30, noise: float = 1.0, seed: int = 0) -> OutOfFold:
+    """Candidates that know the targets, each with more noise than the one before."""
+    rng = np.random.default_rng(seed)
+    if task == "regression":
+        targets = rng.normal(size=n)
+        sizes = noise * (1 + np.arange(m))
+        predictions = targets[:, None] + sizes[:, None, None, None] * rng.normal(size=(m, repeats, n, 1))
+        return OutOfFold(predictions, targets, task, np.arange(n))
+    outputs = 2 if task == "binary" else 3
+    several = task == "multi-label"
+    targets = (rng.random((n, outputs)) < 0.4 if several else rng.integers(0, outputs, n)).astype(float)
+    known = targets if several else np.eye(outputs)[targets.astype(int)]
+    logits = 2 * known + noise * (1 + np.arange(m))[:, None, None, None] * rng.normal(size=(m, repeats, n, outputs))
+    chances = 1 / (1 + np.exp(1 - logits)) if several else np.exp(logits) / np.exp(logits).sum(axis=3, keepdims=True)
+    return OutOfFold(chances, targets, task, np.arange(n))
+
+
+def slow_score(predictions, targets, task) -> float:
+    """The mean over repeats of scikit-learn's score; several labels at the best of all thresholds."""
+    if task == "regression":
+        return np.mean([r2_score(targets, one[:, 0]) for one in predictions])
+    if task != "multi-label":
+        return np.mean([(one.argmax(axis=1) == targets).mean() for one in predictions])
+    whole = np.concatenate([targets] * len(predictions)).ravel()
+    return max(f1_score(whole, (predictions > cut - 1e-9).ravel(), average="binary") for cut in np.unique(predictions))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_scores(task):
+    given = example(task)
+    for one in given.predictions:
+        assert prediction_terms(one, given.targets, task).score == pytest.approx(slow_score(one, given.targets, task))
+        assert math.isfinite(log_loss(one, given.targets, task))
+
+
+def slow_ensemble(given: OutOfFold) -> np.ndarray:
+    """Greedy selection over lists of candidates, every mean computed anew."""
+
+    def merit(members):
+        mean = sum(given.predictions[i] for i in members) / len(members)
+        return prediction_terms(mean, given.targets, given.task).score, -log_loss(mean, given.targets, given.task)
+
+    m = len(given.predictions)
+    members = [max(range(m), key=lambda i: (merit([i]), -i))]
+    kept = list(members)
+    while len(members) < STEPS:
+        members = max(([*members, i] for i in range(m)), key=lambda way: (merit(way), -way[-1]))
+        if merit(members) > merit(kept):
+            kept = list(members)
+    return np.bincount(kept, minlength=m) / len(kept)
+
+
+@pytest.mark.parametrize("task", TASKS)
+@settings(max_examples=5, deadline=None)
+@drawn(st.integers(0, 10**6))
+def test_greedy_selection_is_that_of_the_slow_way(task, seed):
+    given = example(task, m=3, n=24, seed=seed)
+    weights = ensemble(given)
+    assert weights.sum() == pytest.approx(1)
+    found, slow = (prediction_terms(given.mixed(w), given.targets, task).score for w in (weights, slow_ensemble(given)))
+    # The slow way does not stop early.
+    assert found <= slow + 1e-9
+    assert found >= prediction_terms(given.mixed(best(given)), given.targets, task).score - 1e-9
+
+
+def test_greedy_selection_finds_members_that_complement_each_other():
+    targets = np.array([0.0, 1.0] * 20)
+    right, half = np.eye(2)[targets.astype(int)], np.full((40, 2), 0.5)
+    first, second = half.copy(), half.copy()
+    first[:20], second[20:] = right[:20], right[20:]
+    first[20:, 0], second[:20, 0] = 0.55, 0.55  # leans to the first class
+    given = OutOfFold(np.stack([first, second, 1 - right])[:, None], targets, "binary", np.arange(40))
+    weights = ensemble(given)
+    assert weights[2] == 0
+    assert weights[:2].min() > 0
+    assert prediction_terms(given.mixed(weights), targets, "binary").score == 1
+    assert choose(given, np.arange(40) % 5).rule == "ensemble"
+
+
+def test_the_simplest_within_one_standard_error():
+    given = example("multi-class", m=3, n=200, noise=0.2)
+    worse = given.predictions[:1].copy()
+    swapped = given.targets.copy()
+    wrong = np.flatnonzero(np.arange(200) % 40 == 0)
+    worse[:, :, wrong] = np.eye(3)[(swapped[wrong].astype(int) + 1) % 3]
+    order = OutOfFold(np.concatenate([worse, given.predictions[:1]]), given.targets, "multi-class", given.units)
+    terms = [prediction_terms(one, order.targets, order.task) for one in order.predictions]
+    assert terms[1].score - terms[0].score == pytest.approx(0.025, abs=0.01)
+    near = terms[1].score - terms[0].score <= standard_error(terms[1])
+    assert simplest(order).tolist() == ([1, 0] if near else [0, 1])
+    assert best(order).tolist() == [0, 1]
+
+
+def test_noise_is_not_preferred_to_the_simplest():
+    """Of candidates that all know nothing, the best is so by chance: rules are compared on parts they did not see."""
+    rng = np.random.default_rng(0)
+    chances = rng.dirichlet(np.ones(3), size=(6, 1, 300))
+    given = OutOfFold(chances, rng.integers(0, 3, 300).astype(float), "multi-class", np.arange(300))
+    choice = choose(given, np.arange(300) % 5)
+    assert choice.scores["best"] < prediction_terms(given.mixed(best(given)), given.targets, given.task).score
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_one_candidate_is_chosen_as_it_is(task):
+    given = example(task, m=1)
+    assert choose(given, np.arange(30) % 5).weights.tolist() == [1]
+
+
+def test_intervals_count_units_and_not_subgraphs():
+    given = example("multi-class", n=60, m=1)
+    terms = prediction_terms(given.predictions[0], given.targets, given.task)
+    doubled = type(terms)(np.repeat(terms.gain, 2), np.repeat(terms.weight, 2))
+    units = np.repeat(np.arange(60), 2)
+    assert score_interval(doubled.joined(units)) == score_interval(terms)
+    assert standard_error(doubled.joined(units)) == pytest.approx(standard_error(terms))
+    low, high = score_interval(terms)
+    assert low < terms.score < high
+    assert (high - low) / (2 * 1.96) == pytest.approx(standard_error(terms), rel=0.15)
