@@ -96,7 +96,7 @@ def correcting(tmp_path_factory) -> Path:
 
 def test_a_baseline_that_is_corrected_travels_with_its_network(correcting):
     same(correcting.parent / "run", correcting)
-    assert open_run(correcting).predictor.checkpoint.baseline.spec.method == "bag"
+    assert open_run(correcting).predictor.checkpoint.parts["baseline"].spec.method == "bag"
     before, after = (open_explainer(path).explain(ROWS) for path in (correcting.parent / "run", correcting))
     assert [one.to_json() for one in before] == [one.to_json() for one in after]
     assert "baseline" in [part.name for part in after[0].by_channel]
@@ -105,15 +105,16 @@ def test_a_baseline_that_is_corrected_travels_with_its_network(correcting):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda a, c: c["checkpoint"].__setitem__("baseline", None),
-        lambda a, c: c["checkpoint"].pop("baseline"),
-        lambda a, c: c["checkpoint"]["baseline"]["recipe"].__setitem__("method", "avg"),
-        lambda a, c: c["checkpoint"]["baseline"].__setitem__("task", "regression"),
-        lambda a, c: a.pop("checkpoint.baseline.table_nodes"),
+        lambda a, c: c["checkpoint"].__setitem__("parts", None),
+        lambda a, c: c["checkpoint"].pop("parts"),
+        lambda a, c: c["checkpoint"]["parts"]["baseline"]["recipe"].__setitem__("method", "avg"),
+        lambda a, c: c["checkpoint"]["parts"]["baseline"].__setitem__("task", "regression"),
+        lambda a, c: a.pop("checkpoint.parts.0.table_nodes"),
     ],
 )
 def test_a_network_without_the_baseline_it_corrects_is_refused(change, correcting, tmp_path):
-    with pytest.raises(DataError, match="lacks a part, or has one of a wrong kind"):
+    said = "lacks a part, or has one of a wrong kind|is missing or another one|has another task"
+    with pytest.raises(DataError, match=said):
         open_run(rewritten(correcting, tmp_path / "wrong", change))
 
 

@@ -17,8 +17,9 @@ from subgnn.data.splits import draw_folds
 from subgnn.data.strings import Strings
 from subgnn.errors import DataError, UserError
 from subgnn.experiments.train import train
+from subgnn.inference.predictor import Predictor
 from subgnn.models import correction
-from subgnn.models.correction import open_scores, scores_of
+from subgnn.models.correction import scores_of
 from subgnn.models.registry import MODELS, check_recipe
 from subgnn.rng import stream_key
 from tests.models.examples import training_data
@@ -94,7 +95,7 @@ def test_scores_are_those_of_a_fit_without_the_fold(task):
         expected = by_hand(task, table, targets, fitted, asked)
         np.testing.assert_allclose(found[asked], scores_of(expected, task), atol=5e-3)
     # Asked later, every subgraph has the score of the fit to all.
-    later = open_scores(MODELS["bag"], checkpoint, data.graph)(data.subgraphs.nodes)
+    later = scores_of(Predictor(checkpoint, data.graph).outputs(data.subgraphs.nodes), task)
     if task == "regression":
         later = later * targets[rows].std() + targets[rows].mean()
     whole = by_hand(task, table, targets, rows, np.arange(30))

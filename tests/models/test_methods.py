@@ -204,7 +204,8 @@ def test_what_needs_edges_says_so(tmp_path, name):
     data = dataset()
     bare = replace(data, graph=Graph.from_edges([], [], num_nodes=24))
     if MODELS[name].needs_edges:
-        with pytest.raises(DataError, match=f"{name} needs edges, and the graph has none; without: subgnn, avg, bag$"):
+        said = f"{name} needs edges, and the graph has none; without: subgnn, avg, bag, auto$"
+        with pytest.raises(DataError, match=said):
             train(bare, recipe(name), tmp_path / "run")
     else:
         assert train(bare, recipe(name), tmp_path / "run")["test"]

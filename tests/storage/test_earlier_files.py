@@ -18,8 +18,8 @@ from tests.training.examples import CHANNELS, dataset, recipe
 
 EARLIER = Path(__file__).parents[1] / "files" / "earlier"
 ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])
-RUNS = ("subgnn", "correcting", "members", "avg", "pretrained")
-EXPORTS = ("correcting", "members", "pretrained")
+RUNS = ("subgnn", "correcting", "members", "avg", "pretrained", "version5")
+EXPORTS = ("correcting", "members", "pretrained", "version5")
 
 
 def damaged(path: Path, folder: Path) -> Path:

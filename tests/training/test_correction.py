@@ -16,9 +16,8 @@ from subgnn.experiments.train import train
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint, save_checkpoint
-from subgnn.models.correction import open_scores
+from subgnn.models.correction import scores_of
 from subgnn.models.examples import outputs_of
-from subgnn.models.registry import MODELS
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.training import resume
 from subgnn.training.candidates import set_up
@@ -62,9 +61,8 @@ def test_epoch_0_is_the_baseline_itself(tmp_path, method, task):
     # New subgraphs too, one of them of a node that training has not met.
     asked = Ragged.from_rows([[0, 1, 2], [23], *data.subgraphs.nodes])
     ours, theirs = a.probabilities(asked), b.probabilities(asked)
-    corrected = a.checkpoint.baseline
-    scores = open_scores(MODELS[corrected.spec.method], corrected, data.graph)
-    np.testing.assert_allclose(a.outputs(asked), scores(asked), rtol=1e-5)
+    corrected = Predictor(a.checkpoint.parts["baseline"], data.graph)
+    np.testing.assert_allclose(a.outputs(asked), scores_of(corrected.outputs(asked), task), rtol=1e-5)
     if task == "regression":
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
     else:
@@ -125,8 +123,8 @@ def test_saved_and_loaded_answers_are_equal(trained, tmp_path):
     first = load_checkpoint(run / CHECKPOINT)
     save_checkpoint(first, tmp_path / "again.pt")
     second = load_checkpoint(tmp_path / "again.pt")
-    assert second.baseline.spec.recipe() == first.baseline.spec.recipe()
-    assert second.baseline.spec.method == "bag-1hop"
+    assert second.parts["baseline"].spec.recipe() == first.parts["baseline"].spec.recipe()
+    assert second.parts["baseline"].spec.method == "bag-1hop"
     a, b = (Predictor(c, data.graph).outputs(data.subgraphs.nodes) for c in (first, second))
     np.testing.assert_array_equal(a, b)
 
@@ -158,7 +156,7 @@ def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkey
         train(data, settings, tmp_path / "cut", seed=3, on_epoch=interrupt, report=False)
     train(data, settings, tmp_path / "cut", seed=3, resume=True, report=False)
     a, b = (load_checkpoint(tmp_path / name / CHECKPOINT) for name in ("whole", "cut"))
-    for ours, theirs in ((a.weights, b.weights), (a.baseline.weights, b.baseline.weights)):
+    for ours, theirs in ((a.weights, b.weights), (a.parts["baseline"].weights, b.parts["baseline"].weights)):
         assert ours.keys() == theirs.keys()
         assert all(torch.equal(ours[name], theirs[name]) for name in ours)
     assert (tmp_path / "whole" / METRICS).read_text() == (tmp_path / "cut" / METRICS).read_text()
@@ -176,7 +174,7 @@ def test_scores_are_picked_with_their_subgraphs():
 
 def test_without_a_baseline_nothing_is_added():
     candidates, examples = set_up(dataset(), recipe(channels=CHANNELS[1:4]), 0, CPU)
-    assert candidates[0].checkpoint.baseline is None
+    assert not candidates[0].checkpoint.parts
     assert examples.inputs.whole.baseline_scores is None
     # All else starts from the same numbers.
     others, _ = set_up(dataset(), correcting("bag"), 0, CPU)

@@ -8,6 +8,7 @@ Larger tables are read again from the cache or the file they came from, and refu
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,7 +25,9 @@ from subgnn.rng import stream_key
 
 PRETRAINED = ("gin", "graphsaint")
 RUN_FILE = "embeddings.safetensors"
-"""The copy of a table in the folder of a run."""
+"""The copy of a table in the folder of a run; those of further tables have a number (:func:`run_file`)."""
+Tables = dict[str, NDArray[np.float32]]
+"""Tables of node embeddings (N, dim), by their hash."""
 LARGEST_COPY = 256 * 2**20
 _NUMBERS_AT_A_TIME = 2**20  # in double precision
 
@@ -39,6 +42,11 @@ class VectorSettings(Protocol):
     @property
     def pretrain(self) -> PretrainSettings:
         """Their pretraining."""
+
+
+def run_file(i: int) -> str:
+    """The name of the copy of a run's table of a number: ``embeddings.safetensors``, ``embeddings-1.safetensors``..."""
+    return f"embeddings-{i}.safetensors" if i else RUN_FILE
 
 
 def node_vectors(
@@ -118,46 +126,49 @@ def _scaled(vectors: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
     return vectors * np.float32(scale / size) if size > 0 else vectors
 
 
-def save_run_vectors(table: NDArray[np.float32] | None, recipe: VectorSettings, graph: Graph, run: Path) -> str:
-    """Copy the table into a run's folder, unless it is large and its source has it.
-
-    Returns:
-        The hash of the table; empty for random embeddings.
-    """
-    if table is None:
-        return ""
-    if table.nbytes <= LARGEST_COPY or not _source_file(recipe, graph).is_file():
-        about = {"source": recipe.embeddings.source, "scale": recipe.embeddings.scale}
-        write_vectors(run / RUN_FILE, table, about, graph_hash=graph.content_hash, overwrite=True)
-    return vectors_hash(table)
-
-
-def load_run_vectors(run: Path, recipe: VectorSettings, graph: Graph, expected: str) -> NDArray[np.float32] | None:
-    """The table a run started from; None for random embeddings.
+def save_run_vectors(tables: Iterable[tuple[NDArray[np.float32], VectorSettings]], graph: Graph, run: Path) -> None:
+    """Copy tables into a run's folder, each once, unless they are large and their sources have them.
 
     Args:
-        expected: the hash of the table, from the checkpoint.
+        tables: each with the settings it was made by.
+    """
+    kept = {vectors_hash(table): (table, settings) for table, settings in tables}
+    for i, (table, settings) in enumerate(kept.values()):
+        if table.nbytes <= LARGEST_COPY or not _source_file(settings, graph).is_file():
+            about = {"source": settings.embeddings.source, "scale": settings.embeddings.scale}
+            write_vectors(run / run_file(i), table, about, graph_hash=graph.content_hash, overwrite=True)
+
+
+def load_run_vectors(run: Path, needed: Mapping[str, VectorSettings], graph: Graph) -> Tables:
+    """The tables a run started from.
+
+    Args:
+        needed: the settings that each table was made by, by the hash of the table.
 
     Raises:
-        DataError: if it is missing, or is not the table the run was trained with.
+        DataError: if one is missing, or is not the table the run was trained with.
     """
-    source = recipe.embeddings.source
-    if source == "random":
-        return None
-    where, file = source, _source_file(recipe, graph)
-    if (run / RUN_FILE).is_file():
-        where, table = str(run / RUN_FILE), read_vectors(run / RUN_FILE, graph)
-    elif source not in PRETRAINED:
-        table = read_vectors(file, graph)
-    elif file.is_file():
-        table = _scaled(read_vectors(file, graph), recipe.embeddings.scale)
-    else:
-        what = f"neither {RUN_FILE} nor the cache has the run's node embeddings"
-        raise DataError(what, where=str(run), hint=f"copy {RUN_FILE} or {file} from where the run was trained")
-    if vectors_hash(table) != expected:
-        what = "the node embeddings are no longer those the run was trained with"
-        raise DataError(what, where=where, hint="put the former file back, or train again")
-    return table
+    if not needed:
+        return {}
+    copies = [run / run_file(i) for i in range(len(needed)) if (run / run_file(i)).is_file()]
+    found = {vectors_hash(table): table for table in (read_vectors(copy, graph) for copy in copies)}
+    for expected, settings in needed.items():
+        if expected in found:
+            continue
+        source, file = settings.embeddings.source, _source_file(settings, graph)
+        where, table = str(run), None
+        if file.is_file():
+            where, table = source, read_vectors(file, graph)
+            table = _scaled(table, settings.embeddings.scale) if source in PRETRAINED else table
+        elif not copies:
+            what = f"neither {RUN_FILE} nor {'the cache' if source in PRETRAINED else source} has its node embeddings"
+            hint = f"copy {RUN_FILE} or {file} from where the run was trained"
+            raise DataError(what, where=where, hint=hint)
+        if table is None or vectors_hash(table) != expected:
+            what = "the node embeddings are no longer those the run was trained with"
+            raise DataError(what, where=where, hint="put the former file back, or train again")
+        found[expected] = table
+    return {expected: found[expected] for expected in needed}
 
 
 def _source_file(recipe: VectorSettings, graph: Graph) -> Path:

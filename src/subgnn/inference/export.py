@@ -60,8 +60,7 @@ def export_run(
     predictor, checkpoint = opened.predictor, opened.predictor.checkpoint
     packed, content = pack(checkpoint)
     arrays: Arrays = {f"checkpoint.{name}": array for name, array in packed.items()}
-    if predictor.vectors is not None:
-        arrays["vectors"] = predictor.vectors
+    arrays |= {f"vectors.{i}" if i else "vectors": table for i, table in enumerate(predictor.tables.values())}
     reference, training = opened.reference, opened.training_subgraphs()
     if reference is None and training is not None and len(training):
         reference = predictor.mean_vectors(training)
@@ -75,7 +74,7 @@ def export_run(
     }
     if with_graph:
         graph = predictor.graph
-        if checkpoint.spec.prepare.directed and graph.oriented is not None:
+        if any(one.spec.prepare.directed for one in checkpoint.each()) and graph.oriented is not None:
             graph = graph.oriented  # the undirected graph follows from it, but not the other way round
         alone = SubgraphSet.from_lists([], num_nodes=graph.num_nodes)
         of_graph, about["graph"] = pack_dataset(Dataset(str(opened.results.get("dataset", "")), graph, alone))
@@ -195,7 +194,12 @@ def _all_nodes(predictor: Predictor) -> NodeTable:
 def make_program(predictor: Predictor) -> ExportedProgram:
     """The network of a run as a program."""
     _check(predictor)
-    model = build_network(predictor.checkpoint, predictor.graph, _all_nodes(predictor), vectors=predictor.vectors)
+    model = build_network(
+        predictor.checkpoint,
+        predictor.graph,
+        _all_nodes(predictor),
+        vectors=predictor.tables.get(predictor.spec.vectors_hash),
+    )
     program = Program(model).eval()
     inputs = program_inputs(predictor, _example(predictor))
     lengths = {"counts": _SUBGRAPHS, "subgraph_stats": _SUBGRAPHS, "baseline_scores": _SUBGRAPHS, "nodes": _NODES}

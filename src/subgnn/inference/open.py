@@ -7,6 +7,7 @@ compiled code trusts is checked: node ids, the order of rows, the graph's hash.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from subgnn.data.formats import read_dataset
 from subgnn.data.formats.bundle import unpack_dataset
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
+from subgnn.embeddings.sources import Tables
 from subgnn.embeddings.stored import vectors_hash
 from subgnn.errors import DataError
 from subgnn.inference.distributed import Workers
@@ -34,10 +36,11 @@ from subgnn.training.run_dir import CHECKPOINT, dataset_path, read_results
 
 EXPORT = Format(
     name="subgnn-export",
-    version=2,
+    version=3,
     noun="exported run",
     make="make one with subgnn export RUN --out FILE",
     again="export the run again",
+    older=(2,),
     first_label=lambda name, array: f"{name}{array.dtype.str}{array.shape}",
 )
 _NOUN = "the exported run"
@@ -113,9 +116,9 @@ def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., P
         name = results.get("dataset", "the run's dataset")
         hint = "say where it is with --data, or export the run with --with-graph"
         raise DataError(f"the graph of {name} is not in the file", where=str(path), hint=hint)
-    vectors, reference = arrays.get("vectors"), arrays.get("reference")
-    _check_vectors(vectors, checkpoint, graph.num_nodes, path)
-    made = predictor(checkpoint, graph, vectors=vectors, where=str(path), again=EXPORT.again)
+    reference = arrays.get("reference")
+    tables = _tables(arrays, checkpoint, graph.num_nodes, path)
+    made = predictor(checkpoint, graph, tables=tables, where=str(path), again=EXPORT.again)
     if reference is not None:
         networks = made.networks()
         width = networks[0].head.width + networks[0].num_scores if networks else 0
@@ -130,8 +133,7 @@ def _read_export(path: Path) -> tuple[Checkpoint, dict[str, Any], Graph | None, 
     file = read_arrays(path, EXPORT)
     file.verify()
     arrays = file.arrays
-    known = ("vectors", "reference")
-    unknown = [name for name in arrays if name not in known and not name.startswith(("checkpoint.", "graph."))]
+    unknown = [name for name in arrays if not re.fullmatch(r"(checkpoint|graph)\..*|vectors(\.\d+)?|reference", name)]
     try:
         if unknown:
             raise ValueError(f"unknown part {unknown[0]!r}")
@@ -153,12 +155,17 @@ def _under(arrays: Arrays, prefix: str) -> Arrays:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
-def _check_vectors(given: NDArray[Any] | None, checkpoint: Checkpoint, num_nodes: int, path: Path) -> None:
-    """The node embeddings must be those the run was trained with."""
-    expected = checkpoint.spec.vectors_hash
-    if given is None:
-        if expected:
-            raise DataError("its node embeddings are missing", where=str(path), hint=EXPORT.again)
-    elif given.ndim != 2 or len(given) != num_nodes or vectors_hash(given) != expected:
+def _tables(arrays: Arrays, checkpoint: Checkpoint, num_nodes: int, path: Path) -> Tables:
+    """The node embeddings of an export by hash, which must be those the run was trained with.
+
+    They are named ``vectors``, ``vectors.1``, ...
+    """
+    given = [array for name, array in arrays.items() if name.partition(".")[0] == "vectors"]
+    tables = {vectors_hash(table): table for table in given if table.ndim == 2 and len(table) == num_nodes}
+    needed = checkpoint.tables()
+    if len(given) < len(needed):
+        raise DataError("its node embeddings are missing", where=str(path), hint=EXPORT.again)
+    if len(given) > len(needed) or tables.keys() != needed.keys():
         what = "its node embeddings are not those the run was trained with"
         raise DataError(what, where=str(path), hint=EXPORT.again)
+    return tables

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.integrity import check_checkpoint
 from subgnn.models.interface import CACHED_NUMBERS, Opening
 from subgnn.models.metrics import probabilities
+from subgnn.models.registry import open_checkpoint
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.models.subgnn import SubGNN
 from subgnn.models.subgnn.fitted import MeasuredForNetworks
@@ -51,7 +52,7 @@ class Predictor:
         checkpoint: of a run, or the file that holds it.
         graph: the base graph, directed or in its undirected form; it must be the one the run was trained on.
         device: where to compute.
-        vectors: the node embeddings the run started from (N, d); by default they are read from the run's folder.
+        tables: the node embeddings the run started from (N, d), by hash; by default they are read from its folder.
         cached_numbers: a table of vectors of all nodes is cached if it has no more numbers than this; of larger ones,
             the rows that were needed so far, as long as they are not many.
         workers: processes that measure subgraphs and predict; this process by default.
@@ -68,7 +69,7 @@ class Predictor:
         graph: Graph,
         *,
         device: torch.device | str = "cpu",
-        vectors: NDArray[np.float32] | None = None,
+        tables: Mapping[str, NDArray[np.float32]] | None = None,
         cached_numbers: int = CACHED_NUMBERS,
         workers: Workers | None = None,
         where: str = "checkpoint",
@@ -76,16 +77,14 @@ class Predictor:
     ) -> None:
         run = checkpoint.parent if isinstance(checkpoint, Path) else Path()
         self.checkpoint = load_checkpoint(checkpoint) if isinstance(checkpoint, Path) else checkpoint
-        self.spec = spec = self.checkpoint.spec
+        self.spec = self.checkpoint.spec
         # Every prediction needs the hash; computing it reads all edges.
         self.graph = graph = _hashed(graph.undirected())
         place = str(checkpoint) if isinstance(checkpoint, Path) else where
         self.model = check_checkpoint(self.checkpoint, graph, where=place, again=again)
-        if vectors is None and self.model.uses_embeddings(spec):
-            vectors = load_run_vectors(run, spec, graph, spec.vectors_hash)
-        self.vectors = vectors
-        opening = Opening(torch.device(device), vectors=vectors, cached_numbers=cached_numbers, workers=workers)
-        self.fitted = self.model.open(self.checkpoint, graph, opening)
+        self.tables = load_run_vectors(run, self.checkpoint.tables(), graph) if tables is None else tables
+        opening = Opening(torch.device(device), self.tables, cached_numbers=cached_numbers, workers=workers)
+        self.fitted = open_checkpoint(self.checkpoint, graph, opening)
 
     @property
     def draws(self) -> int:

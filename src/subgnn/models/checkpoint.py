@@ -2,7 +2,11 @@
 
 A run's folder has a checkpoint of its own, and an exported run holds one among other parts. Both are read by
 :func:`unpack`, which checks every part; whether the result fits its settings and its graph is checked by
-:mod:`subgnn.models.integrity`. Versions 2 to 4 were written by ``torch.save``, and are still read.
+:mod:`subgnn.models.integrity`.
+
+A checkpoint that is built of others holds them as parts: an object of names in the JSON, and the arrays of part i under
+``parts.i.``. Former versions are still read: 5 has one part at most, ``baseline``, and 2 to 4 were written by
+``torch.save``.
 """
 
 from __future__ import annotations
@@ -23,22 +27,23 @@ from subgnn.config.files import parse_recipe
 from subgnn.config.settings import ChannelSettings, Recipe
 from subgnn.data.subgraphs import TASKS, Task
 from subgnn.errors import DataError, UserError
-from subgnn.models.spec import Checkpoint, ModelSpec, settings_of
+from subgnn.models.spec import BASELINE, Checkpoint, ModelSpec, settings_of
 from subgnn.storage.arrays import Arrays, Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.torch_file import CHECKSUM, Damaged, load_version
 
 _CHECKPOINT = Format(
     name="subgnn-checkpoint",
-    version=5,
+    version=6,
     noun="checkpoint",
     make="is this a file of a run? subgnn train writes one",
     again="train again",
+    older=(5,),
 )
 _OLD_FORMAT, _OLD_VERSIONS = "subgnn-run", (2, 3, 4)  # 2 has no baseline to correct, 3 no checksum
-_BASELINE = "baseline."
+_MAX_PARTS, _MAX_DEPTH = 64, 3
 _PATCHES = ("patches.values", "patches.offsets", "walks.values", "walks.offsets")
 _STANDARDS = ("component", "subgraph", "target", "feature")
-_PLAIN = ("recipe", "seed", "task", "classes", "graph_hash", "vectors_hash", "draws", "layers", "baseline")
+_PLAIN = ("recipe", "seed", "task", "classes", "graph_hash", "vectors_hash", "draws", "layers", "parts", "baseline")
 _MAX_SHOWN = 120
 
 WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -107,7 +112,7 @@ def _flatten(nested: Mapping[str, Any]) -> tuple[Arrays, dict[str, Any]]:
     plain["baseline"] = None
     if nested.get("baseline") is not None:
         of_baseline, plain["baseline"] = _flatten(nested["baseline"])
-        arrays |= {_BASELINE + name: array for name, array in of_baseline.items()}
+        arrays |= {f"{BASELINE}.{name}": array for name, array in of_baseline.items()}
     return arrays, plain
 
 
@@ -136,7 +141,7 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
             for channel, anchors in enumerate(row):
                 parts = {} if anchors is None else anchors.arrays
                 arrays |= {f"anchors.{d}.{layer}.{channel}.{name}": part for name, part in parts.items()}
-    content = {
+    content: dict[str, Any] = {
         "recipe": spec.recipe(),
         "seed": spec.seed,
         "task": spec.task,
@@ -145,11 +150,11 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
         "vectors_hash": spec.vectors_hash,
         "draws": len(draws),
         "layers": len(spec.shared),
-        "baseline": None,
+        "parts": {},
     }
-    if checkpoint.baseline is not None:
-        of_baseline, content["baseline"] = pack(checkpoint.baseline)
-        arrays |= {_BASELINE + name: array for name, array in of_baseline.items()}
+    for i, (name, part) in enumerate(checkpoint.parts.items()):
+        of_part, content["parts"][name] = pack(part)
+        arrays |= {f"parts.{i}.{of}": array for of, array in of_part.items()}
     return arrays, content
 
 
@@ -171,8 +176,10 @@ def unpack(arrays: Mapping[str, NDArray[Any]], content: Any, *, where: str, noun
         raise DataError(error.what, where=where, hint=f"{again}; {error.hint}" if error.hint else again) from None
 
 
-def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str) -> Checkpoint:
+def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: int = 0) -> Checkpoint:
     """As :func:`unpack`; takes what it reads out of ``arrays``."""
+    if depth == _MAX_DEPTH:
+        raise ValueError(f"parts are nested {depth} deep")
     recipe = parse_recipe(_of_type(content, "recipe", dict), where)
     task, classes = _of_type(content, "task", str), _of_type(content, "classes", list)
     if task not in TASKS:
@@ -195,7 +202,10 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str) -> Checkpoin
         if f"standards.{name}.mean" in arrays:
             pair = [_vector(arrays, f"standards.{name}.{part}", np.float64) for part in ("mean", "deviation")]
             standards[name] = Standard(*pair)
-    baseline = _unpack_baseline(arrays, content, recipe, where)
+    parts = {}
+    for name, prefix, packed in _packed_parts(content):
+        part = {of.removeprefix(prefix): arrays.pop(of) for of in list(arrays) if of.startswith(prefix)}
+        parts[name] = _unpack(part, packed, where, depth=depth + 1)
     weights = {
         name.removeprefix("weights."): torch.from_numpy(np.array(arrays.pop(name)))
         for name in list(arrays)
@@ -218,7 +228,7 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str) -> Checkpoin
         members=recipe.training.members,
         **settings_of(recipe),
     )
-    return Checkpoint(spec, weights, baseline)
+    return Checkpoint(spec, weights, parts)
 
 
 def _check_sizes(recipe: Recipe, layers: int, draws: int) -> None:
@@ -232,15 +242,15 @@ def _check_sizes(recipe: Recipe, layers: int, draws: int) -> None:
         raise ValueError(f"draws is {draws}")
 
 
-def _unpack_baseline(arrays: Arrays, content: Mapping[str, Any], recipe: Recipe, where: str) -> Checkpoint | None:
-    """The baseline that a network corrects, if any."""
-    packed = content["baseline"]
-    if packed is None:
-        return None
-    if packed["recipe"]["method"] != recipe.model.baseline or packed["task"] != content["task"]:
-        raise ValueError("baseline")
-    part = {name.removeprefix(_BASELINE): arrays.pop(name) for name in list(arrays) if name.startswith(_BASELINE)}
-    return _unpack(part, packed, where)
+def _packed_parts(content: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """Name, prefix of the arrays, and content of each part."""
+    if "parts" in content:
+        parts = _of_type(content, "parts", dict)
+        if len(parts) > _MAX_PARTS:
+            raise ValueError(f"{len(parts)} parts, of {_MAX_PARTS} at most")
+        return [(name, f"parts.{i}.", packed) for i, (name, packed) in enumerate(parts.items())]
+    baseline = content[BASELINE]  # as former versions have it
+    return [] if baseline is None else [(BASELINE, f"{BASELINE}.", baseline)]
 
 
 def _unpack_anchors(arrays: Arrays, prefix: str, channel: ChannelSettings) -> SharedAnchors | None:

@@ -21,7 +21,6 @@ training split, so that an output is a function of a subgraph's nodes and the ru
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, cast
 
@@ -32,92 +31,21 @@ from scipy import special
 
 from subgnn.channels.topology import Standard
 from subgnn.config.settings import Recipe
-from subgnn.data.graph import Graph
 from subgnn.data.splits import draw_folds, whole_groups
 from subgnn.data.subgraphs import SPLITS, Task
 from subgnn.errors import DataError
 from subgnn.models.examples import Examples, evaluate, outputs_of, validation_score
 from subgnn.models.interface import (
     Candidate,
-    FittedModel,
     Model,
-    Opening,
-    Scores,
-    Settings,
-    SetUp,
     Solvable,
     TrainingData,
 )
-from subgnn.models.spec import Checkpoint, ModelSpec, Weights
+from subgnn.models.spec import Checkpoint, ModelSpec
 
 FOLDS = 5
 _BATCH = 256
 _SHARED_OUT = 0.02
-
-
-class Correction(Model):
-    """A model built of two: a network, and the baseline whose scores it corrects.
-
-    Args:
-        network: takes scores of a baseline.
-        baseline: is fitted in one go.
-    """
-
-    def __init__(self, network: Model, baseline: Model) -> None:
-        self.network, self.baseline = network, baseline
-        self.needs_edges = network.needs_edges or baseline.needs_edges
-        self.predicts_new_subgraphs = network.predicts_new_subgraphs and baseline.predicts_new_subgraphs
-        self.uses_many_devices, self.has_channels = network.uses_many_devices, network.has_channels
-        self.has_ensembles, self.corrects_baselines = network.has_ensembles, network.corrects_baselines
-
-    def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
-        """Fit the baseline, and set up the network with its scores."""
-        checkpoint, scores = fit_baseline(self.baseline, data, recipe)
-        found = self.network.set_up(replace(data, scores=scores), recipe)
-        candidates = [replace(c, checkpoint=replace(c.checkpoint, baseline=checkpoint)) for c in found.candidates]
-        return SetUp(candidates, found.sources)
-
-    def open(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedModel:
-        """The network, with the scores of the baseline."""
-        scores = open_scores(self.baseline, cast(Checkpoint, checkpoint.baseline), graph)
-        return self.network.open(checkpoint, graph, replace(opening, scores=scores))
-
-    def stored_weights(self, state: Weights) -> Weights:
-        """Those of the network."""
-        return self.network.stored_weights(state)
-
-    def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:
-        """Those of the network; the baseline has a checkpoint of its own."""
-        return self.network.expected_weights(checkpoint, graph)
-
-    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        """Those of the network."""
-        return self.network.problems(checkpoint, graph)
-
-    def standards(self, spec: ModelSpec, graph: Graph) -> dict[str, int]:
-        """Those of the network."""
-        return self.network.standards(spec, graph)
-
-    def uses_embeddings(self, settings: Settings) -> bool:
-        """Whether the network does."""
-        return self.network.uses_embeddings(settings)
-
-    def check(self, recipe: Recipe, graph: Graph) -> None:
-        """Check the network's settings, and that the baseline is fitted in one go."""
-        self.network.check(recipe, graph)
-        self.baseline.check_as_baseline(recipe)
-
-    def check_inputs(self, recipe: Recipe) -> None:
-        """Those of the network."""
-        self.network.check_inputs(recipe)
-
-    def num_fits(self, recipe: Recipe) -> int:
-        """Those of the network; the baseline takes no epochs."""
-        return self.network.num_fits(recipe)
-
-    def unused_data(self, recipe: Recipe, graph: Graph) -> list[str]:
-        """What the network does not use."""
-        return self.network.unused_data(recipe, graph)
 
 
 def scores_of(outputs: NDArray[Any], task: Task) -> NDArray[np.float32]:
@@ -136,12 +64,6 @@ def scores_of(outputs: NDArray[Any], task: Task) -> NDArray[np.float32]:
     elif task != "regression":
         values = np.log((1 - _SHARED_OUT) * special.softmax(values, axis=1) + _SHARED_OUT / values.shape[1])
     return values.astype(np.float32)
-
-
-def open_scores(baseline: Model, checkpoint: Checkpoint, graph: Graph) -> Scores:
-    """b(S) of any subgraphs, by a fitted baseline."""
-    fitted = baseline.open(checkpoint, graph, Opening(torch.device("cpu")))
-    return lambda subgraphs: scores_of(fitted.outputs(subgraphs), checkpoint.spec.task)
 
 
 def fit_baseline(baseline: Model, data: TrainingData, recipe: Recipe) -> tuple[Checkpoint, NDArray[np.float32]]:

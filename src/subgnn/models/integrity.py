@@ -15,15 +15,15 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
-from subgnn.errors import DataError, UserError
+from subgnn.errors import DataError, UserError, excerpt
 from subgnn.models.interface import Model
-from subgnn.models.registry import corrects_baseline, model_of
-from subgnn.models.spec import Checkpoint, ModelSpec
+from subgnn.models.registry import corrects_baseline, find_model, model_of
+from subgnn.models.spec import BASELINE, Checkpoint, ModelSpec
 from subgnn.prepare.measure import seen_hash
 
 
 def check_checkpoint(checkpoint: Checkpoint, graph: Graph, *, where: str, again: str) -> Model:
-    """The model of a checkpoint that fits its settings and the graph.
+    """The model of a checkpoint that fits its settings and the graph, as do all the parts it is built of.
 
     Args:
         graph: undirected.
@@ -37,13 +37,14 @@ def check_checkpoint(checkpoint: Checkpoint, graph: Graph, *, where: str, again:
     if seen != checkpoint.spec.graph_hash:
         what = f"the graph is another one ({seen[:12]}, not {checkpoint.spec.graph_hash[:12]})"
         raise DataError(what, where="graph", hint="give the graph the run was trained on")
-    for part in (checkpoint, checkpoint.baseline):
-        try:
-            problem = None if part is None else next(_problems(part, graph), None)
-        except UserError as error:
-            raise DataError(error.what, where=where, hint=f"{again}; {error.hint}" if error.hint else again) from None
-        if problem is not None:
-            raise DataError(problem, where=where, hint=again)
+    try:
+        problem = next(_problems(checkpoint, graph), None)
+    except UserError as error:
+        raise DataError(error.what, where=where, hint=f"{again}; {error.hint}" if error.hint else again) from None
+    if problem is not None:
+        raise DataError(problem, where=where, hint=again)
+    for part in checkpoint.parts.values():
+        check_checkpoint(part, graph, where=where, again=again)
     return model_of(checkpoint.spec)
 
 
@@ -51,15 +52,15 @@ def _problems(checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
     """Descriptions of anything wrong; a check may rely on those before it."""
     spec = checkpoint.spec
     model = model_of(spec)
-    if (checkpoint.baseline is not None) != corrects_baseline(spec):
-        yield "the baseline that it corrects is missing, or one that is not needed is there"
+    yield from _wrong_parts(checkpoint, model)
     sizes = [len(spec.shared), len(spec.redrawn), len(spec.table_nodes), len(spec.component_keys)]
     if not model.has_channels and any(sizes):
         yield "it has anchors or tables, and its model has none"
     yield from _wrong_nodes(spec, graph.num_nodes)
     yield from _wrong_standards(spec, model.standards(spec, graph))
-    if spec.vectors_hash and spec.embeddings.source == "random":
-        yield "it names node embeddings, and its recipe random ones"
+    given = model.uses_embeddings(spec) and spec.embeddings.source != "random"
+    if bool(spec.vectors_hash) != given:
+        yield "it names node embeddings that its recipe does not use, or none where its recipe does"
     if spec.num_outputs < 1 or (spec.task == "regression" and spec.classes):
         yield f"it has {len(spec.classes)} classes, and its task is {spec.task}"
     if checkpoint.held_members != spec.members:
@@ -70,6 +71,23 @@ def _problems(checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
     for i in range(spec.members):
         yield from _wrong_weights(checkpoint, model, graph, i)
     yield from model.problems(checkpoint, graph)
+
+
+def _wrong_parts(checkpoint: Checkpoint, model: Model) -> Iterator[str]:
+    """Parts other than those that the settings need."""
+    spec, parts = checkpoint.spec, checkpoint.parts
+    methods = {name: part.spec.method for name, part in parts.items()}
+    if model.is_portfolio:
+        if not parts:
+            yield "it is built of other models, and holds none"
+        for name, method in methods.items():
+            if find_model(method).is_portfolio or not find_model(method).predicts_new_subgraphs:
+                yield f"its member {excerpt(name)} is a model of the kind {method}, which is not accepted"
+    elif methods != ({BASELINE: spec.model.baseline} if corrects_baseline(spec) else {}):
+        yield "the baseline that it corrects is missing or another one, or one that is not needed is there"
+    for name, part in parts.items():
+        if (part.spec.task, part.spec.classes) != (spec.task, spec.classes):
+            yield f"its part {excerpt(name)} has another task or other classes"
 
 
 def _wrong_nodes(spec: ModelSpec, num_nodes: int) -> Iterator[str]:

@@ -1,16 +1,18 @@
 """The interface of models: what a model needs and can do, how it is fitted, and how a fitted one predicts.
 
-A model is anything that is fitted to labelled subgraphs and predicts others: SubGNN, a baseline, a network that
-corrects a baseline. :mod:`subgnn.models.registry` has a table of them by name; no other code asks which model it deals
-with. :class:`~subgnn.models.tensor_model.TensorModel` implements most of the interface for models that are a dictionary
-of tensors.
+A model is anything that is fitted to labelled subgraphs and predicts others: SubGNN, a baseline, a portfolio of both.
+:mod:`subgnn.models.registry` has a table of them by name; no other code asks which model it deals with. A model may be
+built of others, its parts: a network and the baseline whose scores it corrects, a portfolio and its members.
+:class:`~subgnn.models.tensor_model.TensorModel` implements most of the interface for models that are a dictionary of
+tensors.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -30,8 +32,6 @@ from subgnn.ragged import Ragged
 Vectors = NDArray[np.float32] | None
 """Embeddings of all nodes (N, d) that a model starts from; None if it has none, or if they are random."""
 Settings = Recipe | ModelSpec
-Scores = Callable[[Ragged], NDArray[np.float32]]
-"""Scores of a baseline for subgraphs (n, outputs)."""
 
 View = Literal["nothing", "nodes", "shape", "surroundings", "everything"]
 """What a model sees of a subgraph; ``surroundings``: its nodes, and those around them."""
@@ -99,23 +99,34 @@ class SetUp:
 class Opening:
     """How a checkpoint is opened for prediction.
 
-    ``cached_numbers`` bounds tables of vectors that are cached between predictions. ``workers`` are processes that
-    prepare subgraphs and predict for them. ``scores`` are those of a baseline that the model corrects.
+    ``tables`` are node embeddings (N, d) by their hash. ``cached_numbers`` bounds tables of vectors that are cached
+    between predictions. ``workers`` are processes that prepare subgraphs and predict for them. ``parts`` are the models
+    that this one is built of, opened, by their names in the checkpoint.
     """
 
     device: torch.device
-    vectors: Vectors = None
+    tables: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
     cached_numbers: int = CACHED_NUMBERS
     workers: Any = None
-    scores: Scores | None = None
+    parts: Mapping[str, FittedModel] = field(default_factory=dict)
+
+    def vectors(self, spec: ModelSpec) -> Vectors:
+        """The node embeddings that a model started from; None if they are random."""
+        return self.tables.get(spec.vectors_hash)
 
 
 class FittedModel(ABC):
     """A fitted model, ready to predict.
 
     An output is a function of a subgraph's nodes and the checkpoint alone: not of the batch, and not of whether the
-    subgraph was in the training split.
+    subgraph was in the training split. ``thresholds`` are the probabilities above which a subgraph has a label, where
+    it may have several: one for each label, or one for all. ``parts`` are the members of a portfolio, by name, and
+    ``shares`` their weights.
     """
+
+    thresholds: NDArray[np.float32] | float = 0.5
+    parts: Mapping[str, FittedModel] = MappingProxyType({})
+    shares: Mapping[str, float] = MappingProxyType({})
 
     @abstractmethod
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
@@ -124,6 +135,10 @@ class FittedModel(ABC):
     @abstractmethod
     def vectors(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """The vector of each subgraph, as the last part of the model receives it (n, width)."""
+
+    def through(self, part: str, subgraphs: Ragged) -> list[Callable[[NDArray[np.float32]], NDArray[np.float32]]]:
+        """For each subgraph, outputs of the whole by outputs of one part (k, outputs), those of others as they are."""
+        raise TypeError("only a portfolio has parts with outputs of their own")
 
     def networks(self) -> Sequence[Any]:
         """The networks of a model that has channels, over the nodes they were fitted with; none for any other."""
@@ -146,6 +161,7 @@ class Model(ABC):
     - ``has_ensembles``: several networks may be fitted, and their outputs averaged (``training.members``).
     - ``corrects_baselines``: it may correct the scores of a baseline (``model.baseline``).
     - ``is_fitted_in_one_go``: a network may correct its scores; it is not fitted by gradient steps.
+    - ``is_portfolio``: it is built of other models, which are fitted by recipes of their own (``auto.candidates``).
     - ``has_channels``: its predictions are explained by channels and anchors, and its network is exported as a program.
     """
 
@@ -156,6 +172,7 @@ class Model(ABC):
     has_ensembles: bool = False
     corrects_baselines: bool = False
     is_fitted_in_one_go: bool = False
+    is_portfolio: bool = False
     has_channels: bool = False
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""The table of models by name, and the model that a recipe or a specification names.
+"""The table of models by name; the model of a recipe, set up, and that of a checkpoint, opened.
 
 ========== ===================================================== ============== =============
 name       the vector of a subgraph                              file           new subgraphs
@@ -14,23 +14,28 @@ gc         a separate graph (GIN, sum pooling)                   node_pooling   
 topology   statistics of it and of its border                    topology       yes
 bag        the bag of its nodes                                  bag            yes
 bag-1hop   the bag beside itself spread one hop                  bag            yes
+auto       the vectors of several of these models side by side   auto           yes
 ========== ===================================================== ============== =============
 
 avg to gc are the paper's baselines (section 5, appendix D); topology and bag are beyond it: a model that does not beat
-them has learned nothing that needs it.
+them has learned nothing that needs it. auto is a portfolio of all that predict new subgraphs.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from subgnn.config.files import tuned_recipes
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, UserError, choices, excerpt
+from subgnn.models.auto import AutoModel
 from subgnn.models.bag import BagModel
-from subgnn.models.correction import Correction
-from subgnn.models.interface import Model, Settings
+from subgnn.models.correction import fit_baseline
+from subgnn.models.interface import FittedModel, Model, Opening, Settings, SetUp, TrainingData
 from subgnn.models.meta_node import MetaNodeModel
 from subgnn.models.node_pooling import AverageModel, GraphClassificationModel
+from subgnn.models.spec import BASELINE, Checkpoint
 from subgnn.models.sub2vec import Sub2VecModel
 from subgnn.models.subgnn.registered import SubGNNModel
 from subgnn.models.topology import TopologyModel
@@ -47,6 +52,7 @@ MODELS: dict[str, Model] = {
     "topology": TopologyModel(),
     "bag": BagModel(),
     "bag-1hop": BagModel(one_hop=True),
+    "auto": AutoModel(lambda settings: model_of(settings)),
 }
 
 
@@ -69,8 +75,32 @@ def corrects_baseline(settings: Settings) -> bool:
 
 def model_of(settings: Settings) -> Model:
     """The model of a recipe or a specification."""
-    model = find_model(settings.method)
-    return Correction(model, _find_baseline(settings.model.baseline)) if corrects_baseline(settings) else model
+    if corrects_baseline(settings):
+        _find_baseline(settings.model.baseline)
+    return find_model(settings.method)
+
+
+def set_up_model(data: TrainingData, recipe: Recipe) -> SetUp:
+    """Make what is to be fitted; a baseline is fitted before the network that corrects it."""
+    model = model_of(recipe)
+    if not corrects_baseline(recipe):
+        return model.set_up(data, recipe)
+    baseline, scores = fit_baseline(_find_baseline(recipe.model.baseline), data, recipe)
+    found = model.set_up(replace(data, scores=scores), recipe)
+    parts = {BASELINE: baseline}
+    return replace(
+        found, candidates=[replace(c, checkpoint=replace(c.checkpoint, parts=parts)) for c in found.candidates]
+    )
+
+
+def open_checkpoint(checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedModel:
+    """A fitted model from a checkpoint that was checked (:mod:`subgnn.models.integrity`); its parts are opened first.
+
+    Args:
+        graph: undirected.
+    """
+    parts = {name: open_checkpoint(part, graph, opening) for name, part in checkpoint.parts.items()}
+    return model_of(checkpoint.spec).open(checkpoint, graph, replace(opening, parts=parts))
 
 
 def _find_baseline(name: str) -> Model:
@@ -91,6 +121,8 @@ def check_recipe(recipe: Recipe, graph: Graph) -> None:
     check_tunable(recipe)
     model.candidates(recipe)
     model.check(recipe, graph)
+    if corrects_baseline(recipe):
+        _find_baseline(recipe.model.baseline).check_as_baseline(recipe)
 
 
 def check_tunable(recipe: Recipe) -> None:

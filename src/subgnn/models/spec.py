@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -27,7 +28,11 @@ from subgnn.prepare.measure import seen_hash
 from subgnn.rng import stream_key
 
 Weights = dict[str, torch.Tensor]
-MEMBER = "member"  # with a number and a dot, before the names of weights of all members of an ensemble but the first
+BASELINE = "baseline"
+"""The name of the part that a network corrects."""
+_MEMBER = re.compile(
+    r"member([1-9]\d{0,5})\."
+)  # before the names of weights of all networks of an ensemble but the first
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,18 +126,29 @@ def settings_of(recipe: Recipe) -> dict[str, Any]:
 class Checkpoint:
     """A specification and weights.
 
-    ``weights`` hold all that a model learned, those of every member of an ensemble (:func:`join_weights`).
-    ``baseline`` is the checkpoint of the baseline that a network corrects, where it does.
+    ``weights`` hold all that a model learned, those of every network of an ensemble (:func:`join_weights`). ``parts``
+    are checkpoints of the models that this one is built of, by name: the baseline that a network corrects, or the
+    members of a portfolio.
     """
 
     spec: ModelSpec
     weights: Weights
-    baseline: Checkpoint | None = None
+    parts: dict[str, Checkpoint] = field(default_factory=dict)
+
+    def each(self) -> Iterator[Checkpoint]:
+        """This checkpoint, and all that it is built of, at any depth."""
+        yield self
+        for part in self.parts.values():
+            yield from part.each()
+
+    def tables(self) -> dict[str, ModelSpec]:
+        """The tables of node embeddings it needs, by hash: specifications that name them."""
+        return {one.spec.vectors_hash: one.spec for one in self.each() if one.spec.vectors_hash}
 
     @property
     def held_members(self) -> int:
         """The number of networks whose weights are here."""
-        return 1 + len({name.partition(".")[0] for name in self.weights if name.startswith(MEMBER)})
+        return len({_network_and_name(name)[0] for name in self.weights} | {0})
 
     def member(self, i: int) -> Checkpoint:
         """The checkpoint of one member of an ensemble; the first has the seed of the run.
@@ -142,10 +158,11 @@ class Checkpoint:
         Raises:
             KeyError: if it lacks weights that the first member has.
         """
-        prefix = f"{MEMBER}{i}."
-        weights = first = {name: value for name, value in self.weights.items() if not name.startswith(MEMBER)}
-        if i:
-            weights = {n.removeprefix(prefix): value for n, value in self.weights.items() if n.startswith(prefix)}
+        by_network: dict[int, Weights] = {i: {}, 0: {}}
+        for name, value in self.weights.items():
+            network, short = _network_and_name(name)
+            by_network.setdefault(network, {})[short] = value
+        weights, first = by_network[i], by_network[0]
         if weights.keys() != first.keys():
             raise KeyError(f"weights of network {i}")
         return replace(self, spec=replace(self.spec, seed=member_seed(self.spec.seed, i)), weights=weights)
@@ -158,5 +175,11 @@ def member_seed(seed: int, i: int) -> int:
 
 def join_weights(members: Sequence[Weights]) -> Weights:
     """The weights of an ensemble: the first member's under their names, the others' with the member's number before."""
-    numbered = ((f"{MEMBER}{i}." if i else "", weights) for i, weights in enumerate(members))
+    numbered = ((f"member{i}." if i else "", weights) for i, weights in enumerate(members))
     return {prefix + name: value for prefix, weights in numbered for name, value in weights.items()}
+
+
+def _network_and_name(name: str) -> tuple[int, str]:
+    """The number of the network that has the weights of a name, and their name in it."""
+    found = _MEMBER.match(name)
+    return (0, name) if found is None else (int(found[1]), name[found.end() :])

@@ -85,6 +85,7 @@ class _FittedTensorModel(FittedModel):
 
     def __init__(self, model: TensorModel, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> None:
         self.model, self.checkpoint, self.graph, self.opening = model, checkpoint, graph, opening
+        self._vectors = opening.vectors(checkpoint.spec)
         self._network = self._build(checkpoint)
 
     def _build(self, checkpoint: Checkpoint) -> Any:
@@ -100,7 +101,7 @@ class _FittedTensorModel(FittedModel):
 
     @torch.no_grad()
     def _compute(self, subgraphs: Ragged, what: str) -> NDArray[np.float32]:
-        extended = self.model.extend(self.checkpoint, self.graph, subgraphs, self.opening.vectors)
+        extended = self.model.extend(self.checkpoint, self.graph, subgraphs, self._vectors)
         network = self._network if extended is self.checkpoint else self._build(extended)
         inputs = self.model.inputs(extended, self.graph, subgraphs).to(self.opening.device)
         return in_batches(getattr(network, what), inputs, np.arange(len(subgraphs)), BATCH).float().cpu().numpy()

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.models.metrics import metric_text
+from subgnn.models.spec import BASELINE
 from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, number_axes, padded_range, thin
 from subgnn.reports.evaluation import Evaluation, evaluate_run
 from subgnn.reports.predictions import (
@@ -183,7 +184,7 @@ def _facts(found: Evaluation) -> list[tuple[str, str]]:
 
 def _model_facts(found: Evaluation) -> list[tuple[str, str]]:
     """The network, or the baseline and the candidate that was selected on validation."""
-    recipe, network, baseline = found.recipe, found.network, found.checkpoint.baseline
+    recipe, network, baseline = found.recipe, found.network, found.checkpoint.parts.get(BASELINE)
     if network is None:
         candidate = found.results.get("candidate")
         return [("Method", recipe.method), *([("Selected on validation", str(candidate))] if candidate else [])]
@@ -209,7 +210,7 @@ def _curves(found: Evaluation) -> dict[str, Any]:
         epoch_chart(records, selected, "Loss", losses),
         epoch_chart(records, selected, word[0].upper() + word[1:], {name: (word, "first")}),
     ]
-    return {"charts": charts, "selected": selected, "corrects": found.checkpoint.baseline is not None}
+    return {"charts": charts, "selected": selected, "corrects": BASELINE in found.checkpoint.parts}
 
 
 def epoch_chart(

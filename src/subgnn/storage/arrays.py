@@ -55,6 +55,7 @@ class Format:
         noun: what such a file is called.
         make: how one is made, for a file of another kind.
         again: what to do about a damaged file.
+        older: former versions that are still read.
         first_label: how the checksum of version 1, which was of arrays, labelled each; None if it was that of today.
     """
 
@@ -63,6 +64,7 @@ class Format:
     noun: str
     make: str
     again: str
+    older: tuple[int, ...] = ()
     first_label: Callable[[str, NDArray[Any]], str] | None = None
 
 
@@ -214,7 +216,7 @@ def _read_header(data: NDArray[np.uint8], kind: Format, where: str) -> tuple[dic
             raise foreign
     except (ValueError, KeyError, TypeError, RecursionError):
         raise foreign from None
-    accepted = [str(kind.version)] + ([] if kind.first_label is None else ["1"])
+    accepted = [str(version) for version in (*kind.older, kind.version)] + ([] if kind.first_label is None else ["1"])
     if metadata.get("version") not in accepted:
         hint = f"this release reads version {', '.join(sorted(accepted))}; {kind.again}"
         raise DataError(f"a {kind.noun} of version {metadata.get('version')}", where=where, hint=hint)

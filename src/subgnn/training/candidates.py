@@ -26,8 +26,8 @@ from subgnn.data.dataset import Dataset
 from subgnn.errors import UserError
 from subgnn.models.examples import Examples, Source, evaluate, validation_score
 from subgnn.models.interface import Candidate, Solvable, TrainingData
-from subgnn.models.registry import check_edges, model_of
-from subgnn.models.spec import Checkpoint, join_weights
+from subgnn.models.registry import check_edges, model_of, set_up_model
+from subgnn.models.spec import BASELINE, Checkpoint, join_weights
 from subgnn.models.subgnn.batches import StreamedInputs
 from subgnn.parallel.progress import OnProgress
 from subgnn.training.global_batch import use_global_batch
@@ -58,7 +58,7 @@ def set_up(
     warn_of_labels(subgraphs)
     check_edges(recipe, graph)
     data = TrainingData(graph, subgraphs, seed, device, vectors=vectors, cache=cache, on_prepare=on_prepare)
-    found = model_of(recipe).set_up(data, recipe)
+    found = set_up_model(data, recipe)
     standards = found.candidates[0].checkpoint.spec.standards
     sources: list[Source] = [source.to(device) for source in found.sources]
     return found.candidates, Examples.of(subgraphs, sources, standards, ensemble=recipe.prepare.ensemble)
@@ -75,7 +75,7 @@ def fit_candidate(candidate: Candidate, fitting: Fitting, *, resume: State | Non
             fitting = replace(fitting, settings=replace(settings, lr=resume["progress"]["lr"]))
         elif settings.lr_finder:
             fitting = replace(fitting, settings=replace(settings, lr=find_rate(network, fitting)))
-        corrects = candidate.checkpoint.baseline is not None
+        corrects = BASELINE in candidate.checkpoint.parts
         return fit(network, fitting, resume=resume, after_epoch=after_epoch, first_as_it_is=corrects)
     if resume is not None:
         return Progress(**resume["progress"])

@@ -14,10 +14,12 @@ from lightning.fabric import Fabric
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import check_source, save_run_vectors, source_vectors
+from subgnn.embeddings.stored import vectors_hash
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import Examples, evaluate, vectors_of
+from subgnn.models.interface import Vectors
 from subgnn.models.registry import check_recipe, model_of
-from subgnn.models.spec import Checkpoint
+from subgnn.models.spec import BASELINE, Checkpoint
 from subgnn.parallel.locks import locked_folder
 from subgnn.storage.files import remove_leftovers
 from subgnn.storage.parsing import write_json
@@ -98,7 +100,8 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
     if not fabric.is_global_zero:
         return dict(fabric.broadcast({}))
     selected = select_model(candidates, fitted, examples, recipe.training)
-    save_checkpoint(_stored(selected, recipe, save_run_vectors(vectors, recipe, graph, out)), out / CHECKPOINT)
+    save_run_vectors([] if vectors is None else [(vectors, recipe)], graph, out)
+    save_checkpoint(_stored(selected, recipe, vectors), out / CHECKPOINT)
     seconds = {
         "pretrain": pretrained_at - begin,
         "prepare": prepared_at - pretrained_at,
@@ -125,7 +128,7 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
     (out / LAST).unlink(missing_ok=True)
     if options.write_page is not None:
         # A training's vectors hold cross-fitted scores of a corrected baseline; those of a prediction do not.
-        known = model.has_channels and selected.checkpoint.baseline is None and recipe.training.members == 1
+        known = model.has_channels and not selected.checkpoint.parts and recipe.training.members == 1
         options.write_page(dataset, out, vectors_of(selected.network, examples.inputs) if known else None)
     return dict(fabric.broadcast(results))
 
@@ -144,16 +147,17 @@ def _finished(dataset: Dataset, options: RunOptions, *, first: bool) -> dict[str
     return read_results(out)
 
 
-def _stored(selected: Selected, recipe: Recipe, vectors_hash: str) -> Checkpoint:
+def _stored(selected: Selected, recipe: Recipe, vectors: Vectors) -> Checkpoint:
     """The checkpoint that predictions need: further draws of anchors only where predictions are means over them."""
     redrawn = selected.checkpoint.spec.redrawn if recipe.prepare.ensemble else []
-    spec = replace(selected.checkpoint.spec, redrawn=redrawn, vectors_hash=vectors_hash)
+    named = "" if vectors is None else vectors_hash(vectors)
+    spec = replace(selected.checkpoint.spec, redrawn=redrawn, vectors_hash=named)
     return replace(selected.checkpoint, spec=spec)
 
 
 def _scores(dataset: Dataset, recipe: Recipe, selected: Selected, examples: Examples) -> dict[str, Any]:
     """Scores on validation and, computed here and only once, on test; published scores; the other candidates."""
-    progress, baseline = selected.progress, selected.checkpoint.baseline
+    progress, baseline = selected.progress, selected.checkpoint.parts.get(BASELINE)
     held_out = dataset.subgraphs.indices("test")
     test = evaluate(selected.network, examples, held_out, recipe.training.batch_size)[1] if len(held_out) else {}
     found = {

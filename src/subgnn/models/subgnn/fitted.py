@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from subgnn.data.graph import Graph
+from subgnn.models.correction import scores_of
 from subgnn.models.examples import in_batches
 from subgnn.models.interface import BATCH, FittedModel, Opening, Vectors
-from subgnn.models.spec import Checkpoint
+from subgnn.models.spec import BASELINE, Checkpoint
 from subgnn.models.subgnn import Inputs, SubGNN
 from subgnn.models.subgnn.batches import Batch, StreamedInputs
 from subgnn.models.subgnn.build import (
@@ -167,15 +168,16 @@ class FittedSubGNN(FittedModel):
 
     def _members(self, table: NodeTable) -> list[PortableNetwork]:
         members = map(self.checkpoint.member, range(self.spec.members))
-        return [PortableNetwork(member, self.opening.vectors, table) for member in members]
+        return [PortableNetwork(member, self.opening.vectors(self.spec), table) for member in members]
 
     def measure(self, subgraphs: Ragged, draws: int) -> Measured:
         """Subgraphs measured against the first draws of anchors."""
         workers: Workers | None = self.opening.workers
         measuring = None if workers is None else workers.measure
         prepared = measure_draws(self.spec, self.graph, subgraphs, draws=draws, measuring=measuring)
-        scores = self.opening.scores
-        return Measured(subgraphs, prepared, None if scores is None else scores(subgraphs))
+        baseline = self.opening.parts.get(BASELINE)
+        scores = None if baseline is None else scores_of(baseline.outputs(subgraphs), self.spec.task)
+        return Measured(subgraphs, prepared, scores)
 
     @torch.no_grad()
     def _compute(self, subgraphs: Ragged, what: str, *, draws: int, members: int) -> NDArray[np.float32]:

@@ -1,0 +1,188 @@
+"""AUTO: a portfolio of models, each fitted by a recipe of its own, as one model; beyond the paper.
+
+Members are weighted by w_i, which sum to 1. With p_i(S) the probabilities of member i, the output for a subgraph S is
+
+    classes         a log(sum_i w_i p_i(S)) + b
+    several labels  a logit(sum_i w_i p_i(S)) + b
+    a real value    a ((sum_i w_i v_i(S) - mean) / deviation) + b, with v_i in units of the label
+
+with a scale a and an offset b, one of each for all outputs or, for several labels, one for each label. So the
+probabilities of the whole, a softmax or a sigmoid as for any model, are calibrated by a and b. Of several labels, a
+subgraph has those whose probabilities are above their thresholds.
+
+The vector of a subgraph has those of all members side by side, each scaled to length 1 and multiplied by sqrt(w_i): the
+cosine of two such vectors is the mean of the members' cosines by weight.
+
+Which members there are, how they are judged and weighted is decided in training; this module combines them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import special
+
+from subgnn.channels.topology import Standard
+from subgnn.config.recipes import portfolio
+from subgnn.config.settings import Recipe
+from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import Task
+from subgnn.errors import UserError, excerpt
+from subgnn.models.interface import FittedModel, Model, Opening, Settings, SetUp, TrainingData
+from subgnn.models.spec import Checkpoint, Weights
+from subgnn.ragged import Ragged
+
+_SMALLEST = 1e-7  # no probability below it, so that logarithms are finite
+Scores = NDArray[np.float64]
+
+
+class AutoModel(Model):
+    """A portfolio.
+
+    Args:
+        model_of: gives the model of a member's recipe or specification.
+    """
+
+    needs_edges = False
+    is_portfolio = True
+
+    def __init__(self, model_of: Callable[[Settings], Model]) -> None:
+        self._model_of = model_of
+
+    def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
+        """Not for a portfolio: its members are set up, each by its recipe."""
+        raise TypeError("a portfolio has no networks of its own")
+
+    def open(self, checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedAuto:
+        """The members together."""
+        return FittedAuto(checkpoint, opening)
+
+    def expected_weights(self, checkpoint: Checkpoint, graph: Graph) -> Weights:
+        """Weights of members, scale and offset, and thresholds where a subgraph may have several labels."""
+        several = checkpoint.spec.task == "multi-label"
+        width = checkpoint.spec.num_outputs if several else 1
+        shapes = {"member_weights": len(checkpoint.parts), "scale": width, "offset": width}
+        shapes |= {"thresholds": width} if several else {}
+        return {name: torch.empty(length, device="meta") for name, length in shapes.items()}
+
+    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
+        """Weights that do not sum to 1, a scale that is not above 0, thresholds that are not probabilities."""
+        weights = checkpoint.weights
+        shares = weights["member_weights"].double()
+        if not bool((shares > 0).all()) or abs(float(shares.sum()) - 1) > 1e-3:
+            yield "the weights of its members are not above 0, or do not sum to 1"
+        if not bool((weights["scale"] > 0).all()):
+            yield "its scale is not above 0"
+        thresholds = weights.get("thresholds", torch.empty(0))
+        if not bool(((thresholds >= 0) & (thresholds <= 1)).all()):
+            yield "its thresholds are not between 0 and 1"
+
+    def check(self, recipe: Recipe, graph: Graph) -> None:
+        """Refuse a portfolio without candidates, and candidates that cannot be members."""
+        if not recipe.auto.candidates:
+            hint = "list some: [[auto.candidates]] with name and recipe; or take --recipe auto"
+            raise UserError("auto.candidates is empty", where="recipe", hint=hint)
+        for name, candidate in portfolio(recipe).items():
+            model = self._model_of(candidate)
+            if model.is_portfolio or not model.predicts_new_subgraphs:
+                hint = "accepted: methods that predict new subgraphs, and are not portfolios"
+                what = f"the method of the candidate {excerpt(name)} is {candidate.method}"
+                raise UserError(what, where="auto.candidates", hint=hint)
+
+    def unused_data(self, recipe: Recipe, graph: Graph) -> list[str]:
+        """What no candidate uses, without the settings that decide it."""
+        lists = [self._model_of(one).unused_data(one, graph) for one in portfolio(recipe).values()]
+        kinds = [[text.partition(" (")[0] for text in texts] for texts in lists]
+        return [kind for kind in (kinds or [[]])[0] if all(kind in others for others in kinds)]
+
+
+class FittedAuto(FittedModel):
+    """A fitted portfolio. ``parts`` are its members, and ``shares`` their weights, by name."""
+
+    def __init__(self, checkpoint: Checkpoint, opening: Opening) -> None:
+        self.spec, self.parts = checkpoint.spec, opening.parts
+        weights = {name: weight.double().numpy() for name, weight in checkpoint.weights.items()}
+        self._standards = {name: part.spec.standards.get("target") for name, part in checkpoint.parts.items()}
+        self._scale, self._offset = weights["scale"], weights["offset"]
+        self.shares = dict(zip(checkpoint.parts, weights["member_weights"].tolist(), strict=True))
+        if "thresholds" in checkpoint.weights:
+            self.thresholds = checkpoint.weights["thresholds"].numpy()
+
+    def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:
+        """Calibrated logits, or standardised values for regression (n, outputs)."""
+        scores = [self._scores(name, part.outputs(subgraphs)) for name, part in self.parts.items()]
+        return self._combined(mean_scores(scores, list(self.shares.values())))
+
+    def vectors(self, subgraphs: Ragged) -> NDArray[np.float32]:
+        """Vectors of all members side by side, each of the length sqrt(w_i), or 0 (n, sum of the widths)."""
+        found = []
+        for name, part in self.parts.items():
+            vectors = part.vectors(subgraphs).astype(np.float64)
+            lengths = np.sqrt(np.square(vectors).sum(axis=1, keepdims=True))
+            found.append(vectors * (np.sqrt(self.shares[name]) / np.where(lengths > 0, lengths, 1.0)))
+        return np.concatenate(found, axis=1).astype(np.float32)
+
+    def through(self, part: str, subgraphs: Ragged) -> list[Callable[[NDArray[np.float32]], NDArray[np.float32]]]:
+        """For each subgraph, outputs of the whole by outputs of one part (k, outputs), those of others as they are."""
+        others = sum(
+            (
+                share * self._scores(name, self.parts[name].outputs(subgraphs))
+                for name, share in self.shares.items()
+                if name != part
+            ),
+            np.zeros((len(subgraphs), self.spec.num_outputs)),
+        )
+
+        def from_part(rest: Scores) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
+            return lambda outputs: self._combined(rest + self.shares[part] * self._scores(part, outputs))
+
+        return [from_part(rest) for rest in others]
+
+    def _scores(self, name: str, outputs: NDArray[np.float32]) -> Scores:
+        return scores_from(outputs, self.spec.task, self._standards[name])
+
+    def _combined(self, scores: Scores) -> NDArray[np.float32]:
+        outputs = outputs_from(scores, self.spec.task, self.spec.standards.get("target"))
+        return (outputs * self._scale + self._offset).astype(np.float32)
+
+
+def scores_from(outputs: NDArray[np.floating], task: Task, target: Standard | None = None) -> Scores:
+    """Probabilities, or values in units of the label, from the outputs of a model.
+
+    Args:
+        target: the mean and deviation by which the model's values are standardised, for regression.
+
+    Shapes:
+        outputs, returns: (n, outputs).
+    """
+    values = np.asarray(outputs, np.float64)
+    if task == "multi-label":
+        return np.asarray(special.expit(values))
+    if task == "regression":
+        return values if target is None else values * target.deviation + target.mean
+    return np.asarray(special.softmax(values, axis=1))
+
+
+def outputs_from(scores: Scores, task: Task, target: Standard | None = None) -> Scores:
+    """Outputs with these probabilities or values, before scale and offset: the inverse of :func:`scores_from`.
+
+    Shapes:
+        scores, returns: (n, outputs).
+    """
+    if task == "multi-label":
+        return np.asarray(special.logit(scores.clip(_SMALLEST, 1 - _SMALLEST)))
+    if task == "regression":
+        return scores if target is None else (scores - target.mean) / target.deviation
+    return np.asarray(np.log(scores.clip(_SMALLEST)))
+
+
+def mean_scores(scores: Sequence[Scores], weights: Sequence[float]) -> Scores:
+    """The mean of the members' scores by weight.
+
+    Shapes:
+        scores: (n, outputs) for each member. returns: (n, outputs).
+    """
+    return sum((weight * one for weight, one in zip(weights, scores, strict=True)), np.zeros_like(scores[0]))
