@@ -42,7 +42,9 @@ def run_benchmark(
     data: Annotated[
         list[str] | None, Option(metavar="NAME=DIR", help="A dataset of the suite; may be repeated.")
     ] = None,
-    models: Annotated[list[str] | None, Option(metavar="LABELS", help="Only these models, joined by commas.")] = None,
+    models: Annotated[
+        list[str] | None, Option(metavar="LABELS", help="Only these models, joined by commas; may be repeated.")
+    ] = None,
     datasets: Annotated[
         list[str] | None, Option(metavar="NAMES", help="Only these datasets, joined by commas.")
     ] = None,
@@ -117,8 +119,8 @@ def run_benchmark(
             found,
             out,
             data=_folders(data or []),
-            models=_names(models or []),
-            datasets=_names(datasets or []),
+            models=_names(models or [], [model.label for model in found.models]),
+            datasets=_names(datasets or [], [dataset.name for dataset in found.datasets]),
             request=Request(
                 seeds=seeds or found.protocol.seeds,
                 overrides=tuple(settings or ()),
@@ -156,16 +158,18 @@ def _print_report(report: dict[str, Any], out: Path, json: bool) -> None:
         print_json(report)
         return
     from subgnn.experiments.suites.page import failure_text
-    from subgnn.experiments.suites.tables import by_dataset, change_table, short_table, short_title
+    from subgnn.experiments.suites.tables import by_dataset, change_table, short_table, short_title, standings_table
 
     for rows in by_dataset(report["rows"]).values():
         print_table(short_title(rows), *short_table(rows))
+    if report["standings"]:
+        print_table(*standings_table(report["standings"]))
     for dataset, rows in by_dataset(report["settings"]).items():
         print_table(f"{dataset}: change of validation micro-F1, one setting at a time", *change_table(rows))
     for failure in report["failures"]:
         print_line(f"failed: {failure_text(failure)}")
     for words in report["missing"]:
-        print_line(f"fewer seeds: {words}")
+        print_line(f"fewer runs: {words}")
     print_line(f"the report: {out / 'report.html'}, report.md and report.json")
 
 
@@ -187,5 +191,7 @@ def _folders(pairs: Sequence[str]) -> dict[str, Path]:
     return found
 
 
-def _names(texts: Sequence[str]) -> list[str]:
-    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+def _names(texts: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Names joined by commas; a text that is a known name is one, commas and all."""
+    pieces = [piece for text in texts for piece in ([text] if text in known else text.split(","))]
+    return [name.strip() for name in pieces if name.strip()]

@@ -53,6 +53,10 @@ class ScoreTerms:
         """
         return ScoreTerms(np.bincount(units, self.gain), np.bincount(units, self.weight))
 
+    def take(self, rows: NDArray[np.int64]) -> ScoreTerms:
+        """The terms of some subgraphs."""
+        return ScoreTerms(self.gain[rows], self.weight[rows])
+
 
 def score_terms(predicted: NDArray[Any], true: NDArray[Any], task: Task) -> ScoreTerms:
     """The terms of micro-F1, for real values of R^2.

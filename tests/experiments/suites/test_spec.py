@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from subgnn import Graph
 from subgnn.config.files import tuned_recipes
-from subgnn.config.recipes import find_recipe, recipe_names
-from subgnn.config.settings import ADDED_LATER, ChannelSettings, Recipe
+from subgnn.config.recipes import find_recipe, portfolio, recipe_names
+from subgnn.config.settings import ADDED_LATER, AutoSettings, ChannelSettings, Recipe
 from subgnn.data.catalog import CATALOG
 from subgnn.errors import UserError
 from subgnn.experiments.suites import suite_names
@@ -29,12 +29,14 @@ def test_every_recipe_of_a_suite_builds(name):
         assert suite.like(dataset.name) in CATALOG
         assert dataset.generate in ("", dataset.name)
         # The published instances of synthetic datasets are given, not generated.
-        generated = CATALOG[suite.like(dataset.name)].kind == "synthetic" and name != "instances"
+        instance = name == "instances" or dataset.name.startswith("glass-")
+        generated = CATALOG[suite.like(dataset.name)].kind == "synthetic" and not instance
         assert bool(dataset.generate) == generated
         for model in suite.models:
             recipe = suite.recipe(model, dataset.name)
             assert isinstance(recipe, Recipe)
-            assert model.baseline == (recipe.method != "subgnn")
+            if name not in ("auto", "folds"):
+                assert model.baseline == (recipe.method not in ("subgnn", "auto"))
         for setting in suite.settings:
             base = suite.recipe(by_label[setting.model], dataset.name)
             changed = [
@@ -42,6 +44,50 @@ def test_every_recipe_of_a_suite_builds(name):
                 for value in setting.values
             ]
             assert sum(recipe != base for recipe in changed) >= len(changed) - 1
+
+
+PORTFOLIO = [candidate.name for candidate in find_recipe("auto").auto.candidates]
+
+
+@pytest.mark.parametrize("name", ["auto", "folds"])
+def test_the_portfolio_stands_beside_each_of_its_recipes(name):
+    suite = find_suite(name)
+    by_label = {model.label: model for model in suite.models}
+    both = [f"{label}, train and val" for label in ("auto", *PORTFOLIO)]
+    assert sorted(by_label) == sorted(["auto", *PORTFOLIO, *both])
+    first = suite.datasets[0].name
+    for label, model in by_label.items():
+        assert model.group == ("train and val" if label in both else "")
+        assert model.baseline == (not label.startswith("auto"))
+        recipe, candidate = suite.recipe(model, first), label.removesuffix(", train and val")
+        if label == candidate and label != "auto":
+            given = next(one for one in find_recipe("auto").auto.candidates if one.name == label)
+            assert recipe == find_recipe(given.recipe, given.set)
+        else:
+            assert recipe.auto.fit_on == ("train and val" if label in both else "train")
+            assert recipe.auto.only == (() if candidate == "auto" else (candidate,))
+            assert list(portfolio(recipe)) == (PORTFOLIO if candidate == "auto" else [candidate])
+
+
+@pytest.mark.parametrize("name", ["synthetic", "real", "instances"])
+def test_both_ways_to_fit_the_portfolio_are_told_apart(name):
+    suite = find_suite(name)
+    alone, both = (suite.recipe(model, suite.datasets[0].name).auto.fit_on for model in suite.models[:2])
+    assert [model.label for model in suite.models[:2]] == ["auto", "auto, train and val"]
+    assert (alone, both) == ("train", "train and val")
+
+
+def test_the_suite_auto_has_thirteen_columns():
+    suite = find_suite("auto")
+    splits = {dataset.name: suite.split(dataset) for dataset in suite.datasets}
+    assert len(splits) == 13
+    assert {name for name, split in splits.items() if split == "stored"} == {
+        "ppi-bp-paper",
+        "hpo-metab-rebuilt",
+        "hpo-neuro-rebuilt",
+    }
+    assert splits["ppi-bp-published"] == "swapped"
+    assert suite.protocol.seeds == 5
 
 
 @pytest.mark.parametrize("name", ["synthetic", "real", "ablation"])
@@ -157,8 +203,10 @@ def test_mistakes(tmp_path):
         tiny(datasets=[{"name": "a", "generate": "densty"}])
     with pytest.raises(UserError, match="the model 'a' is there twice"):
         tiny(models=[{"label": "a", "recipe": "bag"}] * 2)
-    with pytest.raises(UserError, match="a model is called 'a, b'; leave out the comma"):
-        tiny(models=[{"label": "a, b", "recipe": "bag"}])
+    with pytest.raises(
+        UserError, match="compare: unknown model 'bags'; accepted: SubGNN, bag, avg; did you mean 'bag'"
+    ):
+        tiny(compare=["bags"])
     with pytest.raises(UserError, match="there is no model"):
         tiny(models=[])
     with pytest.raises(UserError, match="unknown model 'b'; accepted: SubGNN, bag, avg"):
@@ -226,6 +274,7 @@ def test_a_key_does_not_know_of_settings_that_came_later_and_were_left_alone():
         settings = {key: value for key, value in job["recipe"].items() if key not in ("name", "note", "published")}
         for channel in settings["channels"]:
             assert channel.pop("similarity", "") == ""
+        assert settings.pop("auto") == asdict(AutoSettings())
         for section, names in ADDED_LATER.items():
             for name in names:
                 del settings[section][name]

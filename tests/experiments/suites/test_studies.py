@@ -146,7 +146,7 @@ def test_overrides_reach_the_channels():
 def test_tables_of_a_terminal():
     nothing = {"mean": None, "std": None}
     row = {"dataset": "d", "model": "m", "task": "multi-class", "protocol": "stored split", "n": 2, "gap": -0.1}
-    row |= {"test": {"micro_f1": {"mean": 0.5, "std": 0.25}}, "auroc": nothing, "published": {"micro_f1": 0.6}}
+    row |= {"score": {"mean": 0.5, "std": 0.25}, "interval": None, "auroc": nothing, "published": {"micro_f1": 0.6}}
     rows = [{**row, "against": {"model": "bag", "lead": 0.1234, "n": 2, "p": 0.0002}}, {**row, "against": None}]
     assert short_title(rows) == "d: stored split; lead over bag"
     assert short_table(rows) == (
@@ -156,6 +156,8 @@ def test_tables_of_a_terminal():
             ["m", "2", "0.500±0.250", "0.600", "-0.100", "", ""],
         ],
     )
+    by_folds = short_table([{**row, "interval": [0.41, 0.6], "against": None}])
+    assert (by_folds[0][3], by_folds[1][0][3]) == ("95 %", "0.410 to 0.600")
     changes = [{"setting": "a", "matters": True, "change": {"mean": mean}} for mean in (0.1, None, -0.2)]
     assert change_table(changes)[1] == [["a", "3", "-0.200", "+0.100", "matters"]]
 

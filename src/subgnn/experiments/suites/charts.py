@@ -52,12 +52,15 @@ def score_chart(dataset: str, rows: Sequence[dict[str, Any]], *, metric: str, wo
     top = max([mean + std for _, mean, std in scored], default=1.0)
     marks = []
     for i, (row, mean, std) in enumerate(scored):
-        title = f"{row['model']}: {mean:.3f} ± {std:.3f}, {row['n']} seeds"
+        low, high = row["interval"] or (mean - std, mean + std)
+        title = f"{row['model']}: {mean:.3f}, {low:.3f} to {high:.3f}, {row['n']} runs"
         style = group_style(1 if row["baseline"] else 0)
-        marks.append(Mark(x=mean, y=i + 0.5, title=title, size=4, x_range=(mean - std, mean + std), style=style))
+        marks.append(Mark(x=mean, y=i + 0.5, title=title, size=4, x_range=(low, high), style=style))
         marks += _published_marks(row, metric, y=i + 0.5)
     constant = next((row["majority"] for row, _, _ in scored if row["majority"] is not None), None)
-    key = [Key("SubGNN", style=group_style(0)), Key("baseline", style=group_style(1)), _DEVIATION]
+    by_folds = any(row["interval"] for row, _, _ in scored)
+    whisker = Key("95 % interval", line="whisker") if by_folds else _DEVIATION
+    key = [Key("model", style=group_style(0)), Key("baseline", style=group_style(1)), whisker]
     key += [Key("published", style=_PUBLISHED)] if any(m.style is _PUBLISHED for m in marks) else []
     key += [Key("constant prediction", line="limit")] if constant is not None else []
     shown = "; ".join(f"{row['model']} {mean:.3f}" for row, mean, _ in scored)

@@ -1,7 +1,7 @@
 """The jobs of a suite that a worker runs: preparation that several runs share, and one run.
 
 runs/NAME/outcome.json     the facts that the report needs; it exists once the run is finished
-runs/NAME/answers.npz      test probabilities, targets, overlap with training; for seed 0 also the vectors z_S
+runs/NAME/answers.npz      test probabilities, targets, units, overlap with training; for seed 0 also z_S
 runs/NAME/run.json         and recipe.json, metrics.jsonl: as of any run
 runs/NAME/failure.json     instead of these, the message of a run that failed
 
@@ -14,6 +14,7 @@ import hashlib
 import os
 import platform
 import resource
+import shutil
 import subprocess
 import time
 import warnings
@@ -32,6 +33,7 @@ from scipy.sparse import csr_array
 from subgnn.config.files import parse_recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
+from subgnn.data.splits import split_units
 from subgnn.embeddings.sources import RUN_FILE as EMBEDDINGS
 from subgnn.embeddings.sources import source_vectors
 from subgnn.experiments.suites.plan import with_split
@@ -107,6 +109,7 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
             **{name: job[name] for name in _FROM_JOB},
             "recipe": recipe.name,
             **{name: results.get(name) for name in _FROM_RESULTS},
+            **_portfolio(results),
             "classes": list(dataset.subgraphs.classes),
             "majority": constant_terms(dataset, "test").score if has_test else None,
             "total_seconds": time.perf_counter() - begin,
@@ -123,10 +126,20 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
     return outcome
 
 
+def _portfolio(results: dict[str, Any]) -> dict[str, Any]:
+    """The essentials of a portfolio's leaderboard: what was chosen, and each candidate's score, weight and seconds."""
+    if "leaderboard" not in results:
+        return {}
+    kept = ("name", "score", "weight", "seconds")
+    leaderboard = [{key: one.get(key) for key in kept} for one in results["leaderboard"]]
+    return {"portfolio": {"chosen": results.get("chosen"), "leaderboard": leaderboard}}
+
+
 def drop_weights(folder: Path) -> None:
     """Remove the files of a finished run that no report needs."""
     for name in (CHECKPOINT, LAST, EMBEDDINGS, FAILURE):
         (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / "candidates", ignore_errors=True)
 
 
 def node_overlap(nodes: Ragged, others: Ragged, num_nodes: int) -> NDArray[np.float64]:
@@ -164,6 +177,7 @@ def _save_predictions(folder: Path, dataset: Dataset, results: dict[str, Any], *
         "rows": rows,
         "probabilities": predictor.probabilities(nodes),
         "targets": np.asarray(subgraphs.targets)[rows],
+        "units": split_units(subgraphs, subgraphs.groups)[rows],
         "overlap": node_overlap(nodes, train_nodes, dataset.graph.num_nodes).astype(np.float32),
     }
     if vectors:

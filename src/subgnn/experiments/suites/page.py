@@ -14,14 +14,14 @@ from subgnn.experiments.suites.charts import (
 )
 from subgnn.experiments.suites.results import Group, projection
 from subgnn.experiments.suites.tables import (
-    HEADER,
     SETTING_HEADER,
     by_dataset,
     dataset_notes,
     header_facts,
-    score_cells,
+    score_table,
     setting_cells,
     spread_text,
+    standings_table,
 )
 from subgnn.reports.calibration import Bin, reliability_chart
 from subgnn.reports.charts import Chart
@@ -58,7 +58,7 @@ def suite_page(found: dict[str, Any], groups: Sequence[Group]) -> str:
         contents=contents,
         titles=dict(contents),
         warnings=found["circumstances"]["warnings"],
-        summary=_summary(found["rows"]) if len(by_dataset(found["rows"])) > 1 else None,
+        summary=_summary(found),
         scores=[_scores(found, dataset, rows) for dataset, rows in by_dataset(found["rows"]).items()],
         compared=any(row["against"] for row in found["rows"]),
         study=study,
@@ -79,9 +79,9 @@ def suite_markdown(found: dict[str, Any]) -> str:
         "suite.md",
         **_shared(found),
         note=found["note"],
-        header=HEADER,
+        summary=_summary(found),
         scores=[
-            (dataset, [score_cells(row) for row in rows], dataset_notes(found, rows))
+            (dataset, *score_table(rows, found["compare"]), dataset_notes(found, rows))
             for dataset, rows in by_dataset(found["rows"]).items()
         ],
         setting_header=SETTING_HEADER,
@@ -106,7 +106,7 @@ def _shared(found: dict[str, Any]) -> dict[str, Any]:
         "sources": sorted({row["published"]["source"] for row in found["rows"] if row["published"]}),
         "failures": [
             *map(failure_text, found["failures"]),
-            *(f"fewer seeds: {words}" for words in found["missing"]),
+            *(f"fewer runs: {words}" for words in found["missing"]),
         ],
     }
 
@@ -114,25 +114,31 @@ def _shared(found: dict[str, Any]) -> dict[str, Any]:
 def _scores(found: dict[str, Any], dataset: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """A dataset's table, without empty columns, its notes, and its chart."""
     metric, word = ("r2", "R²") if rows[0]["task"] == "regression" else ("micro_f1", "micro-F1")
-    header, cells = [*HEADER[:2], word, *HEADER[3:]], [score_cells(row) for row in rows]
-    kept = [i for i in range(len(header)) if any(line[i] for line in cells)]
-    means = [row["test"].get(metric, {}).get("mean") or 0.0 for row in rows]
+    header, cells = score_table(rows, found["compare"])
+    means = [row["score"]["mean"] or 0.0 for row in rows]
     best = max(means, default=0.0)
     return {
         "dataset": dataset,
-        "header": [header[i] for i in kept],
-        "rows": [[line[i] for i in kept] for line in cells],
+        "header": header,
+        "rows": cells,
         "best": ([i for i, mean in enumerate(means) if best and mean == best], 2),
         "notes": dataset_notes(found, rows),
         "chart": score_chart(dataset, rows, metric=metric, word=word) if found["study"] == "table" else None,
     }
 
 
-def _summary(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of a table of models by datasets, as papers print it."""
-    known = {(row["model"], row["dataset"]): row["test"].get("micro_f1") for row in rows}
+def _summary(found: dict[str, Any]) -> tuple[list[str], list[list[str]]] | None:
+    """Header and rows of a table of models by datasets, as papers print it, with means and ranks over datasets."""
+    rows = found["rows"]
+    known = {(row["model"], row["dataset"]): spread_text(row["score"]) for row in rows}
     models, datasets = (list(dict.fromkeys(row[name] for row in rows)) for name in ("model", "dataset"))
-    return ["model", *datasets], [[m, *(spread_text(known.get((m, d))) for d in datasets)] for m in models]
+    if len(datasets) < 2:
+        return None
+    _, header, cells = standings_table(found["standings"])
+    over_all = {model: numbers for model, *numbers in cells}
+    nothing = [""] * (len(header) - 1)
+    lines = [[m, *(known.get((m, d), "") for d in datasets), *over_all.get(m, nothing)] for m in models]
+    return ["model", *datasets, *header[1:]], lines
 
 
 def _study(found: dict[str, Any]) -> list[dict[str, Any]]:

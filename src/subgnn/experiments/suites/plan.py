@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from subgnn.config.recipes import portfolio
 from subgnn.config.settings import Recipe, recipe_key
 from subgnn.data.dataset import Dataset
-from subgnn.data.splits import split_subgraphs
+from subgnn.data.splits import Method, draw_folds, split_subgraphs
 from subgnn.data.subgraphs import SPLITS
 from subgnn.embeddings.pretrain import ALGORITHM as PRETRAIN_ALGORITHM
 from subgnn.errors import DataError
@@ -29,6 +31,10 @@ from subgnn.prepare.measure import seen_hash
 
 TRAINING_ALGORITHM = 2
 """Increased when the same settings and seed train another model than before."""
+PORTFOLIO_ALGORITHM = 1
+"""Increased when the same portfolio makes another choice than before."""
+FOLDS = 10
+"""Folds of all subgraphs, by the protocol ``folds``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +50,43 @@ class Request:
 
 
 def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
-    """A dataset with a split: ``random``, ``stored``, or ``swapped``, the stored one with val and test exchanged.
+    """A dataset with a split: ``random``, ``folds``, ``stored``, or ``swapped``, with val and test exchanged.
+
+    Subgraphs with equal nodes, and those of one group, are in one part of a random split and in one fold. With
+    ``folds``, the seed also numbers the fold: the test split of seed s is fold s mod 10 of the draw s // 10, the
+    validation split the fold after it, and all other folds are the training split.
 
     Raises:
-        DataError: if it has no labels, or no stored split.
+        DataError: if it has no labels, no stored split, or too few subgraphs for the folds.
     """
     if dataset.subgraphs.targets is None:
         raise DataError("the subgraphs have no labels", where=dataset.name, hint="give each one a label")
+    subgraphs = dataset.subgraphs
     if split == "random":
-        return replace(dataset, subgraphs=split_subgraphs(dataset.subgraphs, method="random", seed=seed))
-    if dataset.subgraphs.splits is None:
+        method: Method = "random" if subgraphs.groups is None else "group"
+        groups = None if subgraphs.groups is None else list(subgraphs.groups)
+        drawn = split_subgraphs(subgraphs, method=method, groups=groups, seed=seed)
+        return replace(dataset, subgraphs=drawn)
+    if split == "folds":
+        return replace(dataset, subgraphs=replace(subgraphs, splits=_fold_split(dataset, seed)))
+    if subgraphs.splits is None:
         hint = "draw one with subgnn data split, or use a suite with protocol.split = 'random'"
         raise DataError("the subgraphs have no split", where=dataset.name, hint=hint)
     if split == "swapped":
         exchanged = np.array([SPLITS.index(name) for name in ("train", "test", "val")], np.int8)
-        splits = exchanged[dataset.subgraphs.splits]
-        return replace(dataset, subgraphs=replace(dataset.subgraphs, splits=splits))
+        return replace(dataset, subgraphs=replace(subgraphs, splits=exchanged[subgraphs.splits]))
     return dataset
+
+
+def _fold_split(dataset: Dataset, seed: int) -> NDArray[np.int8]:
+    """The split of a seed by the protocol ``folds``."""
+    folds = draw_folds(dataset.subgraphs, seed // FOLDS, "suites/folds", folds=FOLDS)
+    if len(np.unique(folds)) < FOLDS:
+        what = f"{len(dataset.subgraphs)} subgraphs do not fill {FOLDS} folds"
+        hint = "subgraphs of one group or with equal nodes share a fold; set protocol.split = 'random'"
+        raise DataError(what, where=dataset.name, hint=hint)
+    names = ["test", "val", *["train"] * (FOLDS - 2)]
+    return np.array([SPLITS.index(name) for name in names], np.int8)[(folds - seed) % FOLDS]
 
 
 def plan_jobs(
@@ -80,13 +106,14 @@ def plan_jobs(
     """
     name, split, graph = spec.name, suite.split(spec), dataset.graph.undirected()
     graph = replace(graph, known_hash=graph.content_hash)
-    whole = replace(dataset.subgraphs, splits=None) if split == "random" else with_split(dataset, split, 0).subgraphs
+    drawn = split in ("random", "folds")
+    whole = replace(dataset.subgraphs, splits=None) if drawn else with_split(dataset, split, 0).subgraphs
     variants = list(_variants(suite, name, models, request.overrides))
     jobs: dict[str, dict[str, Any]] = {}
     for seed in range(request.seeds):
         subgraphs_hash = with_split(dataset, split, seed).subgraphs.content_hash
         for entry, recipe in variants:
-            seen, settings = seen_hash(graph, recipe.prepare), recipe_key(recipe)
+            seen, settings = seen_hash(graph, recipe.prepare), _settings(recipe)
             same = {"graph": seen, "split": split, "settings": settings, "algorithms": algorithms()}
             key = digest({**same, "subgraphs": subgraphs_hash, "seed": seed})
             if key in jobs:
@@ -112,6 +139,15 @@ def plan_jobs(
                 "command": request.command,
             }
     return list(jobs.values())
+
+
+def _settings(recipe: Recipe) -> dict[str, Any]:
+    """Settings that identify a run; for a portfolio, those of its candidates instead of the names of their recipes."""
+    found = recipe_key(recipe)
+    if recipe.auto.candidates:
+        candidates = {name: recipe_key(one) for name, one in portfolio(recipe).items()}
+        found["auto"] = {**found["auto"], "only": [], "candidates": candidates, "algorithm": PORTFOLIO_ALGORITHM}
+    return found
 
 
 def _variants(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from subgnn.errors import DataError
+from subgnn.experiments.suites.comparisons import standings
 from subgnn.experiments.suites.page import suite_markdown, suite_page
 from subgnn.experiments.suites.results import (
     Group,
@@ -17,10 +18,9 @@ from subgnn.experiments.suites.results import (
     random_score,
     read_runs,
     reliability,
-    setting_rows,
     spread,
-    table_rows,
 )
+from subgnn.experiments.suites.rows import setting_rows, table_rows
 from subgnn.experiments.suites.spec import Suite, parse_suite
 from subgnn.storage.files import atomic_write
 from subgnn.storage.parsing import read_json, write_json
@@ -32,6 +32,10 @@ SELECTION = (
     "is scored once"
 )
 TEST = "paired sign-flip test over seeds, two-sided, exact up to 15 seeds; no correction for several comparisons"
+FOLDS_TEST = (
+    "paired randomisation test over subgraphs, two-sided: swaps of two models' predictions (McNemar's exact test for "
+    "one class a subgraph), those of one group together; no correction for several comparisons"
+)
 
 
 def write_suite_report(out: Path) -> dict[str, Any]:
@@ -71,17 +75,19 @@ def collect(
             "split": suite.protocol.words,
             "selection": SELECTION,
             "seeds": sorted({run["seed"] for run in outcomes}),
-            "test": TEST,
+            "test": FOLDS_TEST if suite.protocol.split == "folds" else TEST,
         },
         "circumstances": _circumstances(outcomes),
         "runs": len(outcomes),
+        "compare": list(suite.compare),
         "rows": rows,
+        "standings": standings(rows),
         "references": [asdict(reference) for reference in suite.references],
         "settings": setting_rows(suite, groups) if suite.study == "sensitivity" else [],
         "generalization": _generalization(groups) if suite.study == "generalization" else [],
         "calibration": _calibration(groups, rows),
         "failures": [_failure(run, entry) for run in failed for entry in run["entries"]],
-        "missing": _missing(suite, rows),
+        "missing": _missing(rows),
         "left_out": [d.name for d in suite.datasets if d.name not in {run["dataset"] for run in [*outcomes, *failed]}],
     }
 
@@ -135,7 +141,7 @@ def _failure(run: dict[str, Any], entry: dict[str, str]) -> dict[str, Any]:
     return {**about, "message": run["message"], "run": run["folder"].name}
 
 
-def _missing(suite: Suite, rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Descriptions of the rows with fewer seeds than others."""
+def _missing(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Descriptions of the rows with fewer runs than others."""
     most = max((row["n"] for row in rows), default=0)
-    return [f"{row['model']} on {row['dataset']}: {row['n']} of {most} seeds" for row in rows if row["n"] < most]
+    return [f"{row['model']} on {row['dataset']}: {row['n']} of {most} runs" for row in rows if row["n"] < most]

@@ -1,12 +1,12 @@
-"""Results of a suite's runs: rows of its tables, calibration, and scores by overlap with training subgraphs."""
+"""Results of a suite's runs: groups of them, calibration, and scores by overlap with training subgraphs."""
 
 from __future__ import annotations
 
 import math
 import zipfile
 import zlib
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError
 from subgnn.experiments.suites.job import ANSWERS, FAILURE, OUTCOME
-from subgnn.experiments.suites.spec import SPLIT_WORDS, ModelSpec, Suite
-from subgnn.models.significance import score_terms, sign_flip_test
+from subgnn.experiments.suites.spec import Suite
+from subgnn.models.significance import score_terms
 from subgnn.reports.calibration import Bin, calibration
 from subgnn.storage.parsing import read_json
 from subgnn.training.run_dir import without_standardised_errors
@@ -44,7 +44,7 @@ class Group:
 
     def scores(self, split: str, metric: str) -> dict[int, float]:
         """A metric by seed; NaN if a run does not have it."""
-        return {run["seed"]: _number(run[split].get(metric)) for run in self.runs}
+        return {run["seed"]: number(run[split].get(metric)) for run in self.runs}
 
     @property
     def metric(self) -> str:
@@ -56,6 +56,12 @@ class Group:
         """The task of all runs."""
         task: Task = self.runs[0]["task"]
         return task
+
+    @property
+    def split(self) -> str:
+        """The split of all runs."""
+        split: str = self.runs[0]["split"]
+        return split
 
     def predictions(self) -> Iterator[tuple[dict[str, Any], dict[str, NDArray[Any]]]]:
         """Each run with the arrays of its answers.npz, except runs without a test split or with a damaged file."""
@@ -98,122 +104,10 @@ def group_runs(suite: Suite, outcomes: Iterable[dict[str, Any]]) -> list[Group]:
     values = [("", "")] + [(s.name, value) for s in suite.settings for value in s.values]
 
     def order(key: tuple[str, ...]) -> tuple[Any, ...]:
-        return _place(key[0], datasets), _place(key[1], models), _place((key[2], key[3]), values), key
+        return place(key[0], datasets), place(key[1], models), place((key[2], key[3]), values), key
 
     found = [Group(*key, tuple(run for _, run in sorted(groups[key].items()))) for key in sorted(groups, key=order)]
     return [replace(group, label=label) for group, label in zip(found, _labels(found), strict=True)]
-
-
-def table_rows(suite: Suite, groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """A row for each dataset and model of the suite."""
-    plain = [group for group in groups if not group.setting]
-    return [_row(suite, group, _best_baseline(suite, group, plain)) for group in plain]
-
-
-def _row(suite: Suite, group: Group, rival: Group | None) -> dict[str, Any]:
-    first, spec = group.runs[0], {m.label: m for m in suite.models}.get(group.model)
-    published = _published(suite, spec, group.dataset)
-    test = {name: spread(group.scores("test", name).values()) for name in first["test"]}
-    nothing: dict[str, float | None] = {"mean": None, "std": None}
-    ours = {name: test.get(name, nothing) for name in ("micro_f1", "auroc")}
-    seconds = [sum(run["seconds"][part] for part in ("pretrain", "prepare", "train")) for run in group.runs]
-    gpu = [run["peak_gpu_memory_mb"] for run in group.runs if run.get("peak_gpu_memory_mb")]
-    return {
-        "dataset": group.dataset,
-        "model": group.label,
-        "baseline": bool(spec and spec.baseline),
-        "protocol": SPLIT_WORDS[first["split"]],
-        "n": len(group.runs),
-        "seeds": [run["seed"] for run in group.runs],
-        **ours,
-        "val": {name: spread(group.scores("val", name).values()) for name in first["val"]},
-        "test": test,
-        "majority": spread(_number(run.get("majority")) for run in group.runs)["mean"],
-        "published": published or None,
-        "gap": _gap(ours["micro_f1"], published.get("micro_f1")),
-        "gap_auroc": _gap(ours["auroc"], published.get("auroc")),
-        "against": _against(group, rival),
-        "seconds": {"mean": fmean(seconds), "std": pstdev(seconds)},
-        "peak_memory_mb": max(run["peak_memory_mb"] for run in group.runs),
-        "peak_gpu_memory_mb": max(gpu) if gpu else None,
-        "chosen": dict(Counter(run["candidate"] for run in group.runs if run.get("candidate"))),
-        "method": first["method"],
-        "task": group.task,
-        "set": first["set"],
-        "config": group.config,
-        "devices": sorted({run["device"] for run in group.runs}),
-        "runs": [run["folder"].name for run in group.runs],
-    }
-
-
-def _published(suite: Suite, spec: ModelSpec | None, dataset: str) -> dict[str, Any]:
-    """The published numbers of a model on a dataset, and their source; empty if there are none."""
-    found: dict[str, Any] = {}
-    if spec is not None:
-        for name in ("micro_f1", "micro_f1_std", "auroc", "auroc_std"):
-            known = getattr(spec.published, name)
-            number = known.get(dataset, known.get(suite.like(dataset)))
-            found |= {name: float(number)} if number is not None else {}
-        found |= {"source": spec.published.source} if found else {}
-    return found
-
-
-def _best_baseline(suite: Suite, group: Group, plain: Sequence[Group]) -> Group | None:
-    """The baseline with the highest mean test score on the same dataset; None for a baseline."""
-    baselines = {m.label for m in suite.models if m.baseline}
-    if group.model in baselines:
-        return None
-    rivals = [g for g in plain if g.dataset == group.dataset and g.model in baselines]
-    scores = [(spread(g.scores("test", g.metric).values())["mean"], g) for g in rivals]
-    defined = [(mean, g) for mean, g in scores if mean is not None]
-    return max(defined, key=lambda pair: pair[0])[1] if defined else None
-
-
-def _against(group: Group, rival: Group | None) -> dict[str, Any] | None:
-    """The lead over another model on the seeds that both have."""
-    if rival is None:
-        return None
-    differences = paired(group.scores("test", group.metric), rival.scores("test", rival.metric))
-    if not differences:
-        return None
-    lead = spread(differences)
-    return {"model": rival.label, "lead": lead["mean"], "n": len(differences), "p": sign_flip_test(differences)}
-
-
-def setting_rows(suite: Suite, groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """For each value of a varied setting, the change of the validation score against the unchanged model.
-
-    The change is the mean over the seeds that both have. If the suite was run with several overrides, each value is
-    compared with the unchanged model under the same ones.
-    """
-    bases = {(g.dataset, g.model, tuple(g.runs[0]["set"])): g for g in groups if not g.setting}
-    matters = {setting.name for setting in suite.settings if setting.matters}
-    names, rows = [setting.name for setting in suite.settings], []
-    for group in sorted(groups, key=lambda g: (g.dataset, _place(g.setting, names))):
-        base = bases.get((group.dataset, group.model, tuple(group.runs[0]["set"])))
-        if not group.setting or base is None:
-            continue
-        changes = paired(group.scores("val", group.metric), base.scores("val", base.metric))
-        rows.append(
-            {
-                "dataset": group.dataset,
-                "model": group.model,
-                "setting": group.setting,
-                "value": group.value,
-                "matters": group.setting in matters,
-                "same_as_base": group.config == base.config,
-                "n": len(changes),
-                "val": spread(group.scores("val", group.metric).values()),
-                "change": spread(changes),
-                "set": group.runs[0]["set"],
-            }
-        )
-    return rows
-
-
-def paired(ours: dict[int, float], theirs: dict[int, float]) -> list[float]:
-    """Differences by seed."""
-    return [ours[seed] - theirs[seed] for seed in sorted(ours) if seed in theirs]
 
 
 def spread(values: Iterable[float]) -> dict[str, float | None]:
@@ -222,10 +116,6 @@ def spread(values: Iterable[float]) -> dict[str, float | None]:
     if not every or not all(math.isfinite(value) for value in every):
         return {"mean": None, "std": None}
     return {"mean": fmean(every), "std": pstdev(every)}
-
-
-def _gap(ours: dict[str, float | None], published: float | None) -> float | None:
-    return None if ours["mean"] is None or published is None else ours["mean"] - published
 
 
 def _labels(groups: Sequence[Group]) -> list[str]:
@@ -242,19 +132,25 @@ def _labels(groups: Sequence[Group]) -> list[str]:
     return found
 
 
-def _number(value: Any) -> float:
+def number(value: Any) -> float:
+    """A number that may be missing, as NaN then."""
     return float(value) if isinstance(value, (int, float)) else math.nan
 
 
-def _place(name: Any, known: Sequence[Any]) -> int:
+def place(name: Any, known: Sequence[Any]) -> int:
+    """The place of a name in an order; the end for others."""
     return known.index(name) if name in known else len(known)
 
 
-def predicted(probabilities: NDArray[Any], task: str) -> NDArray[Any]:
-    """Classes (n,), or sets of classes (n, classes) at a probability of one half."""
+def predicted(answers: Mapping[str, NDArray[Any]], task: str) -> NDArray[Any]:
+    """Predictions of a run's answers.npz: classes (n,), sets of classes (n, classes), or values (n,).
+
+    A label is predicted above its threshold, which is one half where none is stored.
+    """
+    probabilities = answers["probabilities"]
     if task == "multi-label":
-        return (probabilities > 0.5).astype(np.int64)
-    return np.asarray(probabilities.argmax(axis=1))
+        return (probabilities > answers.get("thresholds", np.float32(0.5))).astype(np.int64)
+    return np.asarray(probabilities[:, 0] if task == "regression" else probabilities.argmax(axis=1))
 
 
 def reliability(group: Group) -> tuple[list[Bin], float] | None:
@@ -266,7 +162,7 @@ def reliability(group: Group) -> tuple[list[Bin], float] | None:
             correct.append((found["targets"] == 1).reshape(-1))
         else:
             confidence.append(found["probabilities"].max(axis=1))
-            correct.append(predicted(found["probabilities"], group.task) == found["targets"])
+            correct.append(predicted(found, group.task) == found["targets"])
     return calibration(np.concatenate(confidence), np.concatenate(correct)) if confidence else None
 
 
@@ -282,7 +178,7 @@ def overlap_bins(group: Group) -> list[dict[str, Any]]:
     counts: list[list[int]] = [[] for _ in BIN_ENDS]
     for _, found in group.predictions():
         place = np.searchsorted(np.asarray(BIN_ENDS) + _TINY, found["overlap"], side="left")
-        classes = predicted(found["probabilities"], group.task)
+        classes = predicted(found, group.task)
         for i in range(len(BIN_ENDS)):
             here = place == i
             counts[i].append(int(here.sum()))

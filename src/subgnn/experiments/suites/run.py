@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from subgnn.config.files import parse_recipe
+from subgnn.config.recipes import portfolio
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.synthetic import find_recipe, generate, read_settings
@@ -116,18 +117,18 @@ def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgre
         return
     pretrain: dict[str, dict[str, Any]] = {}
     prepare: dict[str, list[dict[str, Any]]] = {}
-    for job in jobs:
-        recipe = parse_recipe(job["recipe"], job["folder"])
-        if not job["cache"]:
-            continue
-        model = find_model(recipe.method)
-        if model.uses_embeddings(recipe) and recipe.embeddings.source in PRETRAINED:
-            # By the graph, which two datasets may share.
-            parts = [job["graph"], recipe.embeddings.source, recipe.embeddings.dim, asdict(recipe.pretrain)]
-            pretrain.setdefault(digest({"of": parts}), {**job, "share": "pretrain"})
-        if model.has_channels:
-            settings = [job["recipe"]["channels"], job["recipe"]["prepare"], recipe.model.layers]
-            prepare.setdefault(digest({"of": [job["source"], job["seed"], settings]}), []).append(job)
+    for job in (job for job in jobs if job["cache"]):
+        given = parse_recipe(job["recipe"], job["folder"])
+        for recipe in portfolio(given).values() or [given]:
+            model, plain = find_model(recipe.method), asdict(recipe)
+            work = {**job, "recipe": plain}
+            if model.uses_embeddings(recipe) and recipe.embeddings.source in PRETRAINED:
+                # By the graph, which two datasets may share.
+                parts = [job["graph"], recipe.embeddings.source, recipe.embeddings.dim, plain["pretrain"]]
+                pretrain.setdefault(digest({"of": parts}), {**work, "share": "pretrain"})
+            if model.has_channels:
+                settings = [plain["channels"], plain["prepare"], recipe.model.layers]
+                prepare.setdefault(digest({"of": [job["source"], job["seed"], settings]}), []).append(work)
     _map(engine, share_job, list(pretrain.values()), "pretraining", on_progress)
     several = [{**same[0], "share": "prepare"} for same in prepare.values() if len(same) > 1]
     _map(engine, share_job, several, "preparing", on_progress)

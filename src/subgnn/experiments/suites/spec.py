@@ -36,20 +36,27 @@ from subgnn.experiments.suites import FOLDER, suite_names
 from subgnn.models.registry import check_tunable
 
 Study = Literal["table", "ablation", "sensitivity", "generalization"]
+Splitting = Literal["random", "stored", "folds"]
 SPLIT_WORDS = {
     "random": "random 50/25/25, by seed",
     "stored": "stored split",
     "swapped": "stored split, val and test exchanged",
+    "folds": "folds",
 }
-_CHANNELS = "channels."
+_CHANNELS, _CANDIDATE = "channels.", "{candidate}"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """The split (random 50/25/25 by seed, or the stored one) and the number of seeds: 0, 1 and so on."""
+    """The split and the number of runs of a model on a dataset, with seeds 0, 1 and so on.
 
-    split: Literal["random", "stored"] = "random"
+    ``random`` is 50/25/25 by seed, ``stored`` the dataset's own. With ``folds``, all subgraphs are dealt into ten
+    folds: run 0 is tested on the first and run 9 on the last, so that ten runs predict every subgraph once; ten more
+    repeat this with other folds (:func:`~subgnn.experiments.suites.plan.with_split`).
+    """
+
+    split: Splitting = "random"
     seeds: Count = 10
 
     @property
@@ -65,6 +72,7 @@ class DatasetSpec:
     Args:
         like: the dataset whose recipes and published numbers apply; by default itself.
         folder_of: the dataset whose folder it is read from, if none is given under its name.
+        split: of its runs, instead of the protocol's.
         swap: exchange the splits val and test of the folder.
     """
 
@@ -73,6 +81,7 @@ class DatasetSpec:
     options: dict[str, Any] = field(default_factory=dict)
     like: str = ""
     folder_of: str = ""
+    split: Literal["", "random", "stored", "folds"] = ""
     swap: bool = False
 
 
@@ -92,6 +101,11 @@ class ModelSpec:
     """A recipe with a label; ``{dataset}`` in its name is replaced by the dataset's, and channels replace its own.
 
     ``tune`` are lists of overrides to choose among on validation (``baseline.tune_settings``), in every run.
+
+    A model is compared with the best baseline of its ``group``.
+
+    ``each`` names the recipe of a portfolio: the entry then stands for several, one for each candidate, whose name
+    replaces ``{candidate}`` in label, recipe and set. The recipe ``{candidate}`` is that of the candidate by itself.
     """
 
     label: str
@@ -99,7 +113,9 @@ class ModelSpec:
     set: tuple[str, ...] = ()
     tune: tuple[tuple[str, ...], ...] = ()
     channels: tuple[ChannelSettings, ...] = ()
+    each: str = ""
     baseline: bool = False
+    group: str = ""
     published: Published = field(default_factory=Published)
 
 
@@ -125,7 +141,7 @@ class ReferenceSpec:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A suite; paths of recipes are relative to ``folder``."""
+    """A suite; paths of recipes are relative to ``folder``, and every model is compared with those of ``compare``."""
 
     name: str
     title: str
@@ -134,6 +150,7 @@ class Suite:
     study: Study = "table"
     note: str = ""
     protocol: Protocol = field(default_factory=Protocol)
+    compare: tuple[str, ...] = ()
     settings: tuple[SettingSpec, ...] = ()
     references: tuple[ReferenceSpec, ...] = ()
     folder: str = ""
@@ -143,8 +160,8 @@ class Suite:
         return next((spec.like for spec in self.datasets if spec.name == dataset and spec.like), dataset)
 
     def split(self, dataset: DatasetSpec) -> str:
-        """The split of a dataset's runs: the protocol's, or the stored one with val and test exchanged."""
-        return "swapped" if dataset.swap else self.protocol.split
+        """The split of a dataset's runs: its own or the protocol's, or the stored one with val and test exchanged."""
+        return "swapped" if dataset.swap else dataset.split or self.protocol.split
 
     def recipe(self, model: ModelSpec, dataset: str, overrides: tuple[str, ...] = (), *, change: str = "") -> Recipe:
         """The settings of a model on a dataset.
@@ -166,6 +183,26 @@ class Suite:
             check_tunable(found)
         check_channels(found.channels, found.prepare, where=f"{self.name}, {name}")
         return _with_anchors(found, change, self.name) if anchors else found
+
+
+def _expanded(model: ModelSpec) -> list[ModelSpec]:
+    """The models that an entry stands for: itself, or one for each candidate of a portfolio."""
+    if not model.each:
+        return [model]
+    found = []
+    for candidate in find_recipe(model.each).auto.candidates:
+        own = model.recipe == _CANDIDATE
+        given = tuple(text.replace(_CANDIDATE, candidate.name) for text in model.set)
+        found.append(
+            replace(
+                model,
+                label=model.label.replace(_CANDIDATE, candidate.name),
+                recipe=candidate.recipe if own else model.recipe,
+                set=(*candidate.set, *given) if own else given,
+                each="",
+            )
+        )
+    return found
 
 
 def _with_anchors(recipe: Recipe, change: str, where: str) -> Recipe:
@@ -204,6 +241,7 @@ def find_suite(name: str) -> Suite:
 def parse_suite(content: dict[str, Any], where: str) -> Suite:
     """Make a suite from a mapping, and check it."""
     suite = parse_table(Suite, content, where)
+    suite = replace(suite, models=tuple(one for model in suite.models for one in _expanded(model)))
     for what, names in (("dataset", [d.name for d in suite.datasets]), ("model", [m.label for m in suite.models])):
         if not names:
             raise UserError(f"there is no {what}", where=where, hint=f"add a [[{what}s]] entry")
@@ -220,14 +258,14 @@ def parse_suite(content: dict[str, Any], where: str) -> Suite:
         if dataset.folder_of and dataset.folder_of not in [d.name for d in suite.datasets]:
             hint = choices(dataset.folder_of, [d.name for d in suite.datasets])
             raise UserError(f"'{dataset.name}' has the folder of '{dataset.folder_of}'", where=where, hint=hint)
-        if dataset.swap and suite.protocol.split != "stored":
-            hint = "leave swap out, or set protocol.split = 'stored'"
-            raise UserError(f"'{dataset.name}' exchanges val and test of a random split", where=where, hint=hint)
+        split = dataset.split or suite.protocol.split
+        if dataset.swap and split != "stored":
+            what = f"'{dataset.name}' exchanges val and test of a {split} split"
+            raise UserError(what, where=where, hint="leave swap out, or set split = 'stored'")
     labels = [m.label for m in suite.models]
-    for label in labels:
-        if "," in label:
-            hint = "leave out the comma, which separates the labels of --models"
-            raise UserError(f"a model is called {excerpt(label)}", where=where, hint=hint)
+    for label in suite.compare:
+        if label not in labels:
+            raise UserError(f"compare: unknown model '{label}'", where=where, hint=choices(label, labels))
     for setting in suite.settings:
         if setting.model not in labels:
             raise UserError(f"unknown model '{setting.model}'", where=where, hint=choices(setting.model, labels))

@@ -5,26 +5,65 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-HEADER = ("model", "n", "micro-F1", "AUROC", "published", "gap", "over best baseline", "p", "s a run", "MB")
+from subgnn.experiments.suites.spec import SPLIT_WORDS
+
+FOLDS_WORDS = (
+    "ten folds of all subgraphs, groups and equal node sets together; every choice is made inside the other nine, and "
+    "every subgraph is predicted once by models that never saw it"
+)
+FOLDS_SPREAD = (
+    "score of all predictions together ± population standard deviation over folds; 95 % interval of 1.96 standard "
+    "errors over subgraphs"
+)
 SETTING_HEADER = ("setting", "value", "n", "validation", "change", "paper")
 
 
-def score_cells(row: dict[str, Any]) -> list[str]:
-    """A row's cells under :data:`HEADER`; R^2 replaces micro-F1 for real values."""
-    headline = "r2" if row["task"] == "regression" else "micro_f1"
-    against, published = row["against"], row["published"] or {}
-    return [
-        row["model"],
-        str(row["n"]),
-        spread_text(row["test"].get(headline)),
-        spread_text(row["auroc"]),
-        spread_text({"mean": published.get("micro_f1"), "std": published.get("micro_f1_std")}),
-        signed(row["gap"]),
-        f"{signed(against['lead'])} ({against['model']})" if against else "",
-        p_text(against["p"]) if against else "",
-        f"{row['seconds']['mean']:.1f}",
-        f"{row['peak_memory_mb']:,.0f}",
+def score_table(rows: Sequence[dict[str, Any]], compare: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Header and cells of a dataset's table, without empty columns; R^2 replaces micro-F1 for real values.
+
+    Args:
+        compare: the models that all others are compared with, besides the best baseline.
+    """
+    columns: dict[str, list[str]] = {
+        "model": [row["model"] for row in rows],
+        "n": [str(row["n"]) for row in rows],
+        "R²" if rows[0]["task"] == "regression" else "micro-F1": [spread_text(row["score"]) for row in rows],
+        "95 % interval": [interval_text(row["interval"]) for row in rows],
+        "AUROC": [spread_text(row["auroc"]) for row in rows],
+        "published": [_published(row["published"] or {}) for row in rows],
+        "gap": [signed(row["gap"]) for row in rows],
+    }
+    entries = [row["against"] or {} for row in rows]
+    columns["over best baseline"] = [f"{_lead(one)} ({one['model']})" if one else "" for one in entries]
+    columns["p"] = [p_text(one.get("p")) for one in entries]
+    for model in compare:
+        entries = [next((one for one in row["comparisons"] if one["model"] == model), {}) for row in rows]
+        columns[f"over {model}"] = list(map(_lead, entries))
+        columns[f"p over {model}"] = [p_text(one.get("p")) for one in entries]
+    columns["calibration error"] = [
+        "" if row["calibration_error"] is None else f"{row['calibration_error']:.3f}" for row in rows
     ]
+    columns["s a run"] = [f"{row['seconds']['mean']:.1f}" for row in rows]
+    columns["MB"] = [f"{row['peak_memory_mb']:,.0f}" for row in rows]
+    kept = {name: cells for name, cells in columns.items() if any(cells)}
+    return list(kept), [list(line) for line in zip(*kept.values(), strict=True)]
+
+
+def _published(known: dict[str, Any]) -> str:
+    return spread_text({"mean": known.get("micro_f1"), "std": known.get("micro_f1_std")})
+
+
+def _lead(entry: dict[str, Any]) -> str:
+    """A lead, with its interval where there is one."""
+    interval = entry.get("interval")
+    return signed(entry.get("lead")) + (f" [{signed(interval[0])}, {signed(interval[1])}]" if interval else "")
+
+
+def standings_table(standings: Sequence[dict[str, Any]]) -> tuple[str, list[str], list[list[str]]]:
+    """Title, header and cells: mean and rank over datasets of the models that have run on all of them."""
+    title = f"Over {standings[0]['datasets']} datasets" if standings else ""
+    cells = [[one["model"], f"{one['mean']:.3f}", f"{one['rank']:.1f}"] for one in standings]
+    return title, ["model", "mean", "mean rank"], cells
 
 
 def short_title(rows: Sequence[dict[str, Any]]) -> str:
@@ -35,15 +74,26 @@ def short_title(rows: Sequence[dict[str, Any]]) -> str:
 
 def short_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """Header and cells for a terminal of 80 columns; columns without a number are left out."""
-    headline = "r2" if rows[0]["task"] == "regression" else "micro_f1"
-    header = ["model", "n", "R2" if headline == "r2" else "micro-F1", "AUROC", "published", "gap", "lead", "p"]
+    header = [
+        "model",
+        "n",
+        "R2" if rows[0]["task"] == "regression" else "micro-F1",
+        "95 %",
+        "AUROC",
+        "published",
+        "gap",
+        "lead",
+        "p",
+    ]
     cells = []
     for row in rows:
         published, against = row["published"] or {}, row["against"] or {}
         means = ({"mean": value, "std": None} for value in (row["auroc"]["mean"], published.get("micro_f1")))
-        score = spread_text(row["test"].get(headline)).replace(" ", "")
+        score = spread_text(row["score"]).replace(" ", "")
         numbers = [*map(spread_text, means), *map(signed, (row["gap"], against.get("lead")))]
-        cells.append([row["model"], str(row["n"]), score, *numbers, p_text(against.get("p"))])
+        cells.append(
+            [row["model"], str(row["n"]), score, interval_text(row["interval"]), *numbers, p_text(against.get("p"))]
+        )
     kept = [i for i in range(len(header)) if any(line[i] for line in cells)]
     return [header[i] for i in kept], [[line[i] for i in kept] for line in cells]
 
@@ -76,6 +126,11 @@ def spread_text(found: dict[str, Any] | None) -> str:
     return f"{found['mean']:.3f}" + (f" ± {found['std']:.3f}" if found["std"] is not None else "")
 
 
+def interval_text(ends: Sequence[float] | None) -> str:
+    """The ends of an interval; empty without one."""
+    return "" if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}"
+
+
 def signed(value: float | None) -> str:
     """A difference with its sign; empty without a number."""
     return "" if value is None else f"{round(value, 3) + 0.0:+.3f}"
@@ -93,11 +148,12 @@ def header_facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     protocol, made = found["protocol"], found["circumstances"]
     seeds = protocol["seeds"]
     runs = f"{len(seeds)} seeds, {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else "1 seed"
+    folds = protocol["split"] == SPLIT_WORDS["folds"]
     facts = [
-        ("Split", protocol["split"]),
+        ("Split", FOLDS_WORDS if folds else protocol["split"]),
         ("Seeds", f"{runs}; {found['runs']} runs" if seeds else "no finished run"),
         ("Selection", protocol["selection"]),
-        ("Spread", "mean ± population standard deviation over seeds"),
+        ("Spread", FOLDS_SPREAD if folds else "mean ± population standard deviation over seeds"),
         ("Significance", protocol["test"]),
         ("Commit", "; ".join(map(_short_commit, made["commits"])) or "not known"),
         ("Source, SHA-256", "; ".join(made["source_hashes"])),
@@ -128,6 +184,9 @@ def dataset_notes(found: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list
     notes += [f"Published by others, micro-F1: {'; '.join(published)}."] if published else []
     for row in rows:
         counts = sorted(row["chosen"].items(), key=lambda pair: (-pair[1], pair[0]))
+        weights = [f"{one['name']} {one['weight']:.2f}" for one in row["portfolio"] if one["weight"]]
+        if len(row["portfolio"]) > 1:
+            notes.append(f"{row['model']}, mean weights: {', '.join(weights)}.")
         if any("=" in name for name in row["chosen"]):
             notes.append(f"{row['model']}, chosen on validation: {'; '.join(f'{name} ({n})' for name, n in counts)}.")
     return notes
