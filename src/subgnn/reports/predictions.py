@@ -12,7 +12,7 @@ from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from subgnn.data.graph import Graph
 from subgnn.data.layout import Layout, lay_out
-from subgnn.reports.calibration import calibration, reliability_chart
+from subgnn.reports.calibration import calibration, confidences, reliability_chart
 from subgnn.reports.charts import (
     COLOURS,
     MAX_POINTS,
@@ -112,11 +112,8 @@ def calibration_values(run: Evaluation) -> dict[str, Any] | None:
     """The reliability diagram, its bins as rows, and the expected calibration error; None for real values."""
     if run.task == "regression":
         return None
-    scores, truth, share = run.probabilities(), run.targets.numpy(), "share correct"
-    if run.task == "multi-label":
-        predicted, correct, share = scores.reshape(-1), (truth == 1).reshape(-1), "share with the label"
-    else:
-        predicted, correct = scores.max(axis=1), run.predicted() == truth
+    share = "share with the label" if run.task == "multi-label" else "share correct"
+    predicted, correct = confidences(run.probabilities(), run.targets.numpy(), run.task)
     bins, error = calibration(predicted, correct)
     return {
         "chart": reliability_chart("Predicted and observed", [(run.recipe.name, bins, error)], share=share),

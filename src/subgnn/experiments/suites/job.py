@@ -44,6 +44,7 @@ from subgnn.models.registry import find_model
 from subgnn.parallel.locks import locked_folder
 from subgnn.prepare.cached import prepare_draws_cached
 from subgnn.ragged import Ragged
+from subgnn.reports.calibration import calibration, confidences
 from subgnn.storage.files import atomic_write
 from subgnn.storage.parsing import write_json
 from subgnn.training.devices import quiet_lightning
@@ -103,13 +104,15 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
         (folder / FAILURE).unlink(missing_ok=True)  # of an earlier try
         options = {name: job[name] for name in ("seed", "device", "source", "cache")}
         results = train(dataset, recipe, folder, resume=True, report=False, **options)
-        _save_predictions(folder, dataset, results, vectors=job["seed"] == 0 and find_model(recipe.method).has_channels)
+        vectors = job["seed"] == 0 and find_model(recipe.method).has_channels
+        calibration_error = _save_predictions(folder, dataset, results, vectors=vectors)
         has_test = len(dataset.subgraphs.indices("test")) > 0
         outcome = {
             **{name: job[name] for name in _FROM_JOB},
             "recipe": recipe.name,
             **{name: results.get(name) for name in _FROM_RESULTS},
             **_portfolio(results),
+            "calibration_error": calibration_error,
             "classes": list(dataset.subgraphs.classes),
             "majority": constant_terms(dataset, "test").score if has_test else None,
             "total_seconds": time.perf_counter() - begin,
@@ -164,12 +167,12 @@ def node_overlap(nodes: Ragged, others: Ragged, num_nodes: int) -> NDArray[np.fl
     return np.asarray(most / np.diff(nodes.offsets))
 
 
-def _save_predictions(folder: Path, dataset: Dataset, results: dict[str, Any], *, vectors: bool) -> None:
-    """Predict the test split, if there is one, and save the probabilities."""
+def _save_predictions(folder: Path, dataset: Dataset, results: dict[str, Any], *, vectors: bool) -> float | None:
+    """Predict the test split, if there is one, and save the probabilities; returns their calibration error."""
     subgraphs = dataset.subgraphs
     rows = subgraphs.indices("test")
     if not len(rows):
-        return
+        return None
     nodes = subgraphs.nodes.take(rows)
     predictor = Predictor(folder / CHECKPOINT, dataset.graph.undirected(), device=results["device"])
     train_nodes = subgraphs.nodes.take(subgraphs.indices("train"))
@@ -180,10 +183,15 @@ def _save_predictions(folder: Path, dataset: Dataset, results: dict[str, Any], *
         "units": split_units(subgraphs, subgraphs.groups)[rows],
         "overlap": node_overlap(nodes, train_nodes, dataset.graph.num_nodes).astype(np.float32),
     }
+    if subgraphs.task == "multi-label":
+        kept["thresholds"] = np.asarray(predictor.fitted.thresholds, np.float32)
     if vectors:
         kept["vectors"] = predictor.embeddings(nodes).astype(np.float32)
     with atomic_write(folder / ANSWERS, overwrite=True) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **kept)
+    if subgraphs.task == "regression":
+        return None
+    return calibration(*confidences(kept["probabilities"], kept["targets"], subgraphs.task))[1]
 
 
 @lru_cache(maxsize=2)

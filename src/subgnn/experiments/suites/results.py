@@ -20,7 +20,7 @@ from subgnn.errors import DataError
 from subgnn.experiments.suites.job import ANSWERS, FAILURE, OUTCOME
 from subgnn.experiments.suites.spec import Suite
 from subgnn.models.significance import score_terms
-from subgnn.reports.calibration import Bin, calibration
+from subgnn.reports.calibration import Bin, calibration, confidences
 from subgnn.storage.parsing import read_json
 from subgnn.training.run_dir import without_standardised_errors
 
@@ -155,15 +155,10 @@ def predicted(answers: Mapping[str, NDArray[Any]], task: str) -> NDArray[Any]:
 
 def reliability(group: Group) -> tuple[list[Bin], float] | None:
     """Bins of predicted and observed frequencies over all seeds, and the expected calibration error."""
-    confidence, correct = [], []
-    for _, found in group.predictions() if group.task != "regression" else ():
-        if group.task == "multi-label":
-            confidence.append(found["probabilities"].reshape(-1))
-            correct.append((found["targets"] == 1).reshape(-1))
-        else:
-            confidence.append(found["probabilities"].max(axis=1))
-            correct.append(predicted(found, group.task) == found["targets"])
-    return calibration(np.concatenate(confidence), np.concatenate(correct)) if confidence else None
+    if group.task == "regression":
+        return None
+    found = [confidences(kept["probabilities"], kept["targets"], group.task) for _, kept in group.predictions()]
+    return calibration(*map(np.concatenate, zip(*found, strict=True))) if found else None
 
 
 def overlap_bins(group: Group) -> list[dict[str, Any]]:
