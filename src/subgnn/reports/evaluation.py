@@ -84,6 +84,11 @@ class Evaluation:
         return self.checkpoint.spec.task
 
     @property
+    def is_portfolio(self) -> bool:
+        """Whether candidates were compared, so that there is a leaderboard, and no epochs."""
+        return "leaderboard" in self.results
+
+    @property
     def networks(self) -> int:
         """The number of networks whose outputs are averaged; 1 for a baseline."""
         return self.checkpoint.spec.members
@@ -149,12 +154,8 @@ def evaluate_run(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | 
     Raises:
         DataError: where the run is not finished or damaged, or the dataset is another one.
     """
-    results, records = _results(run), read_records(run / METRICS)
-    # Of several candidates, the page shows the one that was selected; of an ensemble, the first network.
-    shown = "member 0" if "members" in results else results.get("candidate")
-    records = [r for r in records if r.get("candidate") == shown]
-    if not records:
-        raise DataError("there are no epochs of the selected model", where=str(run / METRICS), hint="train again")
+    results = _results(run)
+    records = [] if "leaderboard" in results else _selected_records(run, results)
     predictor = Predictor(run / CHECKPOINT, dataset.graph.undirected())
     checkpoint, subgraphs = predictor.checkpoint, dataset.subgraphs
     if (subgraphs.task, subgraphs.classes) != (
@@ -252,6 +253,15 @@ def _results(run: Path) -> dict[str, Any]:
         what = f"{excerpt(wrong[0])} is missing or has a wrong type"
         raise DataError(what, where=str(run / RESULTS), hint="the run is damaged; train again")
     return results
+
+
+def _selected_records(run: Path, results: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The epochs of the candidate that was selected; of an ensemble, those of the first network."""
+    shown = "member 0" if "members" in results else results.get("candidate")
+    records = [r for r in read_records(run / METRICS) if r.get("candidate") == shown]
+    if not records:
+        raise DataError("there are no epochs of the selected model", where=str(run / METRICS), hint="train again")
+    return records
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:

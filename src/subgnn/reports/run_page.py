@@ -17,6 +17,7 @@ from subgnn.models.metrics import metric_text
 from subgnn.models.spec import BASELINE
 from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, number_axes, padded_range, thin
 from subgnn.reports.evaluation import Evaluation, evaluate_run
+from subgnn.reports.leaderboard import leaderboard_values
 from subgnn.reports.predictions import (
     calibration_values,
     confusion_values,
@@ -61,8 +62,11 @@ def run_report(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | No
     """
     found = evaluate_run(run, dataset, vectors=vectors)
     split = SPLIT_NAMES[found.split]
+    board, curves, parts = _leaderboard(found), _curves(found), part_rows(found)
+    absent = {name for name, values in (("leaderboard", board), ("curves", curves), ("parts", parts)) if not values}
     contents = [
         ("run", "Overview"),
+        ("leaderboard", "Leaderboard"),
         ("curves", "Learning curves"),
         ("predictions", "Predictions"),
         ("parts", "Contributions"),
@@ -74,18 +78,19 @@ def run_report(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | No
         "run.html",
         title=f"{found.results['recipe']} on {dataset.name}, seed {found.results['seed']}",
         lead=f"Method {found.recipe.method}: training data, settings, scores and predictions.",
-        contents=[pair for pair in contents if found.network is not None or pair[0] != "parts"],
+        contents=[pair for pair in contents if pair[0] not in absent],
         task=found.task,
         split=split,
         networks=found.networks,
         predictions_title=f"{_TITLES.get(found.task, _TITLES['multi-class'])} on the {split} split",
         overview=_overview(found),
-        curves=_curves(found),
+        leaderboard=board,
+        curves=curves,
         confusion=confusion_values(found) if found.task in ("multi-class", "binary") else None,
         labels=label_rows(found) if found.task == "multi-label" else [],
         num_labels=len(found.classes),
         scatter=scatter_chart(found) if found.task == "regression" else None,
-        parts=part_rows(found),
+        parts=parts,
         examples=example_groups(found),
         calibration=calibration_values(found),
         reproduce=_reproduce(found),
@@ -114,10 +119,15 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float))
 
 
+def _headline(found: Evaluation) -> str:
+    """The metric of first interest."""
+    return "r2" if found.task == "regression" else "micro_f1"
+
+
 def _overview(found: Evaluation) -> dict[str, Any]:
     results, published = found.results, found.results.get("published", {})
     constant, scored = found.constant(), results[found.split]
-    headline = "r2" if found.task == "regression" else "micro_f1"
+    headline = _headline(found)
     ours, guess = scored.get(headline), _CONSTANT.get(found.task, "majority class")
     always = "always the mean" if found.task == "regression" else f"always the most frequent {guess.split()[-1]}"
     tiles = [
@@ -128,6 +138,7 @@ def _overview(found: Evaluation) -> dict[str, Any]:
         gap = f"ours {ours - published[headline]:+.3f}" if _is_number(ours) else ""
         tiles.append(("published", _published(published, headline), gap))
     columns = ["val", "test"] if found.split == "test" else ["val"]
+    names = SPLIT_NAMES | ({"val": "out of fold"} if found.is_portfolio else {})
     rows = [
         [
             METRIC_NAMES.get(name, name),
@@ -141,7 +152,7 @@ def _overview(found: Evaluation) -> dict[str, Any]:
     changed = _is_number(before) and not math.isnan(before + again) and not math.isclose(before, again, abs_tol=5e-3)
     return {
         "tiles": tiles,
-        "header": ["metric", *(SPLIT_NAMES[s] for s in columns), guess, *(["published"] if published else [])],
+        "header": ["metric", *(names[s] for s in columns), guess, *(["published"] if published else [])],
         "rows": rows,
         "constant": guess,
         "source": published.get("source", "no source given") if published else "",
@@ -165,6 +176,7 @@ def _facts(found: Evaluation) -> list[tuple[str, str]]:
     if "members" in results:
         epochs = ", ".join(str(member["selected_epoch"]) for member in results["members"])
         selected = f"{epochs}, of each network by validation"
+    epochs = [("Selected epoch", selected), ("Time of an epoch", f"{seconds['epoch_median']:.3g} s, the median")]
     return [
         ("Dataset", dataset.name),
         ("Graph", f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges"),
@@ -174,9 +186,8 @@ def _facts(found: Evaluation) -> list[tuple[str, str]]:
         ("Recipe", found.recipe.name),
         ("Seed", str(results["seed"])),
         *_model_facts(found),
-        ("Selected epoch", selected),
+        *(epochs if found.records else []),
         ("Time", f"{seconds['prepare']:.1f} s to prepare, {seconds['train']:.1f} s to train"),
-        ("Time of an epoch", f"{seconds['epoch_median']:.3g} s, the median"),
         ("Device", str(results.get("device", "not recorded"))),
         ("Peak memory", f"{results['peak_memory_mb']:,.0f} MB" if "peak_memory_mb" in results else "not recorded"),
     ]
@@ -201,7 +212,18 @@ def _model_facts(found: Evaluation) -> list[tuple[str, str]]:
     ]
 
 
-def _curves(found: Evaluation) -> dict[str, Any]:
+def _leaderboard(found: Evaluation) -> dict[str, Any] | None:
+    """Values of the leaderboard of a portfolio; None for any other model."""
+    if not found.is_portfolio:
+        return None
+    metric = _headline(found)
+    return leaderboard_values(found.results, metric=metric, word=METRIC_NAMES[metric])
+
+
+def _curves(found: Evaluation) -> dict[str, Any] | None:
+    """Charts over epochs; None for a portfolio, whose members have their own."""
+    if not found.records:
+        return None
     records, selected = found.records, int(found.results["selected_epoch"])
     name = next((n for n in ("val_micro_f1", "val_r2") if n in records[0]), "val_loss")
     word = f"validation {METRIC_NAMES[name.removeprefix('val_')]}"
