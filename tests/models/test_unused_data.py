@@ -70,8 +70,9 @@ def test_structure_does_not_look_at_direction():
 
 
 @pytest.mark.parametrize("name", recipe_names())
-def test_no_recipe_looks_at_weights(name):
-    assert unused_data(find_recipe(name), rich(directed=False, features=False)) == ["edge weights"]
+def test_diffusion_alone_looks_at_weights(name):
+    unused = [] if name == "diffusion" else ["edge weights"]
+    assert unused_data(find_recipe(name), rich(directed=False, features=False)) == unused
 
 
 @pytest.mark.parametrize("name", ["bag", "topology", "gc", "mn-gin", "s2v-n"])

@@ -1,0 +1,281 @@
+"""Diffusion of node sets: how often a random walk that starts in a set is at each node.
+
+A walk starts at a node of the set c, drawn uniformly; before each step it ends with probability 1 - a, and otherwise it
+goes on to a neighbour, drawn by the weights of edges. With s = 1_c / |c|, P = D^-1 A and the stationary distribution
+pi(v) = d_v / vol, vol = sum of d, the node where it ends is distributed as
+
+    p_c = (1 - a) sum over k of a^k s P^k = (1 - a) s (I - a P)^-1
+
+The graph is undirected. Both kernels work with ratios to chance, q = p_c / pi, which obey
+q = (1 - a) q_0 + a D^-1 A q with q_0 = s / pi. A node without edges has a loop: its walk stays where it is.
+
+*Exact*: the Chebyshev series of (1 - a) / (1 - a x) in D^-1 A, whose eigenvalues are in [-1, 1]:
+
+    q = sum over k of c_k T_k(D^-1 A) q_0
+    c_0 = (1 - a) / sqrt(1 - a^2),   c_k = 2 c_0 rho^k,   rho = a / (1 + sqrt(1 - a^2))
+
+T_k are Chebyshev's polynomials, one product with the graph each, and rho^k falls about twice as fast as a^k. Series of
+several a share the products.
+
+*Push* (Andersen, Chung and Lang, 2006, here in rounds): an estimate p' and a residual r, with
+p_c = p' + (1 - a) r (I - a P)^-1 at all times. It starts from p' = 0, r = s. In a round, every node with
+r(u) >= epsilon d_u moves (1 - a) r(u) into p'(u) and hands a r(u) to its neighbours. At the end
+r(u) < epsilon d_u everywhere, and as walks are reversible, 0 <= p_c(v) - p'(v) <= epsilon d_v. Each push adds at least
+(1 - a) epsilon d_u to p', which sums to at most 1: all pushes together follow at most 1 / ((1 - a) epsilon) edges (in
+units of their weight), however large the graph is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+from numpy.typing import NDArray
+
+from subgnn.kernels.arrays import (
+    Array,
+    Csr,
+    Sets,
+    compiled,
+    compiled_parallel,
+    csr,
+    frozen,
+    num_chunks,
+    sets,
+)
+from subgnn.ragged import Ragged
+
+COLUMNS = 32
+"""Node sets that :func:`chebyshev_series` takes at once: a row of ratios fills two lines of the processor's cache."""
+
+
+def chebyshev_series(
+    offsets: NDArray[np.int64],
+    neighbors: NDArray[np.int32],
+    weights: NDArray[np.float32] | None,
+    degrees: NDArray[np.float32],
+    start: NDArray[np.float32],
+    coefficients: NDArray[np.float64],
+) -> NDArray[np.float32]:
+    """Sums of c_k T_k(D^-1 A) q_0, for several series of coefficients.
+
+    Args:
+        weights: of the entries of ``neighbors``, from 0 on, or None where all are 1.
+        degrees: sums of weights; 0 where a walk stays.
+
+    Shapes:
+        degrees: (N,). start: q_0 (N, B). coefficients: (series, K + 1). returns: (series, N, B).
+    """
+    graph = csr(offsets, neighbors)
+    inverse = frozen(np.divide(1, degrees, out=np.zeros(len(degrees)), where=degrees > 0), np.float32)
+    given = frozen(np.empty(0) if weights is None else weights, np.float32)
+    series = frozen(coefficients, np.float32)
+    now = np.ascontiguousarray(start, np.float32).copy()
+    total = series[:, 0, None, None] * now
+    before = np.empty_like(now)
+    bounds = _bounds_by_edges(graph[0])
+    for k in range(1, series.shape[1]):
+        _chebyshev_step(graph, given, inverse, bounds, (now, before), k == 1, np.ascontiguousarray(series[:, k]), total)
+        now, before = before, now
+    return total
+
+
+def _bounds_by_edges(offsets: Array) -> Array:
+    """Where pieces of the nodes with about equally many edges begin and end."""
+    work = offsets + np.arange(len(offsets))
+    return frozen(np.searchsorted(work, np.linspace(0, work[-1], 1 + num_chunks(len(offsets) - 1))), np.int64)
+
+
+@compiled
+def _gather(neighbors: Array, weights: Array, begin: int, end: int, values: Array, out: Array) -> None:
+    """Sum the rows of the neighbours of one node into ``out``, in the order of the entries."""
+    width = len(out)
+    if width == 1:  # a loop over one number would cost more than the sum
+        one = np.float32(0)
+        for e in range(begin, end):
+            one += values[neighbors[e], 0] if len(weights) == 0 else weights[e] * values[neighbors[e], 0]
+        out[0] = one
+        return
+    out[:] = 0
+    for e in range(begin, end):
+        u = neighbors[e]
+        if len(weights) == 0:
+            for j in range(width):
+                out[j] += values[u, j]
+        else:
+            for j in range(width):
+                out[j] += weights[e] * values[u, j]
+
+
+@compiled_parallel
+def _chebyshev_step(
+    graph: Csr,
+    weights: Array,
+    inverse: Array,
+    bounds: Array,
+    pair: tuple[Array, Array],
+    first: bool,
+    c: Array,
+    total: Array,
+) -> None:
+    """T_{k+1} = 2 D^-1 A T_k - T_{k-1} in the place of T_{k-1} (T_1 = D^-1 A T_0); adds c T_{k+1} to the sums."""
+    offsets, neighbors = graph
+    now, before = pair
+    width = now.shape[1]
+    for piece in prange(len(bounds) - 1):
+        mean = np.empty(width, np.float32)
+        for v in range(bounds[piece], bounds[piece + 1]):
+            if inverse[v] == 0:
+                mean[:] = now[v]
+            else:
+                _gather(neighbors, weights, offsets[v], offsets[v + 1], now, mean)
+                for j in range(width):
+                    mean[j] *= inverse[v]
+            for j in range(width):
+                before[v, j] = mean[j] if first else np.float32(2) * mean[j] - before[v, j]
+            for i in range(len(c)):
+                for j in range(width):
+                    total[i, v, j] += c[i] * before[v, j]
+
+
+def push(
+    offsets: NDArray[np.int64],
+    neighbors: NDArray[np.int32],
+    weights: NDArray[np.float32] | None,
+    degrees: NDArray[np.float32],
+    rows: Ragged,
+    *,
+    loop: float,
+    damping: float,
+    epsilon: float,
+    most: int,
+) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]:
+    """The nodes of every set with the largest p'(v) / d_v, the largest first; of equal ones the lower node comes first.
+
+    (1 - a) r(v) is added to p'(v) at the end, as at least that much is missing: the bound holds all the more.
+
+    Args:
+        weights: of the entries of ``neighbors``, from 0 on, or None where all are 1.
+        degrees: sums of weights; 0 where a walk stays, which has a loop of the weight ``loop`` instead.
+        rows: node sets, sorted.
+        damping: a, below 1.
+        epsilon: the bound on the error, 0 <= p(v) - p'(v) <= epsilon d_v.
+        most: how many nodes to keep.
+
+    Shapes:
+        returns: nodes (C, most), their p'(v) / d_v, and how many there are (C,); places beyond hold 0.
+    """
+    nodes, values = np.zeros((len(rows), most), np.int32), np.zeros((len(rows), most))
+    counts = np.zeros(len(rows), np.int64)
+    given = frozen(np.empty(0) if weights is None else weights, np.float32)
+    walk = float(loop), float(damping), float(epsilon)
+    graph, degrees = csr(offsets, neighbors), frozen(degrees, np.float32)
+    _push_all(graph, given, degrees, sets(rows), walk, (nodes, values, counts))
+    return nodes, values, counts
+
+
+@compiled
+def _place(keys: Array, node: int) -> int:
+    """Where a node stands in an open hash table, or is to be put; a free place holds -1."""
+    mask = np.uint64(len(keys) - 1)
+    at = ((np.uint64(node) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & mask
+    while keys[at] != -1 and keys[at] != node:
+        at = (at + np.uint64(1)) & mask
+    return np.int64(at)
+
+
+@compiled
+def _enlarge(keys: Array, estimate: Array, residual: Array, stamp: Array) -> tuple[Array, Array, Array, Array]:
+    """The same table with twice as many places."""
+    size = 2 * len(keys)
+    new_keys, new_stamp = np.full(size, -1, np.int32), np.zeros(size, np.int32)
+    new_estimate, new_residual = np.zeros(size, np.float64), np.zeros(size, np.float64)
+    for i in range(len(keys)):
+        if keys[i] != -1:
+            at = _place(new_keys, keys[i])
+            new_keys[at], new_stamp[at] = keys[i], stamp[i]
+            new_estimate[at], new_residual[at] = estimate[i], residual[i]
+    return new_keys, new_estimate, new_residual, new_stamp
+
+
+@compiled
+def _push_one(
+    graph: Csr, weights: Array, degrees: Array, members: Array, walk: tuple[float, float, float]
+) -> tuple[Array, Array]:
+    """The nodes that were met, in rising order, and their estimates over degrees."""
+    offsets, neighbors = graph
+    loop, damping, epsilon = walk
+    size = 64
+    while size < 4 * len(members):
+        size *= 2
+    keys, stamp = np.full(size, -1, np.int32), np.zeros(size, np.int32)
+    estimate, residual = np.zeros(size, np.float64), np.zeros(size, np.float64)
+    for v in members:
+        at = _place(keys, v)
+        keys[at] = v
+        residual[at] = 1 / len(members)
+    count, turn = len(members), 0
+    changed = members.copy()
+    while len(changed) > 0:
+        turn += 1
+        amounts, reach = np.zeros(len(changed), np.float64), 0
+        for i in range(len(changed)):
+            u = changed[i]
+            at = _place(keys, u)
+            given = residual[at]
+            if degrees[u] == 0:
+                estimate[at] += given
+                residual[at] = 0
+            elif given >= epsilon * degrees[u]:
+                estimate[at] += (1 - damping) * given
+                residual[at] = 0
+                amounts[i] = damping * given / degrees[u]
+                reach += offsets[u + 1] - offsets[u]
+        arrived, num_arrived = np.empty(reach, np.int32), 0
+        for i in range(len(changed)):
+            if amounts[i] == 0:
+                continue
+            for e in range(offsets[changed[i]], offsets[changed[i] + 1]):
+                v = neighbors[e]
+                at = _place(keys, v)
+                if keys[at] == -1:
+                    if 2 * count >= len(keys):
+                        keys, estimate, residual, stamp = _enlarge(keys, estimate, residual, stamp)
+                        at = _place(keys, v)
+                    keys[at] = v
+                    count += 1
+                residual[at] += amounts[i] if len(weights) == 0 else amounts[i] * weights[e]
+                if stamp[at] != turn:
+                    stamp[at] = turn
+                    arrived[num_arrived] = v
+                    num_arrived += 1
+        changed = arrived[:num_arrived]
+    nodes = np.sort(keys[keys != -1])
+    ratios = np.empty(len(nodes), np.float64)
+    for i in range(len(nodes)):
+        at, degree = _place(keys, nodes[i]), degrees[nodes[i]]
+        ratios[i] = (estimate[at] + (1 - damping) * residual[at]) / (degree if degree > 0 else loop)
+    return nodes, ratios
+
+
+@compiled_parallel
+def _push_all(
+    graph: Csr,
+    weights: Array,
+    degrees: Array,
+    family: Sets,
+    walk: tuple[float, float, float],
+    out: tuple[Array, Array, Array],
+) -> None:
+    members, rows = family
+    out_nodes, out_ratios, counts = out
+    most = out_nodes.shape[1]
+    for c in prange(len(rows) - 1):
+        nodes, ratios = _push_one(graph, weights, degrees, members[rows[c] : rows[c + 1]], walk)
+        if len(nodes) > most:
+            kept = ratios >= np.partition(ratios, len(nodes) - most)[len(nodes) - most]
+            nodes, ratios = nodes[kept], ratios[kept]
+        # In single precision: sums that differ by the order of their terms alone are ties.
+        order = np.argsort(-ratios.astype(np.float32), kind="mergesort")[:most]
+        counts[c] = len(order)
+        for k in range(len(order)):
+            out_nodes[c, k], out_ratios[c, k] = nodes[order[k]], ratios[order[k]]

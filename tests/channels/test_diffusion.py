@@ -1,0 +1,169 @@
+"""Diffusion against dense linear algebra."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from subgnn import Graph, Ragged
+from subgnn.channels.diffusion import Walks, coefficients, lifts, nearest_lifts, push_bound
+from subgnn.parallel.memory import within
+
+
+def dense_walk(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
+    """P and pi, a node without edges having a loop of the mean weight."""
+    adjacency = np.zeros((graph.num_nodes, graph.num_nodes))
+    for node in range(graph.num_nodes):
+        row = slice(graph.offsets[node], graph.offsets[node + 1])
+        adjacency[node, graph.neighbors[row]] = 1 if graph.weights is None else np.abs(graph.weights[row])
+    loop = 1.0 if graph.weights is None or not graph.weights.any() else np.abs(graph.weights).mean()
+    alone = adjacency.sum(axis=1) == 0
+    adjacency[alone, alone] = loop
+    degrees = adjacency.sum(axis=1)
+    return adjacency / degrees[:, None], degrees / degrees.sum()
+
+
+def dense_ratios(graph: Graph, sets: Ragged, damping: float) -> np.ndarray:
+    """p / pi, with p = (1 - a) s (I - a P)^-1."""
+    walk, chance = dense_walk(graph)
+    start = np.zeros((len(sets), graph.num_nodes))
+    for i, row in enumerate(sets):
+        start[i, row] = 1 / len(row)
+    inverse = np.linalg.inv(np.eye(graph.num_nodes) - damping * walk)
+    return (1 - damping) * start @ inverse / chance
+
+
+@st.composite
+def cases(draw) -> tuple[Graph, Ragged]:
+    """A graph, possibly disconnected, weighted or without edges; node sets, the whole graph among them."""
+    n = draw(st.integers(1, 14))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    ends = rng.integers(0, n, (draw(st.integers(0, 30)), 2))
+    ends = np.unique(np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1), axis=0).reshape(-1, 2)
+    weights = rng.choice([-2.0, 0.0, 0.5, 1.0, 3.0], len(ends)) if draw(st.booleans()) else None
+    graph = Graph.from_edges(ends[:, 0], ends[:, 1], num_nodes=n, weights=weights)
+    rows = [np.sort(rng.choice(n, rng.integers(1, n + 1), replace=False)) for _ in range(3)]
+    return graph, Ragged.from_rows([*rows, np.arange(n)])
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(), st.sampled_from([0.0, 0.1, 0.5, 0.9]))
+def test_exact_equals_dense_linear_algebra(case, damping):
+    graph, sets = case
+    (found,) = lifts(Walks.of(graph), sets, [damping])
+    np.testing.assert_allclose(found, np.log1p(dense_ratios(graph, sets, damping)), atol=2e-4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(), st.sampled_from([0.1, 0.5, 0.9]), st.sampled_from([3, 30, 1000]))
+def test_push_is_within_its_bound(case, damping, edges):
+    graph, sets = case
+    walks = Walks.of(graph)
+    expected = dense_ratios(graph, sets, damping)
+    nodes, values = nearest_lifts(walks, sets, damping, edges=edges, most=graph.num_nodes)
+    bound = push_bound(damping, edges) * walks.volume / walks.loop
+    for i, row in enumerate(nodes):
+        estimate = np.zeros(graph.num_nodes)
+        estimate[row] = np.expm1(values[nodes.offsets[i] : nodes.offsets[i + 1]].astype(float))
+        missing = expected[i] - estimate
+        assert (missing >= -1e-5 * (1 + expected[i])).all()
+        assert (missing <= bound + 1e-5 * (1 + expected[i])).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(cases(), st.randoms(use_true_random=False))
+def test_relabelling_nodes_permutes_the_result(case, random):
+    graph, sets = case
+    label = np.arange(graph.num_nodes)
+    random.shuffle(label)
+    tails, heads, weights = graph.edges()
+    other = Graph.from_edges(label[tails], label[heads], num_nodes=graph.num_nodes, weights=weights)
+    moved = Ragged.from_rows([np.sort(label[row]) for row in sets])
+    (one,), (two,) = (lifts(Walks.of(g), rows, [0.6]) for g, rows in ((graph, sets), (other, moved)))
+    np.testing.assert_allclose(two[:, label], one, atol=1e-4)
+    pushed = []
+    for g, rows in ((graph, sets), (other, moved)):
+        nodes, values = nearest_lifts(Walks.of(g), rows, 0.6, edges=1000, most=graph.num_nodes)
+        table = np.zeros((len(rows), graph.num_nodes))
+        table[nodes.row_ids, nodes.values] = values
+        pushed.append(table)
+    np.testing.assert_allclose(pushed[1][:, label], pushed[0], atol=0.05)
+
+
+def test_a_pair_by_hand():
+    """On one edge, a walk from 0 ends at 1 after an odd number of steps: p = (1 / (1 + a), a / (1 + a)), pi = 1 / 2."""
+    graph = Graph.from_edges([0], [1])
+    (found,) = lifts(Walks.of(graph), Ragged.from_rows([[0]]), [0.5])
+    np.testing.assert_allclose(np.expm1(found[0]), [4 / 3, 2 / 3], rtol=1e-5)
+
+
+def test_a_walk_stays_at_a_node_without_edges():
+    graph = Graph.from_edges([0, 1], [1, 2], num_nodes=4)
+    (found,) = lifts(Walks.of(graph), Ragged.from_rows([[3]]), [0.6])
+    np.testing.assert_allclose(np.expm1(found[0]), [0, 0, 0, 5], rtol=1e-5)  # its loop is one of five ends of edges
+    nodes, values = nearest_lifts(Walks.of(graph), Ragged.from_rows([[3]]), 0.6, edges=10, most=4)
+    assert nodes.values.tolist() == [3]
+    np.testing.assert_allclose(np.expm1(values), [5], rtol=1e-5)
+
+
+def test_a_walk_from_the_whole_of_a_regular_graph_is_chance():
+    ring = Graph.from_edges(np.arange(6), (np.arange(6) + 1) % 6)
+    (found,) = lifts(Walks.of(ring), Ragged.from_rows([np.arange(6)]), [0.6])
+    np.testing.assert_allclose(found, np.log(2), rtol=1e-5)
+
+
+def test_a_loop_is_an_edge_to_itself():
+    graph = Graph(np.array([0, 2, 3]), np.array([0, 1, 0], np.int32))
+    sets = Ragged.from_rows([[0], [1], [0, 1]])
+    expected = np.log1p(dense_ratios(graph, sets, 0.6))
+    (found,) = lifts(Walks.of(graph), sets, [0.6])
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    nodes, values = nearest_lifts(Walks.of(graph), sets, 0.6, edges=10**6, most=2)
+    np.testing.assert_allclose(values, expected[nodes.row_ids, nodes.values], atol=1e-3)
+
+
+def test_weights_count_and_their_unit_does_not():
+    graph = Graph.from_edges([0, 0, 1], [1, 2, 2], weights=[3.0, 1.0, 1.0], num_nodes=4)
+    sets = Ragged.from_rows([[0]])
+    (found,) = lifts(Walks.of(graph), sets, [0.6])
+    plain = replace(graph, weights=None)
+    assert not np.allclose(found, lifts(Walks.of(plain), sets, [0.6])[0])
+    scaled = replace(graph, weights=graph.weights * 1000)
+    np.testing.assert_allclose(lifts(Walks.of(scaled), sets, [0.6])[0], found, rtol=1e-5)
+
+
+def test_another_component_is_never_met():
+    graph = Graph.from_edges([0, 1, 3], [1, 2, 4], num_nodes=5)
+    (found,) = lifts(Walks.of(graph), Ragged.from_rows([[0, 1]]), [0.6])
+    assert not found[0, 3:].any()
+
+
+def test_the_rest_of_the_batch_and_the_memory_change_nothing():
+    rng = np.random.default_rng(0)
+    tails, heads = rng.integers(0, 200, (2, 800))
+    keep = tails != heads
+    ends = np.unique(np.sort(np.stack([tails[keep], heads[keep]], axis=1), axis=1), axis=0)
+    graph = Graph.from_edges(ends[:, 0], ends[:, 1], num_nodes=200)
+    sets = Ragged.from_rows([np.sort(rng.choice(200, 5, replace=False)) for _ in range(70)])
+    walks = Walks.of(graph)
+    together = lifts(walks, sets, [0.3, 0.6])
+    for i in (0, 31, 69):
+        for damping, rows in zip((0.3, 0.6), lifts(walks, sets.take([i]), [0.3, 0.6]), strict=True):
+            np.testing.assert_array_equal(rows[0], together[damping == 0.6][i])
+    whole = nearest_lifts(walks, sets, 0.6, edges=10**4, most=20)
+    with within("1GB"):
+        again = nearest_lifts(walks, sets, 0.6, edges=10**4, most=20)
+    np.testing.assert_array_equal(whole[0].values, again[0].values)
+    np.testing.assert_array_equal(whole[1], again[1])
+    assert (whole[0].lengths == 20).all()
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.3, 0.85, 0.99])
+def test_the_series_is_the_function(damping):
+    x = np.linspace(-1, 1, 21)
+    found = np.polynomial.chebyshev.chebval(x, coefficients([damping])[0])
+    np.testing.assert_allclose(found, (1 - damping) / (1 - damping * x), atol=1e-7)
