@@ -95,7 +95,7 @@ class SubgraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Class names (n,); for multi-label, 0 and 1 for each class (n, classes)."""
         scores = self.predict_proba(subgraphs)
         if self.predictor_.checkpoint.spec.task == "multi-label":
-            return (scores > 0.5).astype(np.uint8)
+            return (scores > self.predictor_.thresholds).astype(np.uint8)
         names: NDArray[Any] = self.classes_[scores.argmax(axis=1)]
         return names
 

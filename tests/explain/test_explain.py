@@ -279,7 +279,7 @@ def test_json_is_plain_and_complete():
     assert {"node", "name", "component", "contributions", "probability_changes"} == set(first)
     assert first["contributions"][found.classes[0]] == round(found.by_node[0].contributions[0], 6)
     assert set(plain["attributions"]) == {
-        "steps", "baseline", "residual", "by_channel", "by_component", "of_subgraph", "by_anchor",
+        "steps", "logits", "baseline", "residual", "by_channel", "by_component", "of_subgraph", "by_anchor",
     }  # fmt: skip
     assert "probability_changes" not in plain["attributions"]["by_channel"][0]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -13,12 +14,32 @@ from torch import Tensor
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.explain.explanation import VALUE, ComponentContribution, Explanation, NodeContribution, names_of, to_values
 from subgnn.explain.integrated_gradients import attribute
-from subgnn.explain.leave_one_out import components_of, leave_one_out
+from subgnn.explain.leave_one_out import Compare, Outputs, components_of, differences, leave_one_out
 from subgnn.explain.masking import AnchorMasking, SubgraphInputs, channel_contributions, subgraph_inputs
-from subgnn.inference.predictor import Predictor, label_text
+from subgnn.inference.predictor import Predictor
 from subgnn.ragged import Ragged
 
 _BATCH = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Masked:
+    """Inputs of the networks with channels for one subgraph, their outputs, and how a change of these is compared.
+
+    Shapes:
+        outputs: (networks x draws, outputs).
+    """
+
+    inputs: list[SubgraphInputs]
+    outputs: Tensor
+    compare: Compare
+
+    @property
+    def output(self) -> Outputs:
+        """The mean over networks and draws (outputs,)."""
+        mean: Outputs = self.outputs.mean(dim=0).float().cpu().numpy()
+        return mean
+
 
 Subgraphs = SubgraphSet | Ragged | Sequence[Sequence[int]]
 
@@ -50,7 +71,8 @@ class Explainer:
         self.predictor, self.max_nodes, self.max_anchors = predictor, max_nodes, max_anchors
         self._background = background if background is not None and len(background) else None
         self._reference = None if reference is None else np.array(reference, np.float32)
-        self._has_channels = predictor.model.has_channels
+        self._source = predictor.with_channels()
+        self._member = predictor.member_with_channels
         self._predicts_new_subgraphs = predictor.model.predicts_new_subgraphs
 
     def explain(self, subgraphs: Subgraphs, *, attributions: bool = False) -> list[Explanation]:
@@ -77,67 +99,88 @@ class Explainer:
     @torch.no_grad()
     def _explain_batch(self, subgraphs: Ragged, attributions: bool) -> list[Explanation]:
         predictor = self.predictor
-        components = components_of(predictor.graph, subgraphs)
-        inputs: list[list[SubgraphInputs]] = [[] for _ in subgraphs]
-        if self._has_channels:
-            for network in predictor.measured(subgraphs, draws=predictor.draws).combinations():
-                for mine, one in zip(inputs, subgraph_inputs(*network), strict=True):
-                    mine.append(one)
-            outputs = [torch.cat([one.output() for one in mine]) for mine in inputs]
-        else:
-            outputs = list(torch.from_numpy(predictor.outputs(subgraphs))[:, None])
+        components, masked = components_of(predictor.graph, subgraphs), self._masked(subgraphs)
+        # The output of networks with channels is known already, unless they are but a part of the model.
+        whole = np.stack([one.output for one in masked]) if self._own_channels else predictor.outputs(subgraphs)
         without: list[tuple[tuple[NodeContribution, ...], tuple[ComponentContribution, ...]]]
         without = [((), ())] * len(subgraphs)
         if self._predicts_new_subgraphs:
-            whole = np.stack([output.mean(dim=0).float().cpu().numpy() for output in outputs])
             without = leave_one_out(predictor, subgraphs, components, whole=whole, max_nodes=self.max_nodes)
         found = []
         for i, (by_node, by_component) in enumerate(without):
-            explained = self._explain_one(components[i], outputs[i], inputs=inputs[i], attributions=attributions)
+            mine = masked[i] if masked else None
+            explained = self._explain_one(components[i], whole[i], masked=mine, attributions=attributions)
             found.append(replace(explained, by_node=by_node, by_component=by_component))
         return found
+
+    @property
+    def _own_channels(self) -> bool:
+        return self._source is self.predictor
+
+    def _masked(self, subgraphs: Ragged) -> list[_Masked]:
+        """The inputs of the networks with channels for each subgraph; empty without channels."""
+        source = self._source
+        if source is None:
+            return []
+        inputs: list[list[SubgraphInputs]] = [[] for _ in subgraphs]
+        for network in source.measured(subgraphs, draws=source.draws).combinations():
+            for mine, one in zip(inputs, subgraph_inputs(*network), strict=True):
+                mine.append(one)
+        outputs = [torch.cat([one.output() for one in mine]) for mine in inputs]
+        compare: list[Compare] = [partial(differences, self.predictor)] * len(subgraphs)
+        if self._member is not None:
+            compare = [self._through(whole) for whole in self.predictor.fitted.through(self._member, subgraphs)]
+        return [_Masked(*each) for each in zip(inputs, outputs, compare, strict=True)]
+
+    def _through(self, whole: Callable[[Outputs], Outputs]) -> Compare:
+        """Compare outputs of the whole model by those of one member."""
+        return lambda with_all, without: differences(self.predictor, whole(with_all[None])[0], whole(without))
 
     def _explain_one(
         self,
         components: Sequence[NDArray[np.int32]],
-        outputs: Tensor,
+        whole: Outputs,
         *,
-        inputs: list[SubgraphInputs],
+        masked: _Masked | None,
         attributions: bool,
     ) -> Explanation:
         """One subgraph's explanation, except for contributions of its nodes and components.
 
         Shapes:
-            outputs: (networks x draws, outputs).
+            whole: (outputs,).
         """
         predictor, checkpoint = self.predictor, self.predictor.checkpoint
-        whole: NDArray[np.float32] = outputs.mean(dim=0).float().cpu().numpy()
         scores = predictor.scores(whole[None])[0]
         real = checkpoint.spec.task == "regression"
         nodes = sorted(int(node) for part in components for node in part)
         masking = None
-        if inputs:
+        if masked is not None and self._source is not None:
             leading = int(whole.argmax()) if checkpoint.spec.task in ("multi-class", "binary") else None
-            masking = AnchorMasking(predictor, inputs, leading=leading, max_anchors=self.max_anchors)
+            masking = AnchorMasking(
+                self._source, masked.inputs, compare=masked.compare, leading=leading, max_anchors=self.max_anchors
+            )
         found = Explanation(
             nodes=tuple(nodes),
             names=names_of(predictor.graph, nodes),
             method=checkpoint.spec.method,
             task=checkpoint.spec.task,
-            label=label_text(scores, checkpoint.spec),
+            label=predictor.label_text(scores),
             classes=(VALUE,) if real else checkpoint.spec.classes,
             logits=to_values(scores if real else whole),
             probabilities=() if real else to_values(scores),
             notes=tuple(self._notes(len(nodes), len(components), masking, attributions)),
         )
-        if masking is None:
+        if masking is None or masked is None:
             return found
         reference = self.reference()
         return replace(
             found,
-            by_channel=channel_contributions(predictor, inputs, whole=whole, reference=reference),
-            by_anchor=() if masking.too_many else masking.contributions(outputs),
+            by_channel=channel_contributions(
+                masked.inputs, compare=masked.compare, whole=masked.output, reference=reference
+            ),
+            by_anchor=() if masking.too_many else masking.contributions(masked.outputs),
             reference="zero" if reference is None else "training mean",
+            member=self._member or "",
             attributions=attribute(masking, components) if attributions else None,
         )
 
@@ -157,6 +200,9 @@ class Explainer:
                 yield "the subgraph is one component: nothing is left without it"
             elif num_components > self.max_nodes:
                 yield f"{num_components} components, more than max_nodes ({self.max_nodes}): none was left out"
+        if self._member is not None:
+            share = self.predictor.fitted.shares[self._member]
+            yield f"channels and anchors are those of the member {self._member}, which has {share:.0%} of the weight"
         if masking is None:
             yield f"{method} has no channels and no anchors" + (", so it has no attributions" if attributions else "")
         elif masking.too_many:

@@ -93,12 +93,14 @@ class AnchorContribution:
 class Attributions:
     """Integrated gradients of similarities, component vectors and statistics.
 
-    ``baseline`` are the logits of inputs that are all 0. Parts (z0, the subchannels, topology) add up to the logits
+    ``logits`` are those of the networks, of a portfolio those of the member with channels alone, and ``baseline`` those
+    of inputs that are all 0. Parts (z0, the subchannels, topology) add up to the logits
     minus the baseline minus ``residual``, the error of the numerical integral. So do the components together with
     ``of_subgraph``, the share of the subgraph's own statistics.
     """
 
     steps: int
+    logits: Values
     baseline: Values
     residual: Values
     channels: tuple[ChannelContribution, ...]
@@ -122,6 +124,7 @@ class Explanation:
         by_anchor: by masking an anchor; those that matter most, first.
         reference: ``training mean``, ``zero``, or empty for a model without channels.
         attributions: integrated gradients, if requested.
+        member: of a portfolio, the member whose channels and anchors were masked; contributions are to the whole.
         notes: what is missing, and why.
     """
 
@@ -138,6 +141,7 @@ class Explanation:
     by_channel: tuple[ChannelContribution, ...] = ()
     by_anchor: tuple[AnchorContribution, ...] = ()
     reference: str = ""
+    member: str = ""
     attributions: Attributions | None = None
     notes: tuple[str, ...] = field(default=())
 
@@ -169,10 +173,12 @@ class Explanation:
             "by_channel": self._items(self.by_channel),
             "by_anchor": self._items(self.by_anchor),
             "reference": self.reference,
+            "member": self.member,
             "attributions": None
             if shares is None
             else {
                 "steps": shares.steps,
+                "logits": self._by_class(shares.logits),
                 "baseline": self._by_class(shares.baseline),
                 "residual": self._by_class(shares.residual),
                 "by_channel": self._items(shares.channels),

@@ -101,6 +101,7 @@ def attribute(masking: AnchorMasking, components: Sequence[NDArray[np.int32]]) -
         by_component.append(ComponentContribution(c, tuple(nodes.tolist()), names, numbers))
     return Attributions(
         steps=max(one.steps for one in each),
+        logits=tuple(origin + number for number in total(one.output()[0] for one in masking.inputs)),
         baseline=tuple(origin + number for number in total(one.baseline for one in each)),
         residual=total(one.residual for one in each),
         channels=tuple(_by_channel(masking, each, total)),

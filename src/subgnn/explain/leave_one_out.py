@@ -6,7 +6,7 @@ difference of two predictions. That holds for every model that predicts new subg
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ _BATCH_NODES = 100_000  # nodes of the smaller subgraphs that are prepared toget
 
 Nodes = NDArray[np.int32]
 Outputs = NDArray[np.float32]
+Compare = Callable[[Outputs, Outputs], list[dict[str, Values]]]
+"""Contributions from the output of a subgraph (outputs,) and those without each item (items, outputs)."""
 
 
 def components_of(graph: Graph, subgraphs: Ragged) -> list[list[Nodes]]:

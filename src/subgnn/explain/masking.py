@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from subgnn.explain.explanation import AnchorContribution, ChannelContribution, Values, names_of
-from subgnn.explain.leave_one_out import differences
+from subgnn.explain.leave_one_out import Compare
 from subgnn.inference.predictor import Predictor
 from subgnn.models.subgnn.batches import Batch, Inputs
 from subgnn.models.subgnn.model import SubGNN
@@ -177,15 +177,23 @@ class AnchorMasking:
     """The anchors of one subgraph and their contributions.
 
     Args:
+        predictor: of the networks.
         inputs: of each network and, within that, each draw. All networks share the anchors of a draw.
+        compare: gives contributions from outputs of the networks (:func:`~subgnn.explain.leave_one_out.differences`).
         leading: the class that anchors are ordered by; None for the class that each matters most to.
         max_anchors: how many anchors are listed.
     """
 
     def __init__(
-        self, predictor: Predictor, inputs: Sequence[SubgraphInputs], *, leading: int | None, max_anchors: int
+        self,
+        predictor: Predictor,
+        inputs: Sequence[SubgraphInputs],
+        *,
+        compare: Compare,
+        leading: int | None,
+        max_anchors: int,
     ) -> None:
-        self.predictor, self.inputs, self.draws = predictor, inputs, predictor.draws
+        self.predictor, self.inputs, self.draws, self._compare = predictor, inputs, predictor.draws, compare
         self.channels = predictor.checkpoint.spec.channels
         self.anchors = [list(one.each_anchor()) for one in inputs[: self.draws]]
         self._leading, self._max_anchors = leading, max_anchors
@@ -213,7 +221,7 @@ class AnchorMasking:
                 without = mean.expand(len(anchors), -1)
                 for one, output in zip(self.inputs[draw :: self.draws], outputs[draw :: self.draws], strict=True):
                     without = without + (one.outputs_without(anchors) - output) / len(self.inputs)
-                numbers = differences(self.predictor, mean.cpu().numpy(), without.cpu().numpy())
+                numbers = self._compare(mean.cpu().numpy(), without.cpu().numpy())
                 found += [self.describe(draw, anchor, n) for anchor, n in zip(anchors, numbers, strict=True)]
         return self.strongest(found)
 
@@ -260,16 +268,19 @@ def channel_groups(parts: Mapping[str, Sequence[slice]]) -> dict[tuple[str, str]
 
 @torch.no_grad()
 def channel_contributions(
-    predictor: Predictor,
     inputs: Sequence[SubgraphInputs],
     *,
+    compare: Compare,
     whole: NDArray[np.float32],
     reference: NDArray[np.float32] | None,
 ) -> tuple[ChannelContribution, ...]:
     """Contributions of the parts of z_S, each masked in all networks and draws at once.
 
+    Args:
+        compare: as for :class:`AnchorMasking`.
+
     Shapes:
-        whole: (outputs,). reference: (networks x draws, width), 0 by default.
+        whole: (outputs,), of the networks. reference: (networks x draws, width), 0 by default.
     """
     groups = channel_groups(inputs[0].model.parts())
     without = []
@@ -282,5 +293,5 @@ def channel_contributions(
                 row[some] = mean[some]
         without.append(one.model.head(masked))
     outputs: NDArray[np.float32] = torch.stack(without).mean(dim=0).float().cpu().numpy()
-    numbers = differences(predictor, whole, outputs)
+    numbers = compare(whole, outputs)
     return tuple(ChannelContribution(name, level, **n) for (level, name), n in zip(groups, numbers, strict=True))

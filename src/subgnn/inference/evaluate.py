@@ -31,4 +31,5 @@ def evaluate_split(out: Path, split: str, data: Path | None = None) -> dict[str,
     standards = predictor.checkpoint.spec.standards
     targets = target_tensor(subgraphs, standards)[torch.from_numpy(rows)]
     outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
-    return {"run": str(out), **results, split: metrics(outputs, targets, subgraphs.task, unit=label_unit(standards))}
+    scores = metrics(outputs, targets, subgraphs.task, unit=label_unit(standards), thresholds=predictor.thresholds)
+    return {"run": str(out), **results, split: scores}

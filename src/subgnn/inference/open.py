@@ -51,7 +51,8 @@ class OpenedRun:
     """A run that predicts, its results, and the subgraphs of its dataset.
 
     Shapes:
-        reference: (networks x draws, width), the mean vector of the training split, if the run is a file that holds it.
+        reference: (networks x draws, width), the mean vector of the training split, if the run is a file that holds it
+            and a network with channels.
     """
 
     predictor: Predictor
@@ -120,9 +121,11 @@ def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., P
     tables = _tables(arrays, checkpoint, graph.num_nodes, path)
     made = predictor(checkpoint, graph, tables=tables, where=str(path), again=EXPORT.again)
     if reference is not None:
-        networks = made.networks()
+        source = made.with_channels()
+        networks = [] if source is None else source.networks()
         width = networks[0].head.width + networks[0].num_scores if networks else 0
-        if reference.shape != (made.members * made.draws, width) or reference.dtype != np.float32:
+        number = 0 if source is None else source.members * source.draws
+        if reference.shape != (number, width) or reference.dtype != np.float32:
             raise DataError("its mean vector does not fit its recipe", where=str(path), hint=EXPORT.again)
     return OpenedRun(made, results, None if dataset is None else dataset.subgraphs, reference)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,9 @@ from subgnn.inference.distributed import Workers
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.integrity import check_checkpoint
 from subgnn.models.interface import CACHED_NUMBERS, Opening
-from subgnn.models.metrics import probabilities
-from subgnn.models.registry import open_checkpoint
-from subgnn.models.spec import Checkpoint, ModelSpec
+from subgnn.models.metrics import Thresholds, probabilities
+from subgnn.models.registry import model_of, open_checkpoint
+from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
 from subgnn.models.subgnn.fitted import MeasuredForNetworks
 from subgnn.ragged import Ragged
@@ -28,19 +29,6 @@ from subgnn.ragged import Ragged
 _MEAN_OF = 256  # subgraphs, at most
 
 Subgraphs = SubgraphSet | Ragged | Sequence[Sequence[int | str]]
-
-
-def label_text(scores: NDArray[np.float32], spec: ModelSpec) -> str:
-    """The label of the highest probability: a class; several classes as in subgraphs.tsv; or a value.
-
-    Shapes:
-        scores: (classes,) or (1,).
-    """
-    if spec.task == "regression":
-        return f"{scores[0]:.6g}"
-    if spec.task == "multi-label":
-        return label_separator(spec.classes).join(c for c, p in zip(spec.classes, scores, strict=True) if p > 0.5)
-    return spec.classes[int(np.argmax(scores))]
 
 
 class Predictor:
@@ -136,9 +124,28 @@ class Predictor:
         target = self.spec.standards.get("target")
         return scores if target is None else (scores * target.deviation + target.mean).astype(np.float32)
 
+    @property
+    def thresholds(self) -> Thresholds:
+        """Probabilities above which a subgraph has a label, where it may have several."""
+        return self.fitted.thresholds
+
+    def label_text(self, scores: NDArray[np.float32]) -> str:
+        """The label of a subgraph as text: the most probable class; several labels as in subgraphs.tsv; or a value.
+
+        Shapes:
+            scores: (classes,) or (1,), as :meth:`scores` gives them.
+        """
+        spec = self.spec
+        if spec.task == "regression":
+            return f"{scores[0]:.6g}"
+        if spec.task == "multi-label":
+            chosen = np.flatnonzero(scores > self.thresholds)
+            return label_separator(spec.classes).join(spec.classes[label] for label in chosen)
+        return spec.classes[int(np.argmax(scores))]
+
     def predict(self, subgraphs: Subgraphs) -> list[str]:
         """The label of each subgraph, as text."""
-        return [label_text(scores, self.spec) for scores in self.probabilities(subgraphs)]
+        return [self.label_text(scores) for scores in self.probabilities(subgraphs)]
 
     def embeddings(self, subgraphs: Ragged) -> NDArray[np.float32]:
         """z_S, the vector of each subgraph, as the head receives it, by the first network and draw of anchors.
@@ -152,6 +159,31 @@ class Predictor:
         """The vector of each subgraph: :meth:`embeddings` of subgraphs in any form."""
         return self.embeddings(self.rows(subgraphs))
 
+    def part(self, name: str) -> Predictor:
+        """The predictor of one member of a portfolio; it shares the graph, and the member as it was opened."""
+        found = copy(self)
+        found.checkpoint = self.checkpoint.parts[name]
+        found.spec, found.fitted = found.checkpoint.spec, self.fitted.parts[name]
+        found.model = model_of(found.spec)
+        return found
+
+    @property
+    def member_with_channels(self) -> str | None:
+        """The heaviest member of a portfolio that has channels; None without any, and for other models."""
+        shares, parts = self.fitted.shares, self.checkpoint.parts
+        names = [name for name in shares if model_of(parts[name].spec).has_channels]
+        return max(names, key=shares.__getitem__, default=None)
+
+    def with_channels(self) -> Predictor | None:
+        """The predictor whose channels and anchors explain predictions: this one, or that of a portfolio's member.
+
+        None where there are no channels.
+        """
+        member = self.member_with_channels
+        if member is not None:
+            return self.part(member)
+        return self if self.model.has_channels else None
+
     def networks(self) -> list[SubGNN]:
         """The trained networks of a model with channels, over the nodes they were trained with; none for any other."""
         return list(self.fitted.networks())
@@ -164,17 +196,18 @@ class Predictor:
 
     @torch.no_grad()
     def mean_vectors(self, subgraphs: Ragged) -> NDArray[np.float32] | None:
-        """Mean vector of subgraphs by each network and draw of anchors: the reference of explanations.
+        """Mean vector of subgraphs by each network with channels and draw of anchors: the reference of explanations.
 
         Of more than 256 subgraphs, as many are taken, evenly spaced.
 
         Shapes:
             returns: (networks x draws, width), or None for a model without channels.
         """
-        if not self.model.has_channels:
+        source = self.with_channels()
+        if source is None:
             return None
         chosen = np.linspace(0, len(subgraphs) - 1, min(len(subgraphs), _MEAN_OF)).astype(np.int64)
-        measured = self.measured(subgraphs.take(np.unique(chosen)), draws=self.draws)
+        measured = source.measured(subgraphs.take(np.unique(chosen)), draws=source.draws)
         means = [network.embed(inputs.whole).mean(dim=0) for network, inputs, _ in measured.combinations()]
         found: NDArray[np.float32] = torch.stack(means).float().cpu().numpy()
         return found

@@ -16,7 +16,6 @@ from subgnn.data.formats.vectors import write_npy, write_parquet
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
 from subgnn.inference.open import open_run
-from subgnn.inference.predictor import label_text
 from subgnn.models.interface import BATCH
 from subgnn.models.spec import ModelSpec
 from subgnn.parallel.engine import Engine
@@ -83,7 +82,7 @@ def write_predictions(
         file.write("\t".join(["subgraph", "label", *columns]) + "\n")
         for texts, rows in chunks(subgraphs, predictor.graph, size=chunk_size(predictor.checkpoint.spec)):
             for text, scores in zip(texts, predictor.probabilities(rows), strict=True):
-                label = label_text(scores, predictor.checkpoint.spec)
+                label = predictor.label_text(scores)
                 file.write("\t".join([text, label, *(f"{p:.6g}" for p in scores)]) + "\n")
             count += len(texts)
     return count

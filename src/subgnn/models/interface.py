@@ -25,6 +25,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import PRETRAINED
 from subgnn.models.examples import Examples, Source
+from subgnn.models.metrics import Thresholds
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.parallel.progress import OnProgress
 from subgnn.ragged import Ragged
@@ -124,7 +125,7 @@ class FittedModel(ABC):
     ``shares`` their weights.
     """
 
-    thresholds: NDArray[np.float32] | float = 0.5
+    thresholds: Thresholds = 0.5
     parts: Mapping[str, FittedModel] = MappingProxyType({})
     shares: Mapping[str, float] = MappingProxyType({})
 

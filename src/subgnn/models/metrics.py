@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 from torchmetrics.functional.classification import (
@@ -15,6 +17,9 @@ from torchmetrics.functional.classification import (
 )
 
 from subgnn.data.subgraphs import Task
+
+Thresholds = NDArray[np.float32] | float
+"""Probabilities above which a subgraph has a label, where it may have several: one for each label, or one for all."""
 
 
 def loss(outputs: Tensor, targets: Tensor, task: Task, weights: Tensor | None = None) -> Tensor:
@@ -37,14 +42,16 @@ def probabilities(outputs: Tensor, task: Task) -> Tensor:
     return outputs if task == "regression" else torch.softmax(outputs, dim=1)
 
 
-def predictions(outputs: Tensor, task: Task) -> Tensor:
-    """Classes (n,), sets of classes (n, classes) at a probability of one half, or values (n,)."""
+def predictions(outputs: Tensor, task: Task, thresholds: Thresholds = 0.5) -> Tensor:
+    """Classes (n,), sets of classes (n, classes) whose probabilities are above their thresholds, or values (n,)."""
     if task == "multi-label":
-        return (outputs > 0).long()
+        return (probabilities(outputs, task) > torch.as_tensor(thresholds, device=outputs.device)).long()
     return outputs.squeeze(1) if task == "regression" else outputs.argmax(dim=1)
 
 
-def metrics(outputs: Tensor, targets: Tensor, task: Task, *, unit: float = 1.0) -> dict[str, float]:
+def metrics(
+    outputs: Tensor, targets: Tensor, task: Task, *, unit: float = 1.0, thresholds: Thresholds = 0.5
+) -> dict[str, float]:
     """micro-F1, macro-F1, accuracy and AUROC; for regression, mean absolute error, root mean square error and R^2.
 
     AUROC is the mean over classes, one against the rest; a class that no subgraph or every subgraph has is left out.
@@ -53,9 +60,10 @@ def metrics(outputs: Tensor, targets: Tensor, task: Task, *, unit: float = 1.0) 
     Args:
         unit: the scale of standardised labels (:func:`~subgnn.models.examples.label_unit`), by which the two errors
             of regression are multiplied.
+        thresholds: probabilities above which a subgraph has a label, where it may have several.
     """
     outputs, targets = outputs.detach().float().cpu(), targets.cpu()
-    found = predictions(outputs, task)
+    found = predictions(outputs, task, thresholds)
     if task == "regression":
         error = found - targets.float()
         spread = (targets.float() - targets.float().mean()).square().sum()

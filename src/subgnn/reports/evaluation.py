@@ -26,8 +26,8 @@ from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError, excerpt
 from subgnn.inference.predictor import Predictor
 from subgnn.models.examples import label_unit
+from subgnn.models.metrics import Thresholds, predictions, probabilities
 from subgnn.models.metrics import metrics as compute_metrics
-from subgnn.models.metrics import predictions, probabilities
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
 from subgnn.storage.parsing import parse_json
@@ -56,8 +56,9 @@ class Evaluation:
 
     ``split`` is the one that was scored: test, or val where the dataset has no test split. Real-valued targets and
     outputs are in standard deviations of the training targets; ``in_unit`` converts them back. A baseline has neither
-    network nor vectors. Of an ensemble, ``records``, ``network`` and ``vectors`` are those of the first network, and
-    ``outputs`` the mean of all; of several draws of anchors, ``vectors`` are those of the first, too.
+    network nor vectors; a portfolio has those of ``member``, the heaviest one with channels. Of an ensemble,
+    ``records``, ``network`` and ``vectors`` are those of the first network, and ``outputs`` the mean of all; of several
+    draws of anchors, ``vectors`` are those of the first, too.
 
     Shapes:
         rows: (n,) subgraphs of the split. vectors: (n, width) z_S. means: (width,) over the training split.
@@ -77,6 +78,13 @@ class Evaluation:
     outputs: Tensor
     targets: Tensor
     train_targets: Tensor
+    thresholds: Thresholds = 0.5
+    member: str | None = None
+
+    @property
+    def shown(self) -> Checkpoint:
+        """The checkpoint of the network, or of the whole where there is none."""
+        return self.checkpoint if self.member is None else self.checkpoint.parts[self.member]
 
     @property
     def task(self) -> Task:
@@ -91,7 +99,7 @@ class Evaluation:
     @property
     def networks(self) -> int:
         """The number of networks whose outputs are averaged; 1 for a baseline."""
-        return self.checkpoint.spec.members
+        return self.shown.spec.members
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -102,18 +110,21 @@ class Evaluation:
         """The contribution of each part of the subgraphs' vectors; none for a baseline, which has no parts."""
         if self.network is None:
             return []
+        targets = self.targets
+        if self.task == "regression":  # a member's values are standardised by what it was fitted to
+            targets = torch.from_numpy(self.shown.spec.standards["target"](self.in_unit(targets)))
         return contributions(
             self.network.head,
             self.network.parts(),
             vectors=self.vectors,
             means=self.means,
-            targets=self.targets,
+            targets=targets,
             task=self.task,
         )
 
     def predicted(self) -> NDArray[Any]:
         """Classes (n,), sets of classes (n, classes), or values (n,)."""
-        return predictions(self.outputs, self.task).numpy()
+        return predictions(self.outputs, self.task, self.thresholds).numpy()
 
     def probabilities(self) -> NDArray[np.float32]:
         """Probabilities of classes (n, classes)."""
@@ -126,7 +137,8 @@ class Evaluation:
 
     def metrics(self) -> dict[str, float]:
         """Metrics on the split, computed anew from ``outputs``."""
-        return compute_metrics(self.outputs, self.targets, self.task, unit=label_unit(self.checkpoint.spec.standards))
+        unit = label_unit(self.checkpoint.spec.standards)
+        return compute_metrics(self.outputs, self.targets, self.task, unit=unit, thresholds=self.thresholds)
 
     def constant(self) -> dict[str, float]:
         """Metrics on the same split of a constant prediction.
@@ -165,16 +177,17 @@ def evaluate_run(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | 
         raise DataError("the dataset has other labels than the run", where=dataset.name, hint="give the run's dataset")
     split = "test" if len(subgraphs.indices("test")) else "val"
     rows, train = subgraphs.indices(split), subgraphs.indices("train")
-    network = next(iter(predictor.networks()), None)
+    source = predictor.with_channels()
+    network = None if source is None else source.networks()[0]
     mine = means = torch.empty(0)
-    if network is not None:
+    if source is not None:
         chosen = np.concatenate([rows, train])
-        found = predictor.embeddings(subgraphs.nodes.take(chosen)) if vectors is None else vectors[chosen]
+        found = source.embeddings(subgraphs.nodes.take(chosen)) if vectors is None else vectors[chosen]
         mine, means = torch.from_numpy(found[: len(rows)]), torch.from_numpy(found[len(rows) :]).mean(dim=0)
     targets = np.array(subgraphs.targets)
     if "target" in checkpoint.spec.standards:
         targets = checkpoint.spec.standards["target"](targets[:, None])[:, 0]
-    if network is not None and predictor.members * predictor.draws == 1:
+    if network is not None and source is predictor and predictor.members * predictor.draws == 1:
         outputs = network.head(mine)
     else:
         outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
@@ -192,6 +205,8 @@ def evaluate_run(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | 
         outputs=outputs,
         targets=torch.from_numpy(targets[rows]),
         train_targets=torch.from_numpy(targets[train]),
+        thresholds=predictor.thresholds,
+        member=predictor.member_with_channels,
     )
 
 

@@ -82,6 +82,8 @@ def run_report(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | No
         task=found.task,
         split=split,
         networks=found.networks,
+        member=found.member,
+        thresholds=np.ndim(found.thresholds) > 0,
         predictions_title=f"{_TITLES.get(found.task, _TITLES['multi-class'])} on the {split} split",
         overview=_overview(found),
         leaderboard=board,
@@ -195,18 +197,20 @@ def _facts(found: Evaluation) -> list[tuple[str, str]]:
 
 def _model_facts(found: Evaluation) -> list[tuple[str, str]]:
     """The network, or the baseline and the candidate that was selected on validation."""
-    recipe, network, baseline = found.recipe, found.network, found.checkpoint.parts.get(BASELINE)
+    shown, network, baseline = found.shown.spec, found.network, found.shown.parts.get(BASELINE)
+    candidate = found.results.get("candidate")
+    facts = [("Method", found.recipe.method), *([("Selected on validation", str(candidate))] if candidate else [])]
     if network is None:
-        candidate = found.results.get("candidate")
-        return [("Method", recipe.method), *([("Selected on validation", str(candidate))] if candidate else [])]
+        return facts
     table_size = 0 if network.table is None else network.table.numel()
     others = sum(p.numel() for p in network.parameters()) - table_size
-    trained = "trained" if recipe.embeddings.trainable else "not trained"
+    trained = "trained" if shown.embeddings.trainable else "not trained"
     several = found.networks > 1
     return [
+        *([] if found.member is None else [*facts, ("Member with channels", found.member)]),
         *([("Networks", f"{found.networks}; their outputs are averaged")] if several else []),
-        ("Channels", "; ".join(f"{c.name} ({c.num_anchors} anchors)" for c in recipe.channels) or "none"),
-        ("Layers", str(recipe.model.layers)),
+        ("Channels", "; ".join(f"{c.name} ({c.num_anchors} anchors)" for c in shown.channels) or "none"),
+        ("Layers", str(shown.model.layers)),
         *([] if baseline is None else [("Corrects", f"{baseline.spec.method} ({baseline.spec.title})")]),
         ("Weights of each" if several else "Weights", f"{others:,}; and {table_size:,} in node vectors, {trained}"),
     ]
@@ -232,7 +236,7 @@ def _curves(found: Evaluation) -> dict[str, Any] | None:
         epoch_chart(records, selected, "Loss", losses),
         epoch_chart(records, selected, word[0].upper() + word[1:], {name: (word, "first")}),
     ]
-    return {"charts": charts, "selected": selected, "corrects": BASELINE in found.checkpoint.parts}
+    return {"charts": charts, "selected": selected, "corrects": BASELINE in found.shown.parts}
 
 
 def epoch_chart(

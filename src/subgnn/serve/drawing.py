@@ -85,8 +85,9 @@ def anchor_channels(prepared: Prepared | None, most: int) -> dict[int, list[str]
 def draw_with_anchors(predictor: Predictor, index: NodeIndex, subgraph: NDArray[np.int32], *, most: int) -> Drawing:
     """Draw one subgraph with the anchors that a run's model compares it with, where it has any; see :func:`draw`."""
     prepared: Prepared | None = None
-    if predictor.model.has_channels:
-        prepared = predictor.measured(Ragged.from_rows([subgraph]), draws=1).prepared[0]
+    source = predictor.with_channels()
+    if source is not None:
+        prepared = source.measured(Ragged.from_rows([subgraph]), draws=1).prepared[0]
     return draw(predictor.graph, index, subgraph, most=most, prepared=prepared)
 
 

@@ -21,7 +21,7 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
 from subgnn.explain import Explainer
 from subgnn.inference.open import OpenedRun, open_run
-from subgnn.inference.predictor import Predictor, label_text
+from subgnn.inference.predictor import Predictor
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn.fitted import MeasuredForNetworks
 from subgnn.ragged import Ragged
@@ -149,14 +149,14 @@ class ServedRun:
 
     def card(self) -> dict[str, Any]:
         """Facts about the run: data, scores, versions and limits of requests."""
-        graph, checkpoint = self.predictor.graph, self.predictor.checkpoint
+        graph, checkpoint, source = self.predictor.graph, self.predictor.checkpoint, self.predictor.with_channels()
         about = ("dataset", "recipe", "method", "seed", "task", "selected_epoch", "epochs", "val", "test", "published")
         return {
             "name": self.name,
             **{key: self.results.get(key) for key in about},
             "members": checkpoint.spec.members,
             "classes": list(checkpoint.spec.classes),
-            "channels": [channel.name for channel in checkpoint.spec.channels],
+            "channels": [channel.name for channel in (source or self.predictor).spec.channels],
             "note": checkpoint.spec.note.strip(),
             "num_nodes": graph.num_nodes,
             "num_edges": graph.num_edges,
@@ -181,7 +181,7 @@ class ServedRun:
                 {
                     "nodes": nodes.tolist(),
                     "names": [self.index.name(node) for node in nodes.tolist()],
-                    "label": label_text(scores, checkpoint.spec),
+                    "label": self.predictor.label_text(scores),
                     "probabilities": {} if real else dict(zip(checkpoint.spec.classes, numbers, strict=True)),
                     "value": numbers[0] if real else None,
                 }

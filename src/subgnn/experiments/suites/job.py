@@ -184,7 +184,7 @@ def _save_predictions(folder: Path, dataset: Dataset, results: dict[str, Any], *
         "overlap": node_overlap(nodes, train_nodes, dataset.graph.num_nodes).astype(np.float32),
     }
     if subgraphs.task == "multi-label":
-        kept["thresholds"] = np.asarray(predictor.fitted.thresholds, np.float32)
+        kept["thresholds"] = np.asarray(predictor.thresholds, np.float32)
     if vectors:
         kept["vectors"] = predictor.embeddings(nodes).astype(np.float32)
     with atomic_write(folder / ANSWERS, overwrite=True) as temporary, temporary.open("wb") as file:
