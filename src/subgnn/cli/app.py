@@ -18,6 +18,7 @@ from subgnn.cli.data import data
 from subgnn.cli.info import info
 from subgnn.cli.output import print_error, print_line, warnings_as_lines
 from subgnn.cli.prepare import prepare_dataset, pretrain_nodes
+from subgnn.cli.recipes import list_recipes
 from subgnn.cli.runs import (
     embed_subgraphs,
     evaluate_run,
@@ -45,6 +46,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "pretrain": pretrain_nodes,
     "prepare": prepare_dataset,
     "train": train_run,
+    "recipes": list_recipes,
     "tune": tune_recipe,
     "evaluate": evaluate_run,
     "predict": predict_subgraphs,

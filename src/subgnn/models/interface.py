@@ -156,6 +156,7 @@ class Model(ABC):
     Attributes say what it needs and can do:
 
     - ``needs_edges``: it cannot be fitted on a graph without edges.
+    - ``extra``: the extra of this package that has to be installed for it; empty if none.
     - ``predicts_new_subgraphs``: it predicts subgraphs that were not in the dataset it was fitted to.
     - ``uses_many_devices``: its training may be spread over several devices.
     - ``has_tunable_settings``: ``baseline.tune_settings`` may list settings of its head and training.
@@ -167,6 +168,7 @@ class Model(ABC):
     """
 
     needs_edges: bool = True
+    extra: str = ""
     predicts_new_subgraphs: bool = True
     uses_many_devices: bool = False
     has_tunable_settings: bool = False

@@ -31,6 +31,8 @@ _MOST_PREDICTED = 0.1  # of all edges, in one step
 class MetaNodeModel(KnownSubgraphsModel):
     """MN-GIN, or MN-GAT with attention."""
 
+    extra = "baselines"
+
     def __init__(self, *, attention: bool) -> None:
         self.attention = attention
 

@@ -208,6 +208,8 @@ class AverageModel(NodePooling):
 class GraphClassificationModel(NodePooling):
     """GC."""
 
+    extra = "baselines"
+
     def edges(self, graph: Graph, nodes: Ragged) -> Ragged:
         """The edges among the nodes of each subgraph."""
         return induced_graphs(graph, nodes).edges()

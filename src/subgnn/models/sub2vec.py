@@ -39,6 +39,8 @@ class Sub2VecModel(KnownSubgraphsModel):
         words: what walks are made of: ``n`` for nodes, ``s`` for bins of degrees, ``ns`` for both.
     """
 
+    extra = "baselines"
+
     def __init__(self, words: str) -> None:
         self.words = words
 

@@ -72,7 +72,7 @@ def _published_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
     kinds = [_KINDS[letter] for letter in row["channels"]]
     content = {
         "name": name,
-        "note": f"Settings of the paper as its authors published them: {' and '.join(kinds)} on both sides, node "
+        "note": f"The paper's run, as its authors published it: {', '.join(kinds)}. Channels are on both sides, node "
         "embeddings pretrained by GIN and fine-tuned.",
         "channels": [
             {"kind": kind, "side": side, "num_anchors": int(row[f"{kind}/{side}"])}

@@ -1,0 +1,68 @@
+"""``subgnn recipes``: every packaged recipe, what it is for, what it needs and what it costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from subgnn.cli.options import JsonFlag
+from subgnn.cli.output import print_json, print_line, print_table
+from subgnn.config.recipes import find_recipe, recipe_names
+from subgnn.config.settings import Recipe
+from subgnn.embeddings.sources import PRETRAINED
+
+
+def list_recipes(json: JsonFlag = False) -> None:
+    """List the packaged recipes: what each is for, what it needs, and what it costs.
+
+    Example: subgnn recipes
+    """
+    found = [_describe(find_recipe(name)) for name in sorted(recipe_names(), key=lambda name: (name != "auto", name))]
+    if json:
+        print_json({"recipes": found})
+        return
+    for title, published in (("recipes", False), ("runs of the paper", True)):
+        shown = [one for one in found if one["name"].startswith("alsentzer2020_") is published]
+        rows = [(one["name"], one["purpose"], "; needs ".join(filter(None, _costs(one)))) for one in shown]
+        print_table(title, ("name", "purpose", "cost and needs"), rows)
+    print_line("next: subgnn train DIR --recipe NAME --out RUN; without --recipe, auto")
+
+
+def _costs(described: dict[str, Any]) -> tuple[str, str]:
+    return described["cost"], ", ".join(described["needs"])
+
+
+def _describe(recipe: Recipe) -> dict[str, Any]:
+    note = " ".join(recipe.note.split())
+    return {
+        "name": recipe.name,
+        "purpose": note.partition(". ")[0].removesuffix("."),
+        "note": note,
+        "method": recipe.method,
+        "needs": _needs(recipe),
+        "cost": _cost(recipe),
+        "published": recipe.published,
+    }
+
+
+def _needs(recipe: Recipe) -> list[str]:
+    """What the recipe needs beside labelled subgraphs; a model of known subgraphs cannot predict others."""
+    from subgnn.models.registry import model_of
+
+    model, source = model_of(recipe), recipe.embeddings.source
+    needs = ["edges"] if model.needs_edges else []
+    needs += [f"extra {model.extra}"] if model.extra else []
+    needs += [f"{source} embeddings"] if model.uses_embeddings(recipe) and source in PRETRAINED else []
+    return needs + ([] if model.predicts_new_subgraphs else ["known subgraphs"])
+
+
+def _cost(recipe: Recipe) -> str:
+    """The work of a run: its time, or the fits and epochs."""
+    from subgnn.models.registry import model_of
+
+    model = model_of(recipe)
+    if model.is_portfolio:
+        return f"up to {recipe.auto.time / 60:g} minutes"
+    fits, epochs = model.num_fits(recipe), recipe.training.epochs
+    if model.is_fitted_in_one_go:
+        return f"solved, {fits} fits"
+    return f"trained, {f'{fits} x ' if fits > 1 else ''}{epochs} epochs"
