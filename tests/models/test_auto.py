@@ -1,0 +1,213 @@
+"""A portfolio as one model: outputs and vectors by hand, in any batch and order; damaged files are refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy import special
+
+from subgnn import DataError, Graph, Ragged, UserError
+from subgnn.config.recipes import find_recipe
+from subgnn.config.settings import AutoSettings, CandidateSettings
+from subgnn.inference.predictor import Predictor
+from subgnn.models.auto import outputs_from, scores_from
+from subgnn.models.checkpoint import load_checkpoint, pack, save_checkpoint, unpack
+from subgnn.models.registry import MODELS, check_recipe
+from tests.models.portfolios import SHARES, named_dataset, opened, portfolio, trained
+
+TASKS = ("multi-class", "binary", "multi-label", "regression")
+ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9], [23]])
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_outputs_by_hand(task):
+    data, predictor = opened(task)
+    scores = [predictor.part(name).probabilities(ROWS).astype(float) for name in SHARES]
+    mean = sum(share * one for share, one in zip(SHARES.values(), scores, strict=True))
+    found = predictor.probabilities(ROWS)
+    if task == "regression":
+        np.testing.assert_allclose(found, mean, rtol=1e-4, atol=1e-5)
+        train = np.asarray(data.subgraphs.targets)[data.subgraphs.indices("train")]
+        np.testing.assert_allclose(predictor.outputs(ROWS), (mean - train.mean()) / train.std(), atol=1e-4)
+    elif task == "multi-label":
+        scale, offset = (predictor.checkpoint.weights[name].numpy() for name in ("scale", "offset"))
+        np.testing.assert_allclose(found, special.expit(scale * special.logit(mean) + offset), atol=1e-5)
+    else:
+        np.testing.assert_allclose(found, mean**1.5 / (mean**1.5).sum(axis=1, keepdims=True), atol=1e-5)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_what_is_saved_answers_as_before(task, tmp_path):
+    data, before = opened(task)
+    save_checkpoint(before.checkpoint, tmp_path / "it")
+    after = Predictor(tmp_path / "it", data.graph)
+    assert list(after.checkpoint.parts) == list(SHARES)
+    assert list(after.checkpoint.parts["channels"].parts) == ["baseline"]
+    np.testing.assert_array_equal(before.outputs(ROWS), after.outputs(ROWS))
+    np.testing.assert_array_equal(before.embeddings(ROWS), after.embeddings(ROWS))
+    np.testing.assert_array_equal(before.thresholds, after.thresholds)
+
+
+def test_a_subgraph_has_one_output_in_any_batch():
+    data, predictor = opened()
+    rows = data.subgraphs.nodes
+    whole, vectors = predictor.outputs(rows), predictor.embeddings(rows)
+    order = np.random.default_rng(0).permutation(len(rows))
+    np.testing.assert_allclose(predictor.outputs(rows.take(order)), whole[order], atol=1e-5)
+    for row in range(0, len(rows), 7):
+        np.testing.assert_allclose(predictor.outputs(rows.take([row]))[0], whole[row], atol=1e-5)
+        np.testing.assert_allclose(predictor.embeddings(rows.take([row]))[0], vectors[row], atol=1e-5)
+
+
+def test_the_order_of_members_does_not_count():
+    backwards = dict(reversed(SHARES.items()))
+    (_, one), (_, other) = opened(), opened(shares=backwards)
+    np.testing.assert_allclose(one.outputs(ROWS), other.outputs(ROWS), atol=1e-6)
+    np.testing.assert_allclose(np.sort(one.embeddings(ROWS)), np.sort(other.embeddings(ROWS)), atol=1e-6)
+    assert one.member_with_channels == other.member_with_channels == "channels"
+
+
+def test_a_single_member_is_that_member():
+    data, predictor = opened(shares={"bag": 1.0})
+    alone = special.softmax(1.5 * np.log(predictor.part("bag").probabilities(data.subgraphs)), axis=1)
+    np.testing.assert_allclose(predictor.probabilities(data.subgraphs), alone, atol=1e-5)
+    assert predictor.with_channels() is None
+
+
+def test_the_cosine_of_vectors_is_the_mean_of_the_members_cosines():
+    data, predictor = opened()
+    rows = data.subgraphs.nodes.take(np.arange(6))
+    vectors, expected = predictor.embeddings(rows), np.zeros((6, 6))
+    for name, share in SHARES.items():
+        of_member = predictor.part(name).embeddings(rows).astype(float)
+        unit = of_member / np.linalg.norm(of_member, axis=1, keepdims=True)
+        expected += share * unit @ unit.T
+    np.testing.assert_allclose(vectors @ vectors.T, expected, atol=1e-5)
+    assert vectors.shape[1] == sum(predictor.part(name).embeddings(rows).shape[1] for name in SHARES)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_outputs_and_scores_are_inverse(task):
+    values = np.random.default_rng(0).normal(size=(5, 3))
+    scores = scores_from(values, task)
+    np.testing.assert_allclose(scores_from(outputs_from(scores, task), task), scores)
+
+
+def test_certain_members_have_finite_outputs():
+    assert np.isfinite(outputs_from(np.array([[1.0, 0.0]]), "multi-class")).all()
+    assert np.isfinite(outputs_from(np.array([[1.0, 0.0]]), "multi-label")).all()
+
+
+def test_labels_are_those_above_their_thresholds():
+    data, predictor = opened("multi-label")
+    scores = predictor.probabilities(data.subgraphs)
+    expected = scores > predictor.checkpoint.weights["thresholds"].numpy()
+    assert (expected != (scores > 0.5)).any()
+    classes = np.array(data.subgraphs.classes)
+    assert predictor.predict(data.subgraphs) == ["-".join(classes[row]) for row in expected]
+
+
+def weights(**changes):
+    def change(checkpoint):
+        return replace(checkpoint, weights=checkpoint.weights | changes)
+
+    return change
+
+
+def parts(**changes):
+    def change(checkpoint):
+        made = {**checkpoint.parts, **changes}
+        return replace(checkpoint, parts={name: part for name, part in made.items() if part is not None})
+
+    return change
+
+
+def inside(checkpoint):
+    """A node that is not in the graph, in a part of a part."""
+    channels = checkpoint.parts["channels"]
+    bag = channels.parts["baseline"]
+    wrong = replace(bag, weights=bag.weights | {"columns": torch.full_like(bag.weights["columns"], 99)})
+    return parts(channels=replace(channels, parts={"baseline": wrong}))(checkpoint)
+
+
+DAMAGED = {
+    "weights of members": (weights(member_weights=torch.tensor([0.5, 0.5, 0.5])), "do not sum to 1"),
+    "a weight of 0": (weights(member_weights=torch.tensor([0.5, 0.5, 0.0])), "are not above 0"),
+    "another number": (weights(member_weights=torch.tensor([0.5, 0.5])), r"'member_weights' is float32 \(2,\)"),
+    "not finite": (weights(scale=torch.tensor([float("nan")])), "'scale' are not finite"),
+    "scale": (weights(scale=torch.tensor([0.0])), "scale is not above 0"),
+    "offsets of labels": (weights(offset=torch.zeros(3)), r"'offset' is float32 \(3,\), not float32 \(1,\)"),
+    "thresholds of classes": (weights(thresholds=torch.full((1,), 0.5)), "'thresholds' is unknown"),
+    "no members": (lambda c: replace(c, parts={}), "built of other models, and holds none"),
+    "another task": (lambda c: parts(bag=trained("binary", "bag"))(c), "'bag' has another task or other classes"),
+    "a part of a part": (inside, "columns of its views are not in order"),
+    "a portfolio inside": (
+        lambda c: parts(bag=portfolio(shares={"bag": 1.0}))(c),
+        "'bag' is a model of the kind auto, which is not accepted",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), DAMAGED.values(), ids=DAMAGED)
+def test_what_does_not_hold_together_is_refused(change, message, tmp_path):
+    save_checkpoint(change(portfolio()), tmp_path / "it")
+    with pytest.raises(DataError, match=message) as caught:
+        Predictor(tmp_path / "it", named_dataset().graph)
+    assert "train again" in str(caught.value)
+
+
+def test_thresholds_are_probabilities(tmp_path):
+    found = portfolio("multi-label")
+    found.weights["thresholds"] = found.weights["thresholds"] + 1
+    with pytest.raises(DataError, match="thresholds are not between 0 and 1"):
+        Predictor(found, named_dataset().graph)
+
+
+def test_another_graph_is_refused():
+    with pytest.raises(DataError, match="the graph is another one"):
+        Predictor(portfolio(), Graph.from_edges([0], [1], num_nodes=24))
+
+
+def test_parts_are_nested_three_deep_at_most(tmp_path):
+    deep = portfolio()
+    for _ in range(3):
+        deep = replace(deep, parts={"bag": deep})
+    arrays, content = pack(deep)
+    with pytest.raises(DataError, match="parts are nested 3 deep"):
+        unpack(arrays, content, where="it", noun="the checkpoint", again="train again")
+
+
+def test_a_file_that_was_cut_or_changed_is_refused(tmp_path):
+    save_checkpoint(portfolio(), tmp_path / "it")
+    whole = (tmp_path / "it").read_bytes()
+    for damaged in (whole[:-100], whole[:-1] + bytes([whole[-1] ^ 1])):
+        (tmp_path / "it").write_bytes(damaged)
+        with pytest.raises(DataError):
+            load_checkpoint(tmp_path / "it")
+
+
+def candidates(*recipes: str):
+    listed = tuple(CandidateSettings(name=name, recipe=name) for name in recipes)
+    return replace(find_recipe("auto"), auto=AutoSettings(candidates=listed))
+
+
+def test_data_is_unused_where_no_candidate_uses_it():
+    plain = named_dataset().graph
+    tails, heads, _ = plain.edges()
+    graph = Graph.from_edges(tails, heads, weights=np.ones(len(tails)), features=np.ones((24, 2), np.float32))
+    unused = MODELS["auto"].unused_data(candidates("bag", "topology"), graph)
+    assert unused == ["edge weights", "node features"]
+
+
+def test_a_portfolio_needs_candidates_that_can_be_members():
+    graph = named_dataset().graph
+    check_recipe(find_recipe("auto"), graph)
+    with pytest.raises(UserError, match=r"auto\.candidates is empty"):
+        check_recipe(candidates(), graph)
+    with pytest.raises(
+        UserError, match="the method of the candidate 'mn-gin' is mn-gin; accepted: methods that predict"
+    ):
+        check_recipe(candidates("bag", "mn-gin"), graph)
