@@ -1,0 +1,254 @@
+"""Everything a run can do, with a portfolio: files, tables of embeddings, scores, explanations and answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from fastapi.testclient import TestClient
+
+from subgnn import DataError, Ragged, UserError
+from subgnn.embeddings.sources import save_run_vectors, source_vectors
+from subgnn.embeddings.stored import vectors_hash
+from subgnn.experiments.train import train
+from subgnn.explain.files import open_explainer
+from subgnn.inference import export_program, export_run
+from subgnn.inference.evaluate import evaluate_split
+from subgnn.inference.open import EXPORT, open_run
+from subgnn.inference.subgraph_files import write_embeddings, write_predictions
+from subgnn.models.checkpoint import load_checkpoint
+from subgnn.models.metrics import metrics
+from subgnn.serve.app import create_app
+from subgnn.serve.limits import Limits
+from subgnn.serve.runs import open_runs
+from subgnn.storage.arrays import encode_arrays, read_arrays, write_parts
+from subgnn.training.run_dir import CHECKPOINT
+from tests.models.portfolios import SHARES, given_embeddings, named_dataset, opened, portfolio, write_run
+
+ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])
+TASKS = ("multi-class", "multi-label", "regression")
+
+
+@pytest.fixture(scope="module", params=TASKS)
+def run(request, tmp_path_factory) -> Path:
+    """A run of each task."""
+    return write_run(tmp_path_factory.mktemp("portfolio"), portfolio(request.param), request.param)
+
+
+def test_an_export_answers_as_the_run_does(run, tmp_path):
+    export_run(run, tmp_path / "it", with_graph=True)
+    before, after = open_run(run).predictor, open_run(tmp_path / "it").predictor
+    np.testing.assert_array_equal(before.outputs(ROWS), after.outputs(ROWS))
+    np.testing.assert_array_equal(before.embeddings(ROWS), after.embeddings(ROWS))
+    assert before.predict(ROWS) == after.predict(ROWS)
+    explained = [open_explainer(path).explain(ROWS)[0].to_json() for path in (run, tmp_path / "it")]
+    assert explained[0] == explained[1]
+    export_run(tmp_path / "it", tmp_path / "again", with_graph=True)
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "it").read_bytes()
+
+
+def test_a_portfolio_is_not_a_program(run, tmp_path):
+    with pytest.raises(UserError, match=r"cannot become a torch.export program: auto is not a network .*portable"):
+        export_program(run, tmp_path / "it.pt2")
+
+
+def test_files_of_subgraphs(run, tmp_path):
+    (tmp_path / "some.txt").write_text("n0-n1-n2\nn3-n9\n")
+    write_predictions(run, tmp_path / "some.txt", tmp_path / "found.tsv")
+    predictor = open_run(run).predictor
+    rows = Ragged.from_rows([[0, 1, 2], [3, 9]])
+    lines = [line.split("\t") for line in (tmp_path / "found.tsv").read_text().splitlines()[1:]]
+    assert [line[1] for line in lines] == predictor.predict(rows)
+    np.testing.assert_allclose(np.array([line[2:] for line in lines], float), predictor.probabilities(rows), rtol=1e-4)
+    shape = write_embeddings(run, tmp_path / "some.txt", tmp_path / "found.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "found.npy"), predictor.embeddings(rows))
+    assert shape == predictor.embeddings(rows).shape
+
+
+def test_scores_count_labels_above_their_thresholds(run):
+    task = open_run(run).predictor.spec.task
+    data, predictor = opened(task)
+    rows = data.subgraphs.indices("test")
+    targets = np.asarray(data.subgraphs.targets)[rows]
+    found = evaluate_split(run, "test")["test"]
+    if task == "regression":
+        error = predictor.probabilities(data.subgraphs.nodes.take(rows))[:, 0] - targets
+        assert found["rmse"] == pytest.approx(np.sqrt((error**2).mean()), rel=1e-4)
+        return
+    labels = predictor.predict(data.subgraphs.nodes.take(rows))
+    truth = [data.subgraphs.label_text(int(row)) for row in rows]
+    assert found["accuracy"] == pytest.approx(np.mean([a == b for a, b in zip(labels, truth, strict=True)]))
+
+
+def test_thresholds_change_the_scores():
+    data, predictor = opened("multi-label")
+    outputs, targets = torch.from_numpy(predictor.outputs(data.subgraphs.nodes)), torch.tensor(data.subgraphs.targets)
+    never = metrics(outputs, targets, "multi-label", thresholds=np.ones(4, np.float32))
+    always = metrics(outputs, targets, "multi-label", thresholds=-0.5)
+    share = float(targets.double().mean())
+    assert (never["micro_f1"], always["micro_f1"]) == (0, pytest.approx(2 * share / (1 + share)))
+
+
+def differ(one, other):
+    return np.abs(np.array(one) - np.array(other)).max()
+
+
+def test_contributions_are_differences_of_the_whole(run):
+    predictor, explainer = open_run(run).predictor, open_explainer(run)
+    real = predictor.spec.task == "regression"
+    unit = predictor.spec.standards["target"].deviation[0] if real else 1.0
+    whole = predictor.outputs(ROWS)[0]
+    found = explainer.explain(ROWS)[0]
+    assert (found.method, found.label, found.member) == ("auto", predictor.predict(ROWS)[0], "channels")
+    assert differ(found.logits, predictor.probabilities(ROWS)[0] if real else whole) < 1e-5
+    for node in found.by_node:
+        rest = predictor.outputs(Ragged.from_rows([[n for n in found.nodes if n != node.node]]))[0]
+        assert differ(node.contributions, (whole - rest) * unit) < 1e-4
+    assert len(found.by_component) > 1
+    assert "channels and anchors are those of the member channels, which has 30% of the weight" in found.notes
+    assert {"baseline", "z0"} <= {part.name for part in found.by_channel}
+    assert found.by_anchor
+
+
+def test_channels_are_masked_through_the_whole(run):
+    predictor, explainer = open_run(run).predictor, open_explainer(run)
+    member = predictor.part("channels")
+    source = explainer.reference()
+    (network, inputs, _), *_ = member.measured(ROWS, draws=1).combinations()
+    with torch.no_grad():
+        vectors = network.embed(inputs.whole)
+        for columns in network.parts()["position/border"]:
+            vectors[:, columns] = torch.from_numpy(source[0, columns])
+        masked = network.head(vectors).numpy()
+    (whole,) = predictor.fitted.through("channels", ROWS.take([0]))
+    (part,) = (p for p in explainer.explain(ROWS)[0].by_channel if p.name == "position/border")
+    scale = predictor.spec.standards["target"].deviation[0] if predictor.spec.task == "regression" else 1.0
+    expected = (predictor.outputs(ROWS)[0] - whole(masked[:1])[0]) * scale
+    assert differ(part.contributions, expected) < 1e-4
+    np.testing.assert_allclose(whole(member.outputs(ROWS)[:1])[0], predictor.outputs(ROWS)[0], atol=1e-5)
+
+
+def test_attributions_add_up_to_the_output_of_the_member(run):
+    pytest.importorskip("captum")
+    found = open_explainer(run).explain(ROWS, attributions=True)[0]
+    shares = found.attributions
+    parts = [p.contributions for p in shares.channels if p.level != "channel"]
+    total = np.sum(parts, axis=0) + shares.baseline + shares.residual
+    np.testing.assert_allclose(total, shares.logits, atol=1e-4)
+    member = open_run(run).predictor.part("channels")
+    expected = member.probabilities(ROWS)[0] if found.task == "regression" else member.outputs(ROWS)[0]
+    np.testing.assert_allclose(shares.logits, expected, atol=1e-4)
+
+
+def test_without_channels_nodes_alone_are_explained(tmp_path):
+    run = write_run(tmp_path, portfolio(shares={"bag": 0.6, "topology": 0.4}))
+    found = open_explainer(run).explain(ROWS)[0]
+    assert found.by_node
+    assert not found.by_channel
+    assert "auto has no channels and no anchors" in found.notes
+
+
+def test_a_server_answers_as_the_predictor_does(run):
+    served = open_runs([f"small={run}"], limits=Limits())
+    predictor, asked = open_run(run).predictor, {"subgraphs": [["n0", "n1", "n2"], ["n3", "n9"]]}
+    rows = Ragged.from_rows([[0, 1, 2], [3, 9]])
+    with TestClient(create_app(served), base_url="http://127.0.0.1") as client:
+
+        def ask(question, body):
+            answer = client.post(f"/api/runs/small/{question}", json=body)
+            assert answer.status_code == 200, answer.text
+            return answer.json()
+
+        assert [one["label"] for one in ask("predict", asked)["predictions"]] == predictor.predict(rows)
+        np.testing.assert_allclose(ask("embed", asked)["vectors"], predictor.embeddings(rows), atol=1e-6)
+        (explained,) = ask("explain", {"subgraphs": asked["subgraphs"][:1]})["explanations"]
+        assert (explained["member"], len(explained["by_node"])) == ("channels", 3)
+        nearest = ask("nearest", {"nodes": asked["subgraphs"][0], "count": 2})["nearest"]
+        assert len(nearest) == 2
+        card = client.get("/api/runs/small").json()
+        assert card["method"] == "auto"
+        assert "position/internal" in card["channels"]
+        assert client.get("/").status_code == 200
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory) -> Path:
+    """A run of three members, two of which start from one table, and the third from another."""
+    folder, data = tmp_path_factory.mktemp("tables"), named_dataset()
+    parts, made = {}, []
+    for name, seed in {"one": 0, "same": 0, "other": 1}.items():
+        settings = given_embeddings(folder, seed)
+        train(data, settings, folder / name, device="cpu", cache=False, report=False)
+        parts[name] = load_checkpoint(folder / name / CHECKPOINT)
+        made.append((source_vectors(settings, data.graph), settings))
+    whole = portfolio()
+    weights = whole.weights | {"member_weights": torch.tensor([0.5, 0.25, 0.25])}
+    run = write_run(folder, replace(whole, parts=parts, weights=weights))
+    save_run_vectors(made, data.graph, run)
+    for path in folder.glob("*.npy"):
+        path.unlink()
+    return run
+
+
+def test_each_table_is_kept_once(tables, tmp_path):
+    assert sorted(path.name for path in tables.glob("embeddings*")) == [
+        "embeddings-1.safetensors",
+        "embeddings.safetensors",
+    ]
+    predictor = open_run(tables).predictor
+    assert set(predictor.tables) == {part.spec.vectors_hash for part in predictor.checkpoint.parts.values()}
+    assert len(predictor.tables) == 2
+    folder = tables.parent
+    alone = open_run(folder / "other", folder / "data").predictor
+    np.testing.assert_array_equal(predictor.part("other").outputs(ROWS), alone.outputs(ROWS))
+    export_run(tables, tmp_path / "it", with_graph=True)
+    names = [name for name in read_arrays(tmp_path / "it", EXPORT).arrays if name.startswith("vectors")]
+    assert sorted(names) == ["vectors", "vectors.1"]
+    np.testing.assert_array_equal(open_run(tmp_path / "it").predictor.outputs(ROWS), predictor.outputs(ROWS))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda arrays: arrays.pop("vectors.1"), "node embeddings are missing"),
+        (lambda arrays: arrays.update({"vectors.2": arrays["vectors"]}), "not those the run was trained with"),
+        (lambda arrays: arrays.update({"vectors.1": arrays["vectors"]}), "not those the run was trained with"),
+        (lambda arrays: arrays.update({"vectors.x": arrays["vectors"]}), "unknown part 'vectors.x'"),
+    ],
+)
+def test_other_tables_in_an_export_are_refused(change, message, tables, tmp_path):
+    export_run(tables, tmp_path / "it", with_graph=True)
+    file = read_arrays(tmp_path / "it", EXPORT)
+    arrays = dict(file.arrays)
+    change(arrays)
+    write_parts(tmp_path / "it", encode_arrays(arrays, EXPORT, file.content()), overwrite=True)
+    with pytest.raises(DataError, match=message):
+        open_run(tmp_path / "it")
+
+
+def test_a_missing_table_is_named(tables, tmp_path):
+    moved = tmp_path / "run"
+    moved.mkdir()
+    for path in tables.iterdir():
+        if path.name != "embeddings-1.safetensors":
+            (moved / path.name).write_bytes(path.read_bytes())
+    with pytest.raises(DataError, match="no longer those the run was trained with"):
+        open_run(moved, tables.parent / "data")
+    (moved / "embeddings.safetensors").unlink()
+    with pytest.raises(DataError, match=r"neither embeddings\.safetensors nor .*given0\.npy has"):
+        open_run(moved, tables.parent / "data")
+
+
+def test_a_name_of_embeddings_that_no_one_uses_is_refused(tmp_path):
+    found = portfolio()
+    wrong = replace(found, spec=replace(found.spec, vectors_hash=vectors_hash(np.ones((24, 8), np.float32))))
+    run = write_run(tmp_path, wrong)
+    with pytest.raises(DataError, match="names node embeddings that its recipe does not use"):
+        open_run(run)
+
+
+def test_shares_are_those_of_the_weights():
+    assert opened()[1].fitted.shares == pytest.approx(SHARES)
