@@ -39,7 +39,7 @@ class SubgraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        recipe: str = "subgnn",
+        recipe: str = "auto",
         *,
         settings: Sequence[str] = (),
         seed: int = 0,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from subgnn.cli.output import print_line
 
 
 class Bar:
@@ -17,6 +19,7 @@ class Bar:
     def __init__(self, bar: Progress, epochs: int = 0, pretrain_epochs: int = 0) -> None:
         self._bar, self._epochs, self._pretrain_epochs, self._what = bar, epochs, pretrain_epochs, ""
         self._task: TaskID | None = None
+        self._judged: set[str] = set()
 
     def prepare(self, what: str, done: int, total: int) -> None:
         """Show the progress of a stage of the preparation."""
@@ -33,6 +36,18 @@ class Bar:
         what = f"training {record['candidate']}" if "candidate" in record else "training"
         self._show(what, record["epoch"] + 1, self._epochs, state)
 
+    def leaderboard(self, rows: Sequence[dict[str, Any]], doing: str) -> None:
+        """Print the candidate that was judged last, and show what is being done."""
+        done = [row for row in rows if row["score"] is not None and row["recipe"]]
+        for row in done if not self._bar.disable else ():
+            if row["name"] not in self._judged:
+                self._judged.add(row["name"])
+                score = f"{row['score']:.3f} ({row['low']:.3f} to {row['high']:.3f})"
+                self._bar.console.print(f"{row['name']:24} {score}  {row['seconds']:.0f} s", highlight=False)
+        tried = [row for row in rows if row["recipe"] and (row["score"] is not None or not row["note"])]
+        best = f"best so far {done[0]['name']} {done[0]['score']:.3f}" if done else ""
+        self._show(f"auto: {doing}", len(done), len(tried), best)
+
     def _show(self, what: str, done: int, total: int, state: str) -> None:
         if self._task is None or what != self._what:
             # A new task, so that the remaining time is estimated from this stage only.
@@ -40,6 +55,43 @@ class Bar:
                 self._bar.remove_task(self._task)
             self._task, self._what = self._bar.add_task(what, total=total, state=state), what
         self._bar.update(self._task, completed=done, total=total, state=state)
+
+
+def leaderboard_table(rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The header and the cells of a portfolio's leaderboard."""
+    header = ("candidate", "score", "95 % interval", "weight", "seconds", "note")
+    cells = []
+    for row in rows:
+        known = row["score"] is not None
+        interval = f"{row['low']:.3f} to {row['high']:.3f}" if known else ""
+        weight = f"{row['weight']:.2f}" if row["weight"] else ""
+        seconds = f"{row['seconds']:.1f}" if known else ""
+        cells.append((row["name"], f"{row['score']:.3f}" if known else "", interval, weight, seconds, row["note"]))
+    return header, cells
+
+
+class LiveLeaderboard:
+    """The leaderboard of a portfolio while it is trained: above the progress bar of a terminal, and the plan before.
+
+    Args:
+        quiet: print no plan.
+    """
+
+    def __init__(self, bar: Bar, *, quiet: bool) -> None:
+        self._bar, self._quiet, self._planned = bar, quiet, False
+
+    def show(self, rows: list[dict[str, Any]], doing: str) -> None:
+        """Show the rows, and what is being done."""
+        if not self._planned:
+            self._planned = True
+            if not self._quiet:
+                tried = [row for row in rows if row["estimate"] and not row["note"].startswith("left out")]
+                named = ", ".join(f"{row['name']} ({row['estimate']:.0f} s)" for row in tried)
+                print_line(f"candidates, with rough estimates: {named}")
+                for row in rows:
+                    if row["note"] and row not in tried and row["score"] is None:
+                        print_line(f"not tried: {row['name']} ({row['note']})")
+        self._bar.leaderboard(rows, doing)
 
 
 @contextmanager

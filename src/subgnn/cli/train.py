@@ -19,7 +19,7 @@ from subgnn.cli.options import (
     Settings,
 )
 from subgnn.cli.output import print_json, print_line, print_table, print_unused
-from subgnn.cli.progress import progress_bar
+from subgnn.cli.progress import LiveLeaderboard, leaderboard_table, progress_bar
 from subgnn.config.recipes import find_recipe
 from subgnn.data.describe import task_line
 from subgnn.data.formats import read_dataset
@@ -29,8 +29,12 @@ from subgnn.storage.parsing import finite
 def train_run(
     path: DatasetPath,
     out: Annotated[Path, Option(metavar="RUN", help="The folder of the run.")],
-    recipe: RecipeName = "subgnn",
+    recipe: RecipeName = "auto",
     seed: Annotated[int, Option(help="Seed of anchors, weights, batches and dropout.")] = 0,
+    time: Annotated[
+        str | None,
+        Option(metavar="DURATION", help="Budget of auto, as 90s, 5m or 1h; by default 5m. Not for other recipes."),
+    ] = None,
     settings: Settings = None,
     device: DeviceChoice = "auto",
     devices: Annotated[
@@ -43,9 +47,15 @@ def train_run(
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
-    """Train a recipe on a dataset, select the model on validation, and score it once on test.
+    """Train on a dataset: the best model that a portfolio of recipes finds (auto), or the recipe that you name.
 
-    Example: subgnn train my_folder --recipe subgnn --out runs/first --seed 0
+    A named recipe is selected on validation; a portfolio judges its candidates by cross-validation on all labelled
+    subgraphs that are not test, and Ctrl-C ends it with the best so far. Test is scored once.
+
+    Examples:
+    subgnn train my_folder --out runs/first
+
+    subgnn train my_folder --recipe subgnn --out runs/second --seed 0
     """
     from subgnn.experiments.train import train
     from subgnn.models.registry import model_of
@@ -60,10 +70,12 @@ def train_run(
         print_line(task_line(dataset.subgraphs))
         print_unused("recipe", model_of(chosen).unused_data(chosen, dataset.graph))
     with progress_bar(chosen.training.epochs, chosen.pretrain.epochs) as bar:
+        board = LiveLeaderboard(bar, quiet=json)
         results = train(
             dataset,
             chosen,
             out,
+            time=time,
             seed=seed,
             device=device,
             devices=devices,
@@ -73,6 +85,7 @@ def train_run(
             on_epoch=bar.epoch,
             on_prepare=bar.prepare,
             on_pretrain=bar.pretrain,
+            on_leaderboard=board.show,
             tensorboard=tensorboard,
         )
     if not prints:
@@ -81,20 +94,35 @@ def train_run(
         print_json(finite(results))
         return
     print_results(results)
+    if results.get("interrupted"):
+        print_line("interrupted: the best of the candidates that were finished; a new --out tries all of them")
     if (out / PAGE).is_file():
         print_line(f"the page of the run: {out / PAGE}")
     print_line(f"next: subgnn predict {out} --subgraphs FILE --out predictions.tsv")
+
+
+def print_leaderboard(results: dict[str, Any]) -> None:
+    """Print the candidates of a portfolio with their out-of-fold scores, and what was chosen."""
+    title = f"{results['run']}: candidates by out-of-fold {results['metric'].replace('_', '-')}"
+    print_table(title, *leaderboard_table(results["leaderboard"]))
+    members = [f"{row['name']} {row['weight']:.2f}" for row in results["leaderboard"] if row["weight"]]
+    print_line(f"chosen: {results['chosen']} ({', '.join(members)})")
+    print_line(results["signal"])
 
 
 def print_results(results: dict[str, Any]) -> None:
     """Print the scores of a run by split."""
     from subgnn.models.metrics import metric_text
 
+    if "leaderboard" in results:
+        print_leaderboard(results)
     shown = {name: results[name] for name in ("train", "val", "test") if name in results}
     metrics = list(next(iter(shown.values()))) if "test" not in shown else list(shown["test"])
     rows = [(split, *(metric_text(m, values.get(m, math.nan)) for m in metrics)) for split, values in shown.items()]
     title = f"{results['run']}: {results['recipe']} on {results['dataset']}, seed {results['seed']}"
     print_table(title, ("split", *(m.replace("_", "-") for m in metrics)), rows)
+    if "leaderboard" in results:
+        return
     if results.get("published", {}).get("micro_f1") is not None:
         published = results["published"]
         print_line(f"published: micro-f1 {published['micro_f1']} ({published.get('source', '')})")

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.errors import DataWarning
+from subgnn.errors import DataWarning, UserError
+from subgnn.models.registry import model_of
 from subgnn.parallel.progress import OnProgress
-from subgnn.training.options import Callbacks, OnEpoch, RunOptions, ignore
+from subgnn.training.options import Callbacks, OnEpoch, OnLeaderboard, RunOptions, ignore, parse_duration
 from subgnn.training.run import train_run
 from subgnn.training.run_dir import PAGE
 
 
 def train(
     dataset: Dataset,
-    recipe: Recipe,
-    out: Path,
+    recipe: Recipe | None = None,
+    out: Path | str = "",
     *,
+    time: float | str | None = None,
     seed: int = 0,
     device: str = "auto",
     devices: int | None = None,
@@ -32,12 +36,16 @@ def train(
     on_epoch: OnEpoch | None = None,
     on_prepare: OnProgress | None = None,
     on_pretrain: OnEpoch | None = None,
+    on_leaderboard: OnLeaderboard | None = None,
     tensorboard: bool = False,
     report: bool = True,
 ) -> dict[str, Any]:
     """Train a recipe on a dataset and write the run's folder.
 
     Args:
+        recipe: by default ``auto``, the best model that a portfolio of recipes finds.
+        out: the folder of the run.
+        time: the budget of a portfolio, in seconds or as ``"5m"``; by default that of the recipe (``auto.time``).
         seed: of anchors, weights, batches and dropout.
         device: ``auto``, ``cpu`` or ``cuda``.
         devices: how many to train on, a process each; N of them at batches of b do what one does at N x b. None is one,
@@ -48,15 +56,25 @@ def train(
         on_epoch: called with each epoch's record.
         on_prepare: called, before the first epoch, with what is being prepared, the units done and the total.
         on_pretrain: called with each epoch's record of a pretraining, where one is needed.
+        on_leaderboard: called, for a portfolio, with the rows of its leaderboard and what is being done: first with
+            the plan, then whenever a row changes. on_epoch is not called then.
         tensorboard: write event files for TensorBoard.
         report: write the page of the run.
 
     Returns:
         The results, as in run.json; on every rank.
     """
+    recipe = find_recipe("auto") if recipe is None else recipe
+    if not str(out):
+        raise UserError("no folder is given", where="out", hint="name the folder of the run, as out='runs/first'")
+    if time is not None:
+        if not model_of(recipe).is_portfolio:
+            hint = "leave it out; training.epochs decides how long a recipe is trained"
+            raise UserError(f"the recipe {recipe.name} has no budget of time", where="--time", hint=hint)
+        recipe = replace(recipe, auto=replace(recipe.auto, time=parse_duration(str(time), "--time")))
     options = RunOptions(
         recipe,
-        out,
+        Path(out),
         seed=seed,
         device=device,
         resume=resume,
@@ -64,7 +82,7 @@ def train(
         cache=cache,
         tensorboard=tensorboard,
         write_page=write_run_page if report else None,
-        callbacks=Callbacks(on_epoch or ignore, on_prepare or ignore, on_pretrain or ignore),
+        callbacks=Callbacks(on_epoch or ignore, on_prepare or ignore, on_pretrain or ignore, on_leaderboard or ignore),
     )
     return train_run(dataset, options, devices=devices)
 

@@ -11,7 +11,7 @@ subgraph are swapped or drawn together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,14 +111,24 @@ def swap_test(ours: ScoreTerms, theirs: ScoreTerms) -> float:
 
 def lead_interval(ours: ScoreTerms, theirs: ScoreTerms) -> tuple[float, float]:
     """The 95 % interval of our lead by the paired bootstrap: samples of n subgraphs, drawn with replacement."""
-    n, rng, leads = len(ours.gain), stream(0, "experiments/bootstrap"), []
-    if not np.isfinite(ours.score - theirs.score):
+    return _interval([ours, theirs], lambda ours, theirs: ours - theirs)
+
+
+def score_interval(terms: ScoreTerms) -> tuple[float, float]:
+    """The 95 % interval of a score by the bootstrap."""
+    return _interval([terms], lambda score: score)
+
+
+def _interval(given: Sequence[ScoreTerms], value: Callable[..., Any]) -> tuple[float, float]:
+    """The 95 % interval of a function of scores over samples of the subgraphs."""
+    if not all(np.isfinite(terms.score) for terms in given):
         return float("nan"), float("nan")
-    table = np.stack([ours.gain, ours.weight, theirs.gain, theirs.weight], axis=1)
+    n, rng, found = len(given[0].gain), stream(0, "experiments/bootstrap"), []
+    table = np.stack([column for terms in given for column in (terms.gain, terms.weight)], axis=1)
     for size in _blocks(_DRAWS, n):
         sums = rng.multinomial(n, np.full(n, 1 / n), size) @ table
-        leads.append(sums[:, 0] / np.maximum(sums[:, 1], _TINY) - sums[:, 2] / np.maximum(sums[:, 3], _TINY))
-    low, high = np.quantile(np.concatenate(leads), [0.025, 0.975])
+        found.append(value(*(sums[:, ::2] / np.maximum(sums[:, 1::2], _TINY)).T))
+    low, high = np.quantile(np.concatenate(found), [0.025, 0.975])
     return float(low), float(high)
 
 

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from subgnn.data.subgraphs import Task
+from subgnn.models.auto import outputs_from
 
-SMALLEST = 1e-6
-"""No probability is closer to 0 or 1, so that logarithms stay finite."""
 _WIDEST = 3.0  # bound of the logarithm of a scale
 
 
@@ -40,17 +39,7 @@ class Calibration:
 
     def apply(self, probabilities: NDArray[np.float64], task: Task) -> NDArray[np.float64]:
         """Outputs: logits, or values for regression. Shapes: probabilities, returns: (..., outputs)."""
-        return self.scale * _raw_outputs(probabilities, task) + self.offset
-
-
-def _raw_outputs(probabilities: NDArray[np.float64], task: Task) -> NDArray[np.float64]:
-    """Logarithms of probabilities, log-odds for multi-label, values for regression."""
-    if task == "regression":
-        return probabilities
-    if task == "multi-label":
-        log_odds: NDArray[np.float64] = special.logit(np.clip(probabilities, SMALLEST, 1 - SMALLEST))
-        return log_odds
-    return np.log(np.maximum(probabilities, SMALLEST))
+        return self.scale * outputs_from(probabilities, task) + self.offset
 
 
 def calibrate(predictions: NDArray[np.float64], targets: NDArray[np.float64], task: Task) -> Calibration:
@@ -62,7 +51,7 @@ def calibrate(predictions: NDArray[np.float64], targets: NDArray[np.float64], ta
     one = Calibration(np.ones(1), np.zeros(1), np.empty(0))
     if task == "regression":
         return one
-    outputs, repeats = _raw_outputs(predictions, task), len(predictions)
+    outputs, repeats = outputs_from(predictions, task), len(predictions)
     if task != "multi-label":
         classes = targets.astype(np.int64)
 

@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 
 from subgnn.data.subgraphs import Task
 from subgnn.models.significance import ScoreTerms, mean_terms, score_terms, standard_error
-from subgnn.training.calibration import SMALLEST, best_threshold
+from subgnn.training.calibration import best_threshold
 
 STEPS = 30
+_SMALLEST = 1e-7  # no probability below it, so that logarithms are finite
 _PATIENCE = 8  # steps without improvement after which greedy selection stops
 
 Array = NDArray[np.float64]
@@ -88,7 +89,7 @@ def log_loss(predictions: Array, targets: NDArray[np.float64], task: Task) -> fl
     """The mean negative log-likelihood; for real values, the mean squared error. Shapes: as prediction_terms."""
     if task == "regression":
         return float(((predictions[:, :, 0] - targets) ** 2).mean())
-    chance = np.clip(predictions, SMALLEST, 1 - SMALLEST)
+    chance = np.clip(predictions, _SMALLEST, 1 - _SMALLEST)
     if task == "multi-label":
         return -float((targets * np.log(chance) + (1 - targets) * np.log1p(-chance)).mean())
     return -float(np.log(chance[:, np.arange(len(targets)), targets.astype(np.int64)]).mean())

@@ -1,8 +1,9 @@
-"""Fit recipes in memory to parts of one dataset, as the candidates of a portfolio are; nothing is written but caches."""
+"""Fit recipes in memory to parts of one dataset, as candidates of a portfolio are; nothing is written but caches."""
 
 from __future__ import annotations
 
 import json
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
@@ -17,11 +18,12 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SPLITS
 from subgnn.embeddings.sources import source_vectors
+from subgnn.embeddings.stored import vectors_hash
 from subgnn.errors import DataWarning
+from subgnn.models.auto import scores_from
 from subgnn.models.examples import Examples, outputs_of
 from subgnn.models.interface import Solvable, TrainingData, Vectors
-from subgnn.models.metrics import probabilities
-from subgnn.models.registry import model_of
+from subgnn.models.registry import model_of, set_up_model
 from subgnn.models.spec import Checkpoint
 from subgnn.training.candidates import Selected, best_of, fit_candidate, select_model, set_up
 from subgnn.training.devices import make_fabric
@@ -36,27 +38,39 @@ class Stopped(Exception):
     """A fit was stopped between two epochs."""
 
 
+def stored_checkpoint(checkpoint: Checkpoint, vectors: Vectors) -> Checkpoint:
+    """The checkpoint that predictions need: further draws of anchors only where predictions are means over them.
+
+    Args:
+        vectors: the table of node embeddings that the model started from.
+    """
+    redrawn = checkpoint.spec.redrawn if checkpoint.spec.prepare.ensemble else []
+    named = "" if vectors is None else vectors_hash(vectors)
+    return replace(checkpoint, spec=replace(checkpoint.spec, redrawn=redrawn, vectors_hash=named))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """A fitted recipe: its network and checkpoint, and the subgraphs as the network takes them."""
+    """A fitted recipe: its network and checkpoint, and the subgraphs as the network takes them.
+
+    ``seconds`` are those of the fit without the preparation before it.
+    """
 
     selected: Selected
     examples: Examples
+    vectors: Vectors
+    seconds: float
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """What predictions need: further draws of anchors only where predictions are means over them."""
-        found = self.selected.checkpoint
-        redrawn = found.spec.redrawn if found.spec.prepare.ensemble else []
-        return replace(found, spec=replace(found.spec, redrawn=redrawn))
+        """The checkpoint that predictions need."""
+        return stored_checkpoint(self.selected.checkpoint, self.vectors)
 
     def predictions(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Probabilities, or values in units of the label, for subgraphs of the dataset (rows, outputs)."""
         draws = [outputs_of(self.selected.network, inputs, rows, _BATCH) for inputs in self.examples.judged]
         outputs = torch.stack(draws).mean(dim=0).cpu()
-        found = probabilities(outputs, self.examples.task).double().numpy()
-        standard = self.selected.checkpoint.spec.standards.get("target")
-        return found if standard is None else found * standard.deviation + standard.mean
+        return scores_from(outputs.numpy(), self.examples.task, self.selected.checkpoint.spec.standards.get("target"))
 
 
 @dataclass(slots=True)
@@ -123,6 +137,7 @@ class Fitter:
                 cache=self.cache,
                 on_prepare=self.callbacks.on_prepare,
             )
+        begin = time.monotonic()
         fitted = [
             fit_candidate(
                 candidate,
@@ -134,15 +149,17 @@ class Fitter:
         ]
         selected = select_model(candidates, fitted, examples, recipe.training)
         if join and isinstance(selected.network, Solvable):
-            return self._solve(candidates[best_of(fitted)].recipe, splits, selected, fabric.device)
-        return Fit(selected, examples)
+            selected, examples = self._solve(candidates[best_of(fitted)].recipe, splits, selected, fabric.device)
+        return Fit(selected, examples, vectors, time.monotonic() - begin)
 
-    def _solve(self, recipe: Recipe, splits: NDArray[np.int8], selected: Selected, device: torch.device) -> Fit:
+    def _solve(
+        self, recipe: Recipe, splits: NDArray[np.int8], selected: Selected, device: torch.device
+    ) -> tuple[Selected, Examples]:
         """Solve a model whose choices are made on the subgraphs of both splits."""
         joined = np.where(splits == VAL, TRAIN, splits).astype(np.int8)
         subgraphs = replace(self.dataset.subgraphs, splits=joined)
         data = TrainingData(self.graph, subgraphs, self.seed, device, vectors=self.vectors(recipe), cache=self.cache)
-        found = model_of(recipe).set_up(data, recipe)
+        found = set_up_model(data, recipe)
         examples = Examples.of(
             subgraphs,
             [source.to(device) for source in found.sources],
@@ -153,4 +170,4 @@ class Fitter:
         cast(Solvable, network).solve(examples)
         state = {name: value.detach().cpu().clone() for name, value in network.state_dict().items()}
         checkpoint = replace(found.candidates[0].checkpoint, weights=model_of(recipe).stored_weights(state))
-        return Fit(replace(selected, network=network, checkpoint=checkpoint), examples)
+        return replace(selected, network=network, checkpoint=checkpoint), examples

@@ -108,23 +108,19 @@ def signal_of(models: Sequence[Judged], targets: NDArray[Any], task: Task, units
     perfect = score_terms(targets, targets, task)
     groups: dict[View, list[tuple[str, ScoreTerms]]] = {}
     for model in models if any(model.sees == "nothing" for model in models) else [constant, *models]:
-        groups.setdefault(model.sees, []).append((model.name, _by_unit(model.terms, units)))
+        groups.setdefault(model.sees, []).append((model.name, model.terms.joined(units)))
     best = {view: max(group, key=lambda pair: pair[1].score) for view, group in groups.items()}
     sizes = {view: len(groups.get(view, ())) for view in _VIEWS}
     pairs = sum(size * (1 + sum(sizes[other] for other in _SIMPLER[view])) for view, size in sizes.items())
     judge = _Judge(
         best={view: best[view] for view in _VIEWS if view in best},
         constant=best["nothing"][1],
-        perfect=_by_unit(perfect, units),
+        perfect=perfect.joined(units),
         level=LEVEL / max(1, pairs),
         metric="R2" if task == "regression" else "micro-F1",
         size=len(targets),
     )
     return judge.verdict()
-
-
-def _by_unit(terms: ScoreTerms, units: NDArray[np.int64]) -> ScoreTerms:
-    return ScoreTerms(np.bincount(units, terms.gain), np.bincount(units, terms.weight))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

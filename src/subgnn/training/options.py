@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import LARGEST, Recipe
 from subgnn.data.dataset import Dataset
+from subgnn.errors import UserError, excerpt
 from subgnn.parallel.progress import OnProgress
 
 OnEpoch = Callable[[dict[str, Any]], None]
@@ -19,17 +21,47 @@ WritePage = Callable[[Dataset, Path, NDArray[np.float32] | None], None]
 """Writes the page of a finished run, from its dataset, its folder and, where they are known, its subgraphs' vectors."""
 
 
+_UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+
+
+def parse_duration(text: str, where: str) -> float:
+    """Seconds of a duration such as ``90``, ``90s``, ``5m`` or ``1h``.
+
+    Raises:
+        UserError: where it is none, or shorter than a second.
+
+    Example:
+        >>> [parse_duration(text, "--time") for text in ("90", "90s", "5m", "1.5h")]
+        [90.0, 90.0, 300.0, 5400.0]
+    """
+    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)\s*(s|m|min|h|)", text.strip())
+    seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
+    if not 1 <= seconds <= LARGEST:
+        hint = f"accepted: 90, 90s, 5m, 1h; from 1 to {LARGEST:,} seconds"
+        raise UserError(f"the duration is {excerpt(text)}", where=where, hint=hint)
+    return seconds
+
+
 def ignore(*_: Any) -> None:
     """Do nothing."""
 
 
+OnLeaderboard = Callable[[list[dict[str, Any]], str], None]
+"""Called with the rows of a portfolio's leaderboard, and what is being done now."""
+
+
 @dataclass(frozen=True, slots=True)
 class Callbacks:
-    """Functions that are called with an epoch's record, the progress of the preparation, and epochs of pretraining."""
+    """Functions that are called with an epoch's record, the progress of the preparation, and epochs of pretraining.
+
+    For a portfolio, ``on_leaderboard`` is called first with the plan, whose rows have estimates, and then again
+    whenever a row changes.
+    """
 
     on_epoch: OnEpoch = ignore
     on_prepare: OnProgress = ignore
     on_pretrain: OnEpoch = ignore
+    on_leaderboard: OnLeaderboard = ignore
 
 
 @dataclass(frozen=True, slots=True)

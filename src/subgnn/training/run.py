@@ -14,21 +14,22 @@ from lightning.fabric import Fabric
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import check_source, save_run_vectors, source_vectors
-from subgnn.embeddings.stored import vectors_hash
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import Examples, evaluate, vectors_of
-from subgnn.models.interface import Vectors
 from subgnn.models.registry import check_recipe, model_of
-from subgnn.models.spec import BASELINE, Checkpoint
+from subgnn.models.spec import BASELINE
 from subgnn.parallel.locks import locked_folder
 from subgnn.storage.files import remove_leftovers
 from subgnn.storage.parsing import write_json
 from subgnn.training.candidates import Selected, select_model, set_up
 from subgnn.training.devices import Ranks, current_ranks, in_turn, make_fabric
+from subgnn.training.fit import stored_checkpoint
 from subgnn.training.labels import check_labels
 from subgnn.training.launch import check_devices, launch
 from subgnn.training.logs import summary_writer, with_events
 from subgnn.training.options import Callbacks, RunOptions
+from subgnn.training.portfolio import Pool
+from subgnn.training.portfolio_run import train_portfolio
 from subgnn.training.resume import fit_all
 from subgnn.training.run_dir import (
     CHECKPOINT,
@@ -70,12 +71,17 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
         return _finished(dataset, options, first=first)
     if model.uses_embeddings(recipe):
         check_source(recipe)
-    check_labels(dataset.subgraphs)
+    if model.is_portfolio:
+        Pool.of(dataset, recipe.auto, options.seed)  # refused before any work where there is too little to judge on
+    else:
+        check_labels(dataset.subgraphs)
     with claim_run(out, recipe, options.seed, resume) if first else nullcontext() as lock:
         if resume and ranks is None and (out / RESULTS).is_file():  # another process has finished it meanwhile
             return _finished(dataset, options, first=first)
         if ranks is None and size > 1:
             return launch(dataset, options, devices=size, lock=lock)
+        if model.is_portfolio:
+            return train_portfolio(dataset, options)
         return _train(dataset, options, fabric, ranks)
 
 
@@ -101,7 +107,7 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
         return dict(fabric.broadcast({}))
     selected = select_model(candidates, fitted, examples, recipe.training)
     save_run_vectors([] if vectors is None else [(vectors, recipe)], graph, out)
-    save_checkpoint(_stored(selected, recipe, vectors), out / CHECKPOINT)
+    save_checkpoint(stored_checkpoint(selected.checkpoint, vectors), out / CHECKPOINT)
     seconds = {
         "pretrain": pretrained_at - begin,
         "prepare": prepared_at - pretrained_at,
@@ -145,14 +151,6 @@ def _finished(dataset: Dataset, options: RunOptions, *, first: bool) -> dict[str
             if page_missing and options.write_page is not None:
                 options.write_page(dataset, out, None)
     return read_results(out)
-
-
-def _stored(selected: Selected, recipe: Recipe, vectors: Vectors) -> Checkpoint:
-    """The checkpoint that predictions need: further draws of anchors only where predictions are means over them."""
-    redrawn = selected.checkpoint.spec.redrawn if recipe.prepare.ensemble else []
-    named = "" if vectors is None else vectors_hash(vectors)
-    spec = replace(selected.checkpoint.spec, redrawn=redrawn, vectors_hash=named)
-    return replace(selected.checkpoint, spec=spec)
 
 
 def _scores(dataset: Dataset, recipe: Recipe, selected: Selected, examples: Examples) -> dict[str, Any]:

@@ -1,0 +1,324 @@
+"""Judge the candidates of a portfolio by cross-validation on the labelled subgraphs that are not test.
+
+The subgraphs are dealt into folds, equal nodes and groups together. For each fold, a candidate is fitted to the others
+and predicts the fold, so that every subgraph is predicted once by a model that never saw it. Within each fit, an eighth
+of the subgraphs to learn from serves the choices that a recipe leaves open and the selection of epochs; a model that is
+fitted in one go is then solved again on all of them. With ``auto.fit_on = "train"`` the training split is dealt into
+folds, and the validation split has that part, as in published protocols. Small sets are dealt several times.
+
+Candidates that are finished are kept in RUN/candidates, and are not judged again when a run is resumed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.config.settings import AutoSettings, Recipe, recipe_key
+from subgnn.data.dataset import Dataset
+from subgnn.data.graph import Graph
+from subgnn.data.splits import draw_folds, split_units
+from subgnn.data.strings import Strings
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.embeddings.sources import PRETRAINED, check_source
+from subgnn.errors import DataError, UserError
+from subgnn.models.registry import check_edges, check_recipe, model_of
+from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
+from subgnn.training.fit import HELD_OUT, TRAIN, VAL, Fitter
+
+CANDIDATES = "candidates"
+"""The folder of a run with the out-of-fold predictions of each candidate."""
+_FORMAT = Format(
+    name="subgnn-candidate",
+    version=1,
+    noun="file of out-of-fold predictions",
+    make="subgnn train writes them",
+    again="remove it, and finish the run with subgnn train --resume",
+)
+_PARTS = 8  # one of them serves choices within a fit
+_ENOUGH, _MOST_REPEATS = 1000, 4
+_CHEAP = 0.1  # the part of the budget that a candidate's repeats may take
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pool:
+    """The labelled subgraphs that candidates are judged on, and those they choose on.
+
+    Attributes:
+        dataset: these subgraphs alone; those of test are not in it.
+        rows: their places in the dataset that was given.
+        judged: which of them are dealt into folds.
+        has_validation: whether the others serve all choices.
+    """
+
+    dataset: Dataset
+    rows: NDArray[np.int64]
+    judged: NDArray[np.int64]
+    has_validation: bool
+    seed: int
+
+    @classmethod
+    def of(cls, dataset: Dataset, auto: AutoSettings, seed: int) -> Pool:
+        """The pool of a dataset.
+
+        Raises:
+            DataError: where there are no labels, or too few subgraphs for folds.
+        """
+        given = dataset.subgraphs
+        if given.targets is None:
+            raise DataError("the subgraphs have no labels", where="train", hint="give each one a label")
+        splits = np.zeros(len(given), np.int8) if given.splits is None else np.array(given.splits)
+        rows = np.flatnonzero(splits != HELD_OUT)
+        subgraphs = replace(given, groups=_kept_groups(given, splits)).take(rows)
+        has_validation = auto.fit_on == "train" and bool((splits == VAL).any())
+        judged = np.flatnonzero(splits[rows] == TRAIN) if auto.fit_on == "train" else np.arange(len(rows))
+        if auto.fit_on == "train" and not has_validation:
+            rows, subgraphs, judged = rows[judged], subgraphs.take(judged), np.arange(len(judged))
+        found = cls(replace(dataset, subgraphs=replace(subgraphs, splits=None)), rows, judged, has_validation, seed)
+        needed = 2 if has_validation else 3
+        if len(np.unique(found.units)) < needed:
+            of = "different nodes" if subgraphs.groups is None else "different nodes and groups"
+            what = f"{len(np.unique(found.units))} labelled subgraphs of {of} that are not test"
+            hint = f"at least {needed} are needed to judge candidates; name a recipe with --recipe, as bag"
+            raise DataError(what, where="train", hint=hint)
+        return found
+
+    @property
+    def subgraphs(self) -> SubgraphSet:
+        """Those that are dealt into folds."""
+        return self.dataset.subgraphs.take(self.judged)
+
+    @property
+    def units(self) -> NDArray[np.int64]:
+        """The set that each of them is dealt with: equal nodes, or one group."""
+        return split_units(self.subgraphs, self.subgraphs.groups)
+
+    @property
+    def key(self) -> str:
+        """A hash of everything that out-of-fold predictions depend on besides the candidate."""
+        graph = self.dataset.graph
+        parts = (
+            graph.content_hash,
+            "" if graph.features is None else hashlib.sha256(np.ascontiguousarray(graph.features).data).hexdigest(),
+            self.dataset.subgraphs.content_hash,
+            hashlib.sha256(self.judged.tobytes()).hexdigest(),
+            str(self.seed),
+        )
+        return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
+
+    def folds(self, repeat: int, count: int) -> list[NDArray[np.int8]]:
+        """The splits of the fits of a repeat, one a fold, which is held out."""
+        fold = draw_folds(self.subgraphs, self.seed, f"auto/folds/{repeat}", folds=count)
+        found = []
+        for i in range(int(fold.max()) + 1):
+            splits = self._start()
+            splits[self.judged[fold == i]] = HELD_OUT
+            found.append(self._with_validation(splits, f"auto/validation/{repeat}/{i}"))
+        return found
+
+    def whole(self) -> NDArray[np.int8]:
+        """The splits of a fit to all subgraphs."""
+        return self._with_validation(self._start(), "auto/validation")
+
+    def _start(self) -> NDArray[np.int8]:
+        splits = np.full(len(self.dataset.subgraphs), VAL, np.int8)
+        splits[self.judged] = TRAIN
+        return splits
+
+    def _with_validation(self, splits: NDArray[np.int8], name: str) -> NDArray[np.int8]:
+        """The same with a part of the training subgraphs for validation, unless there are others for that.
+
+        It is the part that costs training the fewest classes.
+        """
+        if self.has_validation:
+            return splits
+        train = np.flatnonzero(splits == TRAIN)
+        subgraphs = self.dataset.subgraphs.take(train)
+        parts = draw_folds(subgraphs, self.seed, name, folds=_PARTS)
+        chosen = 0
+        if subgraphs.task in ("binary", "multi-class"):
+            labels = np.asarray(subgraphs.targets)
+            left = [len(np.unique(labels[parts != part])) for part in range(int(parts.max()) + 1)]
+            chosen = int(np.argmax(left))
+        splits[train[parts == chosen]] = VAL
+        return splits
+
+
+def _kept_groups(subgraphs: SubgraphSet, splits: NDArray[np.int8]) -> Strings | None:
+    """The groups, unless the split itself divides them between test and the rest."""
+    groups = subgraphs.groups
+    if groups is None:
+        return None
+    test, rest = (set(groups.take(np.flatnonzero((splits == HELD_OUT) == held))) for held in (True, False))
+    return None if test & rest else groups
+
+
+@dataclass(slots=True)
+class Budget:
+    """Seconds that a portfolio may take, and what is left of them."""
+
+    seconds: float
+    begin: float = field(default_factory=time.monotonic)
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.begin + self.seconds - time.monotonic()
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """A candidate: its recipe, its plan, and once it was judged, its out-of-fold predictions.
+
+    Attributes:
+        repeats: how often the subgraphs are dealt into folds for it.
+        estimate: of the seconds of one fit.
+        predictions: (repeats, n, outputs), probabilities or values; None until it was judged.
+        seconds: those of each fit, of pretraining before them in the first.
+        dropped: why it is not judged, or failed; empty otherwise.
+        note: what is special about it.
+    """
+
+    name: str
+    recipe: Recipe
+    repeats: int = 1
+    estimate: float = 0.0
+    predictions: NDArray[np.float32] | None = None
+    seconds: list[float] = field(default_factory=list)
+    dropped: str = ""
+    note: str = ""
+
+    @property
+    def refit(self) -> float:
+        """Seconds that a fit to all subgraphs takes: measured, or estimated before that."""
+        return float(np.median(self.seconds)) if self.seconds else self.estimate
+
+
+def estimated_seconds(recipe: Recipe, graph: Graph, subgraphs: SubgraphSet) -> float:
+    """Seconds of one fit on one core, roughly, by the sizes of the data and the settings alone."""
+    model, n, nodes = model_of(recipe), len(subgraphs), len(subgraphs.nodes.values)
+    outputs, fits = max(1, subgraphs.num_classes), model.num_fits(recipe)
+    around = nodes * min(50.0, 1 + graph.num_edges / max(1, graph.num_nodes))
+    if model.is_fitted_in_one_go:
+        return 0.05 + fits * (1e-3 * n * outputs / 6 + 5e-8 * around * outputs)
+    epochs = recipe.training.epochs
+    anchors = sum(channel.num_anchors for channel in recipe.channels)
+    step = 1e-4 + 1e-7 * (nodes / max(1, n) + anchors) * recipe.embeddings.dim
+    pretraining = 0.0
+    if recipe.embeddings.source in PRETRAINED and model.uses_embeddings(recipe):
+        pretraining = recipe.pretrain.epochs * recipe.pretrain.steps * (0.02 + 1e-7 * graph.num_edges) / 5
+    return 0.5 + pretraining + fits * epochs * n * step
+
+
+def plan(recipes: Mapping[str, Recipe], pool: Pool, auto: AutoSettings) -> list[Row]:
+    """The candidates in their order, with repeats, estimates, and notes of those that are left out.
+
+    A function of the data and the settings alone. The first candidate that can be fitted is never left out.
+    """
+    graph, subgraphs, left = pool.dataset.graph, pool.subgraphs, auto.time
+    rows: list[Row] = []
+    for name, recipe in recipes.items():
+        row = Row(name, recipe, dropped=_problem(recipe, graph))
+        if not row.dropped:
+            row.estimate = estimated_seconds(recipe, graph, subgraphs)
+            wanted = auto.repeats or min(_MOST_REPEATS, -(-_ENOUGH // len(subgraphs)))
+            affordable = int(_CHEAP * auto.time // (auto.folds * row.estimate))
+            row.repeats = wanted if auto.repeats else max(1, min(wanted, affordable))
+            seconds = row.estimate * (row.repeats * auto.folds + 1)
+            if seconds > left and any(not one.dropped for one in rows):
+                row.dropped = f"left out: about {seconds:.0f} s, and {max(0.0, left):.0f} s of the budget are left"
+            else:
+                left -= seconds
+        if graph.features is not None and graph.features.shape[1]:
+            unused = model_of(recipe).unused_data(recipe, graph)
+            row.note = "" if any("node features" in text for text in unused) else "uses node features"
+        rows.append(row)
+    return rows
+
+
+def _problem(recipe: Recipe, graph: Graph) -> str:
+    """Why a candidate cannot be fitted to the data, or nothing."""
+    model = model_of(recipe)
+    try:
+        check_recipe(recipe, graph)
+        model.check_inputs(recipe)
+        check_edges(recipe, graph)
+        if model.uses_embeddings(recipe):
+            check_source(recipe)
+            if recipe.embeddings.source in PRETRAINED and not graph.num_edges:
+                return "pretraining needs edges, and the graph has none"
+    except UserError as error:
+        return error.what
+    return ""
+
+
+class OverBudget(Exception):
+    """A candidate would not be finished within the budget."""
+
+
+def judge(row: Row, pool: Pool, auto: AutoSettings, fitter: Fitter, check: Callable[[float], None]) -> None:
+    """Compute the out-of-fold predictions of a candidate.
+
+    Args:
+        check: called after each fit with an estimate of the seconds that the rest takes; it may raise.
+    """
+    outputs = max(1, pool.subgraphs.num_classes)
+    found = np.zeros((row.repeats, len(pool.judged), outputs), np.float32)
+    place = np.full(len(pool.dataset.subgraphs), -1, np.int64)
+    place[pool.judged] = np.arange(len(pool.judged))
+    parts = [(repeat, splits) for repeat in range(row.repeats) for splits in pool.folds(repeat, auto.folds)]
+    seconds: list[float] = []
+    begin = time.monotonic()
+    fitter.vectors(row.recipe)
+    for i, (repeat, splits) in enumerate(parts):
+        fit = fitter.fit(row.recipe, splits, join=not pool.has_validation)
+        held_out = np.flatnonzero(splits == HELD_OUT)
+        found[repeat, place[held_out]] = fit.predictions(held_out)
+        seconds.append(time.monotonic() - begin)
+        begin = time.monotonic()
+        # The first fit also prepares what the others find in the cache.
+        each = fit.seconds if i == 0 else seconds[-1]
+        check(each * (len(parts) - 1 - i))
+    if not np.isfinite(found).all():
+        raise UserError("a prediction is not a finite number", where=row.name)
+    row.predictions, row.seconds = found, seconds
+
+
+def candidate_key(row: Row, pool_key: str, auto: AutoSettings) -> str:
+    """A hash of everything that the out-of-fold predictions of a candidate depend on."""
+    about = {"recipe": recipe_key(row.recipe), "folds": auto.folds, "repeats": row.repeats, "pool": pool_key}
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
+
+
+def save_candidate(row: Row, key: str, rows: NDArray[np.int64], run: Path) -> None:
+    """Write the out-of-fold predictions of a candidate into the folder of a run.
+
+    The file has ``predictions`` (repeats, n, outputs), the ``rows`` of the dataset they are for (n,), and ``seconds``.
+    """
+    arrays = {"predictions": row.predictions, "rows": rows, "seconds": np.array(row.seconds)}
+    (run / CANDIDATES).mkdir(exist_ok=True)
+    path = run / CANDIDATES / f"{row.name}.safetensors"
+    write_parts(path, encode_arrays(arrays, _FORMAT, {"name": row.name, "key": key}), overwrite=True)
+
+
+def load_candidate(row: Row, key: str, run: Path) -> bool:
+    """Read the out-of-fold predictions of a candidate, if they are there, whole, and those of the same fits."""
+    try:
+        file = read_arrays(run / CANDIDATES / f"{row.name}.safetensors", _FORMAT)
+        file.verify()
+        content: Any = file.content()
+    except DataError:
+        return False
+    if content.get("key") != key:
+        return False
+    row.predictions = np.array(file.arrays["predictions"], np.float32)
+    row.seconds = file.arrays["seconds"].tolist()
+    return True

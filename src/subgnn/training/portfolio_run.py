@@ -1,0 +1,340 @@
+"""Train a portfolio: judge the candidates, select the final answer, fit its members again, and score it on test."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from subgnn.config.recipes import portfolio
+from subgnn.data.dataset import Dataset
+from subgnn.data.splits import draw_folds
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.embeddings.sources import save_run_vectors
+from subgnn.errors import DataError, UserError
+from subgnn.models.auto import outputs_from
+from subgnn.models.checkpoint import save_checkpoint
+from subgnn.models.examples import label_unit, target_tensor
+from subgnn.models.interface import Opening
+from subgnn.models.metrics import Thresholds, loss, metrics
+from subgnn.models.reference_scores import constant_prediction
+from subgnn.models.registry import model_of, open_checkpoint
+from subgnn.models.significance import ScoreTerms, score_interval, score_terms
+from subgnn.models.spec import Checkpoint, ModelSpec
+from subgnn.parallel.interrupts import Interrupt, noted_interrupt
+from subgnn.storage.parsing import write_json
+from subgnn.training.calibration import Calibration, calibrate
+from subgnn.training.ensemble_selection import Choice, OutOfFold, choose, prediction_terms
+from subgnn.training.fit import Fit, Fitter, Stopped
+from subgnn.training.label_signal import Judged, signal_of
+from subgnn.training.labels import check_labels, warn_of_labels
+from subgnn.training.options import RunOptions
+from subgnn.training.portfolio import (
+    Budget,
+    OverBudget,
+    Pool,
+    Row,
+    candidate_key,
+    judge,
+    load_candidate,
+    plan,
+    save_candidate,
+)
+from subgnn.training.run_dir import CHECKPOINT, LABEL_UNIT, RESULTS
+from subgnn.versions import versions
+
+_REFITS = 1.3  # a fit to all subgraphs takes longer than one to four of five folds
+
+
+def train_portfolio(dataset: Dataset, options: RunOptions) -> dict[str, Any]:
+    """Train a portfolio into a folder that belongs to the run.
+
+    After Ctrl-C, the answer is selected among the candidates that are finished.
+
+    Returns:
+        The results, as in run.json.
+    """
+    begin = time.monotonic()
+    training = _Training.of(dataset, options)
+    with noted_interrupt() as interrupt:
+        training.judge_all(interrupt)
+        judged_at = time.monotonic()
+        answer = training.answer()
+        training.report("fitting the members again")
+        checkpoint, fits = training.refit(answer)
+        save_run_vectors(
+            [(fit.vectors, row.recipe) for row, fit in fits if fit.vectors is not None],
+            training.fitter.graph,
+            options.out,
+        )
+        save_checkpoint(checkpoint, options.out / CHECKPOINT)
+        training.report("scoring on test")
+        results = training.results(answer, checkpoint, fits)
+        results["seconds"] |= {"judge": judged_at - begin, "refit": time.monotonic() - judged_at}
+        results["seconds"]["train"] = time.monotonic() - begin - results["seconds"]["pretrain"]
+        results["interrupted"] = interrupt.pressed
+        write_json(results, options.out / RESULTS)
+    if options.write_page is not None:
+        options.write_page(dataset, options.out, None)
+    return results
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Answer:
+    """The final answer: the candidates that are its members, the choice of weights, and the calibration."""
+
+    rows: list[Row]
+    given: OutOfFold
+    choice: Choice
+    calibration: Calibration
+
+    @property
+    def members(self) -> list[tuple[Row, float]]:
+        """The candidates of weight above 0."""
+        return [(row, float(w)) for row, w in zip(self.rows, self.choice.weights, strict=True) if w > 0]
+
+
+@dataclass(slots=True, eq=False)
+class _Training:
+    """A portfolio that is being trained."""
+
+    dataset: Dataset
+    options: RunOptions
+    pool: Pool
+    rows: list[Row]
+    fitter: Fitter
+    budget: Budget
+    pretrain_seconds: float = 0.0
+
+    @classmethod
+    def of(cls, dataset: Dataset, options: RunOptions) -> _Training:
+        recipe = options.recipe
+        budget = Budget(recipe.auto.time)
+        pool = Pool.of(dataset, recipe.auto, options.seed)
+        whole = replace(pool.dataset.subgraphs, splits=pool.whole())
+        check_labels(whole)
+        warn_of_labels(whole)
+        rows = plan(portfolio(recipe), pool, recipe.auto)
+        # Callbacks of single fits would report hundreds of epochs of nobody knows what.
+        callbacks = replace(options.callbacks, on_epoch=lambda _: None)
+        fitter = Fitter(pool.dataset, options.seed, options.device, options.cache, callbacks)
+        return cls(dataset, options, pool, rows, fitter, budget)
+
+    @property
+    def finished(self) -> list[Row]:
+        """The candidates that were judged, in their order."""
+        return [row for row in self.rows if row.predictions is not None]
+
+    def judge_all(self, interrupt: Interrupt) -> None:
+        """Judge the candidates that are planned, or read what an earlier process has found."""
+        pool_key, auto, out = self.pool.key, self.options.recipe.auto, self.options.out
+        self.fitter.stop = lambda: interrupt.pressed or self.budget.left < self._reserve()
+        self.report("plan")
+        for row in self.rows:
+            key = candidate_key(row, pool_key, auto)
+            if row.dropped or (self.options.resume and load_candidate(row, key, out)):
+                continue
+            self.report(row.name)
+            try:
+                judge(row, self.pool, auto, self.fitter, self._check(row, interrupt))
+                save_candidate(row, key, self.pool.rows[self.pool.judged], out)
+            except (Stopped, OverBudget, KeyboardInterrupt) as error:
+                if isinstance(error, KeyboardInterrupt):
+                    if interrupt.pressed:  # for the second time
+                        raise
+                    interrupt.pressed = True
+                row.dropped = "interrupted" if interrupt.pressed else "stopped: it would not fit into the budget"
+            except Exception as error:
+                text = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+                row.dropped = " ".join(f"failed: {text}".split())[:300]
+            if interrupt.pressed:
+                break
+        for row in self.rows:
+            if interrupt.pressed and row.predictions is None and not row.dropped:
+                row.dropped = "interrupted"
+        if not self.finished:
+            if interrupt.pressed:
+                raise KeyboardInterrupt
+            notes = "; ".join(f"{row.name}: {row.dropped}" for row in self.rows)
+            raise DataError(
+                f"no candidate could be fitted ({notes})", where="train", hint="name a recipe with --recipe"
+            )
+        self.fitter.stop = lambda: False
+
+    def _reserve(self) -> float:
+        """Seconds that the fits of members after the choice take."""
+        return _REFITS * sum(row.refit for row in self.finished)
+
+    def _check(self, row: Row, interrupt: Interrupt) -> Callable[[float], None]:
+        first = not self.finished
+
+        def check(rest: float) -> None:
+            if interrupt.pressed:
+                raise Stopped
+            if rest and not first and rest + self._reserve() + _REFITS * row.estimate > self.budget.left:
+                raise OverBudget
+
+        return check
+
+    def answer(self) -> _Answer:
+        """Select the answer on out-of-fold predictions, and calibrate it."""
+        rows, subgraphs = self.finished, self.pool.subgraphs
+        repeats = max(row.repeats for row in rows)
+        # A candidate with fewer repeats stands in with those it has.
+        cycled = [np.asarray(row.predictions)[np.arange(repeats) % row.repeats] for row in rows]
+        targets = np.asarray(subgraphs.targets, np.float64)
+        given = OutOfFold(np.stack(cycled).astype(np.float64), targets, subgraphs.task, self.pool.units)
+        choice = choose(given, draw_folds(subgraphs, self.options.seed, "auto/choice", folds=5))
+        return _Answer(rows, given, choice, calibrate(given.mixed(choice.weights), targets, subgraphs.task))
+
+    def refit(self, answer: _Answer) -> tuple[Checkpoint, list[tuple[Row, Fit]]]:
+        """Fit the members to all subgraphs of the pool."""
+        members, pool = answer.members, self.pool
+        fits = [(row, self._fit(row)) for row, _ in members]
+        calibration = answer.calibration
+        weights = {
+            "member_weights": torch.tensor([weight for _, weight in members], dtype=torch.float32),
+            "scale": torch.from_numpy(calibration.scale.astype(np.float32)),
+            "offset": torch.from_numpy(calibration.offset.astype(np.float32)),
+        }
+        if len(calibration.thresholds):
+            weights["thresholds"] = torch.from_numpy(calibration.thresholds.astype(np.float32))
+        subgraphs = replace(pool.subgraphs, splits=np.zeros(len(pool.judged), np.int8))
+        spec = ModelSpec.of(self.options.recipe, self.fitter.graph, subgraphs, seed=self.options.seed)
+        return Checkpoint(spec, weights, {row.name: fit.checkpoint for row, fit in fits}), fits
+
+    def _fit(self, row: Row) -> Fit:
+        return self.fitter.fit(row.recipe, self.pool.whole(), join=not self.pool.has_validation)
+
+    def leaderboard(
+        self, answer: _Answer | None = None, tested: Mapping[str, float] | None = None
+    ) -> list[dict[str, Any]]:
+        """The rows of the leaderboard, in the order of their scores; those without come last."""
+        targets, task = np.asarray(self.pool.subgraphs.targets), self.pool.subgraphs.task
+        guess = np.broadcast_to(constant_prediction(targets, task), targets.shape)
+        weights = {} if answer is None else {row.name: weight for row, weight in answer.members}
+        constant = self._scored(score_terms(guess, targets, task))
+        about = {"seconds": 0.0, "estimate": 0.0, "weight": 0.0}
+        rows = [{"name": "constant", "recipe": "", **constant, **about, "note": "ignores the subgraph"}]
+        recipes = {one.name: one.recipe for one in self.options.recipe.auto.candidates}
+        for row in self.rows:
+            rows.append(
+                {
+                    "name": row.name,
+                    "recipe": recipes[row.name],
+                    **self._scored(self._terms(row)),
+                    "seconds": sum(row.seconds),
+                    "estimate": row.estimate * (1 + row.repeats * self.options.recipe.auto.folds),
+                    "weight": weights.get(row.name, 0.0),
+                    "note": row.dropped or row.note,
+                    **({"test": tested[row.name]} if tested and row.name in tested else {}),
+                }
+            )
+        return sorted(rows, key=lambda row: -np.inf if row["score"] is None else row["score"], reverse=True)
+
+    def _terms(self, row: Row) -> ScoreTerms | None:
+        if row.predictions is None:
+            return None
+        targets = np.asarray(self.pool.subgraphs.targets, np.float64)
+        return prediction_terms(row.predictions.astype(np.float64), targets, self.pool.subgraphs.task)
+
+    def _scored(self, terms: ScoreTerms | None) -> dict[str, float | None]:
+        if terms is None:
+            return {"score": None, "low": None, "high": None}
+        low, high = score_interval(terms.joined(self.pool.units))
+        return {"score": terms.score, "low": low, "high": high}
+
+    def report(self, doing: str) -> None:
+        """Show the leaderboard so far."""
+        self.options.callbacks.on_leaderboard(self.leaderboard(), doing)
+
+    def results(self, answer: _Answer, checkpoint: Checkpoint, fits: list[tuple[Row, Fit]]) -> dict[str, Any]:
+        """The content of run.json; the test split is scored here, and only once for the final answer."""
+        options, subgraphs, spec = self.options, self.pool.subgraphs, checkpoint.spec
+        task, recipe = subgraphs.task, options.recipe
+        mixed = answer.given.mixed(answer.choice.weights)
+        calibrated = [
+            outputs_from(one, task, spec.standards.get("target")) * answer.calibration.scale + answer.calibration.offset
+            for one in mixed
+        ]
+        thresholds = answer.calibration.thresholds if task == "multi-label" else 0.5
+        val = [_metrics(outputs, subgraphs, spec, thresholds, with_loss=True) for outputs in calibrated]
+        test, of_simple = self._test(checkpoint, fits)
+        key = "r2" if task == "regression" else "micro_f1"
+        board = self.leaderboard(answer, {name: scores[key] for name, scores in of_simple.items()})
+        judged = [
+            Judged(r.name, model_of(r.recipe).sees(r.recipe), terms) for r in self.rows if (terms := self._terms(r))
+        ]
+        verdict = signal_of(judged, np.asarray(subgraphs.targets), task, self.pool.units)
+        fit_seconds = [seconds for row in self.finished for seconds in row.seconds]
+        return {
+            "run": str(options.out),
+            "dataset": self.dataset.name,
+            "source": options.source,
+            "recipe": recipe.name,
+            "method": recipe.method,
+            "seed": options.seed,
+            "task": task,
+            "unused": model_of(recipe).unused_data(recipe, self.dataset.graph),
+            "selected_epoch": 0,
+            "epochs": 1,
+            "val": {name: float(np.mean([one[name] for one in val])) for name in val[0]},
+            "test": test,
+            "published": recipe.published,
+            "metric": key,
+            "chosen": answer.choice.rule,
+            "rules": answer.choice.scores,
+            "leaderboard": board,
+            "signal": " ".join(verdict.sentences),
+            "signals": list(verdict.signals),
+            "enough": verdict.enough,
+            "test_of_simple": of_simple,
+            "seconds": {"pretrain": 0.0, "prepare": 0.0, "epoch_median": median(fit_seconds)},
+            "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            "device": options.device,
+            "devices": 1,
+            "versions": versions(),
+            **({"error_unit": LABEL_UNIT} if task == "regression" else {}),
+        }
+
+    def _test(self, checkpoint: Checkpoint, fits: list[tuple[Row, Fit]]) -> tuple[dict[str, float], dict[str, Any]]:
+        """Test scores of the final answer, and of the simple candidates, fitted again where they are no members."""
+        given = self.dataset.subgraphs
+        held_out = np.empty(0, np.int64) if given.splits is None else given.indices("test")
+        if not len(held_out):
+            return {}, {}
+        test, graph = given.take(held_out), self.fitter.graph
+        tables = {fit.checkpoint.spec.vectors_hash: fit.vectors for _, fit in fits if fit.vectors is not None}
+        device = torch.device("cpu")
+        fitted = open_checkpoint(checkpoint, graph, Opening(device, tables=tables))
+        scores = _metrics(fitted.outputs(test.nodes), test, checkpoint.spec, fitted.thresholds)
+        members = {row.name: fit for row, fit in fits}
+        simple = {}
+        for row in self.finished:
+            if model_of(row.recipe).is_fitted_in_one_go and (row.name in members or self.budget.left > row.refit):
+                found = (members.get(row.name) or self._fit(row)).checkpoint
+                simple[row.name] = _metrics(
+                    open_checkpoint(found, graph, Opening(device)).outputs(test.nodes), test, found.spec
+                )
+        return scores, simple
+
+
+def _metrics(
+    outputs: NDArray[Any],
+    subgraphs: SubgraphSet,
+    spec: ModelSpec,
+    thresholds: Thresholds = 0.5,
+    *,
+    with_loss: bool = False,
+) -> dict[str, float]:
+    """Metrics of outputs for labelled subgraphs, after the loss where it is wanted."""
+    found, targets = torch.from_numpy(np.asarray(outputs, np.float32)), target_tensor(subgraphs, spec.standards)
+    scores = metrics(found, targets, spec.task, unit=label_unit(spec.standards), thresholds=thresholds)
+    return ({"loss": float(loss(found, targets, spec.task))} if with_loss else {}) | scores
