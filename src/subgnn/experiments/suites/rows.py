@@ -55,6 +55,7 @@ def _row(suite: Suite, scored: Scored, rivals: Sequence[Scored]) -> dict[str, An
         "peak_gpu_memory_mb": max(gpu) if gpu else None,
         "chosen": dict(Counter(run["candidate"] for run in group.runs if run.get("candidate"))),
         "portfolio": _portfolio(group),
+        "rules": dict(Counter(run["portfolio"]["chosen"] for run in group.runs if run.get("portfolio"))),
         "method": first["method"],
         "task": group.task,
         "set": first["set"],

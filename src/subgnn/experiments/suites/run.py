@@ -88,8 +88,14 @@ def run_suite(
             job["out"] = str(out / RUNS / job["folder"])
         pending = [job for job in jobs if not _finished(job)]
         _share(pending, engine, on_progress)
-        _map(engine, run_job, sorted(pending, key=lambda job: job["seed"]), "runs", on_progress)
+        _map(engine, run_job, sorted(pending, key=_turn), "runs", on_progress)
         return write_suite_report(out)
+
+
+def _turn(job: Mapping[str, Any]) -> tuple[int, int]:
+    """The order of jobs: seed by seed, and large portfolios first, so that workers end at about the same time."""
+    auto = job["recipe"]["auto"]
+    return job["seed"], -len(auto["only"] or auto["candidates"])
 
 
 def _map(

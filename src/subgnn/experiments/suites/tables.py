@@ -184,9 +184,10 @@ def dataset_notes(found: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list
     notes += [f"Published by others, micro-F1: {'; '.join(published)}."] if published else []
     for row in rows:
         counts = sorted(row["chosen"].items(), key=lambda pair: (-pair[1], pair[0]))
-        weights = [f"{one['name']} {one['weight']:.2f}" for one in row["portfolio"] if one["weight"]]
         if len(row["portfolio"]) > 1:
-            notes.append(f"{row['model']}, mean weights: {', '.join(weights)}.")
+            rules = ", ".join(f"{name} ({n})" for name, n in row["rules"].items())
+            weights = ", ".join(f"{one['name']} {one['weight']:.2f}" for one in row["portfolio"] if one["weight"])
+            notes.append(f"{row['model']} chose: {rules}; mean weights: {weights}.")
         if any("=" in name for name in row["chosen"]):
             notes.append(f"{row['model']}, chosen on validation: {'; '.join(f'{name} ({n})' for name, n in counts)}.")
     return notes
