@@ -15,6 +15,7 @@ import pytest
 from subgnn import Graph
 from subgnn.config.files import read_recipe
 from subgnn.config.recipes import find_recipe
+from subgnn.config.settings import ADDED_LATER
 from subgnn.errors import DataError, MissingExtra, UserError
 from subgnn.experiments import study as studies
 from subgnn.experiments import trial as trials
@@ -31,7 +32,8 @@ from tests.training.examples import dataset, recipe
 
 
 def search(out, data=None, **options):
-    return tune(data or dataset(), recipe(2), out, **{"space": SPACE, "trials": 3, "device": "cpu"} | options)
+    given = {"space": SPACE, "trials": 3, "folds": 0, "device": "cpu"}
+    return tune(data or dataset(), recipe(2), out, **given | options)
 
 
 def table(out):
@@ -68,7 +70,7 @@ def test_the_first_trial_is_the_recipe(searched):
     out, _ = searched
     first = table(out)[0]
     assert (float(first["training.lr"]), first["model.norm"], first["model.head[0]"]) == (0.01, "batch", "16")
-    judged = run_trial(without_test(dataset()), recipe(2), device="cpu")
+    judged = run_trial(without_test(dataset()), recipe(2), folds=0, device="cpu")
     assert (judged.score, judged.loss) == (float(first["score"]), float(first["loss"]))
 
 
@@ -254,11 +256,46 @@ def test_timeout(tmp_path, fast):
 
 def test_seeds_are_averaged(tmp_path):
     seen = without_test(dataset())
-    both = run_trial(seen, recipe(1), seeds=2, device="cpu")
+    both = run_trial(seen, recipe(1), seeds=2, folds=0, device="cpu")
     runs = [train(seen, recipe(1), tmp_path / f"{s}", seed=s, device="cpu", report=False)["val"] for s in range(2)]
     assert both.scores == [run["micro_f1"] for run in runs]
     assert both.loss == pytest.approx(np.mean([run["loss"] for run in runs]))
     assert both.score == pytest.approx(np.mean(both.scores))
+
+
+def test_folds_are_scored_by_trainings_without_them(tmp_path, monkeypatch):
+    seen, trained = without_test(dataset()), []
+
+    def watch(data, *given, **options):
+        trained.append((data, train(data, *given, **options)))
+        return trained[-1][1]
+
+    monkeypatch.setattr(trials, "train", watch)
+    steps = []
+    judged = run_trial(seen, recipe(2), seeds=2, folds=3, device="cpu", on_step=lambda n, _: steps.append(n))
+    assert steps == list(range(1, 2 * 3 * 2 + 1))
+    assert judged.scores == [results["test"]["micro_f1"] for _, results in trained]
+    assert judged.losses == [results["val"]["loss"] for _, results in trained]
+    assert [results["seed"] for _, results in trained] == [0, 0, 0, 1, 1, 1]
+    held_out = [data.subgraphs.indices("test").tolist() for data, _ in trained]
+    for once in (held_out[:3], held_out[3:]):
+        assert sorted(row for fold in once for row in fold) == list(range(25))
+    assert held_out[0] != held_out[3]
+    for data, _ in trained:
+        assert [len(data.subgraphs.indices(name)) > 0 for name in ("train", "val", "test")] == [True] * 3
+
+
+def test_a_search_by_folds(tmp_path):
+    found = search(tmp_path / "out", trials=1, folds=2)
+    assert (found["folds"], len(found["best"]["scores"])) == (2, 2)
+    assert found["best"]["score"] == pytest.approx(np.mean(found["best"]["scores"]))
+    assert "Out-of-fold micro-f1" in read_recipe(tmp_path / "out" / "recipe.toml").note
+    assert "2 folds of training and validation subgraphs" in (tmp_path / "out" / "study.html").read_text()
+    with pytest.raises(DataError, match="holds another search"):
+        search(tmp_path / "out", trials=1, folds=0)
+    for options, words in (({"folds": 1}, "folds is 1; accepted: 0"), ({"folds": 2, "split": "random"}, "with folds")):
+        with pytest.raises(UserError, match=words):
+            search(tmp_path / "other", **options)
 
 
 def test_steps_tell_the_best_so_far(monkeypatch):
@@ -275,7 +312,7 @@ def test_steps_tell_the_best_so_far(monkeypatch):
     monkeypatch.setattr(trials, "train", fake)
     for task, want in [("regression", [0.2, 0.6, 0.4, 0.3, 0.5, 0.4]), ("binary", [0.2, 0.6, 0.6, 0.4, 0.6, 0.6])]:
         steps = []
-        run_trial(dataset(task), recipe(3), seeds=2, on_step=lambda *step, steps=steps: steps.append(step))
+        run_trial(dataset(task), recipe(3), seeds=2, folds=0, on_step=lambda *step, steps=steps: steps.append(step))
         assert [number for number, _ in steps] == [1, 2, 3, 4, 5, 6]
         assert [score for _, score in steps] == pytest.approx(want)
 
@@ -285,13 +322,12 @@ def test_a_study_is_known_as_before_settings_that_came_later_and_were_left_alone
         return tunes._inputs(dataset(), settings, SPACE)["recipe"]
 
     content = {name: value for name, value in asdict(recipe(2)).items() if name not in ("name", "note", "published")}
-    for name in ("border_anchors", "giving", "taking"):
-        del content["prepare"][name]
+    del content["auto"]
+    for section, names in ADDED_LATER.items():
+        for name in names:
+            del content[section][name]
     for channel in content["channels"]:
         del channel["similarity"]
-    del content["training"]["members"]
-    del content["model"]["hidden_norm"]
-    del content["baseline"]["tune_settings"]
     assert known(recipe(2)) == hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     assert known(replace(recipe(2), training=replace(recipe(2).training, members=2))) != known(recipe(2))
 
@@ -300,7 +336,9 @@ def test_no_step_is_told_twice_where_a_recipe_has_two_candidates():
     """Frozen and trainable embeddings: twice the epochs for each seed."""
     avg = find_recipe("avg", ["embeddings.dim=4", "training.epochs=2"])
     steps = []
-    run_trial(without_test(dataset()), avg, seeds=2, device="cpu", on_step=lambda number, _: steps.append(number))
+    run_trial(
+        without_test(dataset()), avg, seeds=2, folds=0, device="cpu", on_step=lambda number, _: steps.append(number)
+    )
     assert steps == list(range(1, 2 * max_epochs(avg) + 1))
     assert max_epochs(avg) == 4
 
@@ -309,7 +347,7 @@ def test_no_step_is_told_twice_where_a_recipe_has_several_networks():
     small = recipe(2)
     several = replace(small, training=replace(small.training, members=3))
     steps = []
-    run_trial(without_test(dataset()), several, seeds=2, device="cpu", on_step=lambda number, _: steps.append(number))
+    run_trial(without_test(dataset()), several, seeds=2, folds=0, device="cpu", on_step=lambda n, _: steps.append(n))
     assert steps == list(range(1, 2 * max_epochs(several) + 1))
     assert max_epochs(several) == 6
 
@@ -335,7 +373,7 @@ def test_other_tasks(task, tmp_path):
 def test_an_undefined_score_is_a_failure(tmp_path, monkeypatch):
     undefined = {"val": {"r2": math.nan, "loss": 1.0}, "selected_epoch": 0}
     monkeypatch.setattr(trials, "train", lambda *_, **__: undefined)
-    with pytest.raises(DataError, match="trial 0: cliques: validation r2 is undefined"):
+    with pytest.raises(DataError, match="trial 0: cliques: r2 of validation is undefined"):
         search(tmp_path / "out", dataset("regression"), trials=1)
 
 

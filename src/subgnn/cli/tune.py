@@ -21,6 +21,7 @@ from subgnn.cli.options import (
 from subgnn.cli.output import print_json, print_line, print_table
 from subgnn.cli.progress import progress_bar
 from subgnn.config.recipes import find_recipe
+from subgnn.config.settings import AutoSettings
 from subgnn.data.formats import read_dataset
 
 _MAX_ROWS = 10
@@ -41,8 +42,17 @@ def tune_recipe(
         str | None, Option(metavar="NAME", help="Name of the study; by default made of dataset, recipe and space.")
     ] = None,
     seeds: Annotated[int, Option(min=1, help="Trainings per trial, whose scores are averaged.")] = 1,
+    folds: Annotated[
+        int,
+        Option(
+            min=0,
+            metavar="K",
+            help="Score trials on K folds of training and validation subgraphs; 0 scores them on the validation split.",
+        ),
+    ] = AutoSettings().folds,
     split: Annotated[
-        Literal["stored", "random"], Option(help="Validate on the stored split, or on a new split for each seed.")
+        Literal["stored", "random"],
+        Option(help="With --folds 0: validate on the stored split, or on a new split for each seed."),
     ] = "stored",
     pruner: Annotated[Literal["none", "median", "hyperband"], Option(help="Rule that ends trials early.")] = "median",
     timeout: Annotated[float | None, Option(min=0, metavar="SECONDS", help="Start no trial after this time.")] = None,
@@ -59,7 +69,7 @@ def tune_recipe(
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
-    """Search for better settings on validation; test subgraphs are never used.
+    """Search for better settings by cross-validation; test subgraphs are never used.
 
     The same command continues the study. Several machines share a study through the same --storage.
 
@@ -86,6 +96,7 @@ def tune_recipe(
             storage=storage,
             study=study,
             seeds=seeds,
+            folds=folds,
             split=split,
             pruner=pruner,
             timeout=timeout,
@@ -103,6 +114,8 @@ def tune_recipe(
 
 
 def _print_result(found: dict[str, Any], path: Path) -> None:
+    from subgnn.experiments.trial import judged_on
+
     best, importance = found["best"], found["importance"]
     counts = ", ".join(f"{count} {state}" for state, count in found["trials"].items() if count)
     order = sorted(best["parameters"], key=lambda name: (-importance.get(name, 0.0), name))
@@ -113,9 +126,9 @@ def _print_result(found: dict[str, Any], path: Path) -> None:
     print_table(f"{found['study']}: {counts}", ("setting", "best", "importance"), rows)
     if len(order) > _MAX_ROWS:
         print_line(f"and {len(order) - _MAX_ROWS} more settings, in {found['files']['recipe']}")
+    metric = f"{judged_on(found['folds'])} {found['metric'].replace('_', '-')}"
     print_line(
-        f"best validation {found['metric'].replace('_', '-')} {best['score']:.3f}, loss {best['loss']:.3f} "
-        f"(trial {best['trial']}); no test subgraph was seen"
+        f"best {metric} {best['score']:.3f}, loss {best['loss']:.3f} (trial {best['trial']}); no test subgraph was seen"
     )
     print_line(f"the page of the search: {found['files']['page']}")
     print_line(f"next: subgnn train {path} --recipe {found['files']['recipe']} --out runs/{found['recipe']}_tuned")

@@ -1,15 +1,15 @@
-"""One trial of a search: a recipe trained with several seeds and scored on validation, without test subgraphs."""
+"""One trial of a search: a recipe trained and scored on folds, or on validation, without test subgraphs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, Literal
 
 import numpy as np
 
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import AutoSettings, Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task
 from subgnn.errors import DataError
@@ -17,15 +17,18 @@ from subgnn.experiments.train import train
 from subgnn.models.registry import model_of
 from subgnn.rng import stream
 from subgnn.storage.files import temporary_folder
+from subgnn.training.portfolio import Pool
 
 Splitting = Literal["stored", "random"]
+FOLDS = AutoSettings().folds
+"""Folds that a trial is scored on by default, as many as a portfolio has."""
 OnStep = Callable[[int, float], None]
 """Called with the epochs so far and the score so far; it may raise to end the trial."""
 
 
 @dataclass(slots=True)
 class TrialResult:
-    """Validation of a trial: score and loss at the selected epoch of each seed, and those epochs."""
+    """Score, loss and selected epoch of each training of a trial: one for each seed, or for each seed and fold."""
 
     scores: list[float] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
@@ -33,12 +36,12 @@ class TrialResult:
 
     @property
     def score(self) -> float:
-        """The mean over seeds."""
+        """The mean over trainings."""
         return fmean(self.scores)
 
     @property
     def loss(self) -> float:
-        """The mean over seeds; it decides between equal scores."""
+        """The mean over trainings of the validation loss; it decides between equal scores."""
         return fmean(self.losses)
 
 
@@ -47,43 +50,58 @@ def run_trial(
     recipe: Recipe,
     *,
     seeds: int = 1,
+    folds: int = FOLDS,
     split: Splitting = "stored",
     device: str = "auto",
     cache: bool = True,
     on_step: OnStep | None = None,
 ) -> TrialResult:
-    """Train a recipe with seeds 0, 1 and so on, and score each at the epoch that validation selects.
+    """Train a recipe with seeds 0, 1 and so on, and score each training at the epoch that validation selects.
 
     Args:
         dataset: without test subgraphs (:func:`without_test`).
-        split: ``stored``, the dataset's training and validation subgraphs; or ``random``, these divided at random for
-            each seed.
+        folds: all subgraphs are dealt into as many folds as a portfolio deals them; the recipe is trained without each
+            fold, on a part of the others with another part for validation, and scored on it. With other seeds, the
+            folds are others. 0: it is trained once a seed, and scored on validation.
+        split: without folds: ``stored``, the dataset's training and validation subgraphs; or ``random``, these divided
+            at random for each seed.
         device, cache: as for :func:`~subgnn.experiments.train.train`.
-        on_step: called after each epoch with its number, counted over all seeds from 1, and the mean over seeds of
-            the best score so far.
+        on_step: called after each epoch with its number, counted over all trainings from 1, and the mean of the scores
+            of finished trainings and the best validation score of this one so far.
 
     Raises:
         DataError: if the score is undefined, as R^2 is if all validation targets are equal.
     """
     result, metric = TrialResult(), search_metric(dataset.subgraphs.task)
-    for seed in range(seeds):
-        watch = _BestScore(dataset.subgraphs.task, result.scores, on_step, steps=seed * max_epochs(recipe))
-        seen = dataset if split == "stored" else split_at_random(dataset, seed)
+    judged = "test" if folds else "val"
+    for done, (seed, seen) in enumerate(_trainings(dataset, seeds, folds, split)):
+        watch = _BestScore(dataset.subgraphs.task, result.scores, on_step, steps=done * max_epochs(recipe))
         with temporary_folder("subgnn-trial") as folder:
             options: dict[str, Any] = {"device": device, "cache": cache, "on_epoch": watch, "report": False}
             results = train(seen, recipe, folder / "run", seed=seed, **options)
-        score = float(results["val"][metric])
+        score = float(results[judged][metric])
         if score != score:
-            what = f"validation {metric} is undefined"
-            raise DataError(what, where=dataset.name, hint="are all validation targets equal?")
+            what = f"{metric} of {'a fold' if folds else 'validation'} is undefined"
+            raise DataError(what, where=dataset.name, hint="are all targets there equal?")
         result.scores.append(score)
         result.losses.append(float(results["val"]["loss"]))
         result.selected.append(int(results["selected_epoch"]))
     return result
 
 
+def _trainings(dataset: Dataset, seeds: int, folds: int, split: Splitting) -> Iterator[tuple[int, Dataset]]:
+    """Seed and dataset of each training of a trial; with folds, the one that is held out is the test split."""
+    for seed in range(seeds):
+        if folds:
+            pool = Pool.of(dataset, AutoSettings(), 0)
+            for splits in pool.folds(seed, folds):
+                yield seed, replace(pool.dataset, subgraphs=replace(pool.dataset.subgraphs, splits=splits))
+        else:
+            yield seed, dataset if split == "stored" else split_at_random(dataset, seed)
+
+
 class _BestScore:
-    """The best epoch so far by the rule of the training loop, averaged with the seeds that are finished."""
+    """The best epoch so far by the rule of the training loop, averaged with the trainings that are finished."""
 
     def __init__(self, task: Task, finished: Sequence[float], on_step: OnStep | None, *, steps: int) -> None:
         self._metric, self._by_loss = f"val_{search_metric(task)}", task == "regression"
@@ -105,6 +123,11 @@ class _BestScore:
 def max_epochs(recipe: Recipe) -> int:
     """The most epochs of one training: those of all candidates, or of all networks (training.members)."""
     return recipe.training.epochs * model_of(recipe).num_fits(recipe)
+
+
+def judged_on(folds: int) -> str:
+    """The word for a trial's score."""
+    return "out-of-fold" if folds else "validation"
 
 
 def search_metric(task: Task) -> str:

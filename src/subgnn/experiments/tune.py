@@ -1,4 +1,4 @@
-"""Hyper-parameter search on validation: a recipe, a search space, and a study of trials that workers share.
+"""Hyper-parameter search by cross-validation: a recipe, a search space, and a study of trials that workers share.
 
 The test subgraphs are removed from the dataset before anything else (:func:`~subgnn.experiments.trial.without_test`);
 no trial, score or file of a search can depend on them.
@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subgnn.config.settings import Recipe, recipe_key
+from subgnn.config.settings import AutoSettings, Recipe, recipe_key
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import check_source
 from subgnn.errors import DataError, UserError
@@ -43,7 +43,7 @@ from subgnn.experiments.study import (
     storage_url,
     without_password,
 )
-from subgnn.experiments.trial import Splitting, search_metric, split_at_random, without_test
+from subgnn.experiments.trial import FOLDS, Splitting, judged_on, search_metric, split_at_random, without_test
 from subgnn.experiments.tune_page import tune_page
 from subgnn.experiments.worker import SearchTask, check_storage, run_trials_here, run_trials_on
 from subgnn.models.registry import check_recipe, find_model
@@ -53,6 +53,7 @@ from subgnn.reports.reproduce import recipe_toml
 from subgnn.reports.run_page import METRIC_NAMES
 from subgnn.storage.files import atomic_write
 from subgnn.storage.parsing import write_json
+from subgnn.training.portfolio import Pool
 
 if TYPE_CHECKING:
     import optuna
@@ -74,6 +75,7 @@ def tune(
     storage: str | None = None,
     study: str | None = None,
     seeds: int = 1,
+    folds: int = FOLDS,
     split: Splitting = "stored",
     pruner: Pruner = "median",
     timeout: float | None = None,
@@ -84,7 +86,7 @@ def tune(
     engine: Engine | None = None,
     on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
-    """Search for the settings with the best validation micro-F1 (R^2 for regression); ties go to the lower loss.
+    """Search for the settings with the best out-of-fold micro-F1 (R^2 for regression); ties go to the lower loss.
 
     The first trial has the recipe's values, as far as they lie in the space. Called again, the search continues.
 
@@ -94,8 +96,11 @@ def tune(
         trials: the total of the study, over all workers and calls.
         storage: the database of the study: the path of a SQLite file, or a URL; by default OUT/study.db.
         study: its name there; by default made of dataset, recipe and space.
-        seeds: trainings of a trial, whose mean counts.
-        split: ``stored``, or ``random``: training and validation subgraphs divided at random for each seed.
+        seeds: trainings of a trial, whose mean counts; with folds, so often for each.
+        folds: of training and validation subgraphs, from 2; a trial's score is the mean over folds of the score on a
+            fold of a training without it. 0: the score on the validation split.
+        split: without folds, ``stored``, or ``random``: training and validation subgraphs divided at random for each
+            seed.
         pruner: the rule that ends poor trials early: the median of the others, hyperband, or none.
         timeout: seconds after which no further trial begins.
         processes: workers on this machine.
@@ -116,19 +121,25 @@ def tune(
     for name, value in (("trials", trials), ("seeds", seeds), ("processes", processes)):
         if value < 1:
             raise UserError(f"{name} is {value}", where="tune", hint="accepted: a whole number from 1")
+    if folds < 0 or folds == 1:
+        raise UserError(f"folds is {folds}", where="tune", hint="accepted: 0, for the validation split, or 2 and more")
+    if folds and split == "random":
+        raise UserError("split is 'random' with folds", where="tune", hint="leave it out, or set folds to 0")
     space = space or default_space(recipe)
     seen = without_test(dataset)
-    _check(seen, recipe, space, split)
+    _check(seen, recipe, space, folds, split)
     task = SearchTask(
         dataset=seen,
         recipe=recipe,
         space=space,
         storage=storage_url(storage, out.resolve()),
         study=study or f"{dataset.name}/{recipe.name}/{space.name}",
-        inputs=_inputs(seen, recipe, space, seeds=seeds, split=split),
+        # Studies without folds may be older than the option.
+        inputs=_inputs(seen, recipe, space, seeds=seeds, split=split, folds=folds or None),
         first=recipe_parameters(space, recipe),
         trials=trials,
         seeds=seeds,
+        folds=folds,
         split=split,
         pruner=pruner,
         seed=seed,
@@ -178,7 +189,7 @@ def default_space(recipe: Recipe) -> SearchSpace:
     return find_space("paper" if find_model(recipe.method).has_channels else "paper_baselines")
 
 
-def _check(seen: Dataset, recipe: Recipe, space: SearchSpace, split: Splitting) -> None:
+def _check(seen: Dataset, recipe: Recipe, space: SearchSpace, folds: int, split: Splitting) -> None:
     """Refuse, before there is a study, what every trial would fail with or ignore."""
     check_recipe(recipe, seen.graph)
     if recipe.training.lr_finder and "training.lr" in space.settings and "training.lr_finder" not in space.settings:
@@ -186,7 +197,9 @@ def _check(seen: Dataset, recipe: Recipe, space: SearchSpace, split: Splitting) 
         raise UserError(what, where=space.name, hint="add --set training.lr_finder=false")
     if find_model(recipe.method).uses_embeddings(recipe):
         check_source(recipe)
-    if split == "random":
+    if folds:
+        Pool.of(seen, AutoSettings(), 0)
+    elif split == "random":
         split_at_random(seen, 0)
 
 
@@ -220,6 +233,7 @@ def write_result(study: optuna.Study, task: SearchTask, out: Path) -> dict[str, 
         "space": task.space.name,
         "metric": search_metric(task.dataset.subgraphs.task),
         "seeds": task.seeds,
+        "folds": task.folds,
         "split": task.split,
         "pruner": task.pruner,
         "trials": {name: Counter(row["state"] for row in rows)[name] for name in _STATES.values()},
@@ -290,10 +304,11 @@ def _described(recipe: Recipe, found: dict[str, Any]) -> Recipe:
     """The recipe with a name, and with a note about the search that found it."""
     best, counts = found["best"], found["trials"]
     over = f", the mean of {found['seeds']} seeds" if found["seeds"] > 1 else ""
+    metric = f"{judged_on(found['folds'])} {METRIC_NAMES[found['metric']]}"
     note = (
         f"Found by subgnn tune on {found['dataset']}, from the recipe {found['recipe']} in the space {found['space']}: "
         f"study {found['study']}, trial {best['trial']} of {counts['complete']} complete, {counts['pruned']} pruned "
-        f"and {counts['failed']} failed. Validation {METRIC_NAMES[found['metric']]} {best['score']:.4f}, "
+        f"and {counts['failed']} failed. {metric.capitalize()} {best['score']:.4f}, "
         f"loss {best['loss']:.4f}{over}: the best of so many is high by luck. No test subgraph was seen."
     )
     return replace(recipe, name=f"{recipe.name}_tuned", note=note)

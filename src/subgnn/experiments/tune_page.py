@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from subgnn.experiments.trial import judged_on
 from subgnn.reports.charts import (
     MAX_POINTS,
     Box,
@@ -28,30 +29,32 @@ _MOST_BARS, _MOST_CHARTS = 12, 6
 
 def tune_page(found: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
     """The page, from the content of study.json and the rows of trials."""
-    metric, best = METRIC_NAMES[found["metric"]], found["best"]
+    score, best = f"{judged_on(found['folds'])} {METRIC_NAMES[found['metric']]}", found["best"]
     shares = dict(list(found["importance"].items())[:_MOST_BARS])
     counts = ", ".join(f"{count} {state}" for state, count in found["trials"].items() if count)
+    split = "stored with the dataset" if found["split"] == "stored" else "divided anew for each seed"
+    split = f"{found['folds']} folds of training and validation subgraphs" if found["folds"] else split
     return render(
         "tune.html",
         title=f"Search on {found['dataset']}: {found['recipe']} in the space {found['space']}",
-        lead=f"Settings selected by validation {metric}. No test subgraph was used.",
+        lead=f"Settings selected by {score}. No test subgraph was used.",
         contents=[],
         facts=[
             ("Study", found["study"]),
             ("Trials", counts or "none"),
             ("Seeds of a trial", str(found["seeds"])),
-            ("Split", "stored with the dataset" if found["split"] == "stored" else "divided anew for each seed"),
+            ("Split", split),
             ("Pruner", found["pruner"]),
             ("Storage", found["storage"]),
         ],
         tiles=[] if best is None else [
-            (f"best validation {metric}", score_text(best["score"]), f"trial {best['trial']}"),
+            (f"best {score}", score_text(best["score"]), f"trial {best['trial']}"),
             ("its validation loss", score_text(best["loss"]), "decides between equal scores"),
         ],
         best=[] if best is None else [(name, _text(value)) for name, value in sorted(best["parameters"].items())],
-        progress=_progress_chart(rows, f"validation {metric}"),
+        progress=_progress_chart(rows, score),
         importance=_importance_chart(shares) if shares else None,
-        slices=[_slice_chart(name, rows, f"validation {metric}") for name in list(shares)[:_MOST_CHARTS]],
+        slices=[_slice_chart(name, rows, score) for name in list(shares)[:_MOST_CHARTS]],
         trials=[
             [str(row["trial"]), row["state"], *("" if row[name] is None else score_text(row[name])
              for name in ("score", "loss")), str(row["epochs"]), row["error"]]

@@ -29,7 +29,7 @@ from subgnn.experiments.study import (
     open_study,
     quiet_optuna,
 )
-from subgnn.experiments.trial import Splitting, max_epochs, run_trial
+from subgnn.experiments.trial import FOLDS, Splitting, max_epochs, run_trial
 from subgnn.parallel.engine import Engine, Failure, Shared
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class SearchTask:
     first: dict[str, Any]
     trials: int
     seeds: int = 1
+    folds: int = FOLDS
     split: Splitting = "stored"
     pruner: Pruner = "median"
     seed: int = 0
@@ -75,7 +76,7 @@ class SearchTask:
             first=self.first,
             seed=self.seed,
             pruner=self.pruner,
-            steps=self.seeds * max_epochs(self.recipe),
+            steps=self.seeds * max(1, self.folds) * max_epochs(self.recipe),
         )
 
 
@@ -170,6 +171,7 @@ def _objective(task: SearchTask, study: optuna.Study, trial: optuna.Trial) -> fl
             task.dataset,
             draw_recipe(task.space, task.recipe, lambda name, dimension, _: _suggest(trial, name, dimension)),
             seeds=task.seeds,
+            folds=task.folds,
             split=task.split,
             device=task.device,
             cache=task.cache,
