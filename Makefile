@@ -7,7 +7,7 @@ DEMO ?= demo
 .PHONY: help demo test check install install-demo install-test chromium benchmark clean
 
 help:
-	@echo "make demo       install, then generate, pretrain, train and predict on a small dataset"
+	@echo "make demo       install, then generate a dataset, train the best model for it, and predict"
 	@echo "make test       install with the test extras, then ruff, mypy and all tests"
 	@echo "make benchmark  time the kernels beside what one would use instead"
 	@echo "make clean      remove the environment and what the demo wrote"

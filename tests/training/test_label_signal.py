@@ -65,9 +65,9 @@ def test_each_case(right, signals, enough):
 
 
 def test_the_sentences():
-    assert verdict(topology=24, bag=55, avg=50, hop=56, subgnn=54).sentences == (
+    assert verdict(topology=24, bag=55, avg=50, hop=54, subgnn=56).sentences == (
         "The labels depend on which nodes a subgraph has (bag 0.917); the constant prediction has micro-F1 0.333.",
-        "A simple model is as good: bag 0.917; bag-1hop 0.933 is not clearly better.",
+        "A simple model is as good: bag 0.917; subgnn 0.933 is not clearly better.",
     )
     assert verdict(constant=12, topology=24, bag=36, hop=48, subgnn=60).sentences == (
         "The labels depend on which nodes a subgraph has (bag 0.600), on the shape of it (topology 0.400), on the "

@@ -25,14 +25,17 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError, excerpt
 from subgnn.inference.predictor import Predictor
+from subgnn.models.auto import mean_scores, outputs_from
 from subgnn.models.examples import label_unit
 from subgnn.models.metrics import Thresholds, predictions, probabilities
 from subgnn.models.metrics import metrics as compute_metrics
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
 from subgnn.storage.parsing import parse_json
+from subgnn.training.portfolio import CANDIDATES, read_candidate
 from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS, read_results, read_run_recipe
 
+SPLIT_NAMES = {"train": "training", "val": "validation", "test": "test"}
 _NEEDED = ("dataset", "recipe", "seed", "task", "selected_epoch", "epochs", "val", "test", "seconds")
 
 
@@ -60,6 +63,8 @@ class Evaluation:
     ``records``, ``network`` and ``vectors`` are those of the first network, and ``outputs`` the mean of all; of several
     draws of anchors, ``vectors`` are those of the first, too.
 
+    ``out_of_fold`` are calibrated probabilities of a portfolio and their targets, of all repeats.
+
     Shapes:
         rows: (n,) subgraphs of the split. vectors: (n, width) z_S. means: (width,) over the training split.
         outputs: (n, outputs). targets: (n,) or (n, classes); train_targets likewise.
@@ -79,6 +84,7 @@ class Evaluation:
     targets: Tensor
     train_targets: Tensor
     thresholds: Thresholds = 0.5
+    out_of_fold: tuple[NDArray[np.float64], NDArray[Any]] | None = None
     member: str | None = None
 
     @property
@@ -206,8 +212,24 @@ def evaluate_run(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | 
         targets=torch.from_numpy(targets[rows]),
         train_targets=torch.from_numpy(targets[train]),
         thresholds=predictor.thresholds,
+        out_of_fold=_out_of_fold(run, checkpoint, targets) if "leaderboard" in results else None,
         member=predictor.member_with_channels,
     )
+
+
+def _out_of_fold(
+    run: Path, checkpoint: Checkpoint, targets: NDArray[Any]
+) -> tuple[NDArray[np.float64], NDArray[Any]] | None:
+    """Calibrated out-of-fold probabilities of a portfolio, of all repeats, and their targets; None for real values."""
+    task, weights = checkpoint.spec.task, checkpoint.weights
+    if task == "regression" or not (run / CANDIDATES).is_dir():
+        return None
+    members = [read_candidate(run, name) for name in checkpoint.parts]
+    rows, repeats = members[0][1], max(len(predictions) for predictions, _ in members)
+    cycled = [predictions[np.arange(repeats) % len(predictions)] for predictions, _ in members]
+    mixed = mean_scores([one.reshape(repeats * len(rows), -1) for one in cycled], weights["member_weights"].tolist())
+    outputs = outputs_from(mixed, task) * weights["scale"].numpy() + weights["offset"].numpy()
+    return probabilities(torch.from_numpy(outputs), task).numpy(), targets[np.tile(rows, repeats)]
 
 
 def scores(outputs: Tensor, targets: Tensor, task: Task) -> tuple[float, float]:

@@ -25,21 +25,26 @@ def leaderboard_values(results: Mapping[str, Any], *, metric: str, word: str) ->
     """Values of the section: sentences, the chart, the rows of the table, and the candidates without a score.
 
     Args:
-        results: of run.json; ``val`` has the out-of-fold scores of the final answer.
+        results: of run.json; of its ``rules``, the one that was chosen has the out-of-fold score of the final answer,
+            with weights selected on other folds than those it is scored on.
         word: the name of the metric.
     """
     entries = candidates(results)
     scored = [entry for entry in entries if entry["score"] is not None]
     tested = any(entry["test"] is not None for entry in scored)
     seconds = sum(entry["seconds"] or 0 for entry in entries)
-    answer = {"name": "final answer", "score": results["val"].get(metric), "test": results["test"].get(metric)}
+    answer = {
+        "name": "final answer",
+        "score": results.get("rules", {}).get(results.get("chosen")),
+        "test": results["test"].get(metric),
+    }
     answer |= {"low": None, "high": None, "weight": 1, "seconds": seconds, "note": ""}
     top = max((entry["score"] for entry in scored), default=0.0)
     window = max([_WINDOW, *(2 * (entry["high"] - entry["low"]) for entry in scored[:1] if entry["low"] is not None)])
     drawn = [entry for entry in scored if entry["score"] >= top - window]
     return {
-        "signal": str(results.get("signal", "")),
-        "chosen": CHOICES.get(str(results.get("chosen")), ""),
+        "signal": results.get("signal", ""),
+        "chosen": CHOICES.get(results.get("chosen", ""), "unknown"),
         "chart": _chart([answer, *drawn], word),
         "far": [entry["name"] for entry in scored if entry not in drawn],
         "header": [
@@ -63,9 +68,8 @@ def candidates(results: Mapping[str, Any]) -> list[dict[str, Any]]:
     Raises:
         DataError: where run.json is damaged.
     """
-    found = results["leaderboard"]
     rows = []
-    for entry in found if isinstance(found, list) else [found]:
+    for entry in results["leaderboard"]:
         row = {key: entry.get(key) for key in (*_TEXTS, *_NUMBERS)} if isinstance(entry, dict) else {}
         texts = [row.get(key) for key in _TEXTS]
         numbers = [row.get(key) for key in _NUMBERS]

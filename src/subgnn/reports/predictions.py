@@ -26,7 +26,7 @@ from subgnn.reports.charts import (
     padded_range,
     thin,
 )
-from subgnn.reports.evaluation import Evaluation
+from subgnn.reports.evaluation import SPLIT_NAMES, Evaluation
 from subgnn.reports.render import cut
 
 _MAX_MATRIX, _MAX_CLASSES, _MAX_EXAMPLES = 12, 40, 4
@@ -108,19 +108,28 @@ def part_rows(run: Evaluation) -> list[dict[str, Any]]:
     ]
 
 
-def calibration_values(run: Evaluation) -> dict[str, Any] | None:
-    """The reliability diagram, its bins as rows, and the expected calibration error; None for real values."""
+def calibration_values(run: Evaluation) -> list[dict[str, Any]]:
+    """Reliability diagrams with their bins as rows and the expected calibration error; none for real values.
+
+    There is one on the split that was scored and, of a portfolio, one of its out-of-fold predictions before it.
+    """
     if run.task == "regression":
-        return None
+        return []
     share = "share with the label" if run.task == "multi-label" else "share correct"
-    predicted, correct = confidences(run.probabilities(), run.targets.numpy(), run.task)
-    bins, error = calibration(predicted, correct)
-    return {
-        "chart": reliability_chart("Predicted and observed", [(run.recipe.name, bins, error)], share=share),
-        "rows": [[f"{b.begin:.1f} to {b.end:.1f}", f"{b.count:,}", f"{b.said:.3f}", f"{b.right:.3f}"] for b in bins],
-        "count": f"{len(predicted):,}",
-        "error": f"{error:.3f}",
-    }
+    sources = {f"on the {SPLIT_NAMES[run.split]} split": (run.probabilities(), run.targets.numpy())}
+    if run.out_of_fold is not None:
+        sources = {"out of fold": run.out_of_fold} | sources
+    found = []
+    for where, (probabilities, targets) in sources.items():
+        predicted, correct = confidences(probabilities, targets, run.task)
+        bins, error = calibration(predicted, correct)
+        rows = [[f"{b.begin:.1f} to {b.end:.1f}", f"{b.count:,}", f"{b.said:.3f}", f"{b.right:.3f}"] for b in bins]
+        caption = f"Predicted and observed {where}"
+        chart = reliability_chart(caption, [(run.recipe.name, bins, error)], share=share)
+        found.append(
+            {"where": where, "chart": chart, "rows": rows, "count": f"{len(predicted):,}", "error": f"{error:.3f}"}
+        )
+    return found
 
 
 def example_groups(run: Evaluation) -> list[tuple[str, list[dict[str, Any]]]]:

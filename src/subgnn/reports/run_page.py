@@ -16,7 +16,7 @@ from subgnn.data.formats import read_dataset
 from subgnn.models.metrics import metric_text
 from subgnn.models.spec import BASELINE
 from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, number_axes, padded_range, thin
-from subgnn.reports.evaluation import Evaluation, evaluate_run
+from subgnn.reports.evaluation import SPLIT_NAMES, Evaluation, evaluate_run
 from subgnn.reports.leaderboard import leaderboard_values
 from subgnn.reports.predictions import (
     calibration_values,
@@ -41,7 +41,6 @@ METRIC_NAMES = {
     "r2": "R²",
     "loss": "loss",
 }
-SPLIT_NAMES = {"train": "training", "val": "validation", "test": "test"}
 _CONSTANT = {"regression": "mean", "multi-label": "majority label"}
 _TITLES = {
     "regression": "Predicted and true values",

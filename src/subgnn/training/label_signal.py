@@ -193,11 +193,9 @@ class _Judge:
         return f"The labels depend on {words}; the constant prediction has {guess}."
 
     def _enough_words(self, enough: View) -> str:
-        if enough == "everything":
-            return f"No simple model is as good as {self.best[enough][0]}."
-        others = [view for view in self.best if view != enough]
-        better = [view for view in others if self.best[view][1].score > self.best[enough][1].score]
-        if not better:
-            return f"A simple model is the best: {self._score(enough)}."
-        best = max(better, key=lambda view: self.best[view][1].score)
-        return f"A simple model is as good: {self._score(enough)}; {self._score(best)} is not clearly better."
+        best = max(self.best, key=lambda view: self.best[view][1].score)
+        if best != "everything":
+            return f"A simple model is the best: {self._score(best)}."
+        if enough != "everything":
+            return f"A simple model is as good: {self._score(enough)}; {self._score(best)} is not clearly better."
+        return f"No simple model is as good as {self.best[enough][0]}."

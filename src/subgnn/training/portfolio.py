@@ -31,7 +31,7 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import PRETRAINED, check_source
 from subgnn.errors import DataError, UserError
 from subgnn.models.registry import check_edges, check_recipe, model_of
-from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
+from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
 from subgnn.training.fit import HELD_OUT, TRAIN, VAL, Fitter
 
 CANDIDATES = "candidates"
@@ -312,8 +312,7 @@ def save_candidate(row: Row, key: str, rows: NDArray[np.int64], run: Path) -> No
 def load_candidate(row: Row, key: str, run: Path) -> bool:
     """Read the out-of-fold predictions of a candidate, if they are there, whole, and those of the same fits."""
     try:
-        file = read_arrays(run / CANDIDATES / f"{row.name}.safetensors", _FORMAT)
-        file.verify()
+        file = _candidate_file(run, row.name)
         content: Any = file.content()
     except DataError:
         return False
@@ -322,3 +321,15 @@ def load_candidate(row: Row, key: str, run: Path) -> bool:
     row.predictions = np.array(file.arrays["predictions"], np.float32)
     row.seconds = file.arrays["seconds"].tolist()
     return True
+
+
+def read_candidate(run: Path, name: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The out-of-fold predictions of a candidate (repeats, n, outputs), and their rows of the dataset (n,)."""
+    arrays = _candidate_file(run, name).arrays
+    return np.array(arrays["predictions"], np.float32), np.array(arrays["rows"], np.int64)
+
+
+def _candidate_file(run: Path, name: str) -> ArrayFile:
+    file = read_arrays(run / CANDIDATES / f"{name}.safetensors", _FORMAT)
+    file.verify()
+    return file

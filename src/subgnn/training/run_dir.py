@@ -49,6 +49,10 @@ _RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
     "published": dict,
     "seconds": dict,
     "versions": dict,
+    "leaderboard": list,
+    "rules": dict,
+    "chosen": str,
+    "signal": str,
     "lr": (int, float),
     "peak_memory_mb": (int, float),
 }

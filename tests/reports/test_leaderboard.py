@@ -1,0 +1,126 @@
+"""The leaderboard of a portfolio: its chart, its table, and what was dropped."""
+
+from __future__ import annotations
+
+import pytest
+
+from subgnn.config.recipes import find_recipe
+from subgnn.errors import DataError
+from subgnn.experiments.train import train
+from subgnn.reports.evaluation import evaluate_run
+from subgnn.reports.leaderboard import leaderboard_values
+from tests.training.examples import dataset
+
+from .reading import drawn, read
+
+
+def entry(name, score=None, half=0.02, weight=0.0, note="", **more):
+    interval = {"low": None, "high": None} if score is None else {"low": score - half, "high": score + half}
+    return {
+        "name": name,
+        "recipe": name,
+        "score": score,
+        **interval,
+        "seconds": 2.0,
+        "weight": weight,
+        "note": note,
+    } | more
+
+
+RESULTS = {
+    "rules": {"best": 0.74, "ensemble": 0.75},
+    "test": {"micro_f1": 0.74},
+    "signal": "The labels depend on <b>.",
+    "chosen": "ensemble",
+    "leaderboard": [
+        entry("diffusion", 0.74, weight=0.6, test=0.73),
+        entry("bag", 0.70, weight=0.4, test=0.69),
+        entry("avg", 0.65),
+        entry("constant", 0.2, test=0.2),
+        entry("shape-plus", note="would take 4 min"),
+    ],
+}
+
+
+def values(**changes):
+    return leaderboard_values(RESULTS | changes, metric="micro_f1", word="micro-F1")
+
+
+def test_the_table_has_the_final_answer_first_and_then_every_scored_candidate():
+    found = values()
+    assert found["header"][-3:] == ["test micro-F1", "seconds", "note"]
+    assert found["rows"][0] == ["final answer", "0.750", "", "", "0.740", "10.0", ""]
+    assert found["rows"][1] == ["diffusion", "0.740", "0.720 to 0.760", "0.60", "0.730", "2.0", ""]
+    assert [row[0] for row in found["rows"][2:]] == ["bag", "avg", "constant"]
+    assert found["rows"][3][3:5] == ["", ""]
+    assert found["dropped"] == [("shape-plus", "would take 4 min")]
+    assert found["chosen"].startswith("an ensemble")
+
+
+def test_the_chart_has_dots_bars_and_test_scores_and_leaves_out_what_is_far():
+    found = values()
+    assert found["far"] == ["constant"]
+    marks = found["chart"].marks
+    assert [(mark.x, mark.x_range) for mark in marks if mark.size == 4] == [
+        (0.75, None),
+        (0.74, pytest.approx((0.72, 0.76))),
+        (0.70, pytest.approx((0.68, 0.72))),
+        (0.65, pytest.approx((0.63, 0.67))),
+    ]
+    assert [mark.x for mark in marks if mark.size == 3] == [0.74, 0.73, 0.69]
+    svg = read(drawn("charts.html", "chart", found["chart"])).one(role="img")
+    assert "diffusion 0.740" in svg.attributes["aria-label"]
+
+
+def test_wide_intervals_bring_all_candidates_into_the_chart():
+    wide = [entry("bag", 0.7, half=0.2), entry("constant", 0.2, half=0.2)]
+    assert values(leaderboard=wide)["far"] == []
+
+
+def test_without_test_scores_of_candidates_there_is_no_column():
+    found = values(leaderboard=[entry("bag", 0.7)], test={})
+    assert not found["tested"]
+    assert found["rows"] == [
+        ["final answer", "0.750", "", "", "2.0", ""],
+        ["bag", "0.700", "0.680 to 0.720", "", "2.0", ""],
+    ]
+
+
+@pytest.mark.parametrize("board", [[3], [{"name": 3}], [entry("bag") | {"score": "high"}]])
+def test_a_damaged_leaderboard_is_refused(board):
+    with pytest.raises(DataError, match=r"run.json: 'leaderboard' has a wrong type; the run is damaged"):
+        values(leaderboard=board)
+
+
+FAST = (
+    "auto.only=['bag', 'bag-1hop']",
+    "auto.folds=2",
+    "auto.repeats=2",
+    "auto.time=600",
+    "baseline.inverse_penalty=1",
+)
+
+
+@pytest.mark.parametrize("task", ["multi-class", "multi-label", "regression"])
+def test_the_page_of_a_portfolio(tmp_path, task):
+    data, run = dataset(task), tmp_path / "run"
+    results = train(data, find_recipe("auto", FAST), run, device="cpu")
+    page = read((run / "report.html").read_text(encoding="utf-8"))
+    sections = [section.attributes["id"] for section in page.all("section")]
+    assert sections == ["run", "leaderboard", "predictions", "subgraphs", "calibration", "reproduce"]
+    (board,) = [section for section in page.all("section") if section.attributes["id"] == "leaderboard"]
+    assert results["signal"] in board.text
+    names = [row.children[0].text for row in board.one("tbody").children]
+    assert names[0] == "final answer"
+    assert {"bag", "bag-1hop", "constant"} == set(names[1:])
+    assert board.all("svg")[0].attributes["aria-label"].startswith("Dot-and-bar chart")
+    found = evaluate_run(run, data)
+    if task == "regression":
+        assert found.out_of_fold is None
+        return
+    probabilities, targets = found.out_of_fold
+    assert len(probabilities) == len(targets) == 2 * 25
+    assert "out of fold and" in page.one("section", id="calibration").text
+    if task == "multi-class":
+        score = (probabilities.argmax(axis=1) == targets).mean()
+        assert score == pytest.approx(results["val"]["micro_f1"])
