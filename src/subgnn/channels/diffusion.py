@@ -10,14 +10,13 @@ count, hubs do not. a is the damping, the probability that the walk goes on befo
 Weights of edges are in A where the graph has them: their magnitudes, as walks know no sign. A node without edges, or
 with edges of weight 0 alone, has a loop of the mean weight, so that its walk stays there; without weights, d_v = 1.
 
-:func:`lifts` computes all of l_c, to an error of 10^-7: relative to that of s, in the norm of p / sqrt(d)
-(:mod:`subgnn.kernels.diffusion`). :func:`nearest_lifts` does not visit the whole graph: it follows a bounded number of
-edges, gives the nodes with the largest lifts, and its p_c(v) / pi(v) are too small by at most epsilon sum of d.
+:func:`diffuse` computes p_c / pi at all nodes, with an error of p_c of at most 10^-7 |s|, lengths being those of
+p / sqrt(d) (:mod:`subgnn.kernels.diffusion`). :func:`diffuse_nearby` does not visit the whole graph: it follows a
+bounded number of edges, gives the nodes with the largest lifts, and :func:`push_bound` says how much may be missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -75,61 +74,58 @@ def walks_of(graph: Graph) -> Walks:
     return Walks.of(graph)
 
 
-def coefficients(dampings: Sequence[float]) -> NDArray[np.float64]:
+def coefficients(damping: float) -> NDArray[np.float64]:
     """Chebyshev coefficients of (1 - a) / (1 - a x) on [-1, 1], until the rest sums to at most :data:`TOLERANCE`.
 
     Shapes:
-        returns: (dampings, K + 1); the largest a decides on K.
+        returns: (K + 1,).
 
     Example:
-        >>> float(coefficients([0.6]) @ np.polynomial.chebyshev.chebvander(0.5, 13)[0, :14].round(12)) > 0.57
-        True
+        >>> len(coefficients(0.6)), round(float(np.polynomial.chebyshev.chebval(0.5, coefficients(0.6))), 6)
+        (17, 0.571429)
     """
-    a = np.asarray(dampings, np.float64)[:, None]
-    root = np.sqrt(1 - a * a)
-    rho = a / (1 + root)
-    slowest = float(rho.max())
-    terms = 1 if slowest == 0 else 1 + int(np.ceil(np.log(TOLERANCE * (1 - slowest) / 2) / np.log(slowest)))
+    root = np.sqrt(1 - damping * damping)
+    rho = damping / (1 + root)
+    terms = 1 if rho == 0 else 1 + int(np.ceil(np.log(TOLERANCE * (1 - rho) / 2) / np.log(rho)))
     k = np.arange(terms)
-    return np.where(k > 0, 2, 1) * (1 - a) / root * rho**k
+    return np.asarray(np.where(k > 0, 2, 1) * (1 - damping) / root * rho**k)
 
 
-def lifts(
-    walks: Walks, sets: Ragged, dampings: Sequence[float], *, on_progress: OnProgress | None = None
-) -> list[NDArray[np.float32]]:
-    """l_c of every set, for several dampings that share the work.
+def diffuse(
+    walks: Walks, sets: Ragged, damping: float, *, on_progress: OnProgress | None = None
+) -> NDArray[np.float32]:
+    """p_c / pi of every set, at every node.
 
     Args:
         sets: sorted nodes; not empty.
-        dampings: values of a, from 0 to below 1.
+        damping: a, from 0 to below 1.
 
     Shapes:
-        returns: (C, N) for each damping.
+        returns: (C, N).
     """
-    graph, series = walks.graph, coefficients(dampings)
-    found = [np.empty((len(sets), graph.num_nodes), np.float32) for _ in dampings]
-    ratio = np.float32(1) / walks.chance.astype(np.float32)
+    graph, series = walks.graph, coefficients(damping)
+    found = np.empty((len(sets), graph.num_nodes), np.float32)
+    inverse = (1 / walks.chance).astype(np.float32)
     for part in pieces(len(sets), step=COLUMNS, most=COLUMNS, what="diffusion", on_progress=on_progress):
         some = sets.take(np.arange(part.start, part.stop))
         start = np.zeros((graph.num_nodes, len(some)), np.float32)
-        start[some.values, some.row_ids] = ratio[some.values] / some.lengths[some.row_ids]
+        start[some.values, some.row_ids] = inverse[some.values] / some.lengths[some.row_ids]
         ratios = chebyshev_series(*graph.csr, walks.weights, walks.degrees, start, series)
-        for lift, q in zip(found, ratios, strict=True):
-            lift[part] = np.log1p(np.maximum(q, 0, out=q).T)
+        found[part] = np.maximum(ratios, 0, out=ratios).T
     return found
 
 
-def push_bound(damping: float, edges: int) -> float:
-    """Epsilon with which the walk of a set follows at most so many edges (of weight 1)."""
-    return 1 / ((1 - damping) * edges)
+def push_bound(walks: Walks, damping: float, edges: int) -> float:
+    """How much p_c(v) / pi(v) may be above what :func:`diffuse_nearby` gives: epsilon times the sum of degrees."""
+    return walks.volume / walks.loop / ((1 - damping) * edges)
 
 
-def nearest_lifts(
+def diffuse_nearby(
     walks: Walks, sets: Ragged, damping: float, *, edges: int, most: int, on_progress: OnProgress | None = None
 ) -> tuple[Ragged, NDArray[np.float32]]:
-    """The nodes with the largest lifts of every set, and their lifts, by local push.
+    """The nodes with the largest p_c / pi of every set, and these ratios, by local push.
 
-    p_c(v) / pi(v) is at most ``push_bound(damping, edges) * walks.volume`` above what its lift says, and never below.
+    They are too small by at most :func:`push_bound`, and never too large.
 
     Args:
         sets: sorted nodes; not empty.
@@ -137,27 +133,26 @@ def nearest_lifts(
         most: how many nodes to keep for each set.
 
     Shapes:
-        returns: nodes of each set, the largest lift first, and the lifts in their order.
+        returns: nodes of each set, the largest ratio first, and the ratios in their order.
     """
-    epsilon = push_bound(damping, edges) / walks.loop
+    epsilon = push_bound(walks, damping, edges) / walks.volume
     threads = int(numba.get_num_threads())
     # A thread's table has at most four places of 24 bytes for a node, and there are as many nodes as edges, at most.
     at_once = workers(96 * edges, threads)
     step, limit = (64, None) if at_once == threads else (at_once, at_once)
-    nodes, values = [], []
+    nodes, ratios = [], []
     for part in pieces(len(sets), step=step, most=limit, what="diffusion", on_progress=on_progress):
-        some = sets.take(np.arange(part.start, part.stop))
-        found, ratios, counts = push(
+        found, values, counts = push(
             *walks.graph.csr,
             walks.weights,
             walks.degrees,
-            some,
+            sets.take(np.arange(part.start, part.stop)),
             loop=walks.loop,
             damping=damping,
             epsilon=epsilon,
             most=most,
         )
         nodes += [row[:count] for row, count in zip(found, counts, strict=True)]
-        values += [row[:count] for row, count in zip(ratios, counts, strict=True)]
-    lift = np.log1p(walks.volume * np.concatenate([np.empty(0), *values])).astype(np.float32)
-    return Ragged.from_rows(nodes), lift
+        ratios += [row[:count] for row, count in zip(values, counts, strict=True)]
+    largest = walks.volume * np.concatenate([np.empty(0), *ratios])
+    return Ragged.from_rows(nodes), largest.astype(np.float32)

@@ -254,13 +254,14 @@ class BaselineSettings:
 
     tune_embeddings trains with frozen and with trainable embeddings, whatever embeddings.trainable says, and
     tune_settings with each of several lists of overrides, as after --set, of the head and its training (avg, mn,
-    s2v, gc). classifier is fitted to the statistics (topology). normalize scales the rows of a view to length one,
-    and inverse_penalty is C of the regression (bag, diffusion). damping is the probability that the walk of a
-    subgraph goes on; diffusion says how it is computed: exact, at all nodes, or push, which follows at most
-    push_edges edges and keeps the push_nodes nodes with the largest lifts; auto is exact up to 2^28 pairs of a
-    subgraph and a node (diffusion). walks x walk_length are walked in each subgraph, degrees fall into bins, and
-    doc2vec sees them for doc2vec_epochs (s2v). link_steps, link_batch, link_lr and link_edges are how meta nodes
-    are embedded: steps, edges to predict and edges to send messages over in each (mn).
+    s2v, gc). classifier is fitted to the statistics (topology). normalize scales the rows of a bag to length one
+    (bag), and inverse_penalty is C of the regression (bag, diffusion). views, kernel and loss are those of a kernel
+    machine (:mod:`subgnn.models.kernel_machine`); damping is the probability that the walk of a subgraph goes on,
+    and diffusion how it is computed: exact, at all nodes, or push, which follows at most push_edges edges and keeps
+    the push_nodes nodes with the largest lifts; auto is exact up to 2^28 pairs of a subgraph and a node
+    (diffusion). walks x walk_length are walked in each subgraph, degrees fall into bins, and doc2vec sees them for
+    doc2vec_epochs (s2v). link_steps, link_batch, link_lr and link_edges are how meta nodes are embedded: steps,
+    edges to predict and edges to send messages over in each (mn).
     """
 
     tune_embeddings: bool = False
@@ -268,7 +269,10 @@ class BaselineSettings:
     classifier: Literal["auto", "boosting", "forest", "head"] = "auto"
     normalize: Literal["auto", "rows", "none"] = "auto"
     inverse_penalty: float = 0.0
-    damping: Damping = 0.0
+    views: tuple[str, ...] = ("lift",)
+    kernel: Literal["linear", "gaussian"] = "gaussian"
+    loss: Literal["squared", "logistic"] = "squared"
+    damping: Damping = 0.6
     diffusion: Literal["auto", "exact", "push"] = "auto"
     push_edges: Count = 1_000_000
     push_nodes: Size = 2_000
@@ -333,7 +337,7 @@ ADDED_LATER = {
     "prepare": ("border_anchors", "giving", "taking"),
     "model": ("hidden_norm",),
     "training": ("members",),
-    "baseline": ("tune_settings", "damping", "diffusion", "push_edges", "push_nodes"),
+    "baseline": ("tune_settings", "views", "kernel", "loss", "damping", "diffusion", "push_edges", "push_nodes"),
 }
 """Settings, by section, that did not exist when cache keys were first made of the others."""
 

@@ -14,8 +14,7 @@ q = (1 - a) q_0 + a D^-1 A q with q_0 = s / pi. A node without edges has a loop:
     q = sum over k of c_k T_k(D^-1 A) q_0
     c_0 = (1 - a) / sqrt(1 - a^2),   c_k = 2 c_0 rho^k,   rho = a / (1 + sqrt(1 - a^2))
 
-T_k are Chebyshev's polynomials, one product with the graph each, and rho^k falls about twice as fast as a^k. Series of
-several a share the products.
+T_k are Chebyshev's polynomials, one product with the graph each, and rho^k falls about twice as fast as a^k.
 
 *Push* (Andersen, Chung and Lang, 2006, here in rounds): an estimate p' and a residual r, with
 p_c = p' + (1 - a) r (I - a P)^-1 at all times. It starts from p' = 0, r = s. In a round, every node with
@@ -56,25 +55,25 @@ def chebyshev_series(
     start: NDArray[np.float32],
     coefficients: NDArray[np.float64],
 ) -> NDArray[np.float32]:
-    """Sums of c_k T_k(D^-1 A) q_0, for several series of coefficients.
+    """The sum of c_k T_k(D^-1 A) q_0.
 
     Args:
         weights: of the entries of ``neighbors``, from 0 on, or None where all are 1.
         degrees: sums of weights; 0 where a walk stays.
 
     Shapes:
-        degrees: (N,). start: q_0 (N, B). coefficients: (series, K + 1). returns: (series, N, B).
+        degrees: (N,). start: q_0 (N, B). coefficients: c (K + 1,). returns: (N, B).
     """
     graph = csr(offsets, neighbors)
     inverse = frozen(np.divide(1, degrees, out=np.zeros(len(degrees)), where=degrees > 0), np.float32)
     given = frozen(np.empty(0) if weights is None else weights, np.float32)
-    series = frozen(coefficients, np.float32)
+    series = coefficients.astype(np.float32)
     now = np.ascontiguousarray(start, np.float32).copy()
-    total = series[:, 0, None, None] * now
+    total = series[0] * now
     before = np.empty_like(now)
     bounds = _bounds_by_edges(graph[0])
-    for k in range(1, series.shape[1]):
-        _chebyshev_step(graph, given, inverse, bounds, (now, before), k == 1, np.ascontiguousarray(series[:, k]), total)
+    for k in range(1, len(series)):
+        _chebyshev_step(graph, given, inverse, bounds, (now, before), k == 1, series[k], total)
         now, before = before, now
     return total
 
@@ -114,7 +113,7 @@ def _chebyshev_step(
     bounds: Array,
     pair: tuple[Array, Array],
     first: bool,
-    c: Array,
+    c: float,
     total: Array,
 ) -> None:
     """T_{k+1} = 2 D^-1 A T_k - T_{k-1} in the place of T_{k-1} (T_1 = D^-1 A T_0); adds c T_{k+1} to the sums."""
@@ -132,9 +131,7 @@ def _chebyshev_step(
                     mean[j] *= inverse[v]
             for j in range(width):
                 before[v, j] = mean[j] if first else np.float32(2) * mean[j] - before[v, j]
-            for i in range(len(c)):
-                for j in range(width):
-                    total[i, v, j] += c[i] * before[v, j]
+                total[v, j] += c * before[v, j]
 
 
 def push(

@@ -12,9 +12,9 @@ s2v-s      the same walks, nodes replaced by binned degrees      sub2vec        
 s2v-ns     both                                                  sub2vec        no
 gc         a separate graph (GIN, sum pooling)                   node_pooling   yes
 topology   statistics of it and of its border                    topology       yes
-bag        the bag of its nodes                                  linear         yes
-bag-1hop   the bag beside itself spread one hop                  linear         yes
-diffusion  a random walk from it, compared with chance           linear         yes
+bag        the bag of its nodes                                  bag            yes
+bag-1hop   the bag beside itself spread one hop                  bag            yes
+diffusion  a random walk from it, compared with chance           kernel_machine yes
 auto       the vectors of several of these models side by side   auto           yes
 ========== ===================================================== ============== =============
 
@@ -31,9 +31,10 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, UserError, choices, excerpt
 from subgnn.models.auto import AutoModel
+from subgnn.models.bag import BagModel
 from subgnn.models.correction import fit_baseline
 from subgnn.models.interface import FittedModel, Model, Opening, Settings, SetUp, TrainingData
-from subgnn.models.linear import LinearModel
+from subgnn.models.kernel_machine import KernelMachine
 from subgnn.models.meta_node import MetaNodeModel
 from subgnn.models.node_pooling import AverageModel, GraphClassificationModel
 from subgnn.models.spec import BASELINE, Checkpoint
@@ -51,9 +52,9 @@ MODELS: dict[str, Model] = {
     "s2v-ns": Sub2VecModel("ns"),
     "gc": GraphClassificationModel(),
     "topology": TopologyModel(),
-    "bag": LinearModel("bag"),
-    "bag-1hop": LinearModel("bag", "one-hop"),
-    "diffusion": LinearModel("lift"),
+    "bag": BagModel(),
+    "bag-1hop": BagModel(one_hop=True),
+    "diffusion": KernelMachine(),
     "auto": AutoModel(lambda settings: model_of(settings)),
 }
 

@@ -1,8 +1,6 @@
-"""Views of subgraphs, and the linear models on them."""
+"""Bags, their spread over the graph, and the linear models on them."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,19 +10,12 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from subgnn import Ragged, SubgraphSet
 from subgnn.config.recipes import find_recipe
-from subgnn.config.settings import BaselineSettings
-from subgnn.errors import UserError
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
-from subgnn.models import linear, views
-from subgnn.models.examples import Examples, outputs_of
-from subgnn.models.linear import LinearModel, LinearViews, ViewRows, fit_linear
+from subgnn.models.bag import Bags, LinearBag, features, fit_linear
 from subgnn.models.registry import MODELS
-from subgnn.models.spec import Checkpoint, ModelSpec
-from subgnn.models.views import bag_of_nodes, sparse_views, spread_one_hop
-from subgnn.parallel.memory import within
+from subgnn.models.views import bag_of_nodes, spread_one_hop
 from subgnn.training.run_dir import CHECKPOINT
-from tests.channels.test_diffusion import dense_ratios
 from tests.models.examples import recipe, training_data, two_triangles
 from tests.models.subgnn.examples import random_graph, random_subgraphs
 from tests.training.examples import dataset
@@ -62,7 +53,7 @@ def test_spread_equals_the_dense_formula(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_each_half_has_rows_of_length_one(seed):
     graph, rows = random_graph(seed), random_subgraphs(seed)
-    plain, unit = sparse_views(graph, rows, ("bag", "one-hop"))
+    plain, unit = features(graph, rows, one_hop=True)
     n = graph.num_nodes
     for half in (slice(0, n), slice(n, 2 * n)):
         given, scaled = plain[:, half].toarray(), unit[:, half].toarray()
@@ -73,11 +64,10 @@ def test_each_half_has_rows_of_length_one(seed):
 
 def test_a_batch_with_empty_rows_is_only_the_bias():
     rows = sparse.csr_array(np.array([[0.0, 0.0], [2.0, 1.0], [0.0, 0.0]]))
-    spec = ModelSpec("bag", 0, "regression", (), "", baseline=BaselineSettings(normalize="none", inverse_penalty=1.0))
-    model = LinearViews(Checkpoint(spec, {"columns": torch.arange(2)}), bags=True, lift=False)
+    model = LinearBag(torch.arange(2), 1, unit=False, inverse_penalty=1.0)
     model.weight.copy_(torch.tensor([[10.0], [1.0]]))
     model.bias.fill_(0.5)
-    source = ViewRows(3, (rows, rows), {}, np.empty(0, np.int64))
+    source = Bags(rows, rows)
     assert model(source.batch(np.array([1, 0, 2]))).tolist() == [[21.5], [0.5], [0.5]]
     assert model(source.batch(np.array([0]))).tolist() == [[0.5]]
 
@@ -131,7 +121,7 @@ def test_columns_are_those_that_training_has_a_value_in(name):
         [[0, 1], [9], [20, 21]], num_nodes=24, labels=["a", "b", "a"], splits=["train", "train", "val"]
     )
     found = MODELS[name].start(training_data(data.graph, few), find_recipe(name))["columns"]
-    plain, _ = sparse_views(data.graph, few.nodes.take([0, 1]), MODELS[name].bags)
+    plain, _ = features(data.graph, few.nodes.take([0, 1]), one_hop=name == "bag-1hop")
     np.testing.assert_array_equal(found, np.unique(plain.indices))
 
 
@@ -153,85 +143,3 @@ def test_a_run_answers_as_scikit_learn_on_the_dense_features(tmp_path, name):
     rows = data.subgraphs.indices("train")
     model = LogisticRegression(C=10.0, max_iter=500).fit(dense_rows[rows], data.subgraphs.targets[rows])
     np.testing.assert_allclose(found, model.predict_proba(dense_rows), atol=1e-3)
-
-
-def dense_lifts(data, damping):
-    """Unit rows of lifts, less the mean of the training split, by dense linear algebra."""
-    ratios = dense_ratios(data.graph, data.subgraphs.nodes, damping)
-    rows = np.log1p(ratios)
-    rows = rows - rows[data.subgraphs.indices("train")].mean(axis=0)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
-@pytest.mark.parametrize("way", ["exact", "push"])
-def test_diffusion_answers_as_scikit_learn_on_the_dense_lifts(tmp_path, way):
-    data = dataset()
-    chosen = ("baseline.damping=0.6", "baseline.inverse_penalty=10.0", "baseline.push_edges=1000000000")
-    train(data, recipe("diffusion", *chosen, f"baseline.diffusion={way}"), tmp_path / "run")
-    found = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(data.subgraphs.nodes)
-    rows, known = dense_lifts(data, 0.6), data.subgraphs.indices("train")
-    model = LogisticRegression(C=10.0, max_iter=5000, tol=1e-8).fit(rows[known], data.subgraphs.targets[known])
-    np.testing.assert_allclose(found, model.predict_proba(rows), atol=5e-3)
-
-
-def test_more_training_subgraphs_than_landmarks(tmp_path, monkeypatch):
-    data = dataset()
-    chosen = recipe("diffusion", "baseline.damping=0.6", "baseline.inverse_penalty=1.0")
-    train(data, chosen, tmp_path / "all")
-    many = len(data.subgraphs.indices("train"))
-    monkeypatch.setattr(linear, "_LANDMARKS", many - 1)
-    monkeypatch.setattr(views, "GRAM_ROWS", 1)
-    train(data, chosen, tmp_path / "some")
-    whole, some = (
-        Predictor(tmp_path / name / CHECKPOINT, data.graph).probabilities(data.subgraphs.nodes)
-        for name in ("all", "some")
-    )
-    np.testing.assert_allclose(some, whole, atol=0.1)
-    assert not np.array_equal(some, whole)
-
-
-@pytest.mark.parametrize("task", ["multi-label", "regression"])
-def test_bags_and_lifts_side_by_side_are_the_sum_of_their_models(task):
-    """On rows side by side, found by components and by the rows themselves."""
-    data = dataset()
-    rng = np.random.default_rng(0)
-    n = len(data.subgraphs)
-    model = LinearModel("bag", "lift")
-    targets = rng.random(n) if task == "regression" else rng.integers(0, 2, (n, 3)).astype(np.uint8)
-    subgraphs = replace(
-        data.subgraphs, task=task, targets=targets, classes=() if task == "regression" else ("a", "b", "c")
-    )
-    chosen = recipe("diffusion", "baseline.damping=0.6", "baseline.inverse_penalty=1.0")
-    found = model.set_up(training_data(data.graph, subgraphs), chosen)
-    (candidate,) = found.candidates
-    examples = Examples.of(subgraphs, list(found.sources), candidate.checkpoint.spec.standards)
-    candidate.network.solve(examples)
-    outputs = outputs_of(candidate.network, examples.inputs, np.arange(n), 7).numpy()
-    _, bag = sparse_views(data.graph, subgraphs.nodes, ("bag",))
-    rows = np.concatenate([bag.toarray(), dense_lifts(data, 0.6)], axis=1)
-    known = subgraphs.indices("train")
-    weight, bias = fit_linear(rows[known], examples.targets.numpy()[known], task, candidate.network.bias.numel(), 1.0)
-    np.testing.assert_allclose(outputs, rows @ weight + bias, atol=5e-3)
-
-
-def test_lifts_are_computed_once_for_many_splits(monkeypatch):
-    data, calls = dataset(), []
-    compute = views.compute_lifts
-    monkeypatch.setattr(views, "compute_lifts", lambda *a, **k: calls.append(1) or compute(*a, **k))
-    monkeypatch.setattr(linear, "LIFTS", views.LiftCache())
-    for turn in range(3):
-        splits = np.roll(data.subgraphs.splits, turn)
-        MODELS["diffusion"].set_up(
-            training_data(data.graph, replace(data.subgraphs, splits=splits)), find_recipe("diffusion")
-        )
-    assert len(calls) == 1
-
-
-def test_exact_lifts_beyond_the_memory_are_refused():
-    data = dataset()
-    with within("1GB"), pytest.raises(UserError, match=r"take 1\.0 GB"):
-        views.compute_lifts(
-            replace(data.graph, offsets=np.zeros(10**7, np.int64)),
-            Ragged.from_lengths(np.zeros(25, np.int32), np.ones(25, np.int64)),
-            views.LiftSettings((0.6,), True, 10, 10),
-        )

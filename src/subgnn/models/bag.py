@@ -1,0 +1,250 @@
+"""BAG: which nodes a subgraph has, and a linear model; with ``bag-1hop``, also how much of it is near each node.
+
+The views ``bag`` and ``one-hop`` of :mod:`subgnn.models.views`, side by side, each with rows of length one. Logistic
+regression with an L2 penalty, several labels one against the rest, real values by ridge regression. Everything is
+sparse: nothing of size N x N, and no column for a node that no training subgraph gives a value.
+
+Weights of edges are not used.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor, nn
+from torch.nn import functional
+
+from subgnn.config.settings import Recipe
+from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import Task
+from subgnn.models.examples import Examples
+from subgnn.models.interface import Settings, TrainingData, View
+from subgnn.models.spec import Checkpoint, Weights
+from subgnn.models.tensor_model import TensorModel, is_sorted_below
+from subgnn.models.views import bag_of_nodes, spread_one_hop
+from subgnn.ragged import Ragged
+
+_INVERSE_PENALTIES = (0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)
+Fitted = tuple[NDArray[np.float32], NDArray[np.float32]]
+_STEPS = 500
+_NEVER = -20.0  # the logit of a class that the training split does not have
+
+
+class BagModel(TensorModel):
+    """BAG.
+
+    Args:
+        one_hop: put the bag spread one hop beside it.
+    """
+
+    is_fitted_in_one_go = True
+
+    def __init__(self, *, one_hop: bool = False) -> None:
+        self.one_hop = self.needs_edges = one_hop
+
+    def sees(self, settings: Settings) -> View:
+        """The nodes; spread one hop, also those around them."""
+        return "surroundings" if self.one_hop else "nodes"
+
+    def start(self, data: TrainingData, recipe: Recipe) -> Weights:
+        """``columns``: those of the features that some training subgraph has a value in."""
+        graph, subgraphs = data.graph, data.subgraphs
+        inside = np.unique(subgraphs.nodes.take(subgraphs.indices("train")).values).astype(np.int64)
+        columns = [inside]
+        if self.one_hop:
+            near = np.zeros(graph.num_nodes, bool)
+            for node in inside:
+                near[graph.neighbors_of(node)] = True
+            columns.append(graph.num_nodes + np.flatnonzero(near))
+        return {"columns": torch.from_numpy(np.concatenate(columns))}
+
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Bags:
+        """The features of each subgraph; rows are scaled before columns without a weight are left out."""
+        columns: NDArray[np.int64] = checkpoint.weights["columns"].numpy()
+        values, unit = features(graph, nodes, one_hop=self.one_hop)
+        # 32-bit places: the only ones all solvers take.
+        place = np.full(values.shape[1], -1, np.int32)
+        place[columns] = np.arange(len(columns), dtype=np.int32)
+        kept = place[values.indices] >= 0
+        starts = np.concatenate([[0], np.cumsum(kept)])[values.indptr].astype(np.int32)
+        size, places = (len(nodes), len(columns)), place[values.indices[kept]]
+        return Bags(*(sparse.csr_array((m.data[kept], places, starts), shape=size) for m in (values, unit)))
+
+    def network(self, checkpoint: Checkpoint) -> LinearBag:
+        """The linear model; its weights are 0 until it is solved or loaded."""
+        settings, columns = checkpoint.spec.baseline, checkpoint.weights["columns"]
+        unit, penalty = settings.normalize == "rows", settings.inverse_penalty
+        return LinearBag(columns, checkpoint.spec.num_outputs, unit=unit, inverse_penalty=penalty)
+
+    def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
+        """Every open choice of scaling and penalty."""
+        given = recipe.baseline
+        ways: tuple[Literal["rows", "none"], ...]
+        ways = ("rows", "none") if given.normalize == "auto" else (given.normalize,)
+        penalties = _INVERSE_PENALTIES if given.inverse_penalty == 0 else (given.inverse_penalty,)
+        return {
+            f"normalize={way}, inverse_penalty={c:g}": replace(
+                recipe, baseline=replace(given, normalize=way, inverse_penalty=c)
+            )
+            for way in ways
+            for c in penalties
+        }
+
+    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
+        """Columns that are not those of nodes of the graph."""
+        columns = checkpoint.weights["columns"].numpy()
+        width = (1 + self.one_hop) * graph.num_nodes
+        if columns.dtype != np.int64 or columns.ndim != 1 or not is_sorted_below(columns, width):
+            yield "the columns of its bag are not in order, or not of nodes of the graph"
+
+
+def features(graph: Graph, nodes: Ragged, *, one_hop: bool) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """What the linear model sees, as it is and with the rows of each half scaled to length one.
+
+    Shapes:
+        returns: (n, N) twice, or (n, 2 N) twice; the entries of both are in the same places.
+    """
+    parts = [bag_of_nodes(nodes, graph.num_nodes)]
+    if one_hop:
+        parts.append(spread_one_hop(parts[0], graph))
+    scaled = []
+    for part in parts:
+        length = np.sqrt(part.multiply(part).sum(axis=1))
+        scaled.append(part * (1 / np.where(length > 0, length, 1.0))[:, None])
+    return sparse.hstack(parts, format="csr"), sparse.hstack(scaled, format="csr")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BagBatch:
+    """Sparse rows laid end to end.
+
+    Shapes:
+        columns: (entries,) int64. starts: (n,). values, unit: (entries,) float32, as they are and scaled.
+    """
+
+    columns: Tensor
+    starts: Tensor
+    values: Tensor
+    unit: Tensor
+
+
+class Bags:
+    """The rows of the subgraphs over the columns that training knows."""
+
+    def __init__(self, values: sparse.csr_array, unit: sparse.csr_array) -> None:
+        self.values, self.unit, self.device = values, unit, torch.device("cpu")
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    def to(self, device: torch.device | str) -> Self:
+        """Say where batches are to go; the rows themselves stay where they are."""
+        self.device = torch.device(device)
+        return self
+
+    def batch(self, rows: NDArray[np.int64]) -> BagBatch:
+        """The chosen subgraphs, in the given order."""
+        values, unit = self.values[rows], self.unit[rows]
+        return BagBatch(
+            columns=torch.from_numpy(values.indices.astype(np.int64)).to(self.device),
+            starts=torch.from_numpy(values.indptr[:-1].astype(np.int64)).to(self.device),
+            values=torch.from_numpy(values.data.astype(np.float32)).to(self.device),
+            unit=torch.from_numpy(unit.data.astype(np.float32)).to(self.device),
+        )
+
+
+class LinearBag(nn.Module):
+    """x_S W + b over sparse rows.
+
+    A bag is as wide as the graph, so what stands for the vector of a subgraph is x_S W + b itself.
+
+    Shapes:
+        columns: (F,) which columns of the features there are weights for. weight: (F, outputs). bias: (outputs,).
+    """
+
+    columns: Tensor
+    weight: Tensor
+    bias: Tensor
+
+    def __init__(self, columns: Tensor, outputs: int, *, unit: bool, inverse_penalty: float) -> None:
+        super().__init__()
+        self.unit, self.inverse_penalty = unit, inverse_penalty
+        self.register_buffer("columns", columns)
+        self.register_buffer("weight", torch.zeros(len(columns), outputs))
+        self.register_buffer("bias", torch.zeros(outputs))
+
+    def solve(self, examples: Examples) -> None:
+        """Fit the weights on the training split."""
+        inputs: Any = examples.inputs
+        rows = (inputs.unit if self.unit else inputs.values)[examples.train]
+        targets = examples.targets.cpu().numpy()[examples.train]
+        with warnings.catch_warnings():
+            # A weak penalty may run out of steps; validation judges what came of it.
+            warnings.filterwarnings("ignore", message=".*failed to converge.*")
+            weight, bias = fit_linear(rows, targets, examples.task, len(self.bias), self.inverse_penalty)
+        self.weight.copy_(torch.from_numpy(weight))
+        self.bias.copy_(torch.from_numpy(bias))
+
+    def embed(self, batch: BagBatch) -> Tensor:
+        """Shapes: returns: (n, outputs)."""
+        values = batch.unit if self.unit else batch.values
+        summed = functional.embedding_bag(
+            batch.columns, self.weight, batch.starts, mode="sum", per_sample_weights=values
+        )
+        return summed + self.bias
+
+    def forward(self, batch: BagBatch) -> Tensor:
+        """Shapes: returns: (n, outputs)."""
+        return self.embed(batch)
+
+
+def fit_linear(rows: Any, targets: NDArray[Any], task: Task, outputs: int, inverse_penalty: float) -> Fitted:
+    """Logistic regression with an L2 penalty; one against the rest for multi-label; ridge for regression.
+
+    Args:
+        rows: a scipy CSR array.
+        inverse_penalty: C, the weight of the data beside the penalty.
+
+    Shapes:
+        rows: (n, F). returns: weight (F, outputs), bias (outputs,), float32.
+    """
+    if task == "regression":
+        from sklearn.linear_model import Ridge
+
+        ridge = Ridge(alpha=1 / inverse_penalty, solver="sparse_cg", tol=1e-6).fit(rows, targets)
+        return ridge.coef_.reshape(-1, 1).astype(np.float32), np.array([ridge.intercept_], np.float32)
+    if task == "multi-label":
+        columns = [_one_label(rows, targets[:, label], inverse_penalty) for label in range(outputs)]
+        return np.stack([w for w, _ in columns], axis=1), np.array([b for _, b in columns], np.float32)
+    return _one_of_many(rows, targets, outputs, inverse_penalty)
+
+
+def _one_label(rows: Any, targets: NDArray[Any], inverse_penalty: float) -> tuple[NDArray[np.float32], float]:
+    if targets.min() == targets.max():
+        return np.zeros(rows.shape[1], np.float32), _NEVER if targets.max() == 0 else -_NEVER
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(C=inverse_penalty, max_iter=_STEPS).fit(rows, targets)
+    return model.coef_[0].astype(np.float32), float(model.intercept_[0])
+
+
+def _one_of_many(rows: Any, targets: NDArray[Any], outputs: int, inverse_penalty: float) -> Fitted:
+    """Softmax over the classes that are there; of two, the first has logit 0."""
+    weight, bias = np.zeros((rows.shape[1], outputs), np.float32), np.full(outputs, _NEVER, np.float32)
+    present = np.unique(targets)
+    bias[present] = 0.0
+    if len(present) == 2:
+        weight[:, present[1]], bias[present[1]] = _one_label(rows, targets == present[1], inverse_penalty)
+    elif len(present) > 2:
+        from sklearn.linear_model import LogisticRegression
+
+        model = LogisticRegression(C=inverse_penalty, max_iter=_STEPS).fit(rows, targets)
+        weight[:, present], bias[present] = model.coef_.T, model.intercept_
+    return weight, bias
