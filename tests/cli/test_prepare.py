@@ -75,7 +75,12 @@ def test_all_draws_that_train_uses(folder, tmp_path):
     table = call("prepare", folder, *same)
     assert re.search(r"draws +2 *\n", table.out)
     assert re.search(r"files +2 in ", table.out)
-    assert call("train", folder, *same, "--set", "prepare.ensemble=true", "--out", tmp_path / "run").code == 0
+    assert (
+        call(
+            "train", folder, "--recipe", "subgnn", *same, "--set", "prepare.ensemble=true", "--out", tmp_path / "run"
+        ).code
+        == 0
+    )
     assert call("info", "--json").json["cache_content"]["entries"] == 3
 
 

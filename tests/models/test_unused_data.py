@@ -87,7 +87,7 @@ def test_the_verbs_say_it(tmp_path):
     write_folder(replace(data, graph=rich()), tmp_path / "data")
     small = [word for s in ("training.epochs=1", "embeddings.dim=4", "prepare.patch_length=5") for word in ("--set", s)]
     line = 'not used by this recipe: edge weights; direction of edges (prepare.directed = false); node features (embeddings.features = "none")'  # noqa: E501
-    run = call("train", tmp_path / "data", "--out", tmp_path / "run", "--device", "cpu", *small)
+    run = call("train", tmp_path / "data", "--recipe", "subgnn", "--out", tmp_path / "run", "--device", "cpu", *small)
     assert run.out.splitlines()[1] == line
     assert json.loads((tmp_path / "run" / "run.json").read_text())["unused"] == unused_data(recipe(), rich())
     assert "Not used by this recipe" in (tmp_path / "run" / "report.html").read_text()

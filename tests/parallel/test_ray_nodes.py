@@ -101,7 +101,7 @@ def run(tmp_path_factory):
     assert call("data", "convert", folder / "folder", "--out", folder / "data.subgnn").code == 0
     overrides = ("training.epochs=2", "prepare.draws=2", "prepare.ensemble=true")
     words = [word for setting in overrides for word in ("--set", setting)]
-    assert call("train", folder / "folder", *words, "--out", folder / "run").code == 0
+    assert call("train", folder / "folder", "--recipe", "subgnn", *words, "--out", folder / "run").code == 0
     (folder / "new.tsv").write_text("".join(f"{i}-{i + 1}-{i + 9}\n" for i in range(14)))
     return folder
 

@@ -19,7 +19,7 @@ from subgnn.training import run as runs
 from subgnn.training.run_dir import CHECKPOINT
 
 TRANSDUCTIVE = {"mn-gin", "mn-gat", "s2v-n", "s2v-s", "s2v-ns"}
-INDUCTIVE = sorted(set(recipe_names()) - TRANSDUCTIVE)
+INDUCTIVE = sorted(set(recipe_names()) - TRANSDUCTIVE - {"auto"})
 SMALL = (
     "embeddings.source=random",
     "embeddings.dim=8",

@@ -161,7 +161,7 @@ def test_recipes_parse_and_carry_the_published_number(name):
         assert 0 < found.published["micro_f1"] < 1
 
 
-@pytest.mark.parametrize("name", recipe_names())
+@pytest.mark.parametrize("name", [name for name in recipe_names() if name != "auto"])
 def test_recipes_build_a_network_that_answers(name):
     data, found = dataset(), find_recipe(name)
     vectors = None if found.embeddings.source == "random" else np.ones((24, found.embeddings.dim), np.float32)

@@ -156,14 +156,14 @@ def scores_from(outputs: NDArray[np.floating], task: Task, target: Standard | No
         target: the mean and deviation by which the model's values are standardised, for regression.
 
     Shapes:
-        outputs, returns: (n, outputs).
+        outputs, returns: (..., outputs).
     """
     values = np.asarray(outputs, np.float64)
     if task == "multi-label":
         return np.asarray(special.expit(values))
     if task == "regression":
         return values if target is None else values * target.deviation + target.mean
-    return np.asarray(special.softmax(values, axis=1))
+    return np.asarray(special.softmax(values, axis=-1))
 
 
 def outputs_from(scores: Scores, task: Task, target: Standard | None = None) -> Scores:

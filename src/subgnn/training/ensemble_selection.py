@@ -4,14 +4,16 @@ Three rules compete:
 
 - ``simplest``: the first candidate, in the order of the portfolio, that scores within one standard error of the best;
 - ``best``: the candidate of the highest score;
-- ``ensemble``: greedy selection with replacement (Caruana et al., ICML 2004). It starts from the best candidate and
-  adds, step by step, the one that makes the mean of all added so far best; how often a candidate was added is its
-  weight.
+- ``ensemble``: greedy selection with replacement (Caruana et al., ICML 2004). It starts from the candidate of the
+  lowest loss and adds, step by step, the one that makes the loss of the mean of all added so far lowest; how often a
+  candidate was added is its weight. The loss, the negative log-likelihood, counts how sure a prediction is, and so is a
+  steadier guide than the score, which counts right and wrong.
 
 An ensemble that is selected on the same predictions it is scored on looks better than it is, and so does the best of
 many candidates. Rules are therefore compared by cross-validation: the out-of-fold predictions are dealt into parts, and
-the predictions of each part are mixed by the weights that the rule selects on the other parts. The rule of the highest
-score wins, of equals the simpler one, and is then applied to all predictions.
+the predictions of each part are mixed by the weights that the rule selects on the other parts. Of the rules that score
+within :data:`MARGIN` of the highest, the one of the lowest loss after calibration wins, of equals the simpler one. It
+is then applied to all predictions.
 """
 
 from __future__ import annotations
@@ -23,10 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.subgraphs import Task
+from subgnn.models.auto import scores_from
 from subgnn.models.significance import ScoreTerms, mean_terms, score_terms, standard_error
-from subgnn.training.calibration import best_threshold
+from subgnn.training.calibration import best_threshold, calibrate
 
 STEPS = 30
+MARGIN = 0.005
+"""How far below the highest score a rule may be that wins by its loss."""
 _SMALLEST = 1e-7  # no probability below it, so that logarithms are finite
 _PATIENCE = 8  # steps without improvement after which greedy selection stops
 
@@ -95,12 +100,6 @@ def log_loss(predictions: Array, targets: NDArray[np.float64], task: Task) -> fl
     return -float(np.log(chance[:, np.arange(len(targets)), targets.astype(np.int64)]).mean())
 
 
-def _merit(predictions: Array, given: OutOfFold) -> tuple[float, float]:
-    """What mixtures are compared by: the score, then the loss."""
-    score = prediction_terms(predictions, given.targets, given.task).score
-    return score, -log_loss(predictions, given.targets, given.task)
-
-
 def simplest(given: OutOfFold) -> Array:
     """All weight on the first candidate within one standard error of the best."""
     terms = [prediction_terms(one, given.targets, given.task) for one in given.predictions]
@@ -110,25 +109,26 @@ def simplest(given: OutOfFold) -> Array:
 
 
 def best(given: OutOfFold) -> Array:
-    """All weight on the best candidate."""
-    merits = [_merit(one, given) for one in given.predictions]
+    """All weight on the candidate of the highest score; of equals, that of the lowest loss."""
+    merits = [
+        (prediction_terms(one, given.targets, given.task).score, -log_loss(one, given.targets, given.task))
+        for one in given.predictions
+    ]
     return np.eye(len(merits))[max(range(len(merits)), key=lambda i: (merits[i], -i))]
 
 
 def ensemble(given: OutOfFold) -> Array:
     """Weights by greedy selection with replacement."""
-    m = len(given.predictions)
-    counts, total = best(given), given.mixed(best(given))
-    chosen, merit = counts.copy(), _merit(total, given)
-    since = 0
-    for size in range(2, STEPS + 1):
-        trials = [_merit((total + one) / size, given) for one in given.predictions]
-        added = max(range(m), key=lambda i: (trials[i], -i))
+    counts, total = np.zeros(len(given.predictions)), np.zeros(given.predictions.shape[1:])
+    chosen, lowest, since = counts, np.inf, 0
+    for size in range(1, STEPS + 1):
+        losses = [log_loss((total + one) / size, given.targets, given.task) for one in given.predictions]
+        added = int(np.argmin(losses))
         counts[added] += 1
-        total = total + given.predictions[added]
+        total += given.predictions[added]
         since += 1
-        if trials[added] > merit:
-            chosen, merit, since = counts.copy(), trials[added], 0
+        if losses[added] < lowest:
+            chosen, lowest, since = counts.copy(), losses[added], 0
         if since == _PATIENCE:
             break
     return chosen / chosen.sum()
@@ -147,7 +147,7 @@ def choose(given: OutOfFold, parts: NDArray[np.int64]) -> Choice:
     if len(given.predictions) == 1:
         score = prediction_terms(given.predictions[0], given.targets, given.task).score
         return Choice("best", np.ones(1), {"best": score})
-    scores = {}
+    scores, losses = {}, {}
     for name, rule in RULES.items():
         honest = np.empty(given.predictions.shape[1:])
         for part in np.unique(parts):
@@ -155,5 +155,8 @@ def choose(given: OutOfFold, parts: NDArray[np.int64]) -> Choice:
             rows = np.flatnonzero(parts == part)
             honest[:, rows] = given.take(rows).mixed(weights)
         scores[name] = prediction_terms(honest, given.targets, given.task).score
-    chosen = max(scores, key=lambda name: scores[name])  # the first of equals
+        outputs = calibrate(honest, given.targets, given.task).apply(honest, given.task)
+        losses[name] = log_loss(scores_from(outputs, given.task), given.targets, given.task)
+    near = [name for name in RULES if scores[name] >= max(scores.values()) - MARGIN]
+    chosen = min(near, key=lambda name: losses[name])  # the first of equals
     return Choice(chosen, RULES[chosen](given), scores)
