@@ -135,7 +135,8 @@ class _Training:
     def judge_all(self, interrupt: Interrupt) -> None:
         """Judge the candidates that are planned, or read what an earlier process has found."""
         pool_key, auto, out = self.pool.key, self.options.recipe.auto, self.options.out
-        self.fitter.stop = lambda: interrupt.pressed or self.budget.left < self._reserve()
+        # The first candidate is finished whatever the time, so that there is an answer.
+        self.fitter.stop = lambda: interrupt.pressed or (bool(self.finished) and self.budget.left < self._reserve())
         self.report("plan")
         for row in self.rows:
             key = candidate_key(row, pool_key, auto)
