@@ -48,6 +48,7 @@ from subgnn.reports.calibration import calibration, confidences
 from subgnn.storage.files import atomic_write
 from subgnn.storage.parsing import write_json
 from subgnn.training.devices import quiet_lightning
+from subgnn.training.portfolio import CANDIDATES
 from subgnn.training.run_dir import CHECKPOINT, LAST
 
 _PACKAGE = Path(__file__).parents[2]
@@ -142,7 +143,7 @@ def drop_weights(folder: Path) -> None:
     """Remove the files of a finished run that no report needs."""
     for name in (CHECKPOINT, LAST, EMBEDDINGS, FAILURE):
         (folder / name).unlink(missing_ok=True)
-    shutil.rmtree(folder / "candidates", ignore_errors=True)
+    shutil.rmtree(folder / CANDIDATES, ignore_errors=True)
 
 
 def node_overlap(nodes: Ragged, others: Ragged, num_nodes: int) -> NDArray[np.float64]:
