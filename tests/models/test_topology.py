@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -10,8 +12,8 @@ from subgnn import Graph, Ragged
 from subgnn.channels.topology import Standard, node_set_statistics, subgraph_statistics
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
+from subgnn.models import topology
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.topology import grow_trees, tree_outputs
 from subgnn.training.run_dir import CHECKPOINT
 from tests.models.examples import recipe, two_triangles
 from tests.models.subgnn.examples import random_graph, random_subgraphs
@@ -39,6 +41,14 @@ def test_the_ten_beyond_the_channel_are_those_of_networkx(seed):
     found = subgraph_statistics(graph, rows)
     np.testing.assert_array_equal(found[:, :8], node_set_statistics(graph, rows))
     np.testing.assert_allclose(found[:, 8:], [by_networkx(graph, row) for row in rows], atol=1e-9)
+
+
+def test_cores_of_a_graph_are_not_those_of_the_last_one():
+    rows = Ragged.from_rows([[0, 1, 2, 3]])
+    graphs = [replace(graph, known_hash=graph.content_hash) for graph in (random_graph(0), random_graph(1))]
+    for graph in (*graphs, *graphs):
+        plain = subgraph_statistics(replace(graph, known_hash=""), rows)
+        np.testing.assert_array_equal(subgraph_statistics(graph, rows), plain)
 
 
 def eight_by_networkx(graph: Graph, nodes) -> list[float]:
@@ -104,26 +114,24 @@ def test_one_classifier_can_be_asked_for(tmp_path, way):
 
 @pytest.mark.parametrize("task", ["multi-class", "multi-label", "regression"])
 @pytest.mark.parametrize("way", ["boosting", "forest"])
-def test_trees_grown_again_answer_alike(tmp_path, way, task):
+def test_trees_that_are_stored_and_grown_again_answer_alike(tmp_path, way, task):
     data = dataset(task)
     train(data, recipe("topology", f"baseline.classifier={way}"), tmp_path / "run", seed=2)
-    first, second = (Predictor(tmp_path / "run" / CHECKPOINT, data.graph).outputs(data.subgraphs.nodes) for _ in "ab")
+    stored = load_checkpoint(tmp_path / "run" / CHECKPOINT)
+    assert "trees.feature" in stored.weights
+    table_alone = {name: value for name, value in stored.weights.items() if not name.startswith("trees.")}
+    first, second = (
+        Predictor(each, data.graph).outputs(data.subgraphs.nodes)
+        for each in (stored, replace(stored, weights=table_alone))
+    )
     np.testing.assert_array_equal(first, second)
     table = subgraph_statistics(data.graph, data.subgraphs.nodes.take(data.subgraphs.indices("train")))
-    np.testing.assert_array_equal(load_checkpoint(tmp_path / "run" / CHECKPOINT).weights["features"].numpy(), table)
+    np.testing.assert_array_equal(stored.weights["features"].numpy(), table)
 
 
-@pytest.mark.parametrize("boosting", [True, False])
-def test_what_training_lacks_gets_next_to_nothing(boosting):
-    table = np.arange(20.0)[:, None]
-    two = grow_trees(table, np.arange(20) // 10 * 2, "multi-class", boosting=boosting, seed=0)
-    found = tree_outputs(two, table, "multi-class", 3)
-    assert set(found.argmax(axis=1)) == {0, 2}
-    assert (found[:, 1] < -10).all()
-    one = grow_trees(table, np.full(20, 1), "multi-class", boosting=boosting, seed=0)
-    assert (tree_outputs(one, table, "multi-class", 3).argmax(axis=1) == 1).all()
-    labels = np.stack([np.arange(20) >= 10, np.zeros(20)], axis=1).astype(np.uint8)
-    several = tree_outputs(grow_trees(table, labels, "multi-label", boosting=boosting, seed=0), table, "multi-label", 2)
-    np.testing.assert_array_equal(several > 0, labels.astype(bool))
-    flat = grow_trees(table, np.full(20, 0.5), "regression", boosting=boosting, seed=0)
-    assert (tree_outputs(flat, table, "regression", 1) == 0.5).all()
+def test_trees_of_many_nodes_are_not_stored(tmp_path, monkeypatch):
+    monkeypatch.setattr(topology, "_MAX_NODES", 5)
+    data = dataset()
+    train(data, recipe("topology", "baseline.classifier=boosting"), tmp_path / "run")
+    assert "trees.feature" not in load_checkpoint(tmp_path / "run" / CHECKPOINT).weights
+    assert np.isfinite(Predictor(tmp_path / "run" / CHECKPOINT, data.graph).outputs(data.subgraphs.nodes)).all()

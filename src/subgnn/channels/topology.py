@@ -27,6 +27,9 @@ from subgnn.ragged import Ragged
 NODE_SET_STATISTICS, SUBGRAPH_STATISTICS = 8, 18
 """Numbers of statistics of a node set, and of a subgraph for the topology baseline."""
 
+_LAST_CORES: dict[str, NDArray[np.int64]] = {}
+_MAX_KEPT = 2**24  # nodes
+
 
 def _row_means(rows: Ragged) -> NDArray[np.float64]:
     return np.bincount(rows.row_ids, rows.values, minlength=len(rows)) / rows.lengths
@@ -39,6 +42,17 @@ def _row_deviations(rows: Ragged) -> NDArray[np.float64]:
 
 def _row_maxima(rows: Ragged) -> NDArray[np.float64]:
     return np.maximum.reduceat(rows.values, rows.offsets[:-1]).astype(np.float64)
+
+
+def _graph_cores(graph: Graph) -> NDArray[np.int64]:
+    """Core numbers in G; those of the last graph whose hash is known are kept, for predictions of one subgraph each."""
+    found = _LAST_CORES.get(graph.known_hash)
+    if found is None:
+        found = core_numbers(*graph.csr)
+        if graph.known_hash and graph.num_nodes <= _MAX_KEPT:
+            _LAST_CORES.clear()
+            _LAST_CORES[graph.known_hash] = found
+    return found
 
 
 def node_set_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
@@ -75,7 +89,7 @@ def subgraph_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
     """
     inside, border = inside_degrees(*graph.csr, rows)
     own_cores = induced_core_numbers(*graph.csr, rows)
-    cores = Ragged(core_numbers(*graph.csr)[rows.values], rows.offsets)
+    cores = Ragged(_graph_cores(graph)[rows.values], rows.offsets)
     components = induced_components(*graph.csr, rows)
     sizes = Ragged.from_lengths(components.nodes.lengths, components.counts)
     more = [

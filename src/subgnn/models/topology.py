@@ -3,20 +3,20 @@
 The statistics are those of :func:`subgnn.channels.topology.subgraph_statistics`. A model that cannot beat this one on a
 dataset has found nothing there but size, density and the like.
 
-Trees are not stored, as they could only be pickled: a checkpoint holds the training table, a row of statistics and a
-target for each training subgraph, and the trees are grown again from it with the same seed when it is loaded. The same
-versions of scikit-learn and numpy grow the same trees.
+A checkpoint holds the training table, a row of statistics and a target for each training subgraph, and trees as arrays
+(:mod:`subgnn.models.trees`). Trees of many nodes are not stored: they are grown again from the table, with the same
+seed, when they are first used, as are those of checkpoints that were written without them. The same versions of
+scikit-learn and numpy grow the same trees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any, Literal
+from dataclasses import fields, replace
+from typing import Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from subgnn.channels.topology import SUBGRAPH_STATISTICS, Standard, subgraph_statistics
@@ -29,11 +29,12 @@ from subgnn.models.head import Head
 from subgnn.models.interface import Settings, TrainingData, View
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import HeadedNetwork, Rows, TensorModel, make_head
+from subgnn.models.trees import Trees, grow_trees, tree_outputs
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 
-_MANY_ROWS = 10_000
-_SMALLEST = 1e-6  # no probability below it, so that losses stay finite
+_TREES = "trees."
+_MAX_NODES = 2**16  # of trees that are stored
 
 
 class TopologyModel(TensorModel):
@@ -108,6 +109,11 @@ class TopologyModel(TensorModel):
         labels = targets.numpy()
         if task != "regression" and not 0 <= int(labels.min()) <= int(labels.max()) <= most:
             yield "its training table holds a label that is not a class"
+        stored = {name for name in weights if name.startswith(_TREES)}
+        if stored and stored != {f"{_TREES}{each.name}" for each in fields(Trees)}:
+            yield "its trees lack a part, or have one too many"
+        elif stored:
+            yield from Trees.from_weights(weights, _TREES).problems(SUBGRAPH_STATISTICS, outputs)
 
 
 class Standardise(nn.Module):
@@ -141,7 +147,7 @@ class StatisticsHead(HeadedNetwork):
 
 
 class StatisticsTrees(nn.Module):
-    """Trees on the statistics as they are, grown from the training table when they are first used.
+    """Trees on the statistics as they are; those that are not stored are grown from the training table.
 
     Shapes:
         features: (training subgraphs, F). targets: (training subgraphs,), or (training subgraphs, labels).
@@ -156,16 +162,27 @@ class StatisticsTrees(nn.Module):
         self.standardise = Standardise(state)
         self.register_buffer("features", state["features"])
         self.register_buffer("targets", state["targets"])
-        self._grown: list[Any] = []
+        self.trees = nn.Module()
+        self._hold_trees(state)
+        self.register_load_state_dict_pre_hook(lambda _module, loaded, *_: self._hold_trees(loaded))
+        self._grown: Trees | None = None
+
+    def _hold_trees(self, state: Weights) -> None:
+        """Make buffers for the trees of a state, where it has them."""
+        for name in (each.name for each in fields(Trees) if _TREES + each.name in state):
+            self.trees.register_buffer(name, torch.empty_like(state[_TREES + name]))
 
     def solve(self, examples: Examples) -> None:
-        """Grow the trees now; the table is the training split already."""
-        self._grow()
+        """Grow the trees; the table is the training split already."""
+        self._grown = self._grow()
+        if len(self._grown.feature) <= _MAX_NODES:
+            for name, tensor in self._grown.weights().items():
+                self.trees.register_buffer(name, tensor)
 
-    def _grow(self) -> None:
+    def _grow(self) -> Trees:
         table, targets = self.features.cpu().numpy(), self.targets.cpu().numpy()
         seed = stream_key(self.seed, "baselines/trees")
-        self._grown = grow_trees(table, targets, self.task, boosting=self.boosting, seed=seed)
+        return grow_trees(table, targets, self.task, outputs=self.outputs, boosting=self.boosting, seed=seed)
 
     def embed(self, statistics: Tensor) -> Tensor:
         """Standardised statistics. Shapes: statistics, returns: (n, F)."""
@@ -174,59 +191,8 @@ class StatisticsTrees(nn.Module):
 
     def forward(self, statistics: Tensor) -> Tensor:
         """Shapes: returns: (n, outputs)."""
-        if not self._grown:
-            self._grow()
-        found = tree_outputs(self._grown, statistics.cpu().numpy(), self.task, self.outputs)
+        if self._grown is None:
+            stored = self.trees.state_dict()
+            self._grown = Trees.from_weights(stored, "") if stored else self._grow()
+        found = tree_outputs(self._grown, statistics.cpu().numpy(), self.task, boosting=self.boosting)
         return torch.from_numpy(found).to(statistics.device)
-
-
-def grow_trees(
-    table: NDArray[np.float64], targets: NDArray[Any], task: Task, *, boosting: bool, seed: int
-) -> list[Any]:
-    """Fit to a table; one estimator, or one a label for multi-label. A label all rows agree on is kept as it is.
-
-    Beyond 10,000 rows boosting works on binned columns, which is faster there and no worse.
-
-    Shapes:
-        table: (n, F). targets: (n,), or (n, labels).
-    """
-    from sklearn import ensemble
-
-    kind = "Regressor" if task == "regression" else "Classifier"
-    if boosting:
-        name = f"HistGradientBoosting{kind}" if len(table) > _MANY_ROWS else f"GradientBoosting{kind}"
-        options: dict[str, Any] = {}
-    else:
-        # All columns at every split: often one of them alone decides.
-        name, options = f"RandomForest{kind}", {"n_estimators": 100, "max_features": None}
-    grown: list[Any] = []
-    for column in targets.T if task == "multi-label" else targets[None]:
-        constant = column.min() == column.max()
-        estimator = getattr(ensemble, name)(random_state=seed % 2**32, **options)
-        grown.append(column[0] if constant else estimator.fit(table, column))
-    return grown
-
-
-def tree_outputs(grown: list[Any], table: NDArray[np.float64], task: Task, outputs: int) -> NDArray[np.float32]:
-    """Log-probabilities; log-odds for multi-label; values for regression.
-
-    Shapes:
-        table: (n, F). returns: (n, outputs).
-    """
-    if task == "regression":
-        found = grown[0].predict(table) if hasattr(grown[0], "predict") else np.full(len(table), grown[0])
-        return np.asarray(found, np.float32)[:, None]
-    if task == "multi-label":
-        chance = np.stack([_chances(one, table, 2)[:, 1] for one in grown], axis=1).clip(_SMALLEST, 1 - _SMALLEST)
-        return np.asarray(np.log(chance / (1 - chance)), np.float32)
-    return np.asarray(np.log(_chances(grown[0], table, outputs).clip(_SMALLEST)), np.float32)
-
-
-def _chances(grown: Any, table: NDArray[np.float64], classes: int) -> NDArray[np.float64]:
-    """Class probabilities; 0 for a class the training split does not have."""
-    found = np.zeros((len(table), classes))
-    if hasattr(grown, "predict_proba"):
-        found[:, grown.classes_.astype(np.int64)] = grown.predict_proba(table)
-    else:
-        found[:, int(grown)] = 1.0
-    return found
