@@ -19,7 +19,7 @@ from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models import checkpoint
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.registry import MODELS
+from subgnn.models.registry import MODELS, names_where
 from subgnn.storage.arrays import read_arrays
 from subgnn.training import resume
 from subgnn.training.run_dir import CHECKPOINT, METRICS
@@ -204,7 +204,8 @@ def test_what_needs_edges_says_so(tmp_path, name):
     data = dataset()
     bare = replace(data, graph=Graph.from_edges([], [], num_nodes=24))
     if MODELS[name].needs_edges:
-        said = f"{name} needs edges, and the graph has none; without: subgnn, avg, bag, auto$"
+        without = ", ".join(names_where("needs_edges", value=False))
+        said = f"{name} needs edges, and the graph has none; without: {without}$"
         with pytest.raises(DataError, match=said):
             train(bare, recipe(name), tmp_path / "run")
     else:
