@@ -34,7 +34,6 @@ from subgnn.config.files import parse_recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.splits import split_units
-from subgnn.embeddings.sources import RUN_FILE as EMBEDDINGS
 from subgnn.embeddings.sources import source_vectors
 from subgnn.experiments.suites.plan import with_split
 from subgnn.experiments.train import train
@@ -140,9 +139,9 @@ def _portfolio(results: dict[str, Any]) -> dict[str, Any]:
 
 
 def drop_weights(folder: Path) -> None:
-    """Remove the files of a finished run that no report needs."""
-    for name in (CHECKPOINT, LAST, EMBEDDINGS, FAILURE):
-        (folder / name).unlink(missing_ok=True)
+    """Remove the files of a finished run that no report needs: weights, node embeddings, the state of training."""
+    for path in (*folder.glob("*.safetensors"), folder / LAST, folder / FAILURE):
+        path.unlink(missing_ok=True)
     shutil.rmtree(folder / CANDIDATES, ignore_errors=True)
 
 

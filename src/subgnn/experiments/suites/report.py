@@ -28,8 +28,8 @@ from subgnn.storage.parsing import read_json, write_json
 JSON, MARKDOWN, PAGE = "report.json", "report.md", "report.html"
 SELECTION = (
     "the epoch with the highest validation micro-F1 (real values: the lowest validation loss), then the lowest "
-    "validation loss, then the earliest; validation also decides the choices that a recipe leaves open. The test split "
-    "is scored once"
+    "validation loss, then the earliest; validation also decides the choices that a recipe leaves open. A portfolio "
+    "chooses by out-of-fold predictions. The test split is scored once"
 )
 TEST = "paired sign-flip test over seeds, two-sided, exact up to 15 seeds; no correction for several comparisons"
 FOLDS_TEST = (
