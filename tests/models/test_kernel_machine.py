@@ -11,6 +11,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
 
 from subgnn import Ragged
+from subgnn.channels.topology import Standard, subgraph_statistics
 from subgnn.config.recipes import find_recipe
 from subgnn.errors import DataError, UserError
 from subgnn.experiments.train import train
@@ -62,7 +63,7 @@ def with_task(data, task):
 def test_values_are_those_of_kernel_ridge_regression(names, kernel):
     data = with_task(dataset(), "regression")
     quoted = ", ".join(f'"{name}"' for name in names)
-    outputs, examples = solved(data, f"baseline.views=[{quoted}]", f"baseline.kernel={kernel}")
+    outputs, examples = solved(data, f"baseline.views=[{quoted}]", f"baseline.kernel={kernel}", "baseline.damping=0.6")
     cosine = np.mean([rows @ rows.T for rows in (dense_view(data, name) for name in names)], axis=0)
     whole = np.exp(cosine - 1) if kernel == "gaussian" else cosine
     known, y = examples.train, examples.targets.numpy()[examples.train].astype(float)
@@ -70,11 +71,24 @@ def test_values_are_those_of_kernel_ridge_regression(names, kernel):
     np.testing.assert_allclose(outputs[:, 0], model.predict(whole[:, known]) + y.mean(), atol=2e-3)
 
 
+def test_statistics_multiply_the_kernel():
+    data = with_task(dataset(), "regression")
+    outputs, examples = solved(data, 'baseline.views=["lift", "topology"]', "baseline.damping=0.6")
+    rows, table = dense_view(data, "lift"), subgraph_statistics(data.graph, data.subgraphs.nodes)
+    known, y = examples.train, examples.targets.numpy()[examples.train].astype(float)
+    table = np.clip(Standard.of(table[known])(table), -4, 4).astype(float)
+    gaps = ((table[:, None] - table[None]) ** 2).sum(axis=2)
+    whole = np.exp(rows @ rows.T - 1 - 0.003 * gaps)
+    model = KernelRidge(alpha=0.1, kernel="precomputed").fit(whole[np.ix_(known, known)], y - y.mean())
+    np.testing.assert_allclose(outputs[:, 0], model.predict(whole[:, known]) + y.mean(), atol=2e-3)
+
+
 @pytest.mark.parametrize("way", ["exact", "push"])
 def test_a_linear_logistic_machine_answers_as_scikit_learn_on_the_dense_rows(tmp_path, way):
     data = dataset()
-    chosen = ("baseline.kernel=linear", "baseline.loss=logistic", "baseline.push_edges=1000000000")
-    train(data, recipe("diffusion", *chosen, f"baseline.diffusion={way}"), tmp_path / "run")
+    chosen = ("baseline.kernel=linear", "baseline.loss=logistic", "baseline.damping=0.6")
+    push = (f"baseline.diffusion={way}", "baseline.push_edges=1000000000")
+    train(data, recipe("diffusion", *chosen, *push), tmp_path / "run")
     found = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(data.subgraphs.nodes)
     rows, known = dense_view(data, "lift"), data.subgraphs.indices("train")
     model = LogisticRegression(C=10.0, max_iter=5000, tol=1e-8).fit(rows[known], data.subgraphs.targets[known])
@@ -93,10 +107,10 @@ def test_a_machine_learns_and_several_labels_too(loss):
 
 
 def test_a_run_that_is_opened_gives_the_outputs_of_training(tmp_path):
-    data = dataset()
-    train(data, recipe("diffusion"), tmp_path / "run")
+    data, views = dataset(), 'baseline.views=["bag", "lift", "topology"]'
+    train(data, recipe("diffusion", views), tmp_path / "run")
     found = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(data.subgraphs.nodes)
-    outputs, _ = solved(data)
+    outputs, _ = solved(data, views)
     expected = np.exp(outputs - outputs.max(axis=1, keepdims=True))
     np.testing.assert_allclose(found, expected / expected.sum(axis=1, keepdims=True), atol=1e-4)
 
@@ -131,12 +145,12 @@ def test_exact_diffusions_beyond_the_memory_are_refused():
 
 def test_open_choices_are_all_tried_and_settled_ones_are_not():
     candidates = MODELS["diffusion"].candidates
-    assert list(candidates(find_recipe("diffusion"))) == ["damping=0.6, inverse_penalty=10"]
+    assert list(candidates(find_recipe("diffusion"))) == ["damping=0.3, inverse_penalty=10"]
     both = find_recipe("diffusion", ["baseline.damping=0.0", "baseline.inverse_penalty=0.0"])
     assert len(candidates(both)) == 8
 
 
-@pytest.mark.parametrize("given", ["[]", '["lift", "lift"]', '["lifts"]'])
+@pytest.mark.parametrize("given", ["[]", '["lift", "lift"]', '["lifts"]', '["topology"]'])
 def test_views_that_do_not_exist_are_refused(given):
     with pytest.raises(UserError, match=r"baseline\.views"):
         check_recipe(recipe("diffusion", f"baseline.views={given}"), dataset().graph)

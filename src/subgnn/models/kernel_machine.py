@@ -6,10 +6,13 @@ one; the inner product of two such rows is their cosine, and k(S, T) the mean of
     linear     K(S, T) = k(S, T)
     gaussian   K(S, T) = exp(k(S, T) - 1), that of the squared distance 2 - 2 k of the views side by side
 
-and output(S) = sum over training subgraphs T of K(S, T) w_T + b, fitted by ridge or logistic regression with an L2
-penalty (``baseline.loss``, :mod:`subgnn.models.regression`). With K = U L U^T on the training subgraphs, the rows
-U L^1/2 stand for them: their columns are principal components, and one decomposition serves all penalties and labels.
-Of more than 4,096 training subgraphs, as many are drawn to stand for all of them (Nystroem's method).
+With the view ``topology``, a Gaussian kernel is multiplied by exp(-.003 |z_S - z_T|^2), z being the statistics,
+standardised on the training subgraphs and at most 4 deviations from their mean.
+
+Outputs are sum over training subgraphs T of K(S, T) w_T + b, fitted by ridge or logistic regression with an L2 penalty
+(``baseline.loss``, :mod:`subgnn.models.regression`). With K = U L U^T on the training subgraphs, the rows U L^1/2 stand
+for them: their columns are principal components, and one decomposition serves all penalties and labels. Of more than
+4,096 training subgraphs, as many are drawn to stand for all of them (Nystroem's method).
 
 A checkpoint holds the nodes of the training subgraphs, not their views, which are wide: these are computed again when
 the first subgraph is predicted. Cosines follow from inner products of the views as they are,
@@ -28,8 +31,10 @@ from typing import Any, Literal, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.spatial import distance
 from torch import Tensor, nn
 
+from subgnn.channels.topology import SUBGRAPH_STATISTICS, Standard
 from subgnn.config.settings import BaselineSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError, choices, excerpt
@@ -38,7 +43,7 @@ from subgnn.models.interface import Settings, SetUp, TrainingData, View
 from subgnn.models.regression import Floats, fit_outputs
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel
-from subgnn.models.views import CACHE, DIFFUSED, EXACT_NUMBERS, VIEWS, Diffusing, Rows, multiply
+from subgnn.models.views import CACHE, DIFFUSED, EXACT_NUMBERS, TOPOLOGY, VIEWS, Diffusing, Rows, multiply
 from subgnn.parallel.progress import OnProgress
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
@@ -46,6 +51,8 @@ from subgnn.rng import stream
 _DAMPINGS = (0.3, 0.6)
 _INVERSE_PENALTIES = {"squared": (1.0, 3.0, 10.0, 30.0), "logistic": (1.0, 10.0, 100.0, 1_000.0)}
 _LANDMARKS = 4096
+_TOPOLOGY_SCALE, _FARTHEST = 0.003, 4.0
+_ROUNDING = 1e-3
 _SMALLEST = 1e-9  # of the largest eigenvalue: smaller components are rounding
 
 
@@ -65,9 +72,12 @@ class KernelMachine(TensorModel):
         for view in views:
             if view not in VIEWS:
                 raise UserError(f"baseline.views has {excerpt(view)}", where="recipe", hint=choices(view, VIEWS))
-        if not views or len(set(views)) < len(views):
-            hint = f"accepted: one or more of {', '.join(VIEWS)}, each once"
+        if not set(views) - {TOPOLOGY} or len(set(views)) < len(views):
+            hint = f"accepted: one or more of {', '.join(VIEWS)}, each once, and not topology alone"
             raise UserError(f"baseline.views is {list(views)}", where="recipe", hint=hint)
+        if TOPOLOGY in views and recipe.baseline.kernel == "linear":
+            hint = 'topology needs baseline.kernel = "gaussian"'
+            raise UserError("baseline.views has topology, and the kernel is linear", where="recipe", hint=hint)
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         """Candidates, with the way that diffusions are computed recorded in their settings."""
@@ -76,7 +86,7 @@ class KernelMachine(TensorModel):
             way: Literal["exact", "push"] = "exact" if small else "push"
             recipe = replace(recipe, baseline=replace(recipe.baseline, diffusion=way))
         for damping in _dampings(recipe.baseline):
-            ViewSource(data.graph, data.subgraphs.nodes, recipe.baseline).rows(
+            ViewSource(data.graph, data.subgraphs.nodes, recipe.baseline).views(
                 damping, keep=True, on_progress=data.on_prepare
             )
         return super().set_up(data, recipe)
@@ -128,8 +138,8 @@ class KernelMachine(TensorModel):
             yield "its training subgraphs are not sets of nodes"
         if len(nodes) and not 0 <= nodes.min() <= nodes.max() < graph.num_nodes:
             yield "its training subgraphs hold a node that is not in the graph"
-        if not bool((weights["lengths"] >= 0).all()):
-            yield "the lengths of its training rows are below 0"
+        if not bool((weights["lengths"] >= 0).all()) or not bool((weights.get("deviation", torch.ones(1)) > 0).all()):
+            yield "the lengths of its training rows, or the deviations of its statistics, are not above 0"
 
 
 def landmarks(count: int, seed: int) -> NDArray[np.int64]:
@@ -149,7 +159,7 @@ class ViewSource:
     def __init__(self, graph: Graph, nodes: Ragged, settings: BaselineSettings) -> None:
         self.graph, self.nodes, self.settings = graph, nodes, settings
         self.device = torch.device("cpu")
-        self._rows: dict[float, list[Rows]] = {}
+        self._views: dict[float, dict[str, Rows]] = {}
         self._components: tuple[Any, Components] | None = None
 
     def __len__(self) -> int:
@@ -164,68 +174,86 @@ class ViewSource:
         """The chosen subgraphs, in the given order."""
         return self, rows
 
-    def rows(self, damping: float, *, keep: bool = False, on_progress: OnProgress | None = None) -> list[Rows]:
-        """The views of all subgraphs.
+    def views(self, damping: float, *, keep: bool = False, on_progress: OnProgress | None = None) -> dict[str, Rows]:
+        """The views of all subgraphs, by name.
 
         Args:
             keep: leave them in the cache of this process.
         """
-        if damping not in self._rows:
+        if damping not in self._views:
             diffusing = Diffusing.of(self.settings, damping)
-            self._rows[damping] = [
-                CACHE.get(self.graph, self.nodes, view, diffusing, keep=keep, on_progress=on_progress)
+            self._views[damping] = {
+                view: CACHE.get(self.graph, self.nodes, view, diffusing, keep=keep, on_progress=on_progress)
                 for view in self.settings.views
-            ]
-        return self._rows[damping]
+            }
+        return self._views[damping]
 
     def components(self, train: NDArray[np.int64], damping: float, seed: int) -> Components:
         """The principal components of the training subgraphs; those computed last are kept, for further penalties."""
         key = (damping, seed, train.tobytes())
         if self._components is None or self._components[0] != key:
             chosen = landmarks(len(train), seed)
-            found = Components.of(self.rows(damping), train, chosen, kernel=self.settings.kernel)
+            found = Components.of(self.views(damping), train, chosen, kernel=self.settings.kernel)
             self._components = key, found
         return self._components[1]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Centring:
-    """What cosines of one view need to know of the landmarks, besides inner products with them.
+def cosines(products: Floats, squared: Floats, with_mean: Floats, lengths: Floats) -> Floats:
+    """Cosines of the rows of a view with the landmarks, all less the mean of the landmarks; 0 where a row is the mean.
+
+    Args:
+        products: inner products of rows and landmarks, as they are.
+        squared: squared lengths of rows.
+        with_mean, lengths: inner products of the landmarks with their mean, and their lengths when it is subtracted.
 
     Shapes:
-        products: v_T . m (m,). lengths: |v_T - m| (m,).
+        products: (n, m). squared: (n,). with_mean, lengths: (m,). returns: (n, m).
+    """
+    own, of_mean = products.mean(axis=1), with_mean.mean()
+    inverse = _inverse(centred_lengths(squared, own, of_mean))
+    return (products - own[:, None] - with_mean + of_mean) * inverse[:, None] * _inverse(lengths)
+
+
+def centred_lengths(squared: Floats, with_mean: Floats, of_mean: float) -> Floats:
+    """|v - m|, from v . v, v . m and m . m; 0 for what is rounding beside |v|."""
+    lengths = np.sqrt(np.maximum(squared - 2 * with_mean + of_mean, 0))
+    return np.where(lengths > _ROUNDING * np.sqrt(squared), lengths, 0)
+
+
+def _inverse(lengths: Floats) -> Floats:
+    return np.divide(1, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference:
+    """The kernel of subgraphs with the landmarks, from inner products of views and statistics as they are.
+
+    Shapes:
+        with_mean, lengths: (views, m), of the landmarks, as in :func:`cosines`. standard: of 18 statistics.
     """
 
-    products: Floats
+    kernel: str
+    with_mean: Floats
     lengths: Floats
+    standard: Standard | None = None
 
-    @classmethod
-    def of(cls, products: Floats, squared: Floats) -> Centring:
-        """From the inner products of the landmarks with each other (m, m), and their squared lengths (m,)."""
-        with_mean = products.mean(axis=1)
-        lengths = np.sqrt(np.maximum(squared - 2 * with_mean + with_mean.mean(), 0))
-        # A row that is the mean has no direction; what is left of it is rounding.
-        return cls(with_mean, np.where(lengths > 1e-3 * np.sqrt(squared), lengths, 0))
-
-    def cosines(self, products: Floats, squared: Floats) -> Floats:
-        """Cosines of centred rows with centred landmarks; 0 where a row is the mean.
+    def __call__(
+        self, products: list[Floats], squared: list[Floats], statistics: tuple[Floats, Floats] | None
+    ) -> Floats:
+        """K.
 
         Shapes:
-            products: (n, m). squared: (n,). returns: (n, m).
+            products: (n, m) for each view. squared: (n,) for each view. statistics: (n, 18) and (m, 18).
+            returns: (n, m).
         """
-        with_mean, of_mean = products.mean(axis=1), self.products.mean()
-        own = np.sqrt(np.maximum(squared - 2 * with_mean + of_mean, 0))
-        own = np.where(own > 1e-3 * np.sqrt(squared), own, 0)
-        inverse, other = (
-            np.divide(1, length, out=np.zeros(len(length)), where=length > 0) for length in (own, self.lengths)
-        )
-        return (products - with_mean[:, None] - self.products + of_mean) * inverse[:, None] * other
-
-
-def kernel_of(cosines: list[Floats], kernel: str) -> Floats:
-    """K from the cosines of each view (n, m)."""
-    mean = np.mean(cosines, axis=0)
-    return np.exp(mean - 1) if kernel == "gaussian" else mean
+        parts = zip(products, squared, self.with_mean, self.lengths, strict=True)
+        found: Floats = np.mean([cosines(*part) for part in parts], axis=0)
+        if self.kernel == "linear":
+            return found
+        if self.standard is not None and statistics is not None:
+            own, known = (np.clip(self.standard(table), -_FARTHEST, _FARTHEST) for table in statistics)
+            found -= _TOPOLOGY_SCALE * distance.cdist(own, known, "sqeuclidean")
+        return np.exp(found - 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -234,28 +262,36 @@ class Components:
 
     Shapes:
         rows: (training subgraphs, r), with rows^T rows diagonal. basis: (landmarks, r), K basis = rows.
-        landmarks: (m,) places among all subgraphs. centrings: one a view.
+        landmarks: (m,) places among all subgraphs.
     """
 
     rows: Floats
     basis: Floats
     landmarks: NDArray[np.int64]
-    centrings: list[Centring]
+    reference: Reference
 
     @classmethod
-    def of(cls, views: list[Rows], train: NDArray[np.int64], chosen: NDArray[np.int64], *, kernel: str) -> Components:
+    def of(
+        cls, views: dict[str, Rows], train: NDArray[np.int64], chosen: NDArray[np.int64], *, kernel: str
+    ) -> Components:
         """Those of the kernel over the views.
 
         Args:
             chosen: the landmarks, as places in ``train``.
         """
-        centrings, cosines = [], []
-        for view in views:
-            products, squared = view.products(train, train[chosen]), view.squared[train]
-            centring = Centring.of(products[chosen], squared[chosen])
-            centrings.append(centring)
-            cosines.append(centring.cosines(products, squared))
-        whole = kernel_of(cosines, kernel)
+        known = train[chosen]
+        compared = [view for name, view in views.items() if name != TOPOLOGY]
+        products = [view.products(train, known) for view in compared]
+        with_mean = np.stack([one[chosen].mean(axis=1) for one in products])
+        lengths = [
+            centred_lengths(view.squared[known], own, own.mean()) for view, own in zip(compared, with_mean, strict=True)
+        ]
+        standard, statistics = None, None
+        if TOPOLOGY in views:
+            table = views[TOPOLOGY].values
+            standard, statistics = Standard.of(table[train]), (table[train], table[known])
+        reference = Reference(kernel, with_mean, np.stack(lengths), standard)
+        whole = reference(products, [view.squared[train] for view in compared], statistics)
         values, vectors = np.linalg.eigh(whole[chosen])
         kept = values > _SMALLEST * max(values[-1], _SMALLEST)
         basis = vectors[:, kept] / np.sqrt(values[kept])
@@ -263,7 +299,7 @@ class Components:
         if len(chosen) < len(train):
             _, turn = np.linalg.eigh(rows.T @ rows)
             basis, rows = basis @ turn, rows @ turn
-        return cls(rows, basis, train[chosen], centrings)
+        return cls(rows, basis, known, reference)
 
 
 class KernelNetwork(nn.Module):
@@ -272,14 +308,17 @@ class KernelNetwork(nn.Module):
     Views are as wide as the graph, so what stands for the vector of a subgraph are its outputs.
 
     Shapes:
-        nodes: (entries,) int32, offsets: (m + 1,), the landmarks. products, lengths: (views, m) float64, as in
-        :class:`Centring`. weight: (m, outputs). bias: (outputs,).
+        nodes: (entries,) int32, offsets: (m + 1,), the landmarks. with_mean, lengths: (views, m) float64, as in
+        :func:`cosines`. mean, deviation: (18,) float64, where there are statistics. weight: (m, outputs).
+        bias: (outputs,).
     """
 
     nodes: Tensor
     offsets: Tensor
-    products: Tensor
+    with_mean: Tensor
     lengths: Tensor
+    mean: Tensor
+    deviation: Tensor
     weight: Tensor
     bias: Tensor
 
@@ -287,57 +326,61 @@ class KernelNetwork(nn.Module):
         super().__init__()
         spec, weights = checkpoint.spec, checkpoint.weights
         self.settings, self.seed = spec.baseline, spec.seed
+        self.statistics = TOPOLOGY in self.settings.views
         self.register_buffer("nodes", weights["nodes"])
         self.register_buffer("offsets", weights["offsets"])
-        views, count = len(spec.baseline.views), len(weights["offsets"]) - 1
-        self.register_buffer("products", torch.zeros(views, count, dtype=torch.float64))
-        self.register_buffer("lengths", torch.zeros(views, count, dtype=torch.float64))
-        self.register_buffer("weight", torch.zeros(count, spec.num_outputs))
+        size = len(self.settings.views) - self.statistics, len(self.offsets) - 1
+        for name in ("with_mean", "lengths"):
+            self.register_buffer(name, torch.zeros(size, dtype=torch.float64))
+        for name in ("mean", "deviation") if self.statistics else ():
+            self.register_buffer(name, torch.ones(SUBGRAPH_STATISTICS, dtype=torch.float64))
+        self.register_buffer("weight", torch.zeros(size[1], spec.num_outputs))
         self.register_buffer("bias", torch.zeros(spec.num_outputs))
-        # The views of landmarks: rows of the subgraphs it was fitted to, or computed when they are first needed.
-        self._source: ViewSource | None = None
-        self._places: NDArray[np.int64] | None = None
+        # The landmarks, as rows of the subgraphs it was fitted to, or by themselves.
+        self._known: tuple[ViewSource, NDArray[np.int64]] | None = None
 
     def solve(self, examples: Examples) -> None:
         """Fit the weights on the training split."""
         source: Any = examples.inputs
-        train, settings = examples.train, self.settings
-        found = source.components(train, settings.damping, self.seed)
-        targets = examples.targets.cpu().numpy()[train]
-        weight, bias = fit_outputs(
-            found.rows,
-            targets,
-            examples.task,
-            len(self.bias),
-            loss=settings.loss,
-            inverse_penalty=settings.inverse_penalty,
-        )
-        nodes = source.nodes.take(found.landmarks)
-        self.nodes, self.offsets = torch.from_numpy(nodes.values), torch.from_numpy(nodes.offsets)
-        self.products = torch.from_numpy(np.stack([one.products for one in found.centrings]))
-        self.lengths = torch.from_numpy(np.stack([one.lengths for one in found.centrings]))
-        self.weight = torch.from_numpy((found.basis @ weight).astype(np.float32))
-        self.bias = torch.from_numpy(bias.astype(np.float32))
-        self._source, self._places = source, found.landmarks
+        settings = self.settings
+        found = source.components(examples.train, settings.damping, self.seed)
+        targets = examples.targets.cpu().numpy()[examples.train]
+        options: dict[str, Any] = {"loss": settings.loss, "inverse_penalty": settings.inverse_penalty}
+        weight, bias = fit_outputs(found.rows, targets, examples.task, len(self.bias), **options)
+        nodes, reference = source.nodes.take(found.landmarks), found.reference
+        state = {"nodes": nodes.values, "offsets": nodes.offsets, "bias": bias.astype(np.float32)}
+        state |= {"with_mean": reference.with_mean, "lengths": reference.lengths}
+        state["weight"] = (found.basis @ weight).astype(np.float32)
+        if self.statistics:
+            state |= {"mean": reference.standard.mean, "deviation": reference.standard.deviation}
+        for name, value in state.items():
+            setattr(self, name, torch.from_numpy(value).to(self.bias.device))
+        self._known = source, found.landmarks
 
     def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
         """Shapes: returns: (n, outputs)."""
-        source, rows = batch
-        damping = self.settings.damping
-        if self._source is None:
+        (source, rows), damping = batch, self.settings.damping
+        if self._known is None:
             nodes = Ragged(self.nodes.cpu().numpy(), self.offsets.cpu().numpy())
-            self._source, self._places = ViewSource(source.graph, nodes, self.settings), np.arange(len(nodes))
-            self._source.rows(damping, keep=True)
-        cosines = []
-        for i, (view, known) in enumerate(zip(source.rows(damping), self._source.rows(damping), strict=True)):
-            if source is self._source:
-                products = view.products(rows, self._places)
-            else:
-                products = multiply(view.values[rows], known.values[self._places]).astype(np.float64)
-            centring = Centring(self.products[i].cpu().numpy(), self.lengths[i].cpu().numpy())
-            cosines.append(centring.cosines(products, view.squared[rows]))
-        kernel = torch.from_numpy(kernel_of(cosines, self.settings.kernel).astype(np.float32))
-        return kernel.to(self.weight.device) @ self.weight + self.bias
+            self._known = ViewSource(source.graph, nodes, self.settings), np.arange(len(nodes))
+            self._known[0].views(damping, keep=True)
+        other, places = self._known
+        views, known = source.views(damping), other.views(damping)
+        compared = [name for name in views if name != TOPOLOGY]
+        products = [
+            views[name].products(rows, places)
+            if other is source
+            else multiply(views[name].values[rows], known[name].values[places]).astype(np.float64)
+            for name in compared
+        ]
+        arrays = [tensor.cpu().numpy() for tensor in (self.with_mean, self.lengths)]
+        standard, statistics = None, None
+        if self.statistics:
+            standard = Standard(self.mean.cpu().numpy(), self.deviation.cpu().numpy())
+            statistics = views[TOPOLOGY].values[rows], known[TOPOLOGY].values[places]
+        reference = Reference(self.settings.kernel, arrays[0], arrays[1], standard)
+        kernel = reference(products, [views[name].squared[rows] for name in compared], statistics)
+        return torch.from_numpy(kernel.astype(np.float32)).to(self.bias.device) @ self.weight + self.bias
 
     def forward(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
         """Shapes: returns: (n, outputs)."""

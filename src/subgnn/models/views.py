@@ -1,13 +1,17 @@
-"""Views of subgraphs: rows of numbers, one for each node of the graph, that simple models are fitted to.
+"""Views of subgraphs: rows of numbers that simple models are fitted to.
 
-======== ======================================================================
+======== ==================================================================================
 name     the row of a subgraph S
-======== ======================================================================
+======== ==================================================================================
 bag      B: 1 for each node of S
 one-hop  B D^-1/2 A D^-1/2: the bag spread one hop; weights of edges are not used
-lift     l_S = log(1 + p_S / pi): the lift of its diffusion, with weights of edges
-root     sqrt(p_S): the diffusion itself; the inner product of two is Hellinger's affinity
-======== ======================================================================
+walk     p_S: where a random walk from S ends (its diffusion), with weights of edges
+root     sqrt(p_S), whose inner products are Hellinger's affinities
+lift     l_S = log(1 + p_S / pi): how much more often it ends at a node than chance
+topology 18 statistics of S and its border (:func:`~subgnn.channels.topology.subgraph_statistics`)
+======== ==================================================================================
+
+All but the last have a number for each node of the graph.
 
 A view is a function of the graph and the nodes of a subgraph alone. So it is computed once for many splits, and what
 depends on the split, as subtracting the mean of the training subgraphs, is up to the model.
@@ -29,6 +33,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from subgnn.channels.diffusion import diffuse, diffuse_nearby, walks_of
+from subgnn.channels.topology import subgraph_statistics
 from subgnn.config.settings import BaselineSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
@@ -36,8 +41,9 @@ from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress
 from subgnn.ragged import Ragged
 
-DIFFUSED = ("lift", "root")
-VIEWS = ("bag", "one-hop", *DIFFUSED)
+DIFFUSED = ("walk", "root", "lift")
+TOPOLOGY = "topology"
+VIEWS = ("bag", "one-hop", *DIFFUSED, TOPOLOGY)
 """Names of views."""
 EXACT_NUMBERS = 2**28
 """Pairs of a subgraph and a node up to which ``baseline.diffusion = "auto"`` is exact; their numbers take 1 GiB."""
@@ -95,7 +101,7 @@ class Rows:
     """A view of some subgraphs, with its inner products.
 
     Shapes:
-        values: (n, N) float32, sparse or dense. squared: (n,) float64, squared lengths.
+        values: (n, N) float32, sparse or dense; statistics are (n, 18) float64. squared: (n,) float64, squared lengths.
     """
 
     values: Matrix
@@ -151,6 +157,8 @@ def compute_view(
     Raises:
         UserError: if exact diffusions do not fit in half of the memory limit.
     """
+    if view == TOPOLOGY:
+        return Rows.of(subgraph_statistics(graph, nodes))
     if view not in DIFFUSED:
         bag = bag_of_nodes(nodes, graph.num_nodes)
         return Rows.of((bag if view == "bag" else spread_one_hop(bag, graph)).astype(np.float32))
@@ -176,6 +184,7 @@ def compute_view(
     else:
         chance = walks_of(graph).chance.astype(np.float32)
         numbers *= chance[values.indices] if sparse.issparse(values) else chance
+    if view == "root":
         np.sqrt(numbers, out=numbers)
     return Rows.of(values)
 
