@@ -15,7 +15,7 @@ from subgnn.models.registry import MODELS
 NAMES = sorted(name for name, model in MODELS.items() if not (model.has_channels or model.is_portfolio))
 TRANSDUCTIVE = sorted(name for name, model in MODELS.items() if not model.predicts_new_subgraphs)
 INDUCTIVE = sorted(set(NAMES) - set(TRANSDUCTIVE))
-BY_GRADIENT = sorted(set(NAMES) - {"bag", "bag-1hop", "diffusion"})
+BY_GRADIENT = sorted(set(NAMES) - {"bag", "bag-1hop", "diffusion", "profiles"})
 SMALL = (
     "training.epochs=3",
     "training.batch_size=8",

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -81,10 +81,7 @@ class KernelMachine(TensorModel):
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         """Candidates, with the way that diffusions are computed recorded in their settings."""
-        if recipe.baseline.diffusion == "auto":
-            small = len(data.subgraphs) * data.graph.num_nodes <= EXACT_NUMBERS
-            way: Literal["exact", "push"] = "exact" if small else "push"
-            recipe = replace(recipe, baseline=replace(recipe.baseline, diffusion=way))
+        recipe = replace(recipe, baseline=resolve_diffusion(recipe.baseline, data))
         for damping in _dampings(recipe.baseline):
             ViewSource(data.graph, data.subgraphs.nodes, recipe.baseline).views(
                 damping, keep=True, on_progress=data.on_prepare
@@ -140,6 +137,14 @@ class KernelMachine(TensorModel):
             yield "its training subgraphs hold a node that is not in the graph"
         if not bool((weights["lengths"] >= 0).all()) or not bool((weights.get("deviation", torch.ones(1)) > 0).all()):
             yield "the lengths of its training rows, or the deviations of its statistics, are not above 0"
+
+
+def resolve_diffusion(settings: BaselineSettings, data: TrainingData) -> BaselineSettings:
+    """The settings with the choice between exact diffusions and local push made, by the size of the data."""
+    if settings.diffusion != "auto":
+        return settings
+    small = len(data.subgraphs) * data.graph.num_nodes <= EXACT_NUMBERS
+    return replace(settings, diffusion="exact" if small else "push")
 
 
 def landmarks(count: int, seed: int) -> NDArray[np.int64]:

@@ -15,11 +15,12 @@ topology   statistics of it and of its border                    topology       
 bag        the bag of its nodes                                  bag            yes
 bag-1hop   the bag beside itself spread one hop                  bag            yes
 diffusion  a random walk from it, compared with chance           kernel_machine yes
+profiles   the same walk, compared with those of each class      profiles       yes
 auto       the vectors of several of these models side by side   auto           yes
 ========== ===================================================== ============== =============
 
-avg to gc are the paper's baselines (section 5, appendix D); topology, bag and diffusion are beyond it: a model that
-does not beat them has learned nothing that needs it. auto is a portfolio of all that predict new subgraphs.
+avg to gc are the paper's baselines (section 5, appendix D); topology to profiles are beyond it: a model that does
+not beat them has learned nothing that needs it. auto is a portfolio of all that predict new subgraphs.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from subgnn.models.interface import FittedModel, Model, Opening, Settings, SetUp
 from subgnn.models.kernel_machine import KernelMachine
 from subgnn.models.meta_node import MetaNodeModel
 from subgnn.models.node_pooling import AverageModel, GraphClassificationModel
+from subgnn.models.profiles import ProfileModel
 from subgnn.models.spec import BASELINE, Checkpoint
 from subgnn.models.sub2vec import Sub2VecModel
 from subgnn.models.subgnn.registered import SubGNNModel
@@ -55,6 +57,7 @@ MODELS: dict[str, Model] = {
     "bag": BagModel(),
     "bag-1hop": BagModel(one_hop=True),
     "diffusion": KernelMachine(),
+    "profiles": ProfileModel(),
     "auto": AutoModel(lambda settings: model_of(settings)),
 }
 

@@ -90,18 +90,34 @@ def _as_logits(weight: Floats, bias: Floats, left_out: Floats, y: Floats, *, sev
 
         scale = optimize.minimize_scalar(surprise, bounds=(0.1, _LARGEST_SCALE), method="bounded").x
         return weight * scale, bias * scale
-    scales, offsets = np.ones(y.shape[1]), np.zeros(y.shape[1])
-    for k in range(y.shape[1]):
-
-        def of_label(pair: Floats, k: int = k) -> float:
-            logits = pair[0] * left_out[:, k] + pair[1]
-            # A weak penalty: a few outputs that a scale separates would have any scale.
-            return float((np.logaddexp(0, logits) - y[:, k] * logits).sum()) + 1e-3 * float(pair @ pair)
-
-        start = np.array([5.0, -2.5])
-        found = optimize.minimize(of_label, start, method="L-BFGS-B", bounds=[(0.1, _LARGEST_SCALE), (-50, 50)]).x
-        scales[k], offsets[k] = found
+    pairs = [fit_label_scale(left_out[:, k], y[:, k]) for k in range(y.shape[1])]
+    scales, offsets = (np.array(part) for part in zip(*pairs, strict=True))
     return weight * scales, bias * scales + offsets
+
+
+def fit_label_scale(scores: Floats, labels: NDArray[Any]) -> tuple[float, float]:
+    """Scale and offset with which scores of subgraphs are likely as logits of a label (Platt, 1999).
+
+    A label that all or none of them have gets a constant.
+
+    Shapes:
+        scores, labels: (n,).
+    """
+    y = np.asarray(labels, np.float64)
+    if y.min() == y.max():
+        return 0.0, _NEVER if y.max() == 0 else -_NEVER
+    unit = max(float(np.abs(scores).max()), 1e-12)
+
+    def surprise(pair: Floats) -> tuple[float, Floats]:
+        logits = pair[0] * scores / unit + pair[1]
+        gap = special.expit(logits) - y
+        # A weak penalty: where a scale separates the labels, the largest one would be the likeliest.
+        value = float((np.logaddexp(0, logits) - y * logits).sum()) + 1e-3 * float(pair @ pair)
+        return value, np.array([gap @ scores / unit, gap.sum()]) + 2e-3 * pair
+
+    start = np.array([1.0, float(special.logit(y.mean()))])
+    found = optimize.minimize(surprise, start, jac=True, method="L-BFGS-B", bounds=[(0, 50), (-50, 50)]).x
+    return float(found[0] / unit), float(found[1])
 
 
 def fit_logistic(rows: Floats, targets: Floats, inverse_penalty: float, *, softmax: bool) -> tuple[Floats, Floats]:
