@@ -48,7 +48,7 @@ def values(**changes):
 
 def test_the_table_has_the_final_answer_first_and_then_every_scored_candidate():
     found = values()
-    assert found["header"][-3:] == ["test micro-F1", "seconds", "note"]
+    assert found["header"][-3:] == ["test", "seconds", "note"]
     assert found["rows"][0] == ["final answer", "0.750", "", "", "0.740", "10.0", ""]
     assert found["rows"][1] == ["diffusion", "0.740", "0.720 to 0.760", "0.60", "0.730", "2.0", ""]
     assert [row[0] for row in found["rows"][2:]] == ["bag", "avg", "constant"]

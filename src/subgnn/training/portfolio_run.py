@@ -31,6 +31,7 @@ from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.storage.parsing import write_json
 from subgnn.training.calibration import Calibration, calibrate
+from subgnn.training.devices import make_fabric
 from subgnn.training.ensemble_selection import Choice, OutOfFold, choose, prediction_terms
 from subgnn.training.fit import Fit, Fitter, Stopped
 from subgnn.training.label_signal import Judged, signal_of
@@ -299,7 +300,7 @@ class _Training:
             "test_of_simple": of_simple,
             "seconds": {"pretrain": 0.0, "prepare": 0.0, "epoch_median": median(fit_seconds)},
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-            "device": options.device,
+            "device": str(make_fabric(options.device, recipe.training.precision).device),
             "devices": 1,
             "versions": versions(),
             **({"error_unit": LABEL_UNIT} if task == "regression" else {}),
