@@ -161,10 +161,11 @@ def test_thresholds_of_labels_count(tmp_path):
 
 
 def test_models_that_ran_nowhere_else_have_no_rank():
-    rows = [{"dataset": name, "model": "a", "score": {"mean": 0.5}} for name in ("x", "y")]
+    leads = {"x": {"model": "b", "lead": 0.1}, "y": {"model": "b", "lead": -0.2}}
+    rows = [{"dataset": name, "model": "a", "score": {"mean": 0.5}, "against": leads[name]} for name in ("x", "y")]
     assert standings(rows[:1]) == []
-    assert standings([*rows, {"dataset": "x", "model": "b", "score": {"mean": 0.9}}]) == [
-        {"model": "a", "datasets": 2, "mean": 0.5, "rank": 1.0}
+    assert standings([*rows, {"dataset": "x", "model": "b", "score": {"mean": 0.9}, "against": None}]) == [
+        {"model": "a", "datasets": 2, "mean": 0.5, "rank": 1.0, "lowest_lead": -0.2}
     ]
 
 

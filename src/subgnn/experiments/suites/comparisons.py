@@ -135,18 +135,19 @@ def paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> list[float
 def standings(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Mean score and mean rank over datasets, of models with a score on all of them; empty for one dataset.
 
-    Rank 1 is the highest score among these models on a dataset; equal scores share the mean of their ranks.
+    Rank 1 is the highest score among these models on a dataset; equal scores share the mean of their ranks. The lowest
+    lead is that over the best baseline, on the dataset where it is lowest; None for a baseline.
 
     Args:
         rows: of a report's table.
 
     Example:
-        >>> rows = [{"dataset": d, "model": m, "score": {"mean": s}} for d, m, s in
+        >>> rows = [{"dataset": d, "model": m, "score": {"mean": s}, "against": None} for d, m, s in
         ...         [("x", "a", 0.9), ("y", "a", 0.5), ("x", "b", 0.8), ("y", "b", 0.5), ("x", "c", 0.1)]]
         >>> for line in standings(rows):
         ...     print(line)
-        {'model': 'a', 'datasets': 2, 'mean': 0.7, 'rank': 1.25}
-        {'model': 'b', 'datasets': 2, 'mean': 0.65, 'rank': 1.75}
+        {'model': 'a', 'datasets': 2, 'mean': 0.7, 'rank': 1.25, 'lowest_lead': None}
+        {'model': 'b', 'datasets': 2, 'mean': 0.65, 'rank': 1.75, 'lowest_lead': None}
     """
     known = {(row["model"], row["dataset"]): row["score"]["mean"] for row in rows}
     models, datasets = (list(dict.fromkeys(row[name] for row in rows)) for name in ("model", "dataset"))
@@ -155,7 +156,17 @@ def standings(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         return []
     scores = np.array([[known[model, name] for name in datasets] for model in whole], np.float64)
     ranks = rankdata(-scores.round(12), axis=0).mean(axis=1)
+    leads: dict[str, list[float]] = {model: [] for model in models}
+    for row in rows:
+        if row["against"] and row["against"]["lead"] is not None:
+            leads[row["model"]].append(row["against"]["lead"])
     return [
-        {"model": model, "datasets": len(datasets), "mean": fmean(values), "rank": float(rank)}
+        {
+            "model": model,
+            "datasets": len(datasets),
+            "mean": fmean(values),
+            "rank": float(rank),
+            "lowest_lead": min(leads[model], default=None),
+        }
         for model, values, rank in zip(whole, scores.tolist(), ranks, strict=True)
     ]

@@ -62,8 +62,10 @@ def _lead(entry: dict[str, Any]) -> str:
 def standings_table(standings: Sequence[dict[str, Any]]) -> tuple[str, list[str], list[list[str]]]:
     """Title, header and cells: mean and rank over datasets of the models that have run on all of them."""
     title = f"Over {standings[0]['datasets']} datasets" if standings else ""
-    cells = [[one["model"], f"{one['mean']:.3f}", f"{one['rank']:.1f}"] for one in standings]
-    return title, ["model", "mean", "mean rank"], cells
+    cells = [
+        [one["model"], f"{one['mean']:.3f}", f"{one['rank']:.1f}", signed(one["lowest_lead"])] for one in standings
+    ]
+    return title, ["model", "mean", "mean rank", "lowest lead"], cells
 
 
 def short_title(rows: Sequence[dict[str, Any]]) -> str:
