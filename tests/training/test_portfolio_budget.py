@@ -1,9 +1,10 @@
-"""A portfolio has an answer however short the time."""
+"""A portfolio has an answer however short the time, and goes on after an interruption."""
 
 from __future__ import annotations
 
 from subgnn.config.recipes import find_recipe
 from subgnn.experiments.train import train
+from subgnn.storage.parsing import write_json
 from subgnn.training.portfolio import Budget
 from tests.training.examples import dataset
 
@@ -16,3 +17,18 @@ def test_the_first_candidate_is_finished_when_no_time_is_left(tmp_path, monkeypa
     scored = [name for name, (known, _) in notes.items() if known]
     assert set(scored) == {"constant", "bag"}
     assert "budget" in notes["avg"][1]
+
+
+def test_an_interrupted_run_goes_on_with_the_candidates_that_are_left(tmp_path):
+    chosen = find_recipe("auto", ["auto.only=['bag', 'bag-1hop']", "auto.folds=2", "auto.repeats=1"])
+    whole = train(dataset(), chosen, tmp_path / "run", device="cpu", report=False)
+    assert not whole["interrupted"]
+    # As Ctrl-C during the second candidate leaves it.
+    write_json(whole | {"interrupted": True, "leaderboard": []}, tmp_path / "run" / "run.json")
+    (tmp_path / "run" / "candidates" / "bag-1hop.safetensors").unlink()
+    again = train(dataset(), chosen, tmp_path / "run", device="cpu", report=False, resume=True)
+    assert not again["interrupted"]
+    assert [(row["name"], row["score"], row["weight"]) for row in again["leaderboard"]] == [
+        (row["name"], row["score"], row["weight"]) for row in whole["leaderboard"]
+    ]
+    assert again["test"] == whole["test"]

@@ -95,7 +95,7 @@ def train_run(
         return
     print_results(results)
     if results.get("interrupted"):
-        print_line("interrupted: the best of the candidates that were finished; a new --out tries all of them")
+        print_line("interrupted: the best of the candidates that were finished; --resume tries the others")
     if (out / PAGE).is_file():
         print_line(f"the page of the run: {out / PAGE}")
     print_line(f"next: subgnn predict {out} --subgraphs FILE --out predictions.tsv")

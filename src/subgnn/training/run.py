@@ -40,6 +40,7 @@ from subgnn.training.run_dir import (
     RESULTS,
     can_resume,
     claim_run,
+    is_finished,
     read_results,
 )
 from subgnn.versions import versions
@@ -65,7 +66,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
     first = fabric.is_global_zero
     if not first:  # one rank reports and writes
         options = replace(options, tensorboard=False, callbacks=Callbacks())
-    if resume and (out / RESULTS).is_file():
+    if resume and is_finished(out):
         if first:
             can_resume(out, recipe, options.seed, resume)
         return _finished(dataset, options, first=first)
@@ -76,7 +77,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
     else:
         check_labels(dataset.subgraphs)
     with claim_run(out, recipe, options.seed, resume) if first else nullcontext() as lock:
-        if resume and ranks is None and (out / RESULTS).is_file():  # another process has finished it meanwhile
+        if resume and ranks is None and is_finished(out):  # another process has finished it meanwhile
             return _finished(dataset, options, first=first)
         if ranks is None and size > 1:
             return launch(dataset, options, devices=size, lock=lock)

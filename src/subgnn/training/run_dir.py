@@ -53,6 +53,7 @@ _RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
     "rules": dict,
     "chosen": str,
     "signal": str,
+    "interrupted": bool,
     "lr": (int, float),
     "peak_memory_mb": (int, float),
 }
@@ -121,6 +122,11 @@ def _is_foreign(out: Path) -> bool:
 
 def _existing(out: Path) -> DataError:
     return DataError("exists already", where=str(out), hint="choose another --out, or go on with --resume")
+
+
+def is_finished(out: Path) -> bool:
+    """Whether a run has results, and not those of a portfolio that was interrupted and can go on."""
+    return (out / RESULTS).is_file() and not read_results(out).get("interrupted")
 
 
 def read_results(out: Path) -> dict[str, Any]:
