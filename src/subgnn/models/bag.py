@@ -25,7 +25,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import Task
 from subgnn.models.examples import Examples
-from subgnn.models.interface import Settings, TrainingData, View
+from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
 from subgnn.models.views import bag_of_nodes, spread_one_hop
@@ -96,6 +96,13 @@ class BagModel(TensorModel):
             for way in ways
             for c in penalties
         }
+
+    def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
+        """That of logistic regressions on sparse rows."""
+        spread = 2 * sizes.edges / max(1, sizes.nodes) if self.one_hop else 0.0
+        entries = min(sizes.memberships * (1 + spread), 2.0 * sizes.subgraphs * sizes.nodes)
+        each = sizes.outputs * (2e-5 * sizes.subgraphs + 6e-8 * entries)
+        return Cost(0.02 + (1 + self.num_fits(recipe)) * each)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         """Columns that are not those of nodes of the graph."""

@@ -116,6 +116,25 @@ class Opening:
         return self.tables.get(spec.vectors_hash)
 
 
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Sizes of a dataset: nodes and edges of the graph, subgraphs to learn from, their nodes in all, and outputs."""
+
+    nodes: int
+    edges: int
+    subgraphs: int
+    memberships: int
+    outputs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds on one core, roughly: ``once`` before all fits to the same subgraphs, and of each fit."""
+
+    fit: float
+    once: float = 0.0
+
+
 class FittedModel(ABC):
     """A fitted model, ready to predict.
 
@@ -239,6 +258,17 @@ class Model(ABC):
     def num_fits(self, recipe: Recipe) -> int:
         """How many networks are fitted."""
         return len(self.candidates(recipe))
+
+    def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
+        """What fits take, by the sizes of the data and the settings alone; here, of networks trained by gradients."""
+        anchors = sum(channel.num_anchors for channel in recipe.channels)
+        of_one = 7e-5 + 2e-8 * anchors * recipe.model.layers * recipe.embeddings.dim
+        once = 2e-5 * anchors * recipe.model.layers * sizes.subgraphs
+        if self.uses_embeddings(recipe) and recipe.embeddings.source in PRETRAINED:
+            pretrain = recipe.pretrain
+            once += pretrain.epochs * pretrain.steps * (2e-6 * pretrain.batch_size + 3e-7 * sizes.edges)
+        epochs = self.num_fits(recipe) * recipe.training.epochs
+        return Cost(0.3 + epochs * (0.01 + sizes.subgraphs * of_one), once)
 
     def unused_data(self, recipe: Recipe, graph: Graph) -> list[str]:
         """Data of a graph that the model ignores, in words, each with the setting that decides it.

@@ -39,7 +39,7 @@ from subgnn.config.settings import BaselineSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError, choices, excerpt
 from subgnn.models.examples import Examples
-from subgnn.models.interface import Settings, SetUp, TrainingData, View
+from subgnn.models.interface import Cost, Settings, SetUp, Sizes, TrainingData, View
 from subgnn.models.regression import Floats, fit_outputs
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel
@@ -118,6 +118,12 @@ class KernelMachine(TensorModel):
         """Diffusions use the weights of edges."""
         uses = any(view in DIFFUSED for view in recipe.baseline.views)
         return [name for name in super().unused_data(recipe, graph) if not (uses and name == "edge weights")]
+
+    def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
+        """That of diffusions, once, and of decompositions of a matrix of all pairs of training subgraphs."""
+        rows, dampings = min(sizes.subgraphs, 4096), len(_dampings(recipe.baseline))
+        exact = sizes.subgraphs * min(2.5e-3 + 5e-9 * sizes.edges, 0.05)
+        return Cost(0.05 + dampings * (2e-9 * rows**3 + 5e-4 * rows), dampings * exact)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         """Training subgraphs that are not sets of nodes of the graph."""

@@ -34,7 +34,7 @@ from subgnn.errors import DataError, UserError, choices, excerpt
 from subgnn.models.auto import AutoModel
 from subgnn.models.bag import BagModel
 from subgnn.models.correction import fit_baseline
-from subgnn.models.interface import FittedModel, Model, Opening, Settings, SetUp, TrainingData
+from subgnn.models.interface import Cost, FittedModel, Model, Opening, Settings, SetUp, Sizes, TrainingData
 from subgnn.models.kernel_machine import KernelMachine
 from subgnn.models.meta_node import MetaNodeModel
 from subgnn.models.node_pooling import AverageModel, GraphClassificationModel
@@ -97,6 +97,16 @@ def set_up_model(data: TrainingData, recipe: Recipe) -> SetUp:
     return replace(
         found, candidates=[replace(c, checkpoint=replace(c.checkpoint, parts=parts)) for c in found.candidates]
     )
+
+
+def estimated_cost(recipe: Recipe, sizes: Sizes) -> Cost:
+    """What fits of a recipe take, with those of the baseline it corrects: to all subgraphs, and to five folds."""
+    found = model_of(recipe).cost(recipe, sizes)
+    if not corrects_baseline(recipe):
+        return found
+    solved = replace(recipe, training=replace(recipe.training, epochs=0))  # networks among its choices are left out
+    baseline = _find_baseline(recipe.model.baseline).cost(solved, sizes)
+    return Cost(found.fit + 6 * baseline.fit, found.once + baseline.once)
 
 
 def open_checkpoint(checkpoint: Checkpoint, graph: Graph, opening: Opening) -> FittedModel:

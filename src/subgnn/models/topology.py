@@ -26,7 +26,7 @@ from subgnn.data.subgraphs import Task
 from subgnn.errors import UserError
 from subgnn.models.examples import Examples
 from subgnn.models.head import Head
-from subgnn.models.interface import Settings, TrainingData, View
+from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import HeadedNetwork, Rows, TensorModel, make_head
 from subgnn.models.trees import Trees, grow_trees, tree_outputs
@@ -89,6 +89,14 @@ class TopologyModel(TensorModel):
             for name in ways
             if recipe.baseline.classifier in ("auto", name)
         }
+
+    def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
+        """That of trees, and of the head where it is fitted."""
+        ways = [resolved.baseline.classifier for resolved in self.candidates(recipe).values()]
+        boosting, forest = 0.1 + 5e-4 * sizes.subgraphs * sizes.outputs, 0.2 + 1.5e-3 * sizes.subgraphs
+        head = 0.3 + recipe.training.epochs * (0.01 + 7e-5 * sizes.subgraphs)
+        trees = (boosting if "boosting" in ways else 0) + (forest if "forest" in ways else 0)
+        return Cost(0.1 + 1.5 * trees + (head if "head" in ways else 0))
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         """A training table that does not fit the task."""

@@ -30,7 +30,8 @@ from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import PRETRAINED, check_source
 from subgnn.errors import DataError, UserError
-from subgnn.models.registry import check_edges, check_recipe, model_of
+from subgnn.models.interface import Cost, Sizes
+from subgnn.models.registry import check_edges, check_recipe, estimated_cost, model_of
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
 from subgnn.training.fit import HELD_OUT, TRAIN, VAL, Fitter
 
@@ -166,7 +167,10 @@ class Budget:
     """Seconds that a portfolio may take, and what is left of them."""
 
     seconds: float
-    begin: float = field(default_factory=time.monotonic)
+    begin: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begin = time.monotonic()
 
     @property
     def left(self) -> float:
@@ -180,7 +184,7 @@ class Row:
 
     Attributes:
         repeats: how often the subgraphs are dealt into folds for it.
-        estimate: of the seconds of one fit.
+        cost: an estimate of what its fits take.
         predictions: (repeats, n, outputs), probabilities or values; None until it was judged.
         seconds: those of each fit, of pretraining before them in the first.
         dropped: why it is not judged, or failed; empty otherwise.
@@ -190,7 +194,7 @@ class Row:
     name: str
     recipe: Recipe
     repeats: int = 1
-    estimate: float = 0.0
+    cost: Cost = field(default_factory=lambda: Cost(0.0))
     predictions: NDArray[np.float32] | None = None
     seconds: list[float] = field(default_factory=list)
     dropped: str = ""
@@ -199,23 +203,11 @@ class Row:
     @property
     def refit(self) -> float:
         """Seconds that a fit to all subgraphs takes: measured, or estimated before that."""
-        return float(np.median(self.seconds)) if self.seconds else self.estimate
+        return float(np.median(self.seconds)) if self.seconds else self.cost.fit
 
-
-def estimated_seconds(recipe: Recipe, graph: Graph, subgraphs: SubgraphSet) -> float:
-    """Seconds of one fit on one core, roughly, by the sizes of the data and the settings alone."""
-    model, n, nodes = model_of(recipe), len(subgraphs), len(subgraphs.nodes.values)
-    outputs, fits = max(1, subgraphs.num_classes), model.num_fits(recipe)
-    around = nodes * min(50.0, 1 + graph.num_edges / max(1, graph.num_nodes))
-    if model.is_fitted_in_one_go:
-        return 0.05 + fits * (1e-3 * n * outputs / 6 + 5e-8 * around * outputs)
-    epochs = recipe.training.epochs
-    anchors = sum(channel.num_anchors for channel in recipe.channels)
-    step = 1e-4 + 1e-7 * (nodes / max(1, n) + anchors) * recipe.embeddings.dim
-    pretraining = 0.0
-    if recipe.embeddings.source in PRETRAINED and model.uses_embeddings(recipe):
-        pretraining = recipe.pretrain.epochs * recipe.pretrain.steps * (0.02 + 1e-7 * graph.num_edges) / 5
-    return 0.5 + pretraining + fits * epochs * n * step
+    def estimate(self, folds: int) -> float:
+        """Seconds of all its fits: for each fold of each repeat, and to all subgraphs."""
+        return self.cost.once + self.cost.fit * (self.repeats * folds + 1)
 
 
 def plan(recipes: Mapping[str, Recipe], pool: Pool, auto: AutoSettings) -> list[Row]:
@@ -224,15 +216,22 @@ def plan(recipes: Mapping[str, Recipe], pool: Pool, auto: AutoSettings) -> list[
     A function of the data and the settings alone. The first candidate that can be fitted is never left out.
     """
     graph, subgraphs, left = pool.dataset.graph, pool.subgraphs, auto.time
+    sizes = Sizes(
+        nodes=graph.num_nodes,
+        edges=graph.num_edges,
+        subgraphs=len(subgraphs),
+        memberships=len(subgraphs.nodes.values),
+        outputs=max(1, subgraphs.num_classes),
+    )
     rows: list[Row] = []
     for name, recipe in recipes.items():
         row = Row(name, recipe, dropped=_problem(recipe, graph))
         if not row.dropped:
-            row.estimate = estimated_seconds(recipe, graph, subgraphs)
+            row.cost = estimated_cost(recipe, sizes)
             wanted = auto.repeats or min(_MOST_REPEATS, -(-_ENOUGH // len(subgraphs)))
-            affordable = int(_CHEAP * auto.time // (auto.folds * row.estimate))
+            affordable = int(_CHEAP * auto.time // (auto.folds * row.cost.fit))
             row.repeats = wanted if auto.repeats else max(1, min(wanted, affordable))
-            seconds = row.estimate * (row.repeats * auto.folds + 1)
+            seconds = row.estimate(auto.folds)
             if seconds > left and any(not one.dropped for one in rows):
                 row.dropped = f"left out: about {seconds:.0f} s, and {max(0.0, left):.0f} s of the budget are left"
             else:
@@ -268,7 +267,7 @@ def judge(row: Row, pool: Pool, auto: AutoSettings, fitter: Fitter, check: Calla
     """Compute the out-of-fold predictions of a candidate.
 
     Args:
-        check: called after each fit with an estimate of the seconds that the rest takes; it may raise.
+        check: called after each fit but the last with an estimate of the seconds that the rest takes; it may raise.
     """
     outputs = max(1, pool.subgraphs.num_classes)
     found = np.zeros((row.repeats, len(pool.judged), outputs), np.float32)
@@ -286,7 +285,8 @@ def judge(row: Row, pool: Pool, auto: AutoSettings, fitter: Fitter, check: Calla
         begin = time.monotonic()
         # The first fit also prepares what the others find in the cache.
         each = fit.seconds if i == 0 else seconds[-1]
-        check(each * (len(parts) - 1 - i))
+        if i < len(parts) - 1:
+            check(each * (len(parts) - 1 - i))
     if not np.isfinite(found).all():
         raise UserError("a prediction is not a finite number", where=row.name)
     row.predictions, row.seconds = found, seconds

@@ -180,7 +180,7 @@ class _Training:
         def check(rest: float) -> None:
             if interrupt.pressed:
                 raise Stopped
-            if rest and not first and rest + self._reserve() + _REFITS * row.estimate > self.budget.left:
+            if not first and rest + self._reserve() + _REFITS * row.cost.fit > self.budget.left:
                 raise OverBudget
 
         return check
@@ -233,7 +233,7 @@ class _Training:
                     "recipe": recipes[row.name],
                     **self._scored(self._terms(row)),
                     "seconds": sum(row.seconds),
-                    "estimate": row.estimate * (1 + row.repeats * self.options.recipe.auto.folds),
+                    "estimate": row.estimate(self.options.recipe.auto.folds),
                     "weight": weights.get(row.name, 0.0),
                     "note": row.dropped or row.note,
                     **({"test": tested[row.name]} if tested and row.name in tested else {}),

@@ -1,0 +1,317 @@
+"""Portfolios: folds without leaks, equal results again and after an interruption, budgets, and data at the edges."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from subgnn import Dataset, Graph, SubgraphSet
+from subgnn.config.recipes import find_recipe, portfolio
+from subgnn.data.strings import Strings
+from subgnn.errors import DataError, UserError
+from subgnn.experiments.train import train
+from subgnn.models.checkpoint import load_checkpoint
+from subgnn.training import portfolio as judging
+from subgnn.training import portfolio_run
+from subgnn.training.fit import HELD_OUT, TRAIN, VAL, Fitter
+from subgnn.training.options import parse_duration
+from subgnn.training.portfolio import CANDIDATES, Pool, Row, judge, load_candidate, plan
+from subgnn.training.run_dir import CHECKPOINT, RESULTS
+from tests.training.examples import dataset
+
+SMALL = ("training.epochs=2", "embeddings.dim=4", "baseline.inverse_penalty=10", "baseline.normalize=rows")
+
+
+def small(*only: str, **auto: object):
+    """A portfolio of cheap candidates, two folds each."""
+    settings = [f"auto.{key}={json.dumps(value)}" for key, value in {"folds": 2, "repeats": 1, **auto}.items()]
+    return find_recipe("auto", [f"auto.only={json.dumps(only or ['bag', 'topology', 'avg'])}", *settings, *SMALL])
+
+
+def fit(data, out, recipe=None, **options):
+    return train(data, recipe or small(), out, device="cpu", report=False, **options)
+
+
+def stable(results):
+    """Results without what the clock says."""
+    rows = [{k: v for k, v in row.items() if k != "seconds"} for row in results["leaderboard"]]
+    names = ("val", "test", "chosen", "rules", "signal", "test_of_simple")
+    return {name: results[name] for name in names} | {"leaderboard": rows}
+
+
+@pytest.mark.parametrize("task", ["multi-class", "binary", "multi-label", "regression"])
+def test_every_task(tmp_path, task):
+    data = dataset(task)
+    found = fit(data, tmp_path / "run")
+    assert {row["name"] for row in found["leaderboard"]} == {"constant", "bag", "topology", "avg"}
+    assert sum(row["weight"] for row in found["leaderboard"]) == pytest.approx(1)
+    scores = [row["score"] for row in found["leaderboard"]]
+    assert scores == sorted(scores, reverse=True)
+    assert found["metric"] == ("r2" if task == "regression" else "micro_f1")
+    assert {"selected_epoch", "epochs", "val", "test", "seconds", "peak_memory_mb", "signal"} <= found.keys()
+    assert {"prepare", "train", "epoch_median"} <= found["seconds"].keys()
+    assert set(found["test_of_simple"]) == {"bag", "topology"}
+    checkpoint = load_checkpoint(tmp_path / "run" / CHECKPOINT)
+    members = {row["name"] for row in found["leaderboard"] if row["weight"]}
+    assert set(checkpoint.parts) == members
+    opened = open_run_of(tmp_path / "run", data)
+    outputs = opened.probabilities(data.subgraphs.nodes.take(data.subgraphs.indices("test")))
+    if task in ("multi-class", "binary"):
+        truth = np.asarray(data.subgraphs.targets)[data.subgraphs.indices("test")]
+        assert (outputs.argmax(axis=1) == truth).mean() == pytest.approx(found["test"]["micro_f1"])
+
+
+def open_run_of(run, data):
+    from subgnn.inference.predictor import Predictor
+
+    return Predictor(run / CHECKPOINT, data.graph.undirected())
+
+
+def test_the_same_again_and_another_seed(tmp_path):
+    first, again = (fit(dataset(), tmp_path / name, seed=3) for name in ("a", "b"))
+    assert stable(first) == stable(again)
+    one, two = (load_checkpoint(tmp_path / name / CHECKPOINT).weights for name in ("a", "b"))
+    assert all((one[name] == two[name]).all() for name in one)
+    other = fit(dataset(), tmp_path / "c", seed=4)
+    assert stable(other)["leaderboard"] != stable(first)["leaderboard"]
+
+
+def test_labels_of_test_have_no_part_but_in_test_scores(tmp_path):
+    data = dataset()
+    targets = np.array(data.subgraphs.targets)
+    held_out = data.subgraphs.indices("test")
+    targets[held_out] = (targets[held_out] + 1) % 3
+    changed = replace(data, subgraphs=replace(data.subgraphs, targets=targets))
+    one, two = stable(fit(data, tmp_path / "a")), stable(fit(changed, tmp_path / "b"))
+    assert one.pop("test") != two.pop("test")
+    for found in (one, two):
+        del found["test_of_simple"]
+        for row in found["leaderboard"]:
+            row.pop("test", None)
+    assert one == two
+
+
+@pytest.mark.parametrize("name", ["bag", "topology", "avg"])
+def test_labels_of_a_fold_have_no_part_in_its_predictions(name):
+    data, recipe = dataset(), small(folds=3)
+    pool = Pool.of(data, recipe.auto, 0)
+
+    def predictions(pool):
+        row = Row(name, portfolio(recipe)[name])
+        judge(row, pool, recipe.auto, Fitter(pool.dataset, 0, "cpu"), lambda _: None)
+        return row.predictions[0]
+
+    before = predictions(pool)
+    fold = pool.folds(0, 3)[1] == HELD_OUT
+    targets = np.array(pool.dataset.subgraphs.targets)
+    targets[fold] = np.random.default_rng(0).permutation(targets[fold])
+    given = replace(pool.dataset.subgraphs, targets=targets)
+    # The folds of the labels before: those of others may be dealt in another way.
+    changed = replace(pool, dataset=replace(pool.dataset, subgraphs=given))
+    splits = pool.folds(0, 3)
+    changed_fitter = Fitter(changed.dataset, 0, "cpu")
+    again = changed_fitter.fit(portfolio(recipe)[name], splits[1], join=True).predictions(np.flatnonzero(fold))
+    np.testing.assert_allclose(again, before[fold], atol=1e-6)
+
+
+def test_folds_keep_groups_and_equal_nodes_together():
+    data = dataset(count=30)
+    groups = [f"g{i // 3}" for i in range(25)] + ["test"] * 5
+    subgraphs = replace(data.subgraphs, groups=Strings.of(groups))
+    auto = small(folds=4).auto
+    pool = Pool.of(replace(data, subgraphs=subgraphs), auto, 0)
+    names = np.array(groups[:25])
+    for splits in [*pool.folds(0, 4), *pool.folds(1, 4), pool.whole()]:
+        for group in np.unique(names):
+            assert len(set(splits[names == group])) == 1
+        assert {TRAIN, VAL} <= set(splits.tolist())
+    held_out = np.stack([splits == HELD_OUT for splits in pool.folds(0, 4)])
+    assert (held_out.sum(axis=0) == 1).all()
+    # Groups that the split itself divides are not kept.
+    divided = replace(subgraphs, groups=Strings.of([f"g{i // 3}" for i in range(30)]))
+    assert Pool.of(replace(data, subgraphs=divided), auto, 0).dataset.subgraphs.groups is None
+
+
+def test_fit_on_train_leaves_validation_as_it_is(tmp_path):
+    data, recipe = dataset(), small("bag", "topology", fit_on="train")
+    pool = Pool.of(data, recipe.auto, 0)
+    assert (len(pool.rows), len(pool.judged), pool.has_validation) == (25, 20, True)
+    for splits in [*pool.folds(0, 2), pool.whole()]:
+        assert splits[20:].tolist() == [VAL] * 5
+        assert VAL not in splits[:20]
+    found = fit(data, tmp_path / "run", recipe)
+    assert found["test"]["micro_f1"] >= 0
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_killed_run_is_continued_from_its_candidates(tmp_path, monkeypatch, lost):
+    whole = fit(dataset(), tmp_path / "whole")
+    calls = []
+
+    def killed(row, *given):
+        if len(calls) == lost:
+            raise SystemExit  # as by a signal that nothing handles
+        calls.append(row.name)
+        return judge(row, *given)
+
+    monkeypatch.setattr(portfolio_run, "judge", killed)
+    with pytest.raises(SystemExit):
+        fit(dataset(), tmp_path / "run")
+    assert not (tmp_path / "run" / RESULTS).exists()
+    assert len(list((tmp_path / "run" / CANDIDATES).iterdir())) == lost
+    calls.clear()
+    monkeypatch.setattr(portfolio_run, "judge", lambda row, *given: calls.append(row.name) or judge(row, *given))
+    found = fit(dataset(), tmp_path / "run", resume=True)
+    assert stable(found) == stable(whole)
+    assert len(calls) == 3 - lost
+
+
+def test_kept_candidates_are_those_of_the_same_data(tmp_path):
+    fit(dataset(), tmp_path / "run")
+    row = Row("bag", portfolio(small())["bag"])
+    assert not load_candidate(row, "another key", tmp_path / "run")
+    path = tmp_path / "run" / CANDIDATES / "bag.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert not load_candidate(row, "", tmp_path / "run")
+    assert not load_candidate(Row("none", row.recipe), "", tmp_path / "run")
+
+
+def test_an_interrupt_keeps_the_best_so_far(tmp_path, monkeypatch):
+    calls = []
+
+    def interrupted(row, *given):
+        calls.append(row.name)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return judge(row, *given)
+
+    monkeypatch.setattr(portfolio_run, "judge", interrupted)
+    found = fit(dataset(), tmp_path / "run")
+    assert found["interrupted"]
+    notes = {row["name"]: row["note"] for row in found["leaderboard"]}
+    assert notes["avg"] == "interrupted"
+    assert not any(row["weight"] for row in found["leaderboard"] if row["name"] == "avg")
+
+
+def test_an_interrupt_before_anything_is_finished_leaves_a_run_to_resume(tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(portfolio_run, "judge", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fit(dataset(), tmp_path / "run")
+    monkeypatch.setattr(portfolio_run, "judge", judge)
+    assert fit(dataset(), tmp_path / "run", resume=True)["test"]
+
+
+def test_a_small_budget_leaves_candidates_out():
+    data, recipe = dataset(), small("bag", "topology", "avg", time=1.0)
+    rows = plan(portfolio(recipe), Pool.of(data, recipe.auto, 0), recipe.auto)
+    assert [bool(row.dropped) for row in rows] == [False, False, True]
+    assert rows[2].dropped.startswith("left out: about")
+    roomy = replace(recipe.auto, time=1e6)
+    rows = plan(portfolio(recipe), Pool.of(data, roomy, 0), roomy)
+    assert not any(row.dropped for row in rows)
+    often = replace(roomy, repeats=0)
+    assert [row.repeats for row in plan(portfolio(recipe), Pool.of(data, often, 0), often)] == [4, 4, 4]
+
+
+def test_a_candidate_whose_first_fold_takes_too_long_is_dropped(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(judging.time, "monotonic", lambda: now[0])
+    plain = Fitter.fit
+
+    def slow(self, recipe, *given, **options):
+        now[0] += 1000.0 if recipe.name == "topology" else 0.1
+        return plain(self, recipe, *given, **options)
+
+    monkeypatch.setattr(Fitter, "fit", slow)
+    found = fit(dataset(), tmp_path / "run", small("bag", "topology"))
+    notes = {row["name"]: row["note"] for row in found["leaderboard"]}
+    assert notes["topology"] == "stopped: it would not fit into the budget"
+    assert [row["name"] for row in found["leaderboard"] if row["weight"]] == ["bag"]
+
+
+def test_a_candidate_that_fails_is_listed_and_all_that_fail_are_an_error(tmp_path, monkeypatch):
+    broken = small("bag", "topology", "avg")
+    failing = {"topology"}
+
+    def failed(row, *given):
+        if row.name in failing:
+            raise UserError("it is broken", where="there")
+        return judge(row, *given)
+
+    monkeypatch.setattr(portfolio_run, "judge", failed)
+    found = fit(dataset(), tmp_path / "run", broken)
+    notes = {row["name"]: row["note"] for row in found["leaderboard"]}
+    assert notes["topology"] == "failed: there: it is broken"
+    failing |= {"bag", "avg"}
+    with pytest.raises(DataError, match="no candidate could be fitted"):
+        fit(dataset(), tmp_path / "other", broken)
+    assert not (tmp_path / "other").exists() or not any((tmp_path / "other").iterdir())
+
+
+def labelled(labels, splits=None, task=None, **options) -> Dataset:
+    rng = np.random.default_rng(1)
+    n = len(labels)
+    nodes = [rng.choice(40, 4, replace=False) for _ in range(n)]
+    graph = Graph.from_edges(np.arange(39), np.arange(1, 40))
+    subgraphs = SubgraphSet.from_lists(nodes, num_nodes=40, labels=labels, splits=splits, task=task, **options)
+    return Dataset("few", graph, subgraphs)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [list("aabbcc"), list("ab" * 10), list("ababababababc"), [["a"], ["b"], ["a", "b"]] * 4, [0.5, 1.5, 2.25] * 3],
+)
+def test_few_subgraphs_without_splits(tmp_path, labels):
+    data = labelled(labels)
+    found = fit(data, tmp_path / "run", small("bag", "topology", folds=5))
+    assert found["test"] == {}
+    assert found["test_of_simple"] == {}
+    assert np.isfinite(found["leaderboard"][0]["score"])
+
+
+def test_too_few_subgraphs_are_refused(tmp_path):
+    with pytest.raises(DataError, match="at least 3 are needed"):
+        fit(labelled(list("ab")), tmp_path / "run")
+    with pytest.raises(DataError, match="no labels"):
+        fit(labelled(list("abc"), task="unlabelled"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_graph_without_edges(tmp_path):
+    data = dataset()
+    bare = replace(data, graph=Graph.from_edges([], [], num_nodes=24))
+    found = fit(bare, tmp_path / "run", small("bag", "topology", "bag-1hop"))
+    notes = {row["name"]: row["note"] for row in found["leaderboard"]}
+    assert notes["bag-1hop"] == "bag-1hop needs edges, and the graph has none"
+    assert notes["bag"] == ""
+
+
+def test_candidates_that_use_node_features_are_named(tmp_path):
+    data = dataset()
+    features = np.random.default_rng(0).normal(size=(24, 3))
+    graph = Graph.from_edges(*np.nonzero(np.triu(np.ones((24, 24)), 1)), features=features)
+    recipe = small("bag")
+    listed = (*recipe.auto.candidates, replace(recipe.auto.candidates[0], name="f", recipe="subgnn"))
+    wide = replace(listed[-1], set=(*listed[-1].set, "embeddings.features=beside"))
+    auto = replace(recipe.auto, only=("bag", "f"), candidates=(*listed[:-1], wide))
+    pool = Pool.of(replace(data, graph=graph), auto, 0)
+    rows = plan(portfolio(replace(recipe, auto=auto)), pool, auto)
+    assert [row.note for row in rows] == ["", "uses node features"]
+    without = plan(portfolio(replace(recipe, auto=auto)), Pool.of(data, auto, 0), auto)
+    assert without[1].dropped == "the graph has no node features"
+
+
+def test_a_budget_is_for_portfolios(tmp_path):
+    with pytest.raises(UserError, match="the recipe bag has no budget of time"):
+        train(dataset(), find_recipe("bag"), tmp_path / "run", time="5m")
+    with pytest.raises(UserError, match="the duration is 'soon'; accepted: 90, 90s, 5m, 1h"):
+        train(dataset(), small(), tmp_path / "run", time="soon")
+    with pytest.raises(UserError, match="no folder is given"):
+        train(dataset())
+    assert [parse_duration(text, "") for text in ("2", "2s", "2m", "2h", " 2.5 m ")] == [2, 2, 120, 7200, 150]
