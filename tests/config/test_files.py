@@ -173,4 +173,4 @@ def test_portfolios_that_are_refused(change, message):
 
 
 def test_only_some_candidates():
-    assert list(portfolio(find_recipe("auto", ['auto.only=["bag", "topology"]']))) == ["topology", "bag"]
+    assert list(portfolio(find_recipe("auto", ['auto.only=["bag", "topology"]']))) == ["bag", "topology"]

@@ -260,7 +260,9 @@ class Model(ABC):
         return len(self.candidates(recipe))
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
-        """What fits take, by the sizes of the data and the settings alone; here, of networks trained by gradients."""
+        """What fits take, by the sizes of the data and the settings alone."""
+        if self.is_fitted_in_one_go:
+            return Cost(0.05 + (1 + self.num_fits(recipe)) * 2e-4 * sizes.subgraphs)
         anchors = sum(channel.num_anchors for channel in recipe.channels)
         of_one = 7e-5 + 2e-8 * anchors * recipe.model.layers * recipe.embeddings.dim
         once = 2e-5 * anchors * recipe.model.layers * sizes.subgraphs

@@ -122,8 +122,8 @@ class KernelMachine(TensorModel):
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
         """That of diffusions, once, and of decompositions of a matrix of all pairs of training subgraphs."""
         rows, dampings = min(sizes.subgraphs, 4096), len(_dampings(recipe.baseline))
-        exact = sizes.subgraphs * min(2.5e-3 + 5e-9 * sizes.edges, 0.05)
-        return Cost(0.05 + dampings * (2e-9 * rows**3 + 5e-4 * rows), dampings * exact)
+        diffusion = sizes.subgraphs * min(2e-3 + 3e-9 * sizes.edges, 0.05)
+        return Cost(0.05 + (1 + dampings) * (1e-10 * rows**3 + 2e-4 * rows), dampings * diffusion)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         """Training subgraphs that are not sets of nodes of the graph."""
