@@ -1,8 +1,8 @@
 """The neighborhood channel: which nodes a component has, and which are around it (paper, section 4.2).
 
 Internal: anchors are drawn from the component, with similarity 1. Border: they are drawn from the nodes within k hops
-of it, and compared by hops; or they are the nodes of its 1-hop border with the largest weights, which are their
-similarities.
+of it, and compared by hops; or they are the nodes of its 1-hop border with the largest weights, or the nodes around it
+with the largest lifts of its diffusion (:mod:`subgnn.channels.diffusion`), which are their similarities.
 
 *Differs from the paper:* there, border anchors are drawn uniformly, and their similarity is by distance.
 """
@@ -13,6 +13,7 @@ import numba
 import numpy as np
 
 from subgnn.channels.channel import Channel, OwnAnchors, Work
+from subgnn.channels.diffusion import largest_lifts
 from subgnn.config.settings import PrepareSettings
 from subgnn.kernels import heaviest_borders, node_set_keys, sample_borders
 from subgnn.kernels.borders import BYTES_AN_EDGE
@@ -29,7 +30,10 @@ def sample_components(work: Work, subgraphs: Ragged, components: Components) -> 
 
 
 def sample_border(work: Work, subgraphs: Ragged, components: Components) -> list[OwnAnchors]:
-    """Nodes of each component's border: drawn uniformly, or the heaviest, which are the same in every layer."""
+    """Nodes around each component: drawn uniformly, or the heaviest, which are the same in every layer."""
+    if work.settings.border_anchors == "lift":
+        nodes, weights = largest_lifts(work, components.nodes, work.channel.num_anchors)
+        return [OwnAnchors(nodes, weights[:, 0] > 0, weights)] * work.layers
     if work.settings.border_anchors == "heaviest":
         return [_heaviest(work, components.nodes)] * work.layers
     rows, draws = components.nodes, work.layers * work.channel.num_anchors
@@ -65,7 +69,7 @@ def _heaviest(work: Work, components: Ragged) -> OwnAnchors:
 
 
 def _border_similarity(settings: PrepareSettings) -> str:
-    return "weight" if settings.border_anchors == "heaviest" else "hops"
+    return "hops" if settings.border_anchors == "drawn" else "weight"
 
 
 SIDES = {

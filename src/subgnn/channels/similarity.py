@@ -49,7 +49,7 @@ def warping(work: Work, components: Ragged, anchors: list[PatchAnchors]) -> list
 def weight(work: Work, components: Ragged, anchors: list[OwnAnchors]) -> list[Similarities]:
     """The weights that anchors were sampled with."""
     if any(own.weights is None for own in anchors):
-        hint = 'set prepare.border_anchors = "heaviest", or another similarity'
+        hint = 'set prepare.border_anchors to "heaviest" or "lift", or another similarity'
         raise UserError(f"the anchors of {work.channel.name} have no weights", where="channels.similarity", hint=hint)
     return [Similarities(own.weights) for own in anchors]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from subgnn.channels import neighborhood, position, structure
 from subgnn.channels.channel import Channel, Similarity
+from subgnn.channels.diffusion import DIFFUSION
 from subgnn.channels.distances import HOPS
 from subgnn.channels.similarity import CONSTANT, WARPING, WEIGHT
 from subgnn.config.settings import ChannelSettings, PrepareSettings
@@ -23,6 +24,7 @@ SIMILARITIES: dict[str, Similarity] = {
     "warping": WARPING,
     "weight": WEIGHT,
     "constant": CONSTANT,
+    "diffusion": DIFFUSION,
 }
 """Similarities by name."""
 

@@ -107,13 +107,14 @@ class PrepareSettings:
     to hop_cutoff as far as two searches of hop_edges edges each reach, and beyond that an upper bound: the shorter of a
     path through the component and a detour by one of the landmarks, the nodes with most neighbours.
 
-    border_anchors says which nodes of its border a component's neighborhood/border anchors are: drawn at random, as in
-    the paper, or the heaviest, with similarities of their own (:mod:`subgnn.kernels.borders`); giving and taking are
-    the powers of degrees in their weights. They come from the 1-hop border, whatever hops is, and are the same in all
-    layers and draws.
+    border_anchors says which nodes around a component its neighborhood/border anchors are: drawn at random from its
+    border, as in the paper; the heaviest of its 1-hop border, whatever hops is, with similarities of their own
+    (:mod:`subgnn.kernels.borders`; giving and taking are the powers of degrees in their weights); or those with the
+    largest lifts of its diffusion (:mod:`subgnn.channels.diffusion`). The last two are the same in all layers and
+    draws. damping is the probability that the random walk of a diffusion goes on.
 
     directed counts hops along the orientation of edges, from a component to an anchor, where the graph is directed.
-    Components, borders and walks are always those of its undirected form. Weights of edges are not used.
+    Components, borders and walks are always those of its undirected form. Weights of edges are used by diffusion alone.
     """
 
     hops: Count = 1
@@ -132,9 +133,10 @@ class PrepareSettings:
     hop_edges: Count = 1024
     landmarks: Size = 64
     directed: bool = False
-    border_anchors: Literal["drawn", "heaviest"] = "drawn"
+    border_anchors: Literal["drawn", "heaviest", "lift"] = "drawn"
     giving: Power = 1.0
     taking: Power = 0.25
+    damping: Damping = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +336,7 @@ class Recipe:
 
 
 ADDED_LATER = {
-    "prepare": ("border_anchors", "giving", "taking"),
+    "prepare": ("border_anchors", "giving", "taking", "damping"),
     "model": ("hidden_norm",),
     "training": ("members",),
     "baseline": ("tune_settings", "views", "kernel", "loss", "damping", "diffusion", "push_edges", "push_nodes"),

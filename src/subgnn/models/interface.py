@@ -275,8 +275,8 @@ class Model(ABC):
     def unused_data(self, recipe: Recipe, graph: Graph) -> list[str]:
         """Data of a graph that the model ignores, in words, each with the setting that decides it.
 
-        No model uses weights of edges. Only SubGNN uses their direction. Features are used by pretraining
-        (``embeddings.source``), for a model that starts from embeddings.
+        Weights of edges are used by diffusions, in models of their own or in channels. Only SubGNN uses their
+        direction. Features are used by pretraining (``embeddings.source``), for a model that starts from embeddings.
 
         Args:
             graph: as it was read, directed if it is.

@@ -348,7 +348,7 @@ class KernelNetwork(nn.Module):
         self.register_buffer("weight", torch.zeros(size[1], spec.num_outputs))
         self.register_buffer("bias", torch.zeros(spec.num_outputs))
         # The landmarks, as rows of the subgraphs it was fitted to, or by themselves.
-        self._known: tuple[ViewSource, NDArray[np.int64]] | None = None
+        self._known: tuple[ViewSource, Any] | None = None
 
     def solve(self, examples: Examples) -> None:
         """Fit the weights on the training split."""
@@ -373,7 +373,7 @@ class KernelNetwork(nn.Module):
         (source, rows), damping = batch, self.settings.damping
         if self._known is None:
             nodes = Ragged(self.nodes.cpu().numpy(), self.offsets.cpu().numpy())
-            self._known = ViewSource(source.graph, nodes, self.settings), np.arange(len(nodes))
+            self._known = ViewSource(source.graph, nodes, self.settings), slice(None)
             self._known[0].views(damping, keep=True)
         other, places = self._known
         views, known = source.views(damping), other.views(damping)

@@ -26,6 +26,7 @@ import hashlib
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ VIEWS = ("bag", "one-hop", *DIFFUSED, TOPOLOGY)
 """Names of views."""
 EXACT_NUMBERS = 2**28
 """Pairs of a subgraph and a node up to which ``baseline.diffusion = "auto"`` is exact; their numbers take 1 GiB."""
+_FEW_NUMBERS = 2**22
 PRODUCT_ROWS = 6000
 """Subgraphs up to which all their inner products are kept."""
 Matrix = Any
@@ -162,22 +164,12 @@ def compute_view(
     if view not in DIFFUSED:
         bag = bag_of_nodes(nodes, graph.num_nodes)
         return Rows.of((bag if view == "bag" else spread_one_hop(bag, graph)).astype(np.float32))
-    if diffusing.exact:
-        size = 4 * len(nodes) * graph.num_nodes
-        if size > share(0.5):
-            what = (
-                f"exact diffusions of {len(nodes):,} subgraphs to {graph.num_nodes:,} nodes take {size / 1e9:,.1f} GB"
-            )
-            raise UserError(what, where="baseline.diffusion", hint='set it to "push", or raise --memory')
-        values: Matrix = diffuse(walks_of(graph), nodes, diffusing.damping, on_progress=on_progress)
+    few = len(nodes) * graph.num_nodes <= _FEW_NUMBERS
+    if few:
+        key = nodes.values.astype(np.int32).tobytes(), nodes.offsets.tobytes()
+        values: Matrix = _diffuse_few(graph, *key, diffusing).copy()
     else:
-        edges, most = diffusing.push_edges, diffusing.push_nodes
-        found, ratios = diffuse_nearby(
-            walks_of(graph), nodes, diffusing.damping, edges=edges, most=most, on_progress=on_progress
-        )
-        size_of = (len(nodes), graph.num_nodes)
-        values = sparse.csr_array((ratios, found.values.astype(np.int32), found.offsets), shape=size_of)
-        values.sort_indices()
+        values = _diffuse(graph, nodes, diffusing, on_progress)
     numbers = values.data if sparse.issparse(values) else values
     if view == "lift":
         np.log1p(numbers, out=numbers)
@@ -187,6 +179,31 @@ def compute_view(
     if view == "root":
         np.sqrt(numbers, out=numbers)
     return Rows.of(values)
+
+
+def _diffuse(graph: Graph, nodes: Ragged, diffusing: Diffusing, on_progress: OnProgress | None = None) -> Matrix:
+    """Ratios p / pi of subgraphs (n, N): dense if exact, else sparse."""
+    if diffusing.exact:
+        size = 4 * len(nodes) * graph.num_nodes
+        if size > share(0.5):
+            what = (
+                f"exact diffusions of {len(nodes):,} subgraphs to {graph.num_nodes:,} nodes take {size / 1e9:,.1f} GB"
+            )
+            raise UserError(what, where="baseline.diffusion", hint='set it to "push", or raise --memory')
+        return diffuse(walks_of(graph), nodes, diffusing.damping, on_progress=on_progress)
+    options: dict[str, Any] = {"edges": diffusing.push_edges, "most": diffusing.push_nodes, "on_progress": on_progress}
+    found, ratios = diffuse_nearby(walks_of(graph), nodes, diffusing.damping, **options)
+    shape = (len(nodes), graph.num_nodes)
+    values = sparse.csr_array((ratios, found.values.astype(np.int32), found.offsets), shape=shape)
+    values.sort_indices()
+    return values
+
+
+@lru_cache(maxsize=8)
+def _diffuse_few(graph: Graph, nodes: bytes, offsets: bytes, diffusing: Diffusing) -> Matrix:
+    """:func:`_diffuse` of a few subgraphs; the last ones are kept, as several models ask for the same."""
+    rows = Ragged(np.frombuffer(nodes, np.int32), np.frombuffer(offsets, np.int64))
+    return _diffuse(graph, rows, diffusing)
 
 
 class ViewCache:

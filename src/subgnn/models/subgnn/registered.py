@@ -163,9 +163,9 @@ class SubGNNModel(Model):
     def unused_data(self, recipe: Recipe, graph: Graph) -> list[str]:
         """As for any model; but hops may follow the direction of edges (prepare.directed), and features may be used.
 
-        Hops are measured for position and for drawn border anchors of neighborhood.
+        Hops are measured for position and for drawn border anchors of neighborhood. Diffusion uses weights of edges.
         """
-        found = ["edge weights"] if graph.weights is not None else []
+        found = ["edge weights"] if graph.weights is not None and not _diffuses(recipe) else []
         if graph.directed and not (recipe.prepare.directed and _measures_hops(recipe)):
             why = "no channel measures hops" if recipe.prepare.directed else "prepare.directed = false"
             found.append(f"direction of edges ({why})")
@@ -174,6 +174,13 @@ class SubGNNModel(Model):
         if graph.features is not None and graph.features.shape[1] and not used:
             found.append('node features (embeddings.features = "none")')
         return found
+
+
+def _diffuses(recipe: Recipe) -> bool:
+    """Whether a channel uses random walks over the graph, and so the weights of edges."""
+    by_lift = any(channel.name == "neighborhood/border" for channel in recipe.channels)
+    named = any(channel.similarity == "diffusion" for channel in recipe.channels)
+    return recipe.model.layers > 0 and (named or (by_lift and recipe.prepare.border_anchors == "lift"))
 
 
 def _measures_hops(recipe: Recipe) -> bool:
