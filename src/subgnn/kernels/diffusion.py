@@ -171,7 +171,7 @@ def push(
 
 
 @compiled
-def _place(keys: Array, node: int) -> int:
+def _place(keys: Array, node: int) -> np.int64:
     """Where a node stands in an open hash table, or is to be put; a free place holds -1."""
     mask = np.uint64(len(keys) - 1)
     at = ((np.uint64(node) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & mask

@@ -131,7 +131,7 @@ class KernelMachine(TensorModel):
         if settings.damping == 0 or settings.diffusion == "auto" or not set(settings.views) <= set(VIEWS):
             yield "its views, its damping or the way that diffusions are computed are left open or unknown"
         nodes, offsets = weights["nodes"].numpy(), weights["offsets"].numpy()
-        if (nodes.dtype, offsets.dtype) != (np.int32, np.int64) or (nodes.ndim, offsets.ndim) != (1, 1):
+        if nodes.dtype != np.int32 or offsets.dtype != np.int64 or (nodes.ndim, offsets.ndim) != (1, 1):
             yield "its training subgraphs are of another type"
         rows = Ragged(nodes, offsets)
         rising = np.diff(nodes) > 0
@@ -222,7 +222,8 @@ def cosines(products: Floats, squared: Floats, with_mean: Floats, lengths: Float
     """
     own, of_mean = products.mean(axis=1), with_mean.mean()
     inverse = _inverse(centred_lengths(squared, own, of_mean))
-    return (products - own[:, None] - with_mean + of_mean) * inverse[:, None] * _inverse(lengths)
+    centred: Floats = products - own[:, None] - with_mean + of_mean
+    return centred * inverse[:, None] * _inverse(lengths)
 
 
 def centred_lengths(squared: Floats, with_mean: Floats, of_mean: float) -> Floats:
@@ -375,7 +376,8 @@ class KernelNetwork(nn.Module):
             nodes = Ragged(self.nodes.cpu().numpy(), self.offsets.cpu().numpy())
             self._known = ViewSource(source.graph, nodes, self.settings), slice(None)
             self._known[0].views(damping, keep=True)
-        other, places = self._known
+        other: ViewSource = self._known[0]
+        places: Any = self._known[1]
         views, known = source.views(damping), other.views(damping)
         compared = [name for name in views if name != TOPOLOGY]
         products = [

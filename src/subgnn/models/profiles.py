@@ -113,8 +113,9 @@ def profile_weights(rows: Matrix, targets: NDArray[Any], task: Task, outputs: in
     """
     if task in ("binary", "multi-class"):
         return log_ratios(rows, np.eye(outputs)[np.asarray(targets, np.int64)])
-    high = (targets > targets.mean())[:, None] if task == "regression" else np.asarray(targets) > 0
-    return log_ratios(rows, high.astype(np.float64)) - log_ratios(rows, 1.0 - high)
+    above = (targets > targets.mean())[:, None] if task == "regression" else np.asarray(targets) > 0
+    high: Floats = above.astype(np.float64)
+    return np.subtract(log_ratios(rows, high), log_ratios(rows, 1 - high))
 
 
 class ProfileNetwork(nn.Module):
@@ -141,6 +142,8 @@ class ProfileNetwork(nn.Module):
         source: Any = examples.inputs
         task, outputs = examples.task, len(self.bias)
         rows = source.views(self.damping)["walk"].values[examples.train]
+        columns = np.flatnonzero(_mean(rows) > 0)
+        rows = rows[:, columns]
         targets = examples.targets.cpu().numpy()[examples.train]
         fold = stream(self.seed, "profiles/folds").permutation(len(targets)) % min(_FOLDS, max(2, len(targets)))
         scores = np.zeros((len(targets), outputs))
@@ -150,18 +153,15 @@ class ProfileNetwork(nn.Module):
                 scores[held] = rows[held] @ profile_weights(rows[rest], targets[rest], task, outputs).astype(np.float32)
         scale, bias = _scale(scores, targets, task)
         weight = profile_weights(rows, targets, task, outputs) * scale
-        columns = np.flatnonzero(_mean(rows) > 0)
-        state = {"columns": columns, "weight": weight[columns].astype(np.float32), "bias": bias.astype(np.float32)}
+        state = {"columns": columns, "weight": weight.astype(np.float32), "bias": bias.astype(np.float32)}
         for name, value in state.items():
             setattr(self, name, torch.from_numpy(value).to(self.bias.device))
 
     def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
         """Shapes: returns: (n, outputs)."""
         source, rows = batch
-        walks = source.views(self.damping)["walk"].values[rows]
-        weight = np.zeros((walks.shape[1], len(self.bias)), np.float32)
-        weight[self.columns.cpu().numpy()] = self.weight.cpu().numpy()
-        found = np.asarray(walks @ weight, np.float32)
+        walks = source.views(self.damping)["walk"].values[rows][:, self.columns.cpu().numpy()]
+        found = np.asarray(walks @ self.weight.cpu().numpy(), np.float32)
         return torch.from_numpy(found).to(self.bias.device) + self.bias
 
     def forward(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
