@@ -226,7 +226,7 @@ def _out_of_fold(
         return None
     members = [read_candidate(run, name) for name in checkpoint.parts]
     rows, repeats = members[0][1], max(len(predictions) for predictions, _ in members)
-    cycled = [predictions[np.arange(repeats) % len(predictions)] for predictions, _ in members]
+    cycled = [predictions[np.arange(repeats) % len(predictions)].astype(np.float64) for predictions, _ in members]
     mixed = mean_scores([one.reshape(repeats * len(rows), -1) for one in cycled], weights["member_weights"].tolist())
     outputs = outputs_from(mixed, task) * weights["scale"].numpy() + weights["offset"].numpy()
     return probabilities(torch.from_numpy(outputs), task).numpy(), targets[np.tile(rows, repeats)]

@@ -116,11 +116,12 @@ def calibration_values(run: Evaluation) -> list[dict[str, Any]]:
     if run.task == "regression":
         return []
     share = "share with the label" if run.task == "multi-label" else "share correct"
-    sources = {f"on the {SPLIT_NAMES[run.split]} split": (run.probabilities(), run.targets.numpy())}
+    sources: list[tuple[str, NDArray[Any], NDArray[Any]]] = []
     if run.out_of_fold is not None:
-        sources = {"out of fold": run.out_of_fold} | sources
+        sources.append(("out of fold", *run.out_of_fold))
+    sources.append((f"on the {SPLIT_NAMES[run.split]} split", run.probabilities(), run.targets.numpy()))
     found = []
-    for where, (probabilities, targets) in sources.items():
+    for where, probabilities, targets in sources:
         predicted, correct = confidences(probabilities, targets, run.task)
         bins, error = calibration(predicted, correct)
         rows = [[f"{b.begin:.1f} to {b.end:.1f}", f"{b.count:,}", f"{b.said:.3f}", f"{b.right:.3f}"] for b in bins]

@@ -175,8 +175,8 @@ def _facts(found: Evaluation) -> list[tuple[str, str]]:
     seconds, sizes = results["seconds"], {s: len(subgraphs.indices(s)) for s in SPLIT_NAMES}
     selected = f"{results['selected_epoch']} of 0 to {results['epochs'] - 1}, by validation"
     if "members" in results:
-        epochs = ", ".join(str(member["selected_epoch"]) for member in results["members"])
-        selected = f"{epochs}, of each network by validation"
+        each = ", ".join(str(member["selected_epoch"]) for member in results["members"])
+        selected = f"{each}, of each network by validation"
     epochs = [("Selected epoch", selected), ("Time of an epoch", f"{seconds['epoch_median']:.3g} s, the median")]
     return [
         ("Dataset", dataset.name),
