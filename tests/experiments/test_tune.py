@@ -285,6 +285,11 @@ def test_folds_are_scored_by_trainings_without_them(tmp_path, monkeypatch):
         assert [len(data.subgraphs.indices(name)) > 0 for name in ("train", "val", "test")] == [True] * 3
 
 
+def test_a_portfolio_is_not_tuned(tmp_path):
+    with pytest.raises(UserError, match="the recipe 'auto' is a portfolio, which chooses by itself; tune one of its"):
+        tune(dataset(), find_recipe("auto"), tmp_path / "out", space=SPACE, trials=1)
+
+
 def test_a_search_by_folds(tmp_path):
     found = search(tmp_path / "out", trials=1, folds=2)
     assert (found["folds"], len(found["best"]["scores"])) == (2, 2)
