@@ -28,7 +28,7 @@ SMALL = ("training.epochs=2", "embeddings.dim=4", "baseline.inverse_penalty=10",
 def small(*only: str, **auto: object):
     """A portfolio of cheap candidates, two folds each."""
     settings = [f"auto.{key}={json.dumps(value)}" for key, value in {"folds": 2, "repeats": 1, **auto}.items()]
-    return find_recipe("auto", [f"auto.only={json.dumps(only or ['bag', 'topology', 'avg'])}", *settings, *SMALL])
+    return find_recipe("auto", [f"auto.only={json.dumps(only or ['bag', 'topology', 'surroundings'])}", *settings, *SMALL])
 
 
 def fit(data, out, recipe=None, **options):
@@ -46,7 +46,7 @@ def stable(results):
 def test_every_task(tmp_path, task):
     data = dataset(task)
     found = fit(data, tmp_path / "run")
-    assert {row["name"] for row in found["leaderboard"]} == {"constant", "bag", "topology", "avg"}
+    assert {row["name"] for row in found["leaderboard"]} == {"constant", "bag", "topology", "surroundings"}
     assert sum(row["weight"] for row in found["leaderboard"]) == pytest.approx(1)
     scores = [row["score"] for row in found["leaderboard"]]
     assert scores == sorted(scores, reverse=True)
@@ -94,7 +94,7 @@ def test_labels_of_test_have_no_part_but_in_test_scores(tmp_path):
     assert one == two
 
 
-@pytest.mark.parametrize("name", ["bag", "topology", "avg"])
+@pytest.mark.parametrize("name", ["bag", "topology", "surroundings"])
 def test_labels_of_a_fold_have_no_part_in_its_predictions(name):
     data, recipe = dataset(), small(folds=3)
     pool = Pool.of(data, recipe.auto, 0)
@@ -192,8 +192,8 @@ def test_an_interrupt_keeps_the_best_so_far(tmp_path, monkeypatch):
     found = fit(dataset(), tmp_path / "run")
     assert found["interrupted"]
     notes = {row["name"]: row["note"] for row in found["leaderboard"]}
-    assert notes["avg"] == "interrupted"
-    assert not any(row["weight"] for row in found["leaderboard"] if row["name"] == "avg")
+    assert notes["surroundings"] == "interrupted"
+    assert not any(row["weight"] for row in found["leaderboard"] if row["name"] == "surroundings")
 
 
 def test_an_interrupt_before_anything_is_finished_leaves_a_run_to_resume(tmp_path, monkeypatch):
@@ -208,7 +208,7 @@ def test_an_interrupt_before_anything_is_finished_leaves_a_run_to_resume(tmp_pat
 
 
 def test_a_small_budget_leaves_candidates_out():
-    data, recipe = dataset(), small("bag", "topology", "avg", time=1.0)
+    data, recipe = dataset(), small("bag", "topology", "surroundings", time=1.0)
     rows = plan(portfolio(recipe), Pool.of(data, recipe.auto, 0), recipe.auto)
     assert [bool(row.dropped) for row in rows] == [False, False, True]
     assert rows[2].dropped.startswith("left out: about")
@@ -236,7 +236,7 @@ def test_a_candidate_whose_first_fold_takes_too_long_is_dropped(tmp_path, monkey
 
 
 def test_a_candidate_that_fails_is_listed_and_all_that_fail_are_an_error(tmp_path, monkeypatch):
-    broken = small("bag", "topology", "avg")
+    broken = small("bag", "topology", "surroundings")
     failing = {"topology"}
 
     def failed(row, *given):
@@ -248,7 +248,7 @@ def test_a_candidate_that_fails_is_listed_and_all_that_fail_are_an_error(tmp_pat
     found = fit(dataset(), tmp_path / "run", broken)
     notes = {row["name"]: row["note"] for row in found["leaderboard"]}
     assert notes["topology"] == "failed: there: it is broken"
-    failing |= {"bag", "avg"}
+    failing |= {"bag", "surroundings"}
     with pytest.raises(DataError, match="no candidate could be fitted"):
         fit(dataset(), tmp_path / "other", broken)
     assert not (tmp_path / "other").exists() or not any((tmp_path / "other").iterdir())
@@ -315,3 +315,17 @@ def test_a_budget_is_for_portfolios(tmp_path):
     with pytest.raises(UserError, match="no folder is given"):
         train(dataset())
     assert [parse_duration(text, "") for text in ("2", "2s", "2m", "2h", " 2.5 m ")] == [2, 2, 120, 7200, 150]
+
+
+def test_a_network_that_corrects_a_baseline_far_behind_is_left_out(tmp_path, monkeypatch):
+    def judged(row, pool, *given):
+        labels = np.asarray(pool.subgraphs.targets)
+        right = np.eye(pool.subgraphs.num_classes, dtype=np.float32)[labels]
+        row.predictions = (right if row.name == "bag" else np.roll(right, 1, axis=1))[None] * 0.9 + 0.05
+        row.seconds = [0.1]
+
+    monkeypatch.setattr(portfolio_run, "judge", judged)
+    found = fit(dataset(), tmp_path / "run", small("bag", "topology", "shape-plus"))
+    notes = {row["name"]: row["note"] for row in found["leaderboard"]}
+    assert notes["shape-plus"] == "left out: it corrects topology, which is clearly behind bag"
+    assert not notes["bag"] and not notes["topology"]

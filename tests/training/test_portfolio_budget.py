@@ -11,12 +11,12 @@ from tests.training.examples import dataset
 
 def test_the_first_candidate_is_finished_when_no_time_is_left(tmp_path, monkeypatch):
     monkeypatch.setattr(Budget, "left", property(lambda _: -1.0))
-    settings = ["auto.only=['avg', 'bag']", "auto.folds=2", "auto.repeats=1"]
+    settings = ["auto.only=['surroundings', 'bag']", "auto.folds=2", "auto.repeats=1"]
     results = train(dataset(), find_recipe("auto", settings), tmp_path / "run", device="cpu", report=False)
     notes = {row["name"]: (row["score"] is not None, row["note"]) for row in results["leaderboard"]}
     scored = [name for name, (known, _) in notes.items() if known]
     assert set(scored) == {"constant", "bag"}
-    assert "budget" in notes["avg"][1]
+    assert "budget" in notes["surroundings"][1]
 
 
 def test_an_interrupted_run_goes_on_with_the_candidates_that_are_left(tmp_path):

@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from subgnn.config.recipes import portfolio
+from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.splits import draw_folds
 from subgnn.data.subgraphs import SubgraphSet
@@ -25,7 +26,7 @@ from subgnn.models.examples import label_unit, target_tensor
 from subgnn.models.interface import Opening
 from subgnn.models.metrics import Thresholds, loss, metrics
 from subgnn.models.reference_scores import constant_prediction
-from subgnn.models.registry import model_of, open_checkpoint
+from subgnn.models.registry import corrects_baseline, model_of, open_checkpoint
 from subgnn.models.significance import ScoreTerms, score_interval, score_terms
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
@@ -143,6 +144,9 @@ class _Training:
             key = candidate_key(row, pool_key, auto)
             if row.dropped or (self.options.resume and load_candidate(row, key, out)):
                 continue
+            row.dropped = self._far_behind(row.recipe)
+            if row.dropped:
+                continue
             self.report(row.name)
             try:
                 judge(row, self.pool, auto, self.fitter, self._check(row, interrupt))
@@ -169,6 +173,17 @@ class _Training:
                 f"no candidate could be fitted ({notes})", where="train", hint="name a recipe with --recipe"
             )
         self.fitter.stop = lambda: False
+
+    def _far_behind(self, recipe: Recipe) -> str:
+        """Why a network that corrects a baseline is left out: the baseline itself is clearly behind the best so far."""
+        judged = {row.name: self._scored(self._terms(row)) for row in self.finished}
+        corrected = recipe.model.baseline
+        if not corrects_baseline(recipe) or corrected not in judged:
+            return ""
+        best = max(judged, key=lambda name: cast(float, judged[name]["score"]))
+        if cast(float, judged[corrected]["high"]) >= cast(float, judged[best]["low"]):
+            return ""
+        return f"left out: it corrects {corrected}, which is clearly behind {best}"
 
     def _reserve(self) -> float:
         """Seconds that the fits of members after the choice take."""
