@@ -28,7 +28,9 @@ SMALL = ("training.epochs=2", "embeddings.dim=4", "baseline.inverse_penalty=10",
 def small(*only: str, **auto: object):
     """A portfolio of cheap candidates, two folds each."""
     settings = [f"auto.{key}={json.dumps(value)}" for key, value in {"folds": 2, "repeats": 1, **auto}.items()]
-    return find_recipe("auto", [f"auto.only={json.dumps(only or ['bag', 'topology', 'surroundings'])}", *settings, *SMALL])
+    return find_recipe(
+        "auto", [f"auto.only={json.dumps(only or ['bag', 'topology', 'surroundings'])}", *settings, *SMALL]
+    )
 
 
 def fit(data, out, recipe=None, **options):
@@ -328,4 +330,5 @@ def test_a_network_that_corrects_a_baseline_far_behind_is_left_out(tmp_path, mon
     found = fit(dataset(), tmp_path / "run", small("bag", "topology", "shape-plus"))
     notes = {row["name"]: row["note"] for row in found["leaderboard"]}
     assert notes["shape-plus"] == "left out: it corrects topology, which is clearly behind bag"
-    assert not notes["bag"] and not notes["topology"]
+    assert not notes["bag"]
+    assert not notes["topology"]
