@@ -143,7 +143,7 @@ DAMAGED = {
     "thresholds of classes": (weights(thresholds=torch.full((1,), 0.5)), "'thresholds' is unknown"),
     "no members": (lambda c: replace(c, parts={}), "built of other models, and holds none"),
     "another task": (lambda c: parts(bag=trained("binary", "bag"))(c), "'bag' has another task or other classes"),
-    "a part of a part": (inside, "columns of its views are not in order"),
+    "a part of a part": (inside, "columns of its bag are not in order"),
     "a portfolio inside": (
         lambda c: parts(bag=portfolio(shares={"bag": 1.0}))(c),
         "'bag' is a model of the kind auto, which is not accepted",

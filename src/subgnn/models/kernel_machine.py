@@ -383,7 +383,7 @@ class KernelNetwork(nn.Module):
         products = [
             views[name].products(rows, places)
             if other is source
-            else multiply(views[name].values[rows], known[name].values[places]).astype(np.float64)
+            else multiply(views[name].values[rows], known[name].chosen(places)).astype(np.float64)
             for name in compared
         ]
         arrays = [tensor.cpu().numpy() for tensor in (self.with_mean, self.lengths)]

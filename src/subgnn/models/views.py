@@ -118,6 +118,10 @@ class Rows:
             squares = np.einsum("ij,ij->i", values, values, dtype=np.float64)
         return cls(values, np.asarray(squares, np.float64))
 
+    def chosen(self, rows: NDArray[np.int64]) -> Matrix:
+        """Chosen rows; all of them in their order are not copied."""
+        return self.values if np.array_equal(rows, np.arange(self.values.shape[0])) else self.values[rows]
+
     def products(self, rows: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
         """Inner products of chosen rows; where there are few, all are computed at once and kept.
 
