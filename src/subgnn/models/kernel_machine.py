@@ -63,8 +63,11 @@ class KernelMachine(TensorModel):
     needs_edges = False
 
     def sees(self, settings: Settings) -> View:
-        """The nodes; spread over the graph, also those around them."""
-        return "nodes" if settings.baseline.views == ("bag",) else "surroundings"
+        """The nodes; spread over the graph, also those around them; with statistics beside them, everything."""
+        views = set(settings.baseline.views)
+        if "topology" in views:
+            return "everything" if views - {"topology"} else "shape"
+        return "nodes" if views == {"bag"} else "surroundings"
 
     def check(self, recipe: Recipe, graph: Graph) -> None:
         """Refuse views that do not exist."""

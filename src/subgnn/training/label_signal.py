@@ -31,7 +31,7 @@ evidence of identity.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -56,21 +56,26 @@ _SIMPLER: dict[View, tuple[View, ...]] = {
     "surroundings": ("nodes", "shape"),
     "everything": ("nodes", "shape", "surroundings"),
 }
-_DEPENDS_ON: dict[Signal, str] = {
-    "identity": "which nodes {it} has",
-    "shape": "the shape of {it}",
-    "surroundings": "the nodes around {it}",
-    "beyond": "more of {it} than a simple model sees",
+_DEPENDS_ON: dict[Signal, tuple[str, str]] = {
+    "identity": ("which nodes a subgraph has", "which nodes it has"),
+    "shape": ("the shape of a subgraph", "its shape"),
+    "surroundings": ("the nodes around a subgraph", "the nodes around it"),
+    "beyond": ("more than nodes, shape or surroundings alone", "more than each of these alone"),
 }
+"""What labels depend on, in words: at the beginning of a list, and later."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """A model by what it sees of a subgraph, and the score terms of its out-of-fold predictions."""
+    """A model by what it sees of a subgraph, and the score terms of its out-of-fold predictions.
+
+    ``simple``: it is fitted in one go.
+    """
 
     name: str
     sees: View
     terms: ScoreTerms
+    simple: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,7 @@ class Verdict:
     """The signals of the labels.
 
     Attributes:
-        enough: the best model of the simplest group than which no model is clearly better; empty without a signal.
+        enough: the best simple model, if no model is clearly better; else the best model; empty without a signal.
         sentences: the signals, and whether a simple model is as good, in words.
     """
 
@@ -106,15 +111,17 @@ def signal_of(models: Sequence[Judged], targets: NDArray[Any], task: Task, units
     guess = np.broadcast_to(constant_prediction(targets, task), targets.shape)
     constant = Judged("constant", "nothing", score_terms(guess, targets, task))
     perfect = score_terms(targets, targets, task)
-    groups: dict[View, list[tuple[str, ScoreTerms]]] = {}
-    for model in models if any(model.sees == "nothing" for model in models) else [constant, *models]:
-        groups.setdefault(model.sees, []).append((model.name, model.terms.joined(units)))
-    best = {view: max(group, key=lambda pair: pair[1].score) for view, group in groups.items()}
-    sizes = {view: len(groups.get(view, ())) for view in _VIEWS}
+    known = models if any(model.sees == "nothing" for model in models) else [constant, *models]
+    known = [replace(model, terms=model.terms.joined(units)) for model in known]
+    groups = {view: [model for model in known if model.sees == view] for view in ("nothing", *_VIEWS)}
+    sizes = {view: len(groups[view]) for view in _VIEWS}
     pairs = sum(size * (1 + sum(sizes[other] for other in _SIMPLER[view])) for view, size in sizes.items())
+    simple = [model for model in known if model.simple and model.sees != "nothing"]
+    pairs += len(simple) * (len(known) - len(groups["nothing"]) - len(simple))
     judge = _Judge(
-        best={view: best[view] for view in _VIEWS if view in best},
-        constant=best["nothing"][1],
+        best={view: _best(groups[view]) for view in _VIEWS if groups[view]},
+        simple=_best(simple) if simple else None,
+        constant=_best(groups["nothing"]).terms,
         perfect=perfect.joined(units),
         level=LEVEL / max(1, pairs),
         metric="R2" if task == "regression" else "micro-F1",
@@ -123,16 +130,21 @@ def signal_of(models: Sequence[Judged], targets: NDArray[Any], task: Task, units
     return judge.verdict()
 
 
+def _best(models: Sequence[Judged]) -> Judged:
+    return max(models, key=lambda model: model.terms.score)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Judge:
     """The best model of each group, and the level of their comparisons.
 
     Attributes:
-        best: name and terms of the best model of each group, by score.
+        best: the best model of each group, by score; ``simple``: the best of all simple ones.
         level: that the p-value of a clear lead is below.
     """
 
-    best: Mapping[View, tuple[str, ScoreTerms]]
+    best: Mapping[View, Judged]
+    simple: Judged | None
     constant: ScoreTerms
     perfect: ScoreTerms
     level: float
@@ -141,15 +153,17 @@ class _Judge:
 
     def verdict(self) -> Verdict:
         """Apply the rule."""
-        clear = [view for view, (_, terms) in self.best.items() if self._leads(terms, self.constant)]
+        clear = [view for view, model in self.best.items() if self._leads(model.terms, self.constant)]
         signals: list[Signal] = [_VIEWS[view] for view in clear if self._is_signal(view, clear)]
         if not signals:
-            hints = [n for n, terms in self.best.values() if self._leads(terms, self.constant, level=LEVEL)]
+            hints = any(self._leads(model.terms, self.constant, level=LEVEL) for model in self.best.values())
             decided = not hints and self._leads(self.perfect, self.constant)
             signals = ["unplaced" if clear else "none" if decided else "undecided"]
-        enough = self._enough(clear)
-        sentences = [self._signal_words(signals, clear), *([self._enough_words(enough)] if enough else [])]
-        return Verdict(tuple(signals), self.best[enough][0] if enough else "", tuple(sentences))
+        words = self._signal_words(signals, clear)
+        if not clear:
+            return Verdict(tuple(signals), "", (words,))
+        enough, advice = self._enough()
+        return Verdict(tuple(signals), enough.name, (words, advice))
 
     def _leads(self, ours: ScoreTerms, theirs: ScoreTerms, *, level: float | None = None) -> bool:
         """Whether a model is clearly better than another."""
@@ -161,19 +175,17 @@ class _Judge:
         if not rivals and view != "nodes":
             rivals = [other for other in _SIMPLER[view] if other in self.best]
         placed = bool(rivals) or view in ("nodes", "shape")
-        return placed and all(self._leads(self.best[view][1], self.best[other][1]) for other in rivals)
+        return placed and all(self._leads(self.best[view].terms, self.best[other].terms) for other in rivals)
 
-    def _enough(self, clear: Sequence[View]) -> View | None:
-        """The simplest group than which none is clearly better; of nodes and shape, the better one comes first."""
-        for view in sorted(clear, key=lambda v: (len(_SIMPLER[v]) > 1, len(_SIMPLER[v]) > 2, -self.best[v][1].score)):
-            ours = self.best[view][1]
-            if not any(self._leads(theirs, ours) for other, (_, theirs) in self.best.items() if other != view):
-                return view
-        return None
-
-    def _score(self, view: View) -> str:
-        name, terms = self.best[view]
-        return f"{name} {terms.score:.3f}"
+    def _enough(self) -> tuple[Judged, str]:
+        """The model that is enough, and whether a simple one is."""
+        top, simple = _best(list(self.best.values())), self.simple
+        known = simple is not None and self._leads(simple.terms, self.constant)
+        if simple is None or not known or self._leads(top.terms, simple.terms):
+            return top, f"No simple model is as good as {_score(top)}."
+        if simple.terms.score >= top.terms.score:
+            return simple, f"A simple model is the best: {_score(simple)}."
+        return simple, f"A simple model is as good: {_score(simple)}; {_score(top)} is not clearly better."
 
     def _signal_words(self, signals: Sequence[Signal], clear: Sequence[View]) -> str:
         guess = f"{self.metric} {self.constant.score:.3f}"
@@ -183,19 +195,15 @@ class _Judge:
             what = f"{self.size:,} labelled subgraphs are too few to tell whether any model is better than"
             return f"{what} the constant prediction ({guess})."
         if "unplaced" in signals:
-            models = " and ".join(self._score(view) for view in clear)
+            models = " and ".join(_score(self.best[view]) for view in clear)
             what = f"The labels carry a signal ({models}; the constant prediction has {guess})"
             return f"{what}, but which kind cannot be told: no kind of model is clearly better than the simpler ones."
         views = [view for view in clear if _VIEWS[view] in signals]
-        parts = [f"{_DEPENDS_ON[_VIEWS[view]]} ({self._score(view)})" for view in views]
-        first, *others = (part.format(it="it" if i else "a subgraph") for i, part in enumerate(parts))
+        named = [_DEPENDS_ON[_VIEWS[view]][min(i, 1)] for i, view in enumerate(views)]
+        first, *others = (f"{words} ({_score(self.best[view])})" for words, view in zip(named, views, strict=True))
         words = " and on ".join([", on ".join([first, *others[:-1]]), *others[-1:]])
         return f"The labels depend on {words}; the constant prediction has {guess}."
 
-    def _enough_words(self, enough: View) -> str:
-        best = max(self.best, key=lambda view: self.best[view][1].score)
-        if best != "everything":
-            return f"A simple model is the best: {self._score(best)}."
-        if enough != "everything":
-            return f"A simple model is as good: {self._score(enough)}; {self._score(best)} is not clearly better."
-        return f"No simple model is as good as {self.best[enough][0]}."
+
+def _score(model: Judged) -> str:
+    return f"{model.name} {model.terms.score:.3f}"

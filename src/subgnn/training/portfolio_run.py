@@ -287,7 +287,9 @@ class _Training:
         key = "r2" if task == "regression" else "micro_f1"
         board = self.leaderboard(answer, {name: scores[key] for name, scores in of_simple.items()})
         judged = [
-            Judged(r.name, model_of(r.recipe).sees(r.recipe), terms) for r in self.rows if (terms := self._terms(r))
+            Judged(row.name, model.sees(row.recipe), terms, simple=model.is_fitted_in_one_go)
+            for row, model in ((row, model_of(row.recipe)) for row in self.rows)
+            if (terms := self._terms(row))
         ]
         verdict = signal_of(judged, np.asarray(subgraphs.targets), task, self.pool.units)
         fit_seconds = [seconds for row in self.finished for seconds in row.seconds]

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from subgnn.config.files import parse_recipe, read_recipe
-from subgnn.config.settings import AutoSettings, Recipe
+from subgnn.config.settings import Recipe
 from subgnn.errors import UserError, choices
 
 _FOLDER = Path(__file__).parent
@@ -50,20 +50,12 @@ def find_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
 def portfolio(recipe: Recipe) -> dict[str, Recipe]:
     """The recipes of a portfolio by the names of its candidates: those of ``auto.only``, or all.
 
-    Settings of the portfolio's own recipe that are not at their defaults, as ``training.epochs``, apply to all of them.
-
     Raises:
         UserError: where a candidate's recipe or settings are unknown.
     """
     auto = recipe.auto
     chosen = [one for one in auto.candidates if not auto.only or one.name in auto.only]
-    found = {one.name: replace(find_recipe(one.recipe, one.set), name=one.name) for one in chosen}
-    given, defaults = asdict(replace(recipe, auto=AutoSettings())), asdict(Recipe())
-    for section in (name for name in given if isinstance(given[name], dict) and name != "published"):
-        changed = {key: value for key, value in given[section].items() if value != defaults[section][key]}
-        if changed:
-            found = {k: replace(r, **{section: replace(getattr(r, section), **changed)}) for k, r in found.items()}
-    return found
+    return {one.name: replace(find_recipe(one.recipe, one.set), name=one.name) for one in chosen}
 
 
 @cache
