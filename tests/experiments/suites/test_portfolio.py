@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from subgnn.config.recipes import find_recipe
+from subgnn.experiments.suites import job as jobs
 from subgnn.experiments.suites.plan import Request, plan_jobs
 from subgnn.experiments.suites.results import predicted
 from subgnn.experiments.suites.run import _turn
 from subgnn.experiments.suites.spec import parse_suite
+from subgnn.experiments.train import train
 from subgnn.models.significance import score_terms
+from subgnn.storage.parsing import write_json
 from tests.experiments.suites.examples import folder, run, tiny
 from tests.training.examples import dataset
 
@@ -77,6 +81,24 @@ def test_answers_have_the_thresholds_of_the_run(ran):
             assert kept["thresholds"].shape in ((), (4,))
             found = score_terms(predicted(kept, "multi-label"), kept["targets"], "multi-label")
         assert found.score == pytest.approx(results["test"]["micro_f1"])
+
+
+def test_an_interrupted_portfolio_is_not_finished(tmp_path, monkeypatch):
+    suite, data = tiny(models=MODELS[:1]), folder(tmp_path)
+    given = {"seeds": 1, "overrides": ("auto.folds=2", "auto.repeats=1", "baseline.classifier=forest")}
+
+    def interrupted(*arguments, **options):
+        results = train(*arguments, **options) | {"interrupted": True}
+        write_json(results, Path(results["run"]) / "run.json")
+        return results
+
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs, "train", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(suite, data, tmp_path / "out", **given)
+    assert not list((tmp_path / "out").glob("runs/*/outcome.json"))
+    found = run(suite, data, tmp_path / "out", **given)
+    assert (found["runs"], found["failures"]) == (1, [])
 
 
 def test_an_entry_for_each_candidate(tmp_path):

@@ -104,6 +104,8 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
         (folder / FAILURE).unlink(missing_ok=True)  # of an earlier try
         options = {name: job[name] for name in ("seed", "device", "source", "cache")}
         results = train(dataset, recipe, folder, resume=True, report=False, **options)
+        if results.get("interrupted"):  # a portfolio answers with the candidates it has; a suite wants all of them
+            raise KeyboardInterrupt
         vectors = job["seed"] == 0 and find_model(recipe.method).has_channels
         calibration_error = _save_predictions(folder, dataset, results, vectors=vectors)
         has_test = len(dataset.subgraphs.indices("test")) > 0
