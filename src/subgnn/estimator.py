@@ -20,6 +20,7 @@ from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor, Subgraphs
+from subgnn.models.registry import model_of
 from subgnn.storage.files import temporary_folder
 from subgnn.training.run_dir import CHECKPOINT
 
@@ -28,7 +29,7 @@ class SubgraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classifies subgraphs of one graph.
 
     Args:
-        recipe: a recipe by name, or a .toml file.
+        recipe: a recipe by name, or a .toml file; by default the best model that a portfolio of them finds.
         settings: overrides, ``section.key=value`` each.
         seed: of anchors, weights, batches and dropout.
         device: ``auto``, ``cpu`` or ``cuda``.
@@ -68,7 +69,7 @@ class SubgraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 seed=self.seed,
                 device=self.device,
                 devices=1,
-                cache=keep,
+                cache=keep or model_of(recipe).is_portfolio,  # whose folds share what is prepared
                 report=keep,
             )
             self.predictor_ = Predictor(folder / CHECKPOINT, graph.undirected())

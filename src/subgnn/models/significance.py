@@ -51,7 +51,8 @@ class ScoreTerms:
         Shapes:
             units: (n,), the unit of each subgraph, from 0.
         """
-        return ScoreTerms(np.bincount(units, self.gain), np.bincount(units, self.weight))
+        gain, weight = (np.bincount(units, terms).astype(np.float64) for terms in (self.gain, self.weight))
+        return ScoreTerms(gain, weight)
 
     def take(self, rows: NDArray[np.int64]) -> ScoreTerms:
         """The terms of some subgraphs."""

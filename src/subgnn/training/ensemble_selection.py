@@ -105,7 +105,7 @@ def simplest(given: OutOfFold) -> Array:
     terms = [prediction_terms(one, given.targets, given.task) for one in given.predictions]
     top = max(terms, key=lambda one: one.score)
     enough = top.score - standard_error(top.joined(given.units))
-    return np.eye(len(terms))[next(i for i, one in enumerate(terms) if one.score >= enough)]
+    return _only(next(i for i, one in enumerate(terms) if one.score >= enough), len(terms))
 
 
 def best(given: OutOfFold) -> Array:
@@ -114,7 +114,13 @@ def best(given: OutOfFold) -> Array:
         (prediction_terms(one, given.targets, given.task).score, -log_loss(one, given.targets, given.task))
         for one in given.predictions
     ]
-    return np.eye(len(merits))[max(range(len(merits)), key=lambda i: (merits[i], -i))]
+    return _only(max(range(len(merits)), key=lambda i: (merits[i], -i)), len(merits))
+
+
+def _only(chosen: int, candidates: int) -> Array:
+    weights = np.zeros(candidates)
+    weights[chosen] = 1.0
+    return weights
 
 
 def ensemble(given: OutOfFold) -> Array:
@@ -131,7 +137,8 @@ def ensemble(given: OutOfFold) -> Array:
             chosen, lowest, since = counts.copy(), losses[added], 0
         if since == _PATIENCE:
             break
-    return chosen / chosen.sum()
+    weights: Array = chosen / chosen.sum()
+    return weights
 
 
 RULES: dict[str, Callable[[OutOfFold], Array]] = {"simplest": simplest, "best": best, "ensemble": ensemble}

@@ -113,7 +113,6 @@ class _Training:
     rows: list[Row]
     fitter: Fitter
     budget: Budget
-    pretrain_seconds: float = 0.0
 
     @classmethod
     def of(cls, dataset: Dataset, options: RunOptions) -> _Training:
@@ -281,7 +280,7 @@ class _Training:
             outputs_from(one, task, spec.standards.get("target")) * answer.calibration.scale + answer.calibration.offset
             for one in mixed
         ]
-        thresholds = answer.calibration.thresholds if task == "multi-label" else 0.5
+        thresholds = answer.calibration.thresholds.astype(np.float32) if task == "multi-label" else 0.5
         val = [_metrics(outputs, subgraphs, spec, thresholds, with_loss=True) for outputs in calibrated]
         test, of_simple = self._test(checkpoint, fits)
         key = "r2" if task == "regression" else "micro_f1"
