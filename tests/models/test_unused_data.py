@@ -102,3 +102,13 @@ def test_the_page_of_a_plain_graph_says_nothing(tmp_path):
     run = call("train", tmp_path / "data", "--recipe", "bag", "--out", tmp_path / "run", "--json")
     assert run.json["unused"] == []
     assert "Not used" not in (tmp_path / "run" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("given", ["prepare.border_anchors=lift", None])
+def test_channels_by_diffusion_look_at_weights(given):
+    found = find_recipe("surroundings", [given] if given else [])
+    if given is None:
+        found = replace(found, channels=(ChannelSettings("position", "border", 3, "diffusion"),))
+    graph = rich(directed=False, features=False)
+    assert unused_data(found, graph) == []
+    assert unused_data(replace(found, model=replace(found.model, layers=0)), graph) == ["edge weights"]
