@@ -21,11 +21,13 @@ from subgnn.inference.open import EXPORT, open_run
 from subgnn.inference.subgraph_files import write_embeddings, write_predictions
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.metrics import metrics
+from subgnn.reports.run_page import run_report
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
 from subgnn.storage.arrays import encode_arrays, read_arrays, write_parts
-from subgnn.training.run_dir import CHECKPOINT
+from subgnn.storage.parsing import write_json
+from subgnn.training.run_dir import CHECKPOINT, RESULTS, read_results
 from tests.models.portfolios import SHARES, given_embeddings, named_dataset, opened, portfolio, write_run
 
 ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])
@@ -172,6 +174,25 @@ def test_a_server_answers_as_the_predictor_does(run):
         assert card["method"] == "auto"
         assert "position/internal" in card["channels"]
         assert client.get("/").status_code == 200
+
+
+def test_the_page_shows_the_parts_of_the_member_with_channels(run):
+    results = read_results(run)
+    task = results["task"]
+    row = {"recipe": "a recipe", "score": 0.5, "low": 0.4, "high": 0.6, "seconds": 1.0, "note": ""}
+    metric = "r2" if task == "regression" else "micro_f1"
+    more = {
+        "leaderboard": [row | {"name": name, "weight": share} for name, share in SHARES.items()],
+        "metric": metric,
+        "signal": "The labels depend on the nodes.",
+        "chosen": "ensemble",
+        "val": {metric: 0.5},
+        "test": {metric: 0.5},
+    }
+    write_json(results | more, run / RESULTS)
+    page = run_report(run, named_dataset(task))
+    assert "Parts and scores are those of the member channels alone." in page
+    assert ("above its threshold" in page) == (task == "multi-label")
 
 
 @pytest.fixture(scope="module")

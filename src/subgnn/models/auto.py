@@ -146,7 +146,8 @@ class FittedAuto(FittedModel):
 
     def _combined(self, scores: Scores) -> NDArray[np.float32]:
         outputs = outputs_from(scores, self.spec.task, self.spec.standards.get("target"))
-        return (outputs * self._scale + self._offset).astype(np.float32)
+        calibrated: NDArray[np.float32] = (outputs * self._scale + self._offset).astype(np.float32)
+        return calibrated
 
 
 def scores_from(outputs: NDArray[np.floating], task: Task, target: Standard | None = None) -> Scores:

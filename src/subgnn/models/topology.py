@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -172,7 +172,8 @@ class StatisticsTrees(nn.Module):
         self.register_buffer("targets", state["targets"])
         self.trees = nn.Module()
         self._hold_trees(state)
-        self.register_load_state_dict_pre_hook(lambda _module, loaded, *_: self._hold_trees(loaded))
+        hook: Any = self.register_load_state_dict_pre_hook
+        hook(lambda _module, loaded, *_: self._hold_trees(loaded))
         self._grown: Trees | None = None
 
     def _hold_trees(self, state: Weights) -> None:

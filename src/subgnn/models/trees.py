@@ -88,7 +88,7 @@ class Trees:
     def problems(self, num_features: int, num_columns: int) -> Iterator[str]:
         """Descriptions of anything wrong with arrays that were read from a file."""
         nodes, trees = len(self.feature), len(self.root)
-        shapes = [
+        shapes: list[tuple[NDArray[Any], Any, tuple[int, ...]]] = [
             (self.feature, np.int32, (nodes,)),
             (self.threshold, np.float64, (nodes,)),
             (self.child, np.int32, (nodes, 2)),
