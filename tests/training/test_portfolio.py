@@ -166,7 +166,8 @@ def test_a_killed_run_is_continued_from_its_candidates(tmp_path, monkeypatch, lo
     assert len(list((tmp_path / "run" / CANDIDATES).iterdir())) == lost
     calls.clear()
     monkeypatch.setattr(portfolio_run, "judge", lambda row, *given: calls.append(row.name) or judge(row, *given))
-    found = fit(dataset(), tmp_path / "run", resume=True)
+    # The budget may be another one.
+    found = fit(dataset(), tmp_path / "run", resume=True, time="20m")
     assert stable(found) == stable(whole)
     assert len(calls) == 3 - lost
 

@@ -58,15 +58,13 @@ class Bar:
 
 
 def leaderboard_table(rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The header and the cells of a portfolio's leaderboard."""
+    """The header and the cells of a portfolio's leaderboard, of candidates with a score."""
     header = ("candidate", "score", "95 % interval", "weight", "seconds", "note")
     cells = []
     for row in rows:
-        known = row["score"] is not None
-        interval = f"{row['low']:.3f} to {row['high']:.3f}" if known else ""
+        interval = f"{row['low']:.3f} to {row['high']:.3f}"
         weight = f"{row['weight']:.2f}" if row["weight"] else ""
-        seconds = f"{row['seconds']:.1f}" if known else ""
-        cells.append((row["name"], f"{row['score']:.3f}" if known else "", interval, weight, seconds, row["note"]))
+        cells.append((row["name"], f"{row['score']:.3f}", interval, weight, f"{row['seconds']:.1f}", row["note"]))
     return header, cells
 
 

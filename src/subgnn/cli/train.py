@@ -104,7 +104,11 @@ def train_run(
 def print_leaderboard(results: dict[str, Any]) -> None:
     """Print the candidates of a portfolio with their out-of-fold scores, and what was chosen."""
     title = f"{results['run']}: candidates by out-of-fold {results['metric'].replace('_', '-')}"
-    print_table(title, *leaderboard_table(results["leaderboard"]))
+    rows = results["leaderboard"]
+    print_table(title, *leaderboard_table([row for row in rows if row["score"] is not None]))
+    for row in rows:
+        if row["score"] is None:
+            print_line(f"no score: {row['name']} ({row['note']})")
     members = [f"{row['name']} {row['weight']:.2f}" for row in results["leaderboard"] if row["weight"]]
     print_line(f"chosen: {results['chosen']} ({', '.join(members)})")
     print_line(results["signal"])

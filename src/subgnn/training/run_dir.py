@@ -98,10 +98,16 @@ def can_resume(out: Path, recipe: Recipe, seed: int, resume: bool) -> bool:
     if not (resume and (out / RECIPE).is_file()):
         return False
     before = read_json(out / RECIPE, "give another --out")
-    if before != json.loads(json.dumps(asdict(recipe) | {"seed": seed})):
+    if _without_time(before) != _without_time(json.loads(json.dumps(asdict(recipe) | {"seed": seed}))):
         hint = "give the same recipe, settings and seed, or another --out"
         raise DataError("the run there has other settings", where=str(out), hint=hint)
     return True
+
+
+def _without_time(settings: Any) -> Any:
+    """Settings without the budget of a portfolio, which may be another one when a run is resumed."""
+    auto = settings.get("auto") if isinstance(settings, dict) else None
+    return settings | {"auto": auto | {"time": None}} if isinstance(auto, dict) else settings
 
 
 def read_run_recipe(out: Path) -> Recipe:
