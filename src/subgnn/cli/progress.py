@@ -60,9 +60,9 @@ class Bar:
 def leaderboard_table(rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """The header and the cells of a portfolio's leaderboard, of candidates with a score."""
     header = ("candidate", "score", "95 % interval", "weight", "seconds", "note")
-    cells = []
+    cells: list[tuple[str, ...]] = []
     for row in rows:
-        interval = f"{row['low']:.3f} to {row['high']:.3f}"
+        interval = f"{row['low']:.3f}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{row['high']:.3f}"
         weight = f"{row['weight']:.2f}" if row["weight"] else ""
         cells.append((row["name"], f"{row['score']:.3f}", interval, weight, f"{row['seconds']:.1f}", row["note"]))
     return header, cells
