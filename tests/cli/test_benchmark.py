@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from subgnn.data.formats.folder import write_folder
@@ -34,6 +36,19 @@ def test_an_unknown_suite_lists_the_choices(folder, tmp_path):
     )
     assert called.error == f"{start} did you mean 'quick'?; or the path of a .toml file"
     assert not (tmp_path / "x").exists()
+
+
+def test_quick_is_a_minute_of_auto(folder, tmp_path):
+    few = ("auto.only=['bag']", "auto.folds=2", "auto.repeats=1")
+    command = ["benchmark", "run", "quick", folder / "data", "--out", tmp_path / "look", "--device", "cpu"]
+    command += [word for setting in few for word in ("--set", setting)]
+    called = call(*command)
+    assert (called.code, called.err) == (0, "")
+    assert "95 % interval" in called.out
+    assert "the constant prediction" in called.out
+    found = call(*command, "--json").json  # continues, and finds it finished
+    assert json.loads((tmp_path / "look" / "recipe.json").read_text())["auto"]["time"] == 60
+    assert {row["name"] for row in found["leaderboard"]} == {"bag", "constant"}
 
 
 def test_without_a_dataset(tmp_path):
