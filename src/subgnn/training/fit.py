@@ -27,6 +27,7 @@ from subgnn.models.registry import model_of, set_up_model
 from subgnn.models.spec import Checkpoint
 from subgnn.training.candidates import Selected, best_of, fit_candidate, select_model, set_up
 from subgnn.training.devices import make_fabric
+from subgnn.training.loop import Progress
 from subgnn.training.options import Callbacks
 from subgnn.training.steps import Fitting
 
@@ -138,6 +139,11 @@ class Fitter:
                 on_prepare=self.callbacks.on_prepare,
             )
         begin = time.monotonic()
+        (first, *others), solvable = candidates, isinstance(candidates[0].network, Solvable)
+        if join and solvable and not others:  # no choice is left to be made on validation
+            selected = Selected(first.network, first.checkpoint, Progress(epoch=1), {})
+            selected, examples = self._solve(first.recipe, splits, selected, fabric.device)
+            return Fit(selected, examples, vectors, time.monotonic() - begin)
         fitted = [
             fit_candidate(
                 candidate,
