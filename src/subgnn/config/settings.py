@@ -223,6 +223,10 @@ class TrainingSettings:
     cuda_graph says whether steps on a GPU are captured once and replayed; it changes no number beyond rounding.
     lr_finder replaces lr by the rate that a range test finds before training.
 
+    schedule says how the rate changes: plateau multiplies it by plateau_factor, down to 5e-5 at the lowest, whenever
+    the loss that plateau names has not fallen by a ten-thousandth for more than ten epochs. select_from is the first
+    epoch that may be selected, and from which patience is counted.
+
     members is how many networks are fitted, one after the other, to the same prepared subgraphs: each has its own
     initial weights, order of batches and dropout, and is selected on validation by itself. The prediction is the mean
     of their outputs.
@@ -235,11 +239,14 @@ class TrainingSettings:
     weight_decay: float = 0.0
     clip: float = 0.0
     patience: int = 0
-    schedule: Literal["constant", "cosine"] = "constant"
+    schedule: Literal["constant", "cosine", "plateau"] = "constant"
     class_weights: bool = False
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
     cuda_graph: bool = True
     members: Depth = 1
+    plateau: Literal["train loss", "val loss"] = "train loss"
+    plateau_factor: Probability = 0.7
+    select_from: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +276,33 @@ class BaselineSettings:
     link_batch: Size = 4096
     link_lr: float = 1e-2
     link_edges: Count = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePassingSettings:
+    """Message passing over the whole graph (glass, ssnp); the width is embeddings.dim, layers and dropout of [model].
+
+    inputs says what nodes start from: their embeddings, or one learned vector for all. adjacency is its normalisation:
+    D^-1 A, A, or D^-1/2 A D^-1/2. pool is the readout over a set of nodes; size is the sum over the root of its size.
+
+    ratio is the weight of a node's own set of weights, of members or of others, beside the other set (glass).
+    training_labels says which nodes are labelled in a training step: those of all subgraphs of the batch, as published,
+    or those of each subgraph by itself. labelled_together is the number of subgraphs labelled together in prediction;
+    with more than one, as published, a prediction depends on the others (glass).
+
+    walks of walk_length steps from each member find the border nodes. views is the number of fixed draws of walks that
+    training takes turns over; 0 walks anew in every step (ssnp).
+    """
+
+    inputs: Literal["embeddings", "constant"] = "embeddings"
+    adjacency: Literal["mean", "sum", "symmetric"] = "mean"
+    pool: Literal["sum", "mean", "max", "size"] = "size"
+    ratio: Annotated[float, Bounds(0.5, 1)] = 0.8
+    training_labels: Literal["batch", "subgraph"] = "batch"
+    labelled_together: Count = 1
+    walks: Size = 1
+    walk_length: Size = 5
+    views: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,16 +349,23 @@ class Recipe:
     training: TrainingSettings = field(default_factory=TrainingSettings)
     baseline: BaselineSettings = field(default_factory=BaselineSettings)
     auto: AutoSettings = field(default_factory=AutoSettings)
+    message_passing: MessagePassingSettings = field(default_factory=MessagePassingSettings)
     published: dict[str, Any] = field(default_factory=dict)
 
 
 ADDED_LATER = {
     "prepare": ("border_anchors", "giving", "taking"),
     "model": ("hidden_norm",),
-    "training": ("members",),
+    "training": ("members", "plateau", "plateau_factor", "select_from"),
     "baseline": ("tune_settings",),
 }
 """Settings, by section, that did not exist when cache keys were first made of the others."""
+
+SECTIONS_ADDED_LATER = (
+    "auto",
+    "message_passing",
+)
+"""Sections that did not exist then."""
 
 
 def section_key(section: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -345,9 +386,11 @@ def channel_key(channel: ChannelSettings) -> dict[str, Any]:
 def recipe_key(recipe: Recipe) -> dict[str, Any]:
     """Settings of a recipe that enter a cache key: all but its name, note and published number.
 
-    The section ``auto``, which was added later, enters only if it is not at its defaults.
+    A section that was added later enters only if it is not at its defaults.
     """
-    left_out = ("name", "note", "published", *(() if recipe.auto != AutoSettings() else ("auto",)))
+    plain = Recipe()
+    unchanged = (name for name in SECTIONS_ADDED_LATER if getattr(recipe, name) == getattr(plain, name))
+    left_out = ("name", "note", "published", *unchanged)
     settings = {key: value for key, value in asdict(recipe).items() if key not in left_out}
     settings["channels"] = tuple(channel_key(channel) for channel in recipe.channels)
     return settings | {section: section_key(section, settings[section]) for section in ADDED_LATER}

@@ -16,6 +16,7 @@ from subgnn.config.settings import (
     BaselineSettings,
     ChannelSettings,
     EmbeddingSettings,
+    MessagePassingSettings,
     ModelSettings,
     PrepareSettings,
     PretrainSettings,
@@ -58,6 +59,7 @@ class ModelSpec:
     pretrain: PretrainSettings = field(default_factory=PretrainSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
     baseline: BaselineSettings = field(default_factory=BaselineSettings)
+    message_passing: MessagePassingSettings = field(default_factory=MessagePassingSettings)
     members: int = 1
     vectors_hash: str = ""
     standards: dict[str, Standard] = field(default_factory=dict)
@@ -108,7 +110,14 @@ class ModelSpec:
         return found | {name: asdict(getattr(self, name)) for name in _SECTIONS}
 
 
-_SECTIONS = ("prepare", "embeddings", "pretrain", "model", "baseline")
+_SECTIONS = (
+    "prepare",
+    "embeddings",
+    "pretrain",
+    "model",
+    "baseline",
+    "message_passing",
+)
 
 
 def settings_of(recipe: Recipe) -> dict[str, Any]:
