@@ -22,6 +22,9 @@ PROBABILITIES = {
     "pretrain.matched",
     "training.plateau_factor",
     "message_passing.ratio",
+    "s2n.edge_dropout",
+    "s2n.alpha",
+    "s2n.sub_alpha",
 }
 POWERS = {"prepare.giving", "prepare.taking"}
 FROM_ONE = {
@@ -59,8 +62,9 @@ SIZES = """
 DEPTHS = "prepare.draws pretrain.layers model.layers model.lstm_layers training.members"
 HIGHEST = dict.fromkeys(SIZES.split(), 10**6) | dict.fromkeys(DEPTHS.split(), 1000)
 HIGHEST |= {"embeddings.dim": 2**16, "pretrain.seed": 2**63 - 1}
+HIGHEST |= {"wlks.hops": 100, "s2n.sub_layers": 100, "s2n.span": 1000}
 HIGHEST |= {"auto.folds": 100, "auto.repeats": 100, "auto.time": 10**9}
-LOWEST = dict.fromkeys(FROM_ONE, 1) | {"auto.folds": 2, "auto.time": 1, "message_passing.ratio": 0.5}
+LOWEST = dict.fromkeys(FROM_ONE, 1) | {"auto.folds": 2, "auto.time": 1, "message_passing.ratio": 0.5, "s2n.span": 1e-3}
 
 
 def parse(*overrides):

@@ -15,7 +15,7 @@ from subgnn.models.registry import MODELS
 NAMES = sorted(name for name, model in MODELS.items() if not model.has_channels)
 TRANSDUCTIVE = sorted(name for name, model in MODELS.items() if not model.predicts_new_subgraphs)
 INDUCTIVE = sorted(set(NAMES) - set(TRANSDUCTIVE))
-BY_GRADIENT = sorted(set(NAMES) - {"bag", "bag-1hop"})
+BY_GRADIENT = sorted(set(NAMES) - {"bag", "bag-1hop", "wlks"})
 SMALL = (
     "training.epochs=3",
     "training.batch_size=8",
@@ -27,6 +27,8 @@ SMALL = (
     "baseline.walks=4",
     "baseline.walk_length=5",
     "baseline.doc2vec_epochs=3",
+    "wlks.rounds=[1, 2]",
+    "wlks.inverse_penalty=[1.0]",
 )
 
 

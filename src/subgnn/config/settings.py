@@ -306,6 +306,55 @@ class MessagePassingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class WLKSSettings:
+    """WLKS (:mod:`subgnn.models.wlks`).
+
+    Of rounds, mix and inverse_penalty every listed value is tried, and validation selects. rounds is the number of
+    rounds of colour refinement, cumulative takes all rounds up to it. normalize scales histograms to length one
+    (``auto``: both are tried). mix is the share of the whole graph's kernel, hops the radius of the balls in which
+    subgraphs are refined for the other. inverse_penalty is C of the support vector machines.
+    """
+
+    rounds: tuple[Annotated[int, Bounds(1, 100)], ...] = (1, 2, 3)
+    cumulative: bool = False
+    normalize: Literal["auto", "rows", "none"] = "auto"
+    mix: tuple[Probability, ...] = (0.99, 0.5, 0.01)
+    hops: Annotated[int, Bounds(0, 100)] = 0
+    inverse_penalty: tuple[Annotated[float, Bounds(1e-9, 1e9)], ...] = (0.08, 0.32, 1.28, 5.12)
+
+
+@dataclass(frozen=True, slots=True)
+class S2NSettings:
+    """S2N (:mod:`subgnn.models.s2n`); model.layers is the number of layers on the graph of subgraphs.
+
+    convolution is that of all layers. threshold t and span d make standardised weights w of edges between subgraphs to
+    (min(w, t + d) - t) / d; what is not above 0 is no edge. sub_layers is the number of layers inside subgraphs before
+    their nodes are summed: none is S2N+0, more S2N+A. edge_dropout leaves out edges of the graph of subgraphs in
+    training. batch_norm and skip (a linear layer beside each convolution) are of the layers on that graph. alpha, theta
+    and shared are those of GCNII, sub_alpha, sub_theta and sub_shared the same inside subgraphs. weighted sums nodes by
+    the root of their share of the degrees. constant, if above 0, replaces embeddings by that number. test_graph says
+    whether a subgraph that is predicted is joined to the training subgraphs alone, or with all others of its batch.
+    """
+
+    convolution: Literal["gcn", "gcnii"] = "gcn"
+    threshold: float = 2.0
+    span: Annotated[float, Bounds(1e-3, 1e3)] = 1.0
+    sub_layers: Annotated[int, Bounds(0, 100)] = 0
+    edge_dropout: Probability = 0.3
+    batch_norm: bool = False
+    skip: bool = False
+    alpha: Probability = 0.5
+    theta: float = 0.5
+    shared: bool = True
+    sub_alpha: Probability = 0.5
+    sub_theta: float = 0.5
+    sub_shared: bool = True
+    weighted: bool = False
+    constant: float = 0.0
+    test_graph: Literal["alone", "batch"] = "alone"
+
+
+@dataclass(frozen=True, slots=True)
 class CandidateSettings:
     """One candidate of a portfolio: a recipe by name or file, and overrides of its settings, as after --set."""
 
@@ -350,6 +399,8 @@ class Recipe:
     baseline: BaselineSettings = field(default_factory=BaselineSettings)
     auto: AutoSettings = field(default_factory=AutoSettings)
     message_passing: MessagePassingSettings = field(default_factory=MessagePassingSettings)
+    wlks: WLKSSettings = field(default_factory=WLKSSettings)
+    s2n: S2NSettings = field(default_factory=S2NSettings)
     published: dict[str, Any] = field(default_factory=dict)
 
 
@@ -364,6 +415,8 @@ ADDED_LATER = {
 SECTIONS_ADDED_LATER = (
     "auto",
     "message_passing",
+    "wlks",
+    "s2n",
 )
 """Sections that did not exist then."""
 

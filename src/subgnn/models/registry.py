@@ -14,10 +14,11 @@ gc         a separate graph (GIN, sum pooling)                   node_pooling   
 topology   statistics of it and of its border                    topology       yes
 bag        the bag of its nodes                                  bag            yes
 bag-1hop   the bag beside itself spread one hop                  bag            yes
+wlks       colours of refinement in it and in G                  wlks           yes
 ========== ===================================================== ============== =============
 
 avg to gc are the paper's baselines (section 5, appendix D); topology and bag are beyond it: a model that does not beat
-them has learned nothing that needs it.
+them has learned nothing that needs it. wlks was published after the paper for the same task (docs/peers.md).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from subgnn.models.node_pooling import AverageModel, GraphClassificationModel
 from subgnn.models.sub2vec import Sub2VecModel
 from subgnn.models.subgnn.registered import SubGNNModel
 from subgnn.models.topology import TopologyModel
+from subgnn.models.wlks import WLKSModel
 
 MODELS: dict[str, Model] = {
     "subgnn": SubGNNModel(),
@@ -47,6 +49,7 @@ MODELS: dict[str, Model] = {
     "topology": TopologyModel(),
     "bag": BagModel(),
     "bag-1hop": BagModel(one_hop=True),
+    "wlks": WLKSModel(),
 }
 
 

@@ -21,6 +21,8 @@ from subgnn.config.settings import (
     PrepareSettings,
     PretrainSettings,
     Recipe,
+    S2NSettings,
+    WLKSSettings,
 )
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet, Task
@@ -60,6 +62,8 @@ class ModelSpec:
     model: ModelSettings = field(default_factory=ModelSettings)
     baseline: BaselineSettings = field(default_factory=BaselineSettings)
     message_passing: MessagePassingSettings = field(default_factory=MessagePassingSettings)
+    wlks: WLKSSettings = field(default_factory=WLKSSettings)
+    s2n: S2NSettings = field(default_factory=S2NSettings)
     members: int = 1
     vectors_hash: str = ""
     standards: dict[str, Standard] = field(default_factory=dict)
@@ -117,6 +121,8 @@ _SECTIONS = (
     "model",
     "baseline",
     "message_passing",
+    "wlks",
+    "s2n",
 )
 
 
