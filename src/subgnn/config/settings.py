@@ -320,7 +320,7 @@ class WLKSSettings:
     normalize: Literal["auto", "rows", "none"] = "auto"
     mix: tuple[Probability, ...] = (0.99, 0.5, 0.01)
     hops: Annotated[int, Bounds(0, 100)] = 0
-    inverse_penalty: tuple[Annotated[float, Bounds(1e-9, 1e9)], ...] = (0.08, 0.32, 1.28, 5.12)
+    inverse_penalty: tuple[Annotated[float, Bounds(1e-9, 10**9)], ...] = (0.08, 0.32, 1.28, 5.12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +338,7 @@ class S2NSettings:
 
     convolution: Literal["gcn", "gcnii"] = "gcn"
     threshold: float = 2.0
-    span: Annotated[float, Bounds(1e-3, 1e3)] = 1.0
+    span: Annotated[float, Bounds(1e-3, 1000)] = 1.0
     sub_layers: Annotated[int, Bounds(0, 100)] = 0
     edge_dropout: Probability = 0.3
     batch_norm: bool = False

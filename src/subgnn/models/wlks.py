@@ -27,6 +27,7 @@ penalty, too.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations, product
@@ -181,13 +182,12 @@ def histogram(nodes: Ragged, colours: Colours, columns: NDArray[np.int32]) -> Hi
     every = sparse.csr_array((np.ones(len(colours)), (nodes.row_ids, colours)), shape=size)
     every.sum_duplicates()
     lengths = np.sqrt(every.multiply(every).sum(axis=1))
-    places = np.searchsorted(columns, every.indices)
-    places[places == len(columns)] = 0
-    kept = columns[places] == every.indices if len(columns) else np.zeros(len(places), np.bool_)
-    starts = np.concatenate([[0], np.cumsum(kept)])[every.indptr]
-    return Histogram(
-        sparse.csr_array((every.data[kept], places[kept], starts), shape=(len(nodes), len(columns))), lengths
-    )
+    kept = np.isin(every.indices, columns)
+    # 32-bit places: the only ones all solvers take.
+    places = np.searchsorted(columns, every.indices[kept]).astype(np.int32)
+    starts = np.concatenate([[0], np.cumsum(kept)])[every.indptr].astype(np.int32)
+    counts = sparse.csr_array((every.data[kept], places, starts), shape=(len(nodes), len(columns)))
+    return Histogram(counts, lengths)
 
 
 class Histograms:
@@ -366,7 +366,11 @@ class Fit:
         if gram is None:
             loss = "epsilon_insensitive" if kind == "R" else "hinge"
             options = {"C": self.inverse_penalty, "loss": loss, "max_iter": _STEPS, "random_state": 0}
-            linear = getattr(svm, f"LinearSV{kind}")(intercept_scaling=_PENALISED_OFFSET, **options).fit(rows, targets)
+            linear = getattr(svm, f"LinearSV{kind}")(intercept_scaling=_PENALISED_OFFSET, **options)
+            with warnings.catch_warnings():
+                # A weak penalty may run out of steps; validation judges what came of it.
+                warnings.filterwarnings("ignore", message=".*failed to converge.*")
+                linear.fit(rows, targets)
             return linear.coef_.reshape(-1), float(np.reshape(linear.intercept_, -1)[0])
         machine = getattr(svm, f"SV{kind}")(kernel="precomputed", C=self.inverse_penalty).fit(gram, targets)
         return rows[machine.support_].T @ machine.dual_coef_[0], float(machine.intercept_[0])
