@@ -29,6 +29,7 @@ SMALL = (
     "baseline.doc2vec_epochs=3",
     "wlks.rounds=[1, 2]",
     "wlks.inverse_penalty=[1.0]",
+    "embeddings.source=random",
 )
 
 

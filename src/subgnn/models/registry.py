@@ -15,10 +15,12 @@ topology   statistics of it and of its border                    topology       
 bag        the bag of its nodes                                  bag            yes
 bag-1hop   the bag beside itself spread one hop                  bag            yes
 wlks       colours of refinement in it and in G                  wlks           yes
+s2n        a node of the graph of subgraphs (GCN, GCNII)         s2n            yes
 ========== ===================================================== ============== =============
 
 avg to gc are the paper's baselines (section 5, appendix D); topology and bag are beyond it: a model that does not beat
-them has learned nothing that needs it. wlks was published after the paper for the same task (docs/peers.md).
+them has learned nothing that needs it. wlks and s2n were published after the paper for the same task
+(docs/peers.md).
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from subgnn.models.correction import Correction
 from subgnn.models.interface import Model, Settings
 from subgnn.models.meta_node import MetaNodeModel
 from subgnn.models.node_pooling import AverageModel, GraphClassificationModel
+from subgnn.models.s2n import S2NModel
 from subgnn.models.sub2vec import Sub2VecModel
 from subgnn.models.subgnn.registered import SubGNNModel
 from subgnn.models.topology import TopologyModel
@@ -50,6 +53,7 @@ MODELS: dict[str, Model] = {
     "bag": BagModel(),
     "bag-1hop": BagModel(one_hop=True),
     "wlks": WLKSModel(),
+    "s2n": S2NModel(),
 }
 
 
