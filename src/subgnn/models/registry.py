@@ -16,10 +16,12 @@ bag        the bag of its nodes                                  bag            
 bag-1hop   the bag beside itself spread one hop                  bag            yes
 wlks       colours of refinement in it and in G                  wlks           yes
 s2n        a node of the graph of subgraphs (GCN, GCNII)         s2n            yes
+glass      its nodes after message passing that labels them      glass          yes
+ssnp       its nodes and sampled border after message passing    ssnp           yes
 ========== ===================================================== ============== =============
 
 avg to gc are the paper's baselines (section 5, appendix D); topology and bag are beyond it: a model that does not beat
-them has learned nothing that needs it. wlks and s2n were published after the paper for the same task
+them has learned nothing that needs it. wlks, s2n, glass and ssnp were published after the paper for the same task
 (docs/peers.md).
 """
 
@@ -31,10 +33,12 @@ from subgnn.data.graph import Graph
 from subgnn.errors import DataError, UserError, choices, excerpt
 from subgnn.models.bag import BagModel
 from subgnn.models.correction import Correction
+from subgnn.models.glass import GlassModel
 from subgnn.models.interface import Model, Settings
 from subgnn.models.meta_node import MetaNodeModel
 from subgnn.models.node_pooling import AverageModel, GraphClassificationModel
 from subgnn.models.s2n import S2NModel
+from subgnn.models.ssnp import SsnpModel
 from subgnn.models.sub2vec import Sub2VecModel
 from subgnn.models.subgnn.registered import SubGNNModel
 from subgnn.models.topology import TopologyModel
@@ -54,6 +58,8 @@ MODELS: dict[str, Model] = {
     "bag-1hop": BagModel(one_hop=True),
     "wlks": WLKSModel(),
     "s2n": S2NModel(),
+    "glass": GlassModel(),
+    "ssnp": SsnpModel(),
 }
 
 
