@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -54,6 +54,10 @@ def run_benchmark(
     processes: Annotated[
         int | None, Option(min=1, help="Parallel runs, with a thread each; by default 1, with Ray one per core.")
     ] = None,
+    split: Annotated[
+        Literal["random", "stored", "published"] | None,
+        Option(help="The split of all datasets; by default as the suite says. published: as train --split."),
+    ] = None,
     engine: EngineChoice = EngineKind.local,
     address: Address = None,
     settings: Settings = None,
@@ -86,12 +90,14 @@ def run_benchmark(
     overrides = tuple(settings or ())
     request = Request(seeds=seeds or 1, overrides=overrides, device=device, cache=cache, id_base=id_base)
     if suite == "quick":
-        for name in ("data", "models", "datasets", "processes", "engine", "address"):
+        for name in ("data", "models", "datasets", "processes", "split", "engine", "address"):
             if name in given:
                 raise UserError(f"quick takes no --{name}", where=_WHERE, hint="leave it out, or name another suite")
         _run_quick(path, out, request, epochs=epochs, json=json)
         return
     found = find_suite(suite)
+    if split is not None:
+        found = replace(found, protocol=replace(found.protocol, split=split))
     if path is not None:
         hint = f"give folders by name, as --data {found.datasets[0].name}={path}"
         raise UserError(f"'{path}': only quick takes a dataset by its path", where=_WHERE, hint=hint)
@@ -101,6 +107,7 @@ def run_benchmark(
     command = ["subgnn", "benchmark", "run", suite, "--out", str(out)]
     command += [word for option, values in repeated.items() for value in values or () for word in (option, value)]
     command += ["--seeds", str(seeds)] if seeds else []
+    command += ["--split", split] if split else []
     command += ["--engine", "ray"] if engine is EngineKind.ray else ["--processes", str(processes or 1)]
     command += ["--device", device, *([] if cache else ["--no-cache"])]
     with (

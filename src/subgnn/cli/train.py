@@ -17,6 +17,7 @@ from subgnn.cli.options import (
     MemoryLimit,
     RecipeName,
     Settings,
+    SplitName,
 )
 from subgnn.cli.output import print_json, print_line, print_table, print_unused
 from subgnn.cli.progress import progress_bar
@@ -31,6 +32,7 @@ def train_run(
     out: Annotated[Path, Option(metavar="RUN", help="The folder of the run.")],
     recipe: RecipeName = "subgnn",
     seed: Annotated[int, Option(help="Seed of anchors, weights, batches and dropout.")] = 0,
+    split: SplitName = "stored",
     settings: Settings = None,
     device: DeviceChoice = "auto",
     devices: Annotated[
@@ -65,6 +67,7 @@ def train_run(
             chosen,
             out,
             seed=seed,
+            split=split,
             device=device,
             devices=devices,
             resume=resume,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
+from subgnn.data.splits import named_split
 from subgnn.errors import DataWarning
 from subgnn.parallel.progress import OnProgress
 from subgnn.training.options import Callbacks, OnEpoch, RunOptions, ignore
@@ -24,6 +26,7 @@ def train(
     out: Path,
     *,
     seed: int = 0,
+    split: str = "stored",
     device: str = "auto",
     devices: int | None = None,
     resume: bool = False,
@@ -39,6 +42,7 @@ def train(
 
     Args:
         seed: of anchors, weights, batches and dropout.
+        split: of the dataset, by its name (:func:`~subgnn.data.splits.named_split`), and what ``evaluate`` then uses.
         device: ``auto``, ``cpu`` or ``cuda``.
         devices: how many to train on, a process each; N of them at batches of b do what one does at N x b. None is one,
             or the ranks that torchrun has started.
@@ -58,6 +62,7 @@ def train(
         recipe,
         out,
         seed=seed,
+        split=split,
         device=device,
         resume=resume,
         source=source,
@@ -66,6 +71,7 @@ def train(
         write_page=write_run_page if report else None,
         callbacks=Callbacks(on_epoch or ignore, on_prepare or ignore, on_pretrain or ignore),
     )
+    dataset = replace(dataset, subgraphs=named_split(dataset.subgraphs, split))
     return train_run(dataset, options, devices=devices)
 
 

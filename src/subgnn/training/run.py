@@ -109,6 +109,7 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
         "run": str(out),
         "dataset": dataset.name,
         "source": options.source,
+        "split": options.split,
         "recipe": recipe.name,
         "method": recipe.method,
         "seed": options.seed,

@@ -16,12 +16,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from subgnn.config.files import parse_recipe
 from subgnn.config.settings import Recipe
+from subgnn.data.dataset import Dataset
+from subgnn.data.splits import named_split
 from subgnn.errors import DataError
 from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
 from subgnn.storage.files import remove_leftovers
@@ -35,6 +37,7 @@ LABEL_UNIT = "label"
 _RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
     "dataset": str,
     "source": str,
+    "split": str,
     "recipe": str,
     "method": str,
     "task": str,
@@ -141,6 +144,13 @@ def without_standardised_errors(results: dict[str, Any]) -> dict[str, Any]:
     scores = {split: results[split] for split in ("train", "val", "test") if isinstance(results.get(split), dict)}
     kept = {split: {k: v for k, v in found.items() if k not in ("mae", "rmse")} for split, found in scores.items()}
     return results | kept
+
+
+def as_trained(dataset: Dataset, results: dict[str, Any]) -> Dataset:
+    """The dataset of a run with the split that it was trained on; one without splits as it is."""
+    if dataset.subgraphs.splits is None:
+        return dataset
+    return replace(dataset, subgraphs=named_split(dataset.subgraphs, results.get("split", "stored")))
 
 
 def dataset_path(results: dict[str, Any], data: Path | None) -> Path:

@@ -251,3 +251,13 @@ def test_a_key_does_not_know_of_settings_that_came_later_and_were_left_alone():
 def test_a_dataset_cannot_lead_out_of_the_folder(name):
     with pytest.raises(UserError, match="a dataset is called"):
         tiny(datasets=[{"name": name, "generate": "density"}])
+
+
+def test_the_published_split_exchanges_val_and_test_where_val_is_the_smaller():
+    data = cliques()
+    splits = data.subgraphs.splits.copy()
+    splits[:] = [0] * 20 + [1] * 4 + [2] * 6
+    smaller = replace(data, subgraphs=replace(data.subgraphs, splits=splits))
+    assert len(with_split(smaller, "published", 0).subgraphs.indices("test")) == 4
+    assert len(with_split(with_split(smaller, "swapped", 0), "published", 0).subgraphs.indices("test")) == 4
+    assert tiny(protocol={"split": "published"}).protocol.words.startswith("stored split, val and test exchanged")

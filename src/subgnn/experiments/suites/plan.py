@@ -15,12 +15,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from subgnn.config.settings import Recipe, recipe_key
 from subgnn.data.dataset import Dataset
-from subgnn.data.splits import split_subgraphs
-from subgnn.data.subgraphs import SPLITS
+from subgnn.data.splits import exchange_val_and_test, named_split, split_subgraphs
 from subgnn.embeddings.pretrain import ALGORITHM as PRETRAIN_ALGORITHM
 from subgnn.errors import DataError
 from subgnn.experiments.suites.spec import DatasetSpec, ModelSpec, Suite
@@ -44,7 +41,7 @@ class Request:
 
 
 def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
-    """A dataset with a split: ``random``, ``stored``, or ``swapped``, the stored one with val and test exchanged.
+    """A dataset with a split: ``random``, ``stored``, ``published``, or ``swapped``, with val and test exchanged.
 
     Raises:
         DataError: if it has no labels, or no stored split.
@@ -57,10 +54,8 @@ def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
         hint = "draw one with subgnn data split, or use a suite with protocol.split = 'random'"
         raise DataError("the subgraphs have no split", where=dataset.name, hint=hint)
     if split == "swapped":
-        exchanged = np.array([SPLITS.index(name) for name in ("train", "test", "val")], np.int8)
-        splits = exchanged[dataset.subgraphs.splits]
-        return replace(dataset, subgraphs=replace(dataset.subgraphs, splits=splits))
-    return dataset
+        return replace(dataset, subgraphs=exchange_val_and_test(dataset.subgraphs))
+    return replace(dataset, subgraphs=named_split(dataset.subgraphs, split))
 
 
 def plan_jobs(

@@ -40,6 +40,7 @@ SPLIT_WORDS = {
     "random": "random 50/25/25, by seed",
     "stored": "stored split",
     "swapped": "stored split, val and test exchanged",
+    "published": "stored split, val and test exchanged where val is the smaller",
 }
 _CHANNELS = "channels."
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -47,9 +48,13 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """The split (random 50/25/25 by seed, or the stored one) and the number of seeds: 0, 1 and so on."""
+    """The split and the number of seeds: 0, 1 and so on.
 
-    split: Literal["random", "stored"] = "random"
+    ``random`` is 50/25/25 by seed, ``stored`` the dataset's own, ``published`` that with val and test exchanged where
+    val is the smaller (:func:`~subgnn.data.splits.named_split`).
+    """
+
+    split: Literal["random", "stored", "published"] = "random"
     seeds: Count = 10
 
     @property
