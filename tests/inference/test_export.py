@@ -75,7 +75,7 @@ def test_other_tasks_and_an_ensemble(tmp_path):
     assert open_run(tmp_path / "it").predictor.draws == 2
 
 
-@pytest.mark.parametrize("method", ["avg", "bag", "gc", "topology"])
+@pytest.mark.parametrize("method", ["avg", "bag", "gc", "topology", "glass", "ssnp"])
 def test_baselines(method, tmp_path):
     small = {"bag": [], "topology": ["baseline.classifier=forest"]}
     settings = find_recipe(method, small.get(method, ["embeddings.dim=4", "training.epochs=1"]))

@@ -35,7 +35,6 @@ from subgnn.data.graph import Graph
 from subgnn.embeddings.link_prediction import Adjacency
 from subgnn.models.interface import TrainingData
 from subgnn.models.message_passing import (
-    Layer,
     MessagePassing,
     MessagePassingModel,
     NodeSetBatch,
@@ -99,13 +98,12 @@ class Glass(MessagePassing):
         if self.training:
             return self.whole_pass(graph, nobody)
         if self._unlabelled is None:
+            moments_of = None
             with torch.no_grad():
-                labelled = _marked(self.reference.long(), graph)
-                found = self.whole_pass(graph, labelled)
                 if len(self.reference):
-                    found = self.whole_pass(graph, nobody, moments_of=found)
-            # Of the outputs, only the moments are needed from here on.
-            self._unlabelled = replace(found, layers=[replace(one, out=one.out[:0]) for one in found.layers])
+                    labelled = _marked(self.reference.long(), graph)
+                    moments_of = self.whole_pass(graph, labelled).without("x", "arrived", "out")
+                self._unlabelled = self.whole_pass(graph, nobody, moments_of=moments_of).without("out")
         return self._unlabelled
 
     def _label_apart(self, batch: NodeSetBatch, found: Pass) -> Tensor:
@@ -115,8 +113,7 @@ class Glass(MessagePassing):
         nodes, labelled = (torch.from_numpy(a).to(graph.device) for a in (around.nodes, around.hops == 0))
         members = columns = around.within(0)
         changed, vectors = found.layers[0].x[nodes[labelled]], []
-        for i, (layer, whole) in enumerate(zip(self.layers, found.layers, strict=True)):
-            assert isinstance(layer, Layer)
+        for i, (layer, whole) in enumerate(zip(self.stack, found.layers, strict=True)):
             rows = around.within(min(i + 1, count - i - 1))
             above, below, inside = (
                 torch.from_numpy(part).to(graph.device)

@@ -20,7 +20,7 @@ inside a layer exist for one block of nodes at a time, and are computed again fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Literal, Self, cast
 
@@ -177,8 +177,8 @@ class _MeanAndVariance(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:
         mean = x.mean(dim=0)
         total = torch.zeros_like(mean)
-        for part in x.split(BLOCK):
-            total += (part - mean).square_().sum(dim=0)
+        for begin in range(0, len(x), BLOCK):
+            total += (x[begin : begin + BLOCK] - mean).square_().sum(dim=0)
         ctx.save_for_backward(x, mean)
         return mean, total / len(x)
 
@@ -283,6 +283,11 @@ class Pass:
     first: Moments
     layers: list[LayerPass]
 
+    def without(self, *names: Literal["x", "arrived", "out"]) -> Pass:
+        """The same pass with some arrays empty, so that their memory is free."""
+        empty: dict[str, Any] = {name: self.layers[0].x.new_empty(0, self.layers[0].x.shape[1]) for name in names}
+        return Pass(self.first, [replace(layer, **empty) for layer in self.layers])
+
 
 class MessagePassing(nn.Module):
     """The layers, and a linear map to the outputs.
@@ -311,6 +316,11 @@ class MessagePassing(nn.Module):
         out: Tensor = self.output(self.embed(batch))
         return out
 
+    @property
+    def stack(self) -> list[Layer]:
+        """The layers, in order."""
+        return cast("list[Layer]", list(self.layers))
+
     def whole_pass(self, graph: WholeGraph, labelled: Tensor, *, moments_of: Pass | None = None) -> Pass:
         """Pass messages over the whole graph.
 
@@ -324,8 +334,7 @@ class MessagePassing(nn.Module):
         first = self.first.moments(table) if moments_of is None else moments_of.first
         x = in_blocks(lambda rows: self.dropout(self.first(rows, first)), table)
         layers: list[LayerPass] = []
-        for i, layer in enumerate(self.layers):
-            assert isinstance(layer, Layer)
+        for i, layer in enumerate(self.stack):
             given = None if moments_of is None else moments_of.layers[i]
             arrived = graph @ in_blocks(layer.messages, x, labelled)
             norm = layer.norm.moments(arrived) if given is None else given.norm
@@ -341,7 +350,7 @@ class MessagePassing(nn.Module):
 
     def vectors_at(self, found: Pass, places: Tensor) -> Tensor:
         """The vectors of some nodes after a pass (rows, L d)."""
-        pairs = zip(self.layers, found.layers, strict=True)
+        pairs = zip(self.stack, found.layers, strict=True)
         return torch.cat([layer.jump(one.out[places], one.jump) for layer, one in pairs], dim=1)
 
 

@@ -63,7 +63,7 @@ class Ssnp(MessagePassing):
             return self.whole_pass(batch.graph, nobody)
         if self._found is None:
             with torch.no_grad():
-                self._found = self.whole_pass(batch.graph, nobody)
+                self._found = self.whole_pass(batch.graph, nobody).without("x", "arrived")
         return self._found
 
     def _border(self, batch: NodeSetBatch) -> Ragged:
