@@ -315,12 +315,12 @@ class WLKSSettings:
     subgraphs are refined for the other. inverse_penalty is C of the support vector machines.
     """
 
-    rounds: tuple[Annotated[int, Bounds(1, 100)], ...] = (1, 2, 3)
+    rounds: tuple[Annotated[int, Bounds(1, 100)], ...] = (1, 2)
     cumulative: bool = False
     normalize: Literal["auto", "rows", "none"] = "auto"
     mix: tuple[Probability, ...] = (0.99, 0.5, 0.01)
     hops: Annotated[int, Bounds(0, 100)] = 0
-    inverse_penalty: tuple[Annotated[float, Bounds(1e-9, 10**9)], ...] = (0.08, 0.32, 1.28, 5.12)
+    inverse_penalty: tuple[Annotated[float, Bounds(1e-9, 10**9)], ...] = (0.08, 0.64, 5.12)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ a colour, and a new subgraph costs its own histogram. Colours that no training s
 the length of a histogram.
 
 Probabilities: outputs are the scores of the machines times one factor (one a label), which minimises the logistic loss
-of five folds of the training split, each scored by machines that were fitted to the others. A factor changes no
+of three folds of the training split, each scored by machines that were fitted to the others. A factor changes no
 prediction.
 
 *Differs from the paper:* self loops are not part of a graph; classes with equally many votes are ordered by the sum of
@@ -58,9 +58,9 @@ from subgnn.models.tensor_model import TensorModel, is_sorted_below
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 
-_FOLDS = 5
+_FOLDS = 3
 _LARGEST_MATRIX = 8_000  # training subgraphs
-_STEPS = 2_000
+_STEPS, _MATRIX_STEPS = 2_000, 1_000_000  # of a linear machine, and of one on the matrix
 _PENALISED_OFFSET = 10.0  # the larger, the smaller the penalty of the offset
 
 
@@ -344,6 +344,8 @@ class Fit:
             found = [self._machine(rows, gram, targets)]
         elif self.task == "multi-label":
             found = [self._separate(rows, gram, targets[:, label] > 0) for label in range(self.outputs)]
+        elif gram is not None and len(np.unique(targets)) == self.outputs:
+            return self._every_pair(rows, gram, targets)
         else:
             found = []
             for first, second in combinations(range(self.outputs), 2):
@@ -352,6 +354,22 @@ class Fit:
                 found.append(self._separate(rows[either], inner, targets[either] == second))
         weights, biases = zip(*found, strict=True)
         return np.stack(weights, axis=1), np.array(biases)
+
+    def _every_pair(self, rows: Any, gram: NDArray[np.float64], targets: NDArray[Any]) -> tuple[Any, Any]:
+        """The machines of all pairs from one call, which fits each to the subgraphs of its two classes."""
+        from sklearn.svm import SVC
+
+        machine = _fitted(SVC(kernel="precomputed", C=self.inverse_penalty, max_iter=_MATRIX_STEPS), gram, targets)
+        # Row j - 1 of the coefficients of class i, and row i of those of class j > i, belong to the pair; of more than
+        # two classes, a decision above 0 is for the first.
+        coefficients, pairs = machine.dual_coef_, list(combinations(range(self.outputs), 2))
+        bounds = np.concatenate([[0], np.cumsum(machine.n_support_)])
+        dual, sign = np.zeros((len(machine.support_), len(pairs))), 1 if self.outputs == 2 else -1
+        for place, (i, j) in enumerate(pairs):
+            for own, row in ((i, j - 1), (j, i)):
+                part = slice(bounds[own], bounds[own + 1])
+                dual[part, place] = sign * coefficients[row, part]
+        return rows[machine.support_].T @ dual, sign * machine.intercept_
 
     def _separate(self, rows: Any, gram: NDArray[np.float64] | None, positive: NDArray[np.bool_]) -> tuple[Any, float]:
         """One machine, above 0 for the positive; the side that alone is there is always decided for."""
@@ -367,13 +385,18 @@ class Fit:
             loss = "epsilon_insensitive" if kind == "R" else "hinge"
             options = {"C": self.inverse_penalty, "loss": loss, "max_iter": _STEPS, "random_state": 0}
             linear = getattr(svm, f"LinearSV{kind}")(intercept_scaling=_PENALISED_OFFSET, **options)
-            with warnings.catch_warnings():
-                # A weak penalty may run out of steps; validation judges what came of it.
-                warnings.filterwarnings("ignore", message=".*failed to converge.*")
-                linear.fit(rows, targets)
+            _fitted(linear, rows, targets)
             return linear.coef_.reshape(-1), float(np.reshape(linear.intercept_, -1)[0])
-        machine = getattr(svm, f"SV{kind}")(kernel="precomputed", C=self.inverse_penalty).fit(gram, targets)
+        options = {"kernel": "precomputed", "C": self.inverse_penalty, "max_iter": _MATRIX_STEPS}
+        machine = _fitted(getattr(svm, f"SV{kind}")(**options), gram, targets)
         return rows[machine.support_].T @ machine.dual_coef_[0], float(machine.intercept_[0])
+
+
+def _fitted(machine: Any, rows: Any, targets: NDArray[Any]) -> Any:
+    """Fit a machine; one with a weak penalty may run out of steps, and validation judges what came of it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*(failed to converge|terminated early).*")
+        return machine.fit(rows, targets)
 
 
 def _best_factor(scores: NDArray[np.float64], targets: NDArray[Any]) -> float:
