@@ -110,6 +110,24 @@ def test_an_isolated_node_receives_nothing():
 
 
 @pytest.mark.parametrize("method", ["glass", "ssnp"])
-def test_no_layer_is_refused(tmp_path, method):
+def test_no_layer_and_half_precision_are_refused(tmp_path, method):
     with pytest.raises(UserError, match=f"{method}: model.layers is 0; accepted: a whole number from 1"):
         train(dataset(), recipe(method, "model.layers=0"), tmp_path / "run")
+    with pytest.raises(UserError, match=f"{method}: training.precision is bf16-mixed; accepted: 32-true"):
+        train(dataset(), recipe(method, "training.precision=bf16-mixed"), tmp_path / "run")
+
+
+@pytest.mark.parametrize("method", ["glass", "ssnp"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("training.lr_finder=true", "training.lr=0.001"),
+        ("training.class_weights=true", "training.clip=1.0"),
+        ("message_passing.inputs=constant", "message_passing.adjacency=sum", "model.layers=3"),
+        ("message_passing.training_labels=subgraph", "message_passing.views=2", "message_passing.pool=max"),
+        ("embeddings.trainable=false",),
+    ],
+)
+def test_options_train(tmp_path, method, settings):
+    found = train(dataset(), recipe(method, *settings), tmp_path / "run", report=False)
+    assert np.isfinite(found["val"]["loss"])

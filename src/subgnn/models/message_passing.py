@@ -405,10 +405,12 @@ class MessagePassingModel(TensorModel):
         return settings.message_passing.inputs == "embeddings"
 
     def check(self, recipe: Recipe, graph: Graph) -> None:
-        """At least one layer."""
+        """At least one layer, and single precision: sparse products and moments over all nodes need it."""
         if not recipe.model.layers:
-            hint = "accepted: a whole number from 1"
-            raise UserError("model.layers is 0", where=recipe.method, hint=hint)
+            raise UserError("model.layers is 0", where=recipe.method, hint="accepted: a whole number from 1")
+        if recipe.training.precision != "32-true":
+            what = f"training.precision is {recipe.training.precision}"
+            raise UserError(what, where=recipe.method, hint="accepted: 32-true")
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         """A table that does not fit the graph."""
