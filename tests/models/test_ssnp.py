@@ -83,7 +83,9 @@ def test_training_walks_anew_and_prediction_does_not():
         assert torch.equal(first, network.train().embed(source.batch(rows)))
         assert not torch.equal(first, second)
         network.eval()
+        state = torch.get_rng_state()
         assert torch.equal(network.embed(source.batch(rows)), network.embed(source.batch(rows)))
+        assert torch.equal(state, torch.get_rng_state())
         one = network.embed(source.batch(rows[[7]]))
     torch.testing.assert_close(one, network.embed(source.batch(rows)).detach()[[7]])
 

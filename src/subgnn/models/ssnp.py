@@ -67,17 +67,18 @@ class Ssnp(MessagePassing):
         return self._found
 
     def _border(self, batch: NodeSetBatch) -> Ragged:
-        """The border sample of each subgraph."""
+        """The border sample of each subgraph: view 0 in prediction, another in each training step."""
         settings, nodes = self.settings, batch.nodes
         if self.training and not settings.views:
             keys = node_set_keys(int(torch.randint(2**62, ())), nodes)
         else:
-            views = settings.views if self.training else 1
-            choice = torch.randint(views, (len(nodes),)).numpy()
+            view = torch.zeros(len(nodes), dtype=torch.int64)
+            if self.training:
+                view = torch.randint(settings.views, (len(nodes),))
             keys = np.zeros(len(nodes), np.uint64)
-            for view in np.unique(choice):
-                own = choice == view
-                keys[own] = node_set_keys(stream_key(self.seed, f"ssnp/walks/{view}"), nodes.take(np.flatnonzero(own)))
+            for v in view.unique().tolist():
+                own = np.flatnonzero(view.numpy() == v)
+                keys[own] = node_set_keys(stream_key(self.seed, f"ssnp/walks/{v}"), nodes.take(own))
         return border_sample(batch.graph.graph, nodes, walks=settings.walks, length=settings.walk_length, keys=keys)
 
 
