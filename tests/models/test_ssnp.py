@@ -10,6 +10,7 @@ import torch
 
 from subgnn import Graph, Ragged
 from subgnn.kernels.draws import node_set_keys
+from subgnn.models import ssnp
 from subgnn.models.message_passing import NodeSetBatch
 from subgnn.models.ssnp import border_sample
 from subgnn.rng import stream_key
@@ -51,6 +52,15 @@ def test_a_border_sample_is_what_walks_can_reach(seed):
                 ball |= {int(v) for u in ball for v in graph.neighbors_of(u)}
             assert set(border.tolist()) == ball - set(nodes.tolist())
             assert sorted(set(border.tolist())) == border.tolist()
+
+
+def test_samples_in_pieces_are_the_same(monkeypatch):
+    graph, rows, keys = random_graph(1), random_subgraphs(1), np.arange(5, dtype=np.uint64)
+    whole = border_sample(graph, rows, walks=2, length=3, keys=keys)
+    monkeypatch.setattr(ssnp, "_VISITS_AT_A_TIME", 7)
+    pieces = border_sample(graph, rows, walks=2, length=3, keys=keys)
+    np.testing.assert_array_equal(whole.values, pieces.values)
+    np.testing.assert_array_equal(whole.offsets, pieces.offsets)
 
 
 def test_one_step_is_uniform_over_neighbours():

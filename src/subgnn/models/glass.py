@@ -51,7 +51,7 @@ ENTRIES_AT_A_TIME = 2**17
 """Nodes of neighbourhoods, as far as degrees tell, that are in memory at the same time."""
 
 
-class Glass(MessagePassing):
+class GLASS(MessagePassing):
     """The network.
 
     Shapes:
@@ -68,7 +68,7 @@ class Glass(MessagePassing):
         self.together = settings.labelled_together
         self._unlabelled: Pass | None = None
 
-    def train(self, mode: bool = True) -> Glass:
+    def train(self, mode: bool = True) -> GLASS:
         """Forget the pass without labels, which is kept for prediction."""
         self._unlabelled = None
         return super().train(mode)
@@ -168,7 +168,7 @@ def _edges(around: Neighborhoods, rows: Part, columns: Part) -> Adjacency:
     return found if inner is rows else Adjacency(found.back, found.matrix, slice(0, number))
 
 
-class GlassModel(MessagePassingModel):
+class GLASSModel(MessagePassingModel):
     """GLASS."""
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
@@ -179,10 +179,10 @@ class GlassModel(MessagePassingModel):
         reference = np.unique(nodes.take(chosen).values).astype(np.int32)
         return super().start(data, recipe) | {"reference": torch.from_numpy(reference)}
 
-    def network(self, checkpoint: Checkpoint) -> Glass:
+    def network(self, checkpoint: Checkpoint) -> GLASS:
         """The network over the checkpoint's table."""
         weights = checkpoint.weights
-        return Glass(weights["table"], weights["reference"], checkpoint.spec)
+        return GLASS(weights["table"], weights["reference"], checkpoint.spec)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         """A table that does not fit the graph, or nodes that it does not have."""

@@ -33,12 +33,12 @@ from subgnn.data.graph import Graph
 from subgnn.errors import DataError, UserError, choices, excerpt
 from subgnn.models.bag import BagModel
 from subgnn.models.correction import Correction
-from subgnn.models.glass import GlassModel
+from subgnn.models.glass import GLASSModel
 from subgnn.models.interface import Model, Settings
 from subgnn.models.meta_node import MetaNodeModel
 from subgnn.models.node_pooling import AverageModel, GraphClassificationModel
 from subgnn.models.s2n import S2NModel
-from subgnn.models.ssnp import SsnpModel
+from subgnn.models.ssnp import SSNPModel
 from subgnn.models.sub2vec import Sub2VecModel
 from subgnn.models.subgnn.registered import SubGNNModel
 from subgnn.models.topology import TopologyModel
@@ -58,8 +58,8 @@ MODELS: dict[str, Model] = {
     "bag-1hop": BagModel(one_hop=True),
     "wlks": WLKSModel(),
     "s2n": S2NModel(),
-    "glass": GlassModel(),
-    "ssnp": SsnpModel(),
+    "glass": GLASSModel(),
+    "ssnp": SSNPModel(),
 }
 
 

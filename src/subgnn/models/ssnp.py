@@ -10,26 +10,31 @@ linear layer gives the outputs.
 the published one walks anew at each call. Training walks anew in every step (the paper's online views), or takes one of
 ``message_passing.views`` fixed samples at random for each subgraph and step; the paper's pre-computed views show all of
 them in each epoch instead, which is as many more epochs. All nodes of S start walks, and there is no further network
-between pooling and the linear layer, both options of the paper.
+between pooling and the linear layer: the paper has options for both.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
 from subgnn.data.graph import Graph
 from subgnn.kernels.draws import node_set_keys
 from subgnn.kernels.uniform_walks import walk_from_members
-from subgnn.models.message_passing import MessagePassing, MessagePassingModel, NodeSetBatch, Pass, pool
+from subgnn.models.message_passing import MessagePassing, MessagePassingModel, NodeSetBatch, WholeGraph, in_blocks
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 
+_VISITS_AT_A_TIME = 2**22
 
-class Ssnp(MessagePassing):
+
+class SSNP(MessagePassing):
     """The network."""
 
     def __init__(self, table: Tensor, spec: ModelSpec) -> None:
@@ -39,32 +44,41 @@ class Ssnp(MessagePassing):
                 nn.init.xavier_uniform_(module.weight)
                 nn.init.zeros_(module.bias)
         self.settings, self.seed = spec.message_passing, spec.seed
-        self._found: Pass | None = None
+        self._vectors: list[Tensor] = []
 
-    def train(self, mode: bool = True) -> Ssnp:
-        """Forget the pass that is kept for prediction."""
-        self._found = None
+    def train(self, mode: bool = True) -> SSNP:
+        """Forget the vectors of nodes, which are kept for prediction."""
+        self._vectors = []
         return super().train(mode)
 
     def embed(self, batch: NodeSetBatch) -> Tensor:
         """Shapes: returns: (n, 2 L d)."""
-        found, how = self._pass_of(batch), self.settings.pool
-        border = self._border(batch)
-        parts = [
-            pool(self.vectors_at(found, part.places), part.subgraph, len(part.nodes), how)
-            for part in (batch, NodeSetBatch(batch.graph, border))
-        ]
-        return torch.cat(parts, dim=1)
+        vectors = self._vectors_of_nodes(batch.graph)
+        border = NodeSetBatch(batch.graph, self._border(batch))
+        return torch.cat([self._pool(layer, part) for part in (batch, border) for layer in vectors], dim=1)
 
-    def _pass_of(self, batch: NodeSetBatch) -> Pass:
-        """The pass over the graph; in prediction it is kept while the weights stay as they are."""
-        nobody = torch.zeros(batch.graph.graph.num_nodes, dtype=torch.bool, device=batch.graph.device)
-        if self.training:
-            return self.whole_pass(batch.graph, nobody)
-        if self._found is None:
-            with torch.no_grad():
-                self._found = self.whole_pass(batch.graph, nobody).without("x", "arrived")
-        return self._found
+    def _vectors_of_nodes(self, graph: WholeGraph) -> list[Tensor]:
+        """The vectors of all nodes after each layer; in prediction they are kept while the weights stay as they are."""
+        if self._vectors:
+            return self._vectors
+        nobody = torch.zeros(graph.graph.num_nodes, dtype=torch.bool, device=graph.device)
+        with torch.set_grad_enabled(self.training and torch.is_grad_enabled()):
+            passed = self.whole_pass(graph, nobody).layers
+            pairs = zip(self.stack, passed, strict=True)
+            found = [in_blocks(partial(layer.jump, moments=one.jump), one.out) for layer, one in pairs]
+        if not self.training:
+            self._vectors = found
+        return found
+
+    def _pool(self, vectors: Tensor, sets: NodeSetBatch) -> Tensor:
+        """Pool without a copy of the rows: a border may have many nodes."""
+        how, starts = self.settings.pool, torch.from_numpy(sets.nodes.offsets[:-1]).to(vectors.device)
+        mode = "sum" if how == "size" else how
+        pooled = functional.embedding_bag(sets.places, vectors, starts, mode=mode)
+        if how != "size":
+            return pooled
+        sizes = torch.from_numpy(np.maximum(sets.nodes.lengths, 1)[:, None]).to(vectors.device)
+        return pooled / sizes.to(pooled.dtype).sqrt()
 
     def _border(self, batch: NodeSetBatch) -> Ragged:
         """The border sample of each subgraph: view 0 in prediction, another in each training step."""
@@ -92,18 +106,20 @@ def border_sample(graph: Graph, subgraphs: Ragged, *, walks: int, length: int, k
         >>> [row.tolist() for row in border_sample(path, Ragged.from_rows([[0], [0, 1]]), walks=9, length=2, keys=keys)]
         [[1, 2], [2]]
     """
-    number = graph.num_nodes
-    visited = walk_from_members(*graph.csr, subgraphs, walks=walks, length=length, keys=keys)
-    members = subgraphs.row_ids * number + subgraphs.values
-    met = np.unique(subgraphs.row_ids[:, None, None] * number + visited)
-    border = met[~np.isin(met, members, assume_unique=True)]
-    counts = np.bincount(border // number, minlength=len(subgraphs))
-    return Ragged.from_lengths((border % number).astype(np.int32), counts)
+    number, begin, rows = graph.num_nodes, 0, []
+    for some in subgraphs.batches(max(1, _VISITS_AT_A_TIME // (walks * length))):
+        own, begin = keys[begin : begin + len(some)], begin + len(some)
+        visited = walk_from_members(*graph.csr, some, walks=walks, length=length, keys=own)
+        met = np.unique(some.row_ids[:, None, None] * number + visited)
+        border = met[~np.isin(met, some.row_ids * number + some.values, assume_unique=True)]
+        counts = np.bincount(border // number, minlength=len(some))
+        rows += Ragged.from_lengths((border % number).astype(np.int32), counts)
+    return Ragged.from_rows(rows)
 
 
-class SsnpModel(MessagePassingModel):
+class SSNPModel(MessagePassingModel):
     """SSNP."""
 
-    def network(self, checkpoint: Checkpoint) -> Ssnp:
+    def network(self, checkpoint: Checkpoint) -> SSNP:
         """The network over the checkpoint's table."""
-        return Ssnp(checkpoint.weights["table"], checkpoint.spec)
+        return SSNP(checkpoint.weights["table"], checkpoint.spec)
