@@ -96,12 +96,12 @@ def _with_balls(graph: Graph, nodes: Ragged, hops: int) -> Iterator[tuple[Ragged
         for members in nodes.batches(_AT_ONCE):
             yield members, members
         return
-    rows = Ragged(graph.neighbors, graph.offsets)
-    begin, balls, size = 0, [], 0
-    for i, members in enumerate(nodes):
-        ball = members
+    every = Ragged(graph.neighbors, graph.offsets)
+    balls: list[NDArray[np.int32]] = []
+    begin, size = 0, 0
+    for i, ball in enumerate(nodes):
         for _ in range(hops):
-            ball = np.union1d(ball, rows.take(ball).values).astype(np.int32)
+            ball = np.union1d(ball, every.take(ball).values).astype(np.int32)
         balls.append(ball)
         size += len(ball)
         if size >= _AT_ONCE or i == len(nodes) - 1:

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -167,7 +167,7 @@ class JoinedSubgraphs:
         parts = stored["edge_weights"].astype(np.float64), stored["edge_sources"], stored["edge_offsets"]
         self.train_edges, self.train_own = without_loops(sparse.csr_array(parts, shape=(len(train), len(train))))
         self.edges = edges_between(graph, nodes, train, standard, settings)
-        inside = np.bincount(nodes.row_ids, 1 + induced_graphs(graph, nodes).degrees, len(nodes))
+        inside = np.bincount(nodes.row_ids, 1.0 + induced_graphs(graph, nodes).degrees, len(nodes)).astype(np.float64)
         self.own = edge_weights(inside, standard, settings)
         together = settings.test_graph == "batch"
         self.among = without_loops(edges_between(graph, nodes, nodes, standard, settings))[0] if together else None
@@ -275,11 +275,15 @@ class S2N(nn.Module):
             self.register_buffer(name, weights[name])
         trainable = spec.embeddings.trainable and not settings.constant
         self.table = nn.Parameter(weights["table"].clone(), requires_grad=trainable)
-        inner = {"alpha": settings.sub_alpha, "theta": settings.sub_theta, "shared": settings.sub_shared}
+        inner: dict[str, Any] = {
+            "alpha": settings.sub_alpha,
+            "theta": settings.sub_theta,
+            "shared": settings.sub_shared,
+        }
         self.inside = nn.ModuleList(
             Convolution(width, kind, layer=i, **inner) for i in range(1, settings.sub_layers + 1)
         )
-        outer = {"alpha": settings.alpha, "theta": settings.theta, "shared": settings.shared}
+        outer: dict[str, Any] = {"alpha": settings.alpha, "theta": settings.theta, "shared": settings.shared}
         layers = range(1, spec.model.layers + 1)
         self.layers = nn.ModuleList(Convolution(width, kind, layer=i, **outer) for i in layers)
         self.skips = nn.ModuleList(nn.Linear(width, width) for _ in layers if settings.skip)

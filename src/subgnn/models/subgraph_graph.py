@@ -77,7 +77,8 @@ def edge_weights(
         [0.0, 0.5, 1.0]
     """
     z = (counts - standard[0]) / standard[1]
-    return np.maximum((np.minimum(z, settings.threshold + settings.span) - settings.threshold) / settings.span, 0)
+    weights = (np.minimum(z, settings.threshold + settings.span) - settings.threshold) / settings.span
+    return np.asarray(np.maximum(weights, 0.0))
 
 
 def edges_between(

@@ -80,7 +80,7 @@ class WLKSModel(TensorModel):
         """Colours of the graph, tables of signatures of subgraphs, and the colours that training subgraphs have."""
         graph, settings, subgraphs = data.graph, recipe.wlks, data.subgraphs
         train = subgraphs.nodes.take(subgraphs.indices("train"))
-        last, found = max(settings.rounds), {}
+        last, found = max(settings.rounds), dict[str, NDArray[Any]]()
         if max(settings.mix) > 0:
             for i, colours in enumerate(graph_colours(graph, last), 1):
                 found[f"graph_colours_{i}"] = colours

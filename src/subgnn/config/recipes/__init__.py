@@ -75,7 +75,7 @@ def _published_rows() -> dict[str, dict[str, str]]:
 @cache
 def _peer_rows() -> dict[str, tuple[str, dict[str, str]]]:
     """The plain recipe and the row of each recipe in a table that has a plain recipe's name, by name."""
-    found = {}
+    found: dict[str, tuple[str, dict[str, str]]] = {}
     for table in sorted(_FOLDER.glob("*.tsv")):
         if table != _TABLE:
             with table.open(encoding="utf-8", newline="") as file:
