@@ -86,12 +86,12 @@ class SSNP(MessagePassing):
         if self.training and not settings.views:
             keys = node_set_keys(int(torch.randint(2**62, ())), nodes)
         else:
-            view = torch.zeros(len(nodes), dtype=torch.int64)
+            view = np.zeros(len(nodes), np.int64)
             if self.training:
-                view = torch.randint(settings.views, (len(nodes),))
+                view = torch.randint(settings.views, (len(nodes),)).numpy()
             keys = np.zeros(len(nodes), np.uint64)
-            for v in view.unique().tolist():
-                own = np.flatnonzero(view.numpy() == v)
+            for v in np.unique(view):
+                own = np.flatnonzero(view == v)
                 keys[own] = node_set_keys(stream_key(self.seed, f"ssnp/walks/{v}"), nodes.take(own))
         return border_sample(batch.graph.graph, nodes, walks=settings.walks, length=settings.walk_length, keys=keys)
 
@@ -106,7 +106,8 @@ def border_sample(graph: Graph, subgraphs: Ragged, *, walks: int, length: int, k
         >>> [row.tolist() for row in border_sample(path, Ragged.from_rows([[0], [0, 1]]), walks=9, length=2, keys=keys)]
         [[1, 2], [2]]
     """
-    number, begin, rows = graph.num_nodes, 0, []
+    number, begin = graph.num_nodes, 0
+    rows: list[NDArray[np.int32]] = []
     for some in subgraphs.batches(max(1, _VISITS_AT_A_TIME // (walks * length))):
         own, begin = keys[begin : begin + len(some)], begin + len(some)
         visited = walk_from_members(*graph.csr, some, walks=walks, length=length, keys=own)
