@@ -75,7 +75,7 @@ def subgraph_colours(graph: Graph, nodes: Ragged, tables: list[Table], *, hops: 
         returns: a list of (total,), one for each round, in the order of ``nodes.values``.
     """
     found: list[list[Colours]] = [[np.empty(0, np.int32)] for _ in tables]
-    for members, balls in _with_balls(graph, nodes, hops):
+    for members, balls in _with_balls(graph, nodes, hops) if tables else ():
         induced = induced_graphs(graph, balls)
         starts = np.repeat(balls.offsets[:-1], members.lengths)
         if hops:

@@ -97,20 +97,18 @@ class WLKSModel(TensorModel):
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Histograms:
         """The histograms of each subgraph, of all rounds that the checkpoint has colours for."""
         known = {name: tensor.numpy() for name, tensor in checkpoint.weights.items() if name.startswith(_OF_START)}
-        found: dict[str, Histogram] = {}
-        for name, colours in known.items():
+        rounds = range(1, 1 + sum(name.startswith("signatures_") for name in known))
+        tables = [table_of(Ragged(known[f"signatures_{i}"], known[f"signature_offsets_{i}"])) for i in rounds]
+        colours = {
+            f"subgraph_{i}": found
+            for i, found in enumerate(subgraph_colours(graph, nodes, tables, hops=checkpoint.spec.wlks.hops), 1)
+        }
+        for name, of_graph in known.items():
             if name.startswith("graph_colours_"):
-                i = name.removeprefix("graph_colours_")
-                columns = known[f"graph_columns_{i}"]
-                found[f"graph_{i}"] = histogram(nodes, colours[nodes.values], columns)
-        rounds = sum(name.startswith("signatures_") for name in known)
-        stored = (Ragged(known[f"signatures_{i}"], known[f"signature_offsets_{i}"]) for i in range(1, rounds + 1))
-        tables = [table_of(rows) for rows in stored]
-        of_members = subgraph_colours(graph, nodes, tables, hops=checkpoint.spec.wlks.hops) if tables else []
-        for number, colours in enumerate(of_members, 1):
-            if f"subgraph_columns_{number}" in known:
-                columns = known[f"subgraph_columns_{number}"]
-                found[f"subgraph_{number}"] = histogram(nodes, colours, columns)
+                colours[name.replace("colours_", "")] = of_graph[nodes.values]
+        # A machine that is not cumulative has columns for its last round alone.
+        columns = {part: known.get("_columns_".join(part.rsplit("_", 1))) for part in colours}
+        found = {part: histogram(nodes, colours[part], kept) for part, kept in columns.items() if kept is not None}
         return Histograms(len(nodes), found)
 
     def network(self, checkpoint: Checkpoint) -> KernelMachine:
@@ -226,9 +224,9 @@ class KernelMachine(nn.Module):
         spec, given = checkpoint.spec, checkpoint.weights
         self.settings, self.seed = spec.wlks, spec.seed
         self.task, self.outputs = spec.task, spec.num_outputs
-        several = spec.task == "multi-label" or spec.task == "regression"
-        machines = self.outputs if several else self.outputs * (self.outputs - 1) // 2
-        (last,), (a,) = self.settings.rounds[-1:], self.settings.mix[-1:]
+        by_pairs = spec.task not in ("multi-label", "regression")
+        machines = self.outputs * (self.outputs - 1) // 2 if by_pairs else self.outputs
+        last, a = self.settings.rounds[-1], self.settings.mix[-1]
         rounds = range(1 if self.settings.cumulative else last, last + 1)
         self.parts = {f"{kind}_{i}": part for kind, part in (("graph", a), ("subgraph", 1 - a)) if part for i in rounds}
         kept = [f"graph_{what}_{i}" for what in ("colours", "columns") for i in rounds if a > 0]
@@ -256,8 +254,7 @@ class KernelMachine(nn.Module):
         rows: Any = sparse.hstack(self.features(examples.inputs.batch(examples.train)), format="csr")
         targets = examples.targets.cpu().numpy()[examples.train]
         gram = (rows @ rows.T).toarray() if len(targets) <= _LARGEST_MATRIX else None
-        (c,) = self.settings.inverse_penalty[-1:]
-        fit = Fit(self.task, self.outputs, c)
+        fit = Fit(self.task, self.outputs, self.settings.inverse_penalty[-1])
         weight, bias = fit(rows, gram, targets)
         begin = 0
         for name in self.parts:
