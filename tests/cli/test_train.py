@@ -136,3 +136,25 @@ def test_evaluate_on_a_split_with_subgraphs_that_a_baseline_does_not_know(run, t
     called = call("evaluate", tmp_path / "run", "--data", tmp_path / "other", "--split", "test")
     assert called.code == 2
     assert "mn-gin cannot predict new subgraphs, and 0-9 is none of the" in called.error
+
+
+def test_the_published_split_is_that_of_training_scores_and_pages(tmp_path):
+    """Val is the smaller part of the file; published results are on it."""
+    data = dataset()
+    splits = ["train"] * 18 + ["val"] * 4 + ["test"] * 8
+    rows, labels = [row.tolist() for row in data.subgraphs.nodes], [str(t) for t in data.subgraphs.targets]
+    given = SubgraphSet.from_lists(rows, num_nodes=data.graph.num_nodes, labels=labels, splits=splits)
+    write_folder(replace(data, subgraphs=given), tmp_path / "data")
+    words = ["train", tmp_path / "data", "--recipe", "bag", "--split", "published", "--out", tmp_path / "run"]
+    results = call(*words, "--json").json
+    assert results["split"] == "published"
+    for split in ("val", "test"):
+        again = call("evaluate", tmp_path / "run", "--split", split, "--json").json[split]
+        assert again["micro_f1"] == pytest.approx(results[split]["micro_f1"])
+    assert call("report", tmp_path / "run").code == 0
+    assert "--split published" in (tmp_path / "run" / "report.html").read_text()
+    described = call("data", "describe", tmp_path / "data", "--split", "published", "--json").json
+    assert (described["splits"], described["split"]) == ({"train": 18, "val": 8, "test": 4}, "published")
+    shown = call("data", "describe", tmp_path / "data", "--split", "published").out
+    assert "val 8, test 4 (val and test of the file exchanged)" in shown
+    assert call("data", "describe", tmp_path / "data", "--json").json["splits"] == {"train": 18, "val": 4, "test": 8}

@@ -72,7 +72,7 @@ def test_no_subgraphs():
 def test_a_val_part_smaller_than_test_is_noted():
     (note,) = describe(dataset(splits=("train", "val", "test", "test")))["notes"]
     assert "val is smaller than test" in note
-    assert "does not swap" in note
+    assert "with --split published" in note
     assert describe(dataset(splits=("train", "val", "val", "test")))["notes"] == []
 
 

@@ -30,7 +30,9 @@ def explained(task: str = "multi-class", *, ensemble: bool = False, **model: obj
 def baseline(name: str) -> tuple[Dataset, Predictor]:
     """A baseline on the same dataset."""
     data = dataset()
-    small = {"bag": [], "topology": ["baseline.classifier=forest"]}.get(name, ["embeddings.dim=8", "training.epochs=2"])
+    small = {"bag": [], "topology": ["baseline.classifier=forest"]}.get(
+        name, ["embeddings.dim=8", "embeddings.source=random", "training.epochs=2"]
+    )
     if name.startswith("mn"):
         small += ["baseline.link_steps=3"]
     return data, run_of(data, find_recipe(name, small))

@@ -72,7 +72,7 @@ def test_the_label_is_that_of_predict(task):
         assert found.of_class(found.logits, found.classes[1]) == found.logits[1]
 
 
-@pytest.mark.parametrize("method", ["avg", "bag", "topology", "gc"])
+@pytest.mark.parametrize("method", ["avg", "bag", "topology", "gc", "glass", "ssnp", "wlks", "s2n"])
 def test_nodes_of_a_baseline(method):
     _, predictor = baseline(method)
     found = explain(predictor, [ROW], attributions=True)[0]

@@ -75,10 +75,12 @@ def test_other_tasks_and_an_ensemble(tmp_path):
     assert open_run(tmp_path / "it").predictor.draws == 2
 
 
-@pytest.mark.parametrize("method", ["avg", "bag", "gc", "topology"])
+@pytest.mark.parametrize("method", ["avg", "bag", "gc", "topology", "glass", "ssnp", "wlks", "s2n"])
 def test_baselines(method, tmp_path):
     small = {"bag": [], "topology": ["baseline.classifier=forest"]}
-    settings = find_recipe(method, small.get(method, ["embeddings.dim=4", "training.epochs=1"]))
+    settings = find_recipe(
+        method, small.get(method, ["embeddings.dim=4", "embeddings.source=random", "training.epochs=1"])
+    )
     run = finished(tmp_path, settings)
     export_run(run, tmp_path / "it", with_graph=True)
     same(run, tmp_path / "it")

@@ -15,6 +15,7 @@ from subgnn.kernels.distances import reduce_table
 from subgnn.kernels.draws import normal_rows, sample_members
 from subgnn.kernels.nearby_distances import near_hops
 from subgnn.kernels.sampling import induced_block, sample_neighbors, sample_non_edges, walk_nodes
+from subgnn.kernels.uniform_walks import walk_from_members
 from tests.kernels.graphs import SmallGraph, ragged
 
 N = 500
@@ -46,6 +47,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "normal_rows": lambda: normal_rows(KEY, SOURCES, 7),
     "sample_neighbors": lambda: sample_neighbors(*CSR, np.arange(N), fraction=0.3, key=KEY),
     "walk_nodes": lambda: walk_nodes(*CSR, roots=200, length=3, key=KEY),
+    "walk_from_members": lambda: walk_from_members(*CSR, ROWS, walks=2, length=5, keys=KEYS),
     "induced_block": lambda: induced_block(*CSR, SETS[0]),
     "sample_non_edges": lambda: sample_non_edges(*CSR, np.arange(N), pairs=2000, key=KEY),
     "sample_members": lambda: sample_members(ROWS, draws=40, key=KEY),

@@ -15,11 +15,12 @@ from subgnn.models.registry import MODELS
 NAMES = sorted(name for name, model in MODELS.items() if not (model.has_channels or model.is_portfolio))
 TRANSDUCTIVE = sorted(name for name, model in MODELS.items() if not model.predicts_new_subgraphs)
 INDUCTIVE = sorted(set(NAMES) - set(TRANSDUCTIVE))
-BY_GRADIENT = sorted(set(NAMES) - {"bag", "bag-1hop", "diffusion", "profiles"})
+TUNED = sorted(name for name in NAMES if MODELS[name].has_tunable_settings)
 SMALL = (
     "training.epochs=3",
     "training.batch_size=8",
     "training.lr=1e-2",
+    "embeddings.source=random",
     "embeddings.dim=8",
     "model.head=[16, 8]",
     "model.dropout=0.1",
@@ -27,6 +28,9 @@ SMALL = (
     "baseline.walks=4",
     "baseline.walk_length=5",
     "baseline.doc2vec_epochs=3",
+    "wlks.rounds=[1, 2]",
+    "wlks.inverse_penalty=[1.0]",
+    "embeddings.source=random",
 )
 
 

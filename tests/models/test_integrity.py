@@ -42,6 +42,8 @@ def runs(tmp_path_factory):
         "regression": recipe(1, channels=()),
         "avg": find_recipe("avg", ["embeddings.dim=4", "training.epochs=1"]),
         "gc": find_recipe("gc", ["embeddings.dim=4", "training.epochs=1"]),
+        "glass": find_recipe("glass", ["embeddings.dim=4", "training.epochs=1", "embeddings.source=random"]),
+        "ssnp": find_recipe("ssnp", ["embeddings.dim=4", "training.epochs=1", "embeddings.source=random"]),
         "bag": find_recipe("bag", []),
         "bag-1hop": find_recipe("bag-1hop", []),
         "s2v-n": find_recipe("s2v-n", ["embeddings.dim=4", "training.epochs=1", "baseline.doc2vec_epochs=1"]),
@@ -160,6 +162,11 @@ CHANGES = [
     ("avg", "nodes of its table", put("weights.nodes", -1, 24)),
     ("avg", "not a row for each node", array("weights.table", lambda w: w[:1])),
     ("gc", "nodes of its table", put("weights.nodes", 0, -1)),
+    ("glass", "reference nodes are not in order, or not in the graph", put("weights.reference", -1, 24)),
+    ("glass", "reference nodes are not in order, or not in the graph", put("weights.reference", 0, -1)),
+    ("glass", "its table is", array("weights.table", lambda w: w[:1])),
+    ("ssnp", "its table is", array("weights.table", lambda w: w[:-1])),
+    ("ssnp", "model.layers is 1000000000", setting("model", "layers", 10**9)),
     ("bag", "not of nodes of the graph", put("weights.columns", 0, -1)),
     ("bag-1hop", "not of nodes of the graph", put("weights.columns", -1, 48)),
     ("bag", "do not fit", array("weights.bias", lambda w: w[:2])),
@@ -180,7 +187,9 @@ def test_what_does_not_hold_together_is_refused(run, said, change, runs, tmp_pat
     assert "train again" in str(caught.value)
 
 
-@pytest.mark.parametrize("run", ["network", "draws", "members", "correcting", "avg", "gc", "bag", "s2v-n", "topology"])
+@pytest.mark.parametrize(
+    "run", ["network", "draws", "members", "correcting", "avg", "gc", "glass", "ssnp", "bag", "s2v-n", "topology"]
+)
 def test_what_was_written_is_read(run, runs, tmp_path):
     path = changed(runs(run), tmp_path / "same", lambda *_: None)
     if run != "s2v-n":

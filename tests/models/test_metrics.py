@@ -36,6 +36,21 @@ def test_regression_loss_by_hand():
     assert found.dtype == outputs.dtype
 
 
+def average_precision(truth, scores):
+    """That of the rarer class, of equally many of the second."""
+    rarer = 0 if (truth == 0).sum() < (truth == 1).sum() else 1
+    return reference.average_precision_score(truth == rarer, scores[:, rarer])
+
+
+@pytest.mark.parametrize("rare", [0, 1])
+def test_average_precision_is_that_of_the_rarer_class(rare):
+    outputs, truth = torch.from_numpy(RNG.normal(size=(40, 2))), np.where(RNG.random(40) < 0.2, rare, 1 - rare)
+    scores = probabilities(outputs, "binary").numpy()
+    found = metrics(outputs, torch.from_numpy(truth), "binary")["auprc"]
+    assert found == pytest.approx(reference.average_precision_score(truth == rare, scores[:, rare]), abs=1e-6)
+    assert math.isnan(metrics(outputs, torch.zeros(40, dtype=torch.int64), "binary")["auprc"])
+
+
 @pytest.mark.parametrize(("task", "classes"), [("binary", 2), ("multi-class", 4)])
 def test_classes_as_scikit_learn_scores_them(task, classes):
     outputs, truth = torch.from_numpy(RNG.normal(size=(50, classes))), RNG.integers(0, classes, 50)
@@ -50,7 +65,8 @@ def test_classes_as_scikit_learn_scores_them(task, classes):
             "macro_f1": reference.f1_score(truth, guess, average="macro"),
             "accuracy": reference.accuracy_score(truth, guess),
             "auroc": np.mean(areas),
-        },
+        }
+        | ({"auprc": average_precision(truth, scores)} if task == "binary" else {}),
         abs=1e-6,
     )
 

@@ -67,11 +67,15 @@ def without_test(data: Dataset) -> Dataset:
 
 
 def by_node(checkpoint) -> tuple[np.ndarray, dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-    """The nodes of the table, its rows for each network, and all weights that are no rows of nodes."""
+    """The nodes of the table, its rows for each network, and all weights that are no rows of nodes.
+
+    A table of unnamed nodes has a row for every node of the graph.
+    """
     weights = dict(checkpoint.weights)
     nodes = weights.pop("nodes").numpy() if "nodes" in weights else checkpoint.spec.table_nodes
     tables = {name: weights.pop(name) for name in list(weights) if name.rpartition(".")[2] == "table"}
-    return nodes, tables, weights
+    unnamed = not len(nodes) and bool(tables)
+    return np.arange(len(next(iter(tables.values())))) if unnamed else nodes, tables, weights
 
 
 def assert_same_run(one, other) -> None:

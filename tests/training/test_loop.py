@@ -16,7 +16,7 @@ from subgnn.inference.predictor import Predictor
 from subgnn.models.examples import Examples, evaluate
 from subgnn.training import loop
 from subgnn.training.devices import make_fabric
-from subgnn.training.loop import class_weights, fit
+from subgnn.training.loop import Progress, class_weights, fit
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from subgnn.training.steps import Fitting
 
@@ -68,6 +68,28 @@ def test_cosine_schedule_falls_from_lr_towards_zero(monkeypatch):
     rates.clear()
     run_fit(example([0, 1]), epochs=3, lr=0.8)
     assert rates == [0.8, 0.8, 0.8]
+
+
+@pytest.mark.parametrize("watched", ["train loss", "val loss"])
+def test_the_plateau_schedule_is_that_of_torch(watched):
+    losses = [2.0, 1.5, *[1.5] * 12, 1.0, *[1.0 - 1e-6 * i for i in range(80)]]
+    settings = TrainingSettings(lr=1e-3, schedule="plateau", plateau=watched, plateau_factor=0.2)
+    optimizer = torch.optim.Adam([nn.Parameter(torch.zeros(1))], lr=1e-3)
+    expected = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.2, min_lr=5e-5)
+    progress, name = Progress(), watched.replace(" loss", "_losses")
+    for loss in losses:
+        assert loop._rate(settings, progress) == pytest.approx(optimizer.param_groups[0]["lr"])
+        getattr(progress, name).append(loss)
+        expected.step(loss)
+    assert loop._rate(settings, progress) == pytest.approx(5e-5)
+
+
+def test_epochs_before_select_from_are_not_selected_and_do_not_use_up_patience():
+    # The rate is 0, so that all epochs are equal, and the first that may be selected is.
+    found = run_fit(example([0, 1]), epochs=20, lr=0.0, patience=3, select_from=5)
+    assert (found.best_epoch, found.epoch) == (5, 9)
+    assert run_fit(example([0, 1]), epochs=4, lr=0.0, select_from=5).best_epoch == 3
+    assert found.train_losses == pytest.approx([found.train_losses[0]] * 9)
 
 
 def test_class_weights_by_hand():

@@ -21,7 +21,7 @@ from subgnn.models.examples import outputs_of
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.training import resume
 from subgnn.training.candidates import set_up
-from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS, read_results
+from subgnn.training.run_dir import CHECKPOINT, METRICS, RECIPE, RESULTS, read_results
 
 from .examples import dataset, recipe
 
@@ -46,6 +46,7 @@ def test_it_overfits_twenty_subgraphs(tmp_path):
 def test_every_task_trains_and_is_scored(tmp_path, task):
     results = train(dataset(task), recipe(3, topology=True, size_aware=True), tmp_path / "run")
     expected = {"mae", "rmse", "r2"} if task == "regression" else {"micro_f1", "macro_f1", "accuracy", "auroc"}
+    expected |= {"auprc"} if task == "binary" else set()
     assert set(results["test"]) == expected
     assert results["task"] == task
 
@@ -109,6 +110,19 @@ def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkey
     train(dataset(), recipe(6), tmp_path / "cut", seed=3, resume=True)
     assert_equal_weights(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
     assert (tmp_path / "whole" / METRICS).read_text() == (tmp_path / "cut" / METRICS).read_text()
+
+
+def test_a_run_of_an_earlier_version_goes_on_and_one_of_another_split_does_not(tmp_path):
+    found = train(dataset(), recipe(2), tmp_path / "run")
+    settings = json.loads((tmp_path / "run" / RECIPE).read_text())
+    for name in ("split", "wlks", "s2n", "message_passing", "auto"):
+        del settings[name]
+    del settings["training"]["select_from"]
+    (tmp_path / "run" / RECIPE).write_text(json.dumps(settings | {"note": "It was another one."}))
+    assert train(dataset(), recipe(2), tmp_path / "run", resume=True)["val"] == found["val"]
+    for change in ({"split": "published"}, {"seed": 1}):
+        with pytest.raises(DataError, match="other settings"):
+            train(dataset(), recipe(2), tmp_path / "run", resume=True, **change)
 
 
 def test_prediction_depends_on_the_subgraph_alone(tmp_path):

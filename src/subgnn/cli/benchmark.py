@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -51,6 +52,10 @@ def run_benchmark(
     processes: Annotated[
         int | None, Option(min=1, help="Parallel runs, with a thread each; by default 1, with Ray one per core.")
     ] = None,
+    split: Annotated[
+        Literal["random", "stored", "published", "folds"] | None,
+        Option(help="The split of all datasets; by default as the suite says. published: as train --split."),
+    ] = None,
     engine: EngineChoice = EngineKind.local,
     address: Address = None,
     settings: Settings = None,
@@ -81,7 +86,7 @@ def run_benchmark(
     sources = {name: context.get_parameter_source(name) for name in context.params}
     given = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
     if suite == "quick":
-        for name in ("data", "models", "datasets", "processes", "engine", "address", "seeds"):
+        for name in ("data", "models", "datasets", "processes", "split", "engine", "address", "seeds"):
             if name in given:
                 raise UserError(f"quick takes no --{name}", where=_WHERE, hint="leave it out, or name another suite")
         if path is None:
@@ -101,6 +106,8 @@ def run_benchmark(
         )
         return
     found = find_suite(suite)
+    if split is not None:
+        found = replace(found, protocol=replace(found.protocol, split=split))
     if path is not None:
         hint = f"give folders by name, as --data {found.datasets[0].name}={path}"
         raise UserError(f"'{path}': only quick takes a dataset by its path", where=_WHERE, hint=hint)
@@ -108,6 +115,7 @@ def run_benchmark(
     command = ["subgnn", "benchmark", "run", suite, "--out", str(out)]
     command += [word for option, values in repeated.items() for value in values or () for word in (option, value)]
     command += ["--seeds", str(seeds)] if seeds else []
+    command += ["--split", split] if split else []
     command += ["--engine", "ray"] if engine is EngineKind.ray else ["--processes", str(processes or 1)]
     command += ["--device", device, *([] if cache else ["--no-cache"])]
     with (

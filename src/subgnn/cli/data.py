@@ -21,7 +21,7 @@ from subgnn.cli.create import (
     graph_cells,
     mean_cell,
 )
-from subgnn.cli.options import DatasetPath, ForceFlag, IdBase, JsonFlag
+from subgnn.cli.options import DatasetPath, ForceFlag, IdBase, JsonFlag, SplitName
 from subgnn.cli.output import print_error, print_json, print_line, print_notes, print_table
 from subgnn.data.catalog import CATALOG
 from subgnn.data.check import check
@@ -31,7 +31,7 @@ from subgnn.data.formats.bundle import SUFFIX, write_bundle
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.formats.text import read_lines
 from subgnn.data.plot import plot_dataset
-from subgnn.data.splits import FRACTIONS, split_subgraphs
+from subgnn.data.splits import FRACTIONS, named_split, split_subgraphs
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, UserError, excerpt
 
@@ -68,6 +68,7 @@ def list_datasets(json: JsonFlag = False) -> None:
 def describe_dataset(
     path: DatasetFiles,
     plot: Annotated[Path | None, Option(metavar="FOLDER", help="Draw properties by class and some subgraphs.")] = None,
+    split: SplitName = "stored",
     id_base: IdBase = None,
     json: JsonFlag = False,
 ) -> None:
@@ -75,8 +76,9 @@ def describe_dataset(
 
     Example: subgnn data describe my_folder --plot pictures
     """
-    dataset = read_dataset(path, id_base=id_base)
-    found = describe(dataset)
+    stored = read_dataset(path, id_base=id_base)
+    dataset = replace(stored, subgraphs=named_split(stored.subgraphs, split))
+    found = describe(dataset) | {"split": split}
     if plot is not None:
         found["plots"] = [str(picture) for picture in plot_dataset(dataset, plot)]
     if json:
@@ -91,7 +93,9 @@ def describe_dataset(
     print_table(SUBGRAPHS_TITLE, SUBGRAPHS_HEADER, [cells])
     print_line(task_line(dataset.subgraphs))
     if found["splits"]:
-        print_line("splits: " + ", ".join(f"{name} {count:,}" for name, count in found["splits"].items()))
+        counts = ", ".join(f"{name} {count:,}" for name, count in found["splits"].items())
+        exchanged = " (val and test of the file exchanged)" if dataset.subgraphs is not stored.subgraphs else ""
+        print_line(f"splits: {counts}{exchanged}")
     print_notes(found["notes"])
     for picture in found.get("plots", ()):
         print_line(f"drawn: {picture}")

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 from typer import Argument, Option
 
+from subgnn.data.splits import NamedSplit
 from subgnn.errors import DataError, excerpt
 from subgnn.parallel.memory import within
 
@@ -38,6 +39,13 @@ Settings = Annotated[
 ]
 KeyValues = Annotated[
     list[str] | None, Option("--set", metavar="KEY=VALUE", help="Any other setting of the dataset; may be repeated.")
+]
+SplitName = Annotated[
+    NamedSplit,
+    Option(
+        "--split",
+        help="published: as in published results, with val and test of the file exchanged where val is the smaller.",
+    ),
 ]
 DeviceChoice = Annotated[Literal["auto", "cpu", "cuda"], Option("--device", help="Device to compute on.")]
 CacheFlag = Annotated[bool, Option(" /--no-cache", show_default=False, help="Neither read the cache nor write to it.")]

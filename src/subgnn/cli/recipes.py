@@ -6,7 +6,7 @@ from typing import Any
 
 from subgnn.cli.options import JsonFlag
 from subgnn.cli.output import print_json, print_line, print_table
-from subgnn.config.recipes import find_recipe, recipe_names
+from subgnn.config.recipes import find_recipe, recipe_groups
 from subgnn.config.settings import Recipe
 from subgnn.embeddings.sources import PRETRAINED
 
@@ -16,13 +16,12 @@ def list_recipes(json: JsonFlag = False) -> None:
 
     Example: subgnn recipes
     """
-    found = [_describe(find_recipe(name)) for name in sorted(recipe_names(), key=lambda name: (name != "auto", name))]
+    groups = {title: [_describe(find_recipe(name)) for name in names] for title, names in recipe_groups().items()}
     if json:
-        print_json({"recipes": found})
+        print_json({"recipes": [one for found in groups.values() for one in found]})
         return
-    for title, published in (("recipes", False), ("runs of the paper", True)):
-        shown = [one for one in found if one["name"].startswith("alsentzer2020_") is published]
-        rows = [(one["name"], one["purpose"], "; needs ".join(filter(None, _costs(one)))) for one in shown]
+    for title, found in groups.items():
+        rows = [(one["name"], one["purpose"], "; needs ".join(filter(None, _costs(one)))) for one in found]
         print_table(title, ("name", "purpose", "cost and needs"), rows)
     print_line("next: subgnn train DIR --recipe NAME --out RUN; without --recipe, auto")
 

@@ -17,6 +17,7 @@ from subgnn.cli.options import (
     MemoryLimit,
     RecipeName,
     Settings,
+    SplitName,
 )
 from subgnn.cli.output import print_json, print_line, print_table, print_unused
 from subgnn.cli.progress import LiveLeaderboard, leaderboard_table, progress_bar
@@ -35,6 +36,7 @@ def train_run(
         str | None,
         Option(metavar="DURATION", help="Budget of auto, as 90s, 5m or 1h; by default 5m. Not for other recipes."),
     ] = None,
+    split: SplitName = "stored",
     settings: Settings = None,
     device: DeviceChoice = "auto",
     devices: Annotated[
@@ -77,6 +79,7 @@ def train_run(
             out,
             time=time,
             seed=seed,
+            split=split,
             device=device,
             devices=devices,
             resume=resume,

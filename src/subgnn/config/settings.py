@@ -228,6 +228,10 @@ class TrainingSettings:
     cuda_graph says whether steps on a GPU are captured once and replayed; it changes no number beyond rounding.
     lr_finder replaces lr by the rate that a range test finds before training.
 
+    schedule says how the rate changes: plateau multiplies it by plateau_factor, down to 5e-5 at the lowest, whenever
+    the loss that plateau names has not fallen by a ten-thousandth for more than ten epochs. select_from is the first
+    epoch that may be selected, and from which patience is counted.
+
     members is how many networks are fitted, one after the other, to the same prepared subgraphs: each has its own
     initial weights, order of batches and dropout, and is selected on validation by itself. The prediction is the mean
     of their outputs.
@@ -240,11 +244,14 @@ class TrainingSettings:
     weight_decay: float = 0.0
     clip: float = 0.0
     patience: int = 0
-    schedule: Literal["constant", "cosine"] = "constant"
+    schedule: Literal["constant", "cosine", "plateau"] = "constant"
     class_weights: bool = False
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
     cuda_graph: bool = True
     members: Depth = 1
+    plateau: Literal["train loss", "val loss"] = "train loss"
+    plateau_factor: Probability = 0.7
+    select_from: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +293,82 @@ class BaselineSettings:
     link_batch: Size = 4096
     link_lr: float = 1e-2
     link_edges: Count = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePassingSettings:
+    """Message passing over the whole graph (glass, ssnp); the width is embeddings.dim, layers and dropout of [model].
+
+    inputs says what nodes start from: their embeddings, or one learned vector for all. adjacency is its normalisation:
+    D^-1 A, A, or D^-1/2 A D^-1/2. pool is the readout over a set of nodes; size is the sum over the root of its size.
+
+    ratio is the weight of a node's own set of weights, of members or of others, beside the other set (glass).
+    training_labels says which nodes are labelled in a training step: those of all subgraphs of the batch, as published,
+    or those of each subgraph by itself. labelled_together is the number of subgraphs labelled together in prediction;
+    with more than one, as published, a prediction depends on the others (glass).
+
+    walks of walk_length steps from each member find the border nodes. views is the number of fixed draws of walks that
+    training takes turns over; 0 walks anew in every step (ssnp).
+    """
+
+    inputs: Literal["embeddings", "constant"] = "embeddings"
+    adjacency: Literal["mean", "sum", "symmetric"] = "mean"
+    pool: Literal["sum", "mean", "max", "size"] = "size"
+    ratio: Annotated[float, Bounds(0.5, 1)] = 0.8
+    training_labels: Literal["batch", "subgraph"] = "batch"
+    labelled_together: Count = 1
+    walks: Size = 1
+    walk_length: Size = 5
+    views: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WLKSSettings:
+    """WLKS (:mod:`subgnn.models.wlks`).
+
+    Of rounds, mix and inverse_penalty every listed value is tried, and validation selects. rounds is the number of
+    rounds of colour refinement, cumulative takes all rounds up to it. normalize scales histograms to length one
+    (``auto``: both are tried). mix is the share of the whole graph's kernel, hops the radius of the balls in which
+    subgraphs are refined for the other. inverse_penalty is C of the support vector machines.
+    """
+
+    rounds: tuple[Annotated[int, Bounds(1, 100)], ...] = (1, 2)
+    cumulative: bool = False
+    normalize: Literal["auto", "rows", "none"] = "auto"
+    mix: tuple[Probability, ...] = (0.99, 0.5, 0.01)
+    hops: Annotated[int, Bounds(0, 100)] = 0
+    inverse_penalty: tuple[Annotated[float, Bounds(1e-9, 10**9)], ...] = (0.08, 0.64, 5.12)
+
+
+@dataclass(frozen=True, slots=True)
+class S2NSettings:
+    """S2N (:mod:`subgnn.models.s2n`); model.layers is the number of layers on the graph of subgraphs.
+
+    convolution is that of all layers. threshold t and span d make standardised weights w of edges between subgraphs to
+    (min(w, t + d) - t) / d; what is not above 0 is no edge. sub_layers is the number of layers inside subgraphs before
+    their nodes are summed: none is S2N+0, more S2N+A. edge_dropout leaves out edges of the graph of subgraphs in
+    training. batch_norm and skip (a linear layer beside each convolution) are of the layers on that graph. alpha, theta
+    and shared are those of GCNII, sub_alpha, sub_theta and sub_shared the same inside subgraphs. weighted sums nodes by
+    the root of their share of the degrees. constant, if above 0, replaces embeddings by that number. test_graph says
+    whether a subgraph that is predicted is joined to the training subgraphs alone, or with all others of its batch.
+    """
+
+    convolution: Literal["gcn", "gcnii"] = "gcn"
+    threshold: float = 2.0
+    span: Annotated[float, Bounds(1e-3, 1000)] = 1.0
+    sub_layers: Annotated[int, Bounds(0, 100)] = 0
+    edge_dropout: Probability = 0.3
+    batch_norm: bool = False
+    skip: bool = False
+    alpha: Probability = 0.5
+    theta: float = 0.5
+    shared: bool = True
+    sub_alpha: Probability = 0.5
+    sub_theta: float = 0.5
+    sub_shared: bool = True
+    weighted: bool = False
+    constant: float = 0.0
+    test_graph: Literal["alone", "batch"] = "alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,16 +415,27 @@ class Recipe:
     training: TrainingSettings = field(default_factory=TrainingSettings)
     baseline: BaselineSettings = field(default_factory=BaselineSettings)
     auto: AutoSettings = field(default_factory=AutoSettings)
+    message_passing: MessagePassingSettings = field(default_factory=MessagePassingSettings)
+    wlks: WLKSSettings = field(default_factory=WLKSSettings)
+    s2n: S2NSettings = field(default_factory=S2NSettings)
     published: dict[str, Any] = field(default_factory=dict)
 
 
 ADDED_LATER = {
     "prepare": ("border_anchors", "giving", "taking", "damping"),
     "model": ("hidden_norm",),
-    "training": ("members",),
+    "training": ("members", "plateau", "plateau_factor", "select_from"),
     "baseline": ("tune_settings", "views", "kernel", "loss", "damping", "diffusion", "push_edges", "push_nodes"),
 }
 """Settings, by section, that did not exist when cache keys were first made of the others."""
+
+SECTIONS_ADDED_LATER = (
+    "auto",
+    "message_passing",
+    "wlks",
+    "s2n",
+)
+"""Sections that did not exist then."""
 
 
 def section_key(section: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -362,9 +456,11 @@ def channel_key(channel: ChannelSettings) -> dict[str, Any]:
 def recipe_key(recipe: Recipe) -> dict[str, Any]:
     """Settings of a recipe that enter a cache key: all but its name, note and published number.
 
-    The section ``auto``, which was added later, enters only if it is not at its defaults.
+    A section that was added later enters only if it is not at its defaults.
     """
-    left_out = ("name", "note", "published", *(() if recipe.auto != AutoSettings() else ("auto",)))
+    plain = Recipe()
+    unchanged = (name for name in SECTIONS_ADDED_LATER if getattr(recipe, name) == getattr(plain, name))
+    left_out = ("name", "note", "published", *unchanged)
     settings = {key: value for key, value in asdict(recipe).items() if key not in left_out}
     settings["channels"] = tuple(channel_key(channel) for channel in recipe.channels)
     return settings | {section: section_key(section, settings[section]) for section in ADDED_LATER}

@@ -96,13 +96,14 @@ def _notes(dataset: Dataset, splits: dict[str, int]) -> list[str]:
     if dataset.subgraphs.content_hash == PPI_BP:
         notes.append(
             "these are the subgraphs of the paper's PPI-BP: published numbers score the part that this file calls val, "
-            "as the SubGNN authors' loader, and those that copied it, swap val and test here; this library does not; "
-            "subgnn benchmark run real has both splits, as ppi-bp-paper and ppi-bp-published"
+            "as the SubGNN authors' loader, and those that copied it, swap val and test here; this library does so "
+            "with --split published; subgnn benchmark run real has both splits, as ppi-bp-paper and ppi-bp-published"
         )
     elif splits and splits["val"] < splits["test"]:
         notes.append(
             "val is smaller than test: the SubGNN authors' loader, and those that copied it, swap the two then, "
-            "so published numbers that were made with it score this file's val part; this library does not swap"
+            "so published numbers that were made with it score this file's val part; this library swaps them "
+            "with --split published"
         )
     if dataset.graph.num_edges == 0:
         notes.append("the graph has no edges: every node is a component, and nothing that needs edges can be learned")

@@ -24,8 +24,38 @@ from subgnn.rng import stream, stream_key
 Method = Literal["random", "stratified", "group"]
 METHODS: tuple[Method, ...] = ("random", "stratified", "group")
 FRACTIONS = (0.5, 0.25, 0.25)
+NamedSplit = Literal["stored", "published"]
+NAMED_SPLITS: tuple[NamedSplit, ...] = ("stored", "published")
 _BINS = 10
 _TINY = 1e-9
+
+
+def exchange_val_and_test(subgraphs: SubgraphSet) -> SubgraphSet:
+    """The subgraphs, which must have a split, with val and test exchanged."""
+    exchanged = np.array([SPLITS.index(name) for name in ("train", "test", "val")], np.int8)
+    return replace(subgraphs, splits=exchanged[np.asarray(subgraphs.splits)])
+
+
+def named_split(subgraphs: SubgraphSet, name: str) -> SubgraphSet:
+    """The subgraphs with a split by its name.
+
+    ``stored`` is the split of the file. ``published`` is the split that published numbers were made with: the SubGNN
+    authors' loader, and those that copied it, exchange val and test where val has fewer subgraphs. Of the paper's own
+    datasets that is PPI-BP alone.
+
+    Raises:
+        DataError: if the name is unknown, or the subgraphs have no split to exchange.
+
+    Example:
+        >>> given = SubgraphSet.from_lists([[0], [1], [2], [3]], num_nodes=4, splits=["train", "val", "test", "test"])
+        >>> named_split(given, "published").indices("val").tolist()
+        [2, 3]
+    """
+    if name not in NAMED_SPLITS:
+        raise DataError(f"the split is '{name}'", where="--split", hint=choices(name, NAMED_SPLITS))
+    if name == "stored" or len(subgraphs.indices("val")) >= len(subgraphs.indices("test")):
+        return subgraphs
+    return exchange_val_and_test(subgraphs)
 
 
 def split_subgraphs(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
+from subgnn.data.splits import named_split
 from subgnn.errors import DataWarning, UserError
 from subgnn.models.registry import model_of
 from subgnn.parallel.progress import OnProgress
@@ -28,6 +29,7 @@ def train(
     *,
     time: float | str | None = None,
     seed: int = 0,
+    split: str = "stored",
     device: str = "auto",
     devices: int | None = None,
     resume: bool = False,
@@ -47,6 +49,7 @@ def train(
         out: the folder of the run.
         time: the budget of a portfolio, in seconds or as ``"5m"``; by default that of the recipe (``auto.time``).
         seed: of anchors, weights, batches and dropout.
+        split: of the dataset, by its name (:func:`~subgnn.data.splits.named_split`), and what ``evaluate`` then uses.
         device: ``auto``, ``cpu`` or ``cuda``.
         devices: how many to train on, a process each; N of them at batches of b do what one does at N x b. None is one,
             or the ranks that torchrun has started.
@@ -76,6 +79,7 @@ def train(
         recipe,
         Path(out),
         seed=seed,
+        split=split,
         device=device,
         resume=resume,
         source=source,
@@ -84,6 +88,7 @@ def train(
         write_page=write_run_page if report else None,
         callbacks=Callbacks(on_epoch or ignore, on_prepare or ignore, on_pretrain or ignore, on_leaderboard or ignore),
     )
+    dataset = replace(dataset, subgraphs=named_split(dataset.subgraphs, split))
     return train_run(dataset, options, devices=devices)
 
 

@@ -32,7 +32,7 @@ from subgnn.parallel.engine import Engine
 from subgnn.prepare.measure import seen_hash
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import Arrays, Format, read_arrays
-from subgnn.training.run_dir import CHECKPOINT, dataset_path, read_results
+from subgnn.training.run_dir import CHECKPOINT, as_trained, dataset_path, read_results
 
 EXPORT = Format(
     name="subgnn-export",
@@ -94,7 +94,7 @@ def open_run(
         return _open_export(path, None if data is None else read(data), predictor)
     results = read_results(path)
     source = dataset_path(results, data)
-    dataset = read(source)
+    dataset = as_trained(read(source), results)
     graph = dataset.graph.undirected()
     workers = None if engine is None else Workers(engine, graph, source=source)
     return OpenedRun(predictor(path / CHECKPOINT, graph, workers=workers), results, dataset.subgraphs)
@@ -127,7 +127,8 @@ def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., P
         number = 0 if source is None else source.members * source.draws
         if reference.shape != (number, width) or reference.dtype != np.float32:
             raise DataError("its mean vector does not fit its recipe", where=str(path), hint=EXPORT.again)
-    return OpenedRun(made, results, None if dataset is None else dataset.subgraphs, reference)
+    subgraphs = None if dataset is None else as_trained(dataset, results).subgraphs
+    return OpenedRun(made, results, subgraphs, reference)
 
 
 def _read_export(path: Path) -> tuple[Checkpoint, dict[str, Any], Graph | None, Arrays]:

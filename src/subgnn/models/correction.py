@@ -70,14 +70,15 @@ def fit_baseline(baseline: Model, data: TrainingData, recipe: Recipe) -> tuple[C
     """Fit a baseline to the training split.
 
     Args:
-        recipe: of the run; its section ``baseline`` has the baseline's options.
+        recipe: of the run; its sections ``baseline`` and ``wlks`` have the baseline's options.
 
     Shapes:
         returns: the checkpoint, titled by what was chosen on validation; b(S) of all subgraphs (n, outputs).
     """
     subgraphs = data.subgraphs
     data = replace(data, device=torch.device("cpu"), vectors=None, on_prepare=None)
-    candidates, examples = _unfitted(baseline, data, Recipe(method=recipe.model.baseline, baseline=recipe.baseline))
+    alone = Recipe(method=recipe.model.baseline, baseline=recipe.baseline, wlks=recipe.wlks)
+    candidates, examples = _unfitted(baseline, data, alone)
     scores = []
     for candidate in candidates:
         cast(Solvable, candidate.network).solve(examples)

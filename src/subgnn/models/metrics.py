@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 from torchmetrics.functional.classification import (
     binary_auroc,
+    binary_average_precision,
     binary_f1_score,
     multiclass_f1_score,
     multilabel_f1_score,
@@ -55,7 +56,9 @@ def metrics(
     """micro-F1, macro-F1, accuracy and AUROC; for regression, mean absolute error, root mean square error and R^2.
 
     AUROC is the mean over classes, one against the rest; a class that no subgraph or every subgraph has is left out.
-    Multi-label accuracy counts a subgraph as correct when all its labels are.
+    Multi-label accuracy counts a subgraph as correct when all its labels are. For two classes there is also AUPRC, the
+    area under the precision-recall curve (average precision) of the rarer class, of equally many of the second; by
+    chance it is the share of that class.
 
     Args:
         unit: the scale of standardised labels (:func:`~subgnn.models.examples.label_unit`), by which the two errors
@@ -80,12 +83,14 @@ def metrics(
         micro = accuracy = (found == truth).float().mean()
         macro = multiclass_f1_score(found, truth, num_classes=classes, average="macro")
         one_hot = functional.one_hot(truth, classes)
+    scores = probabilities(outputs, task)
+    area = {"auprc": _auprc(scores, one_hot)} if task == "binary" else {}
     return {
         "micro_f1": float(micro),
         "macro_f1": float(macro),
         "accuracy": float(accuracy),
-        "auroc": _auroc(probabilities(outputs, task), one_hot),
-    }
+        "auroc": _auroc(scores, one_hot),
+    } | area
 
 
 def metric_text(name: str, value: float) -> str:
@@ -112,3 +117,11 @@ def _auroc(scores: Tensor, one_hot: Tensor) -> float:
         if 0 < int(one_hot[:, c].sum()) < len(one_hot)
     ]
     return sum(areas) / len(areas) if areas else float("nan")
+
+
+def _auprc(scores: Tensor, one_hot: Tensor) -> float:
+    first, second = one_hot.sum(dim=0).tolist()
+    if not first or not second:
+        return float("nan")
+    rarer = 0 if first < second else 1
+    return float(binary_average_precision(scores[:, rarer], one_hot[:, rarer]))

@@ -24,6 +24,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.embeddings.sources import PRETRAINED, node_vectors
 from subgnn.errors import MissingExtra
+from subgnn.models.examples import Source
 from subgnn.models.head import Head
 from subgnn.models.induced_graphs import induced_graphs
 from subgnn.models.interface import Settings, TrainingData, Vectors, View
@@ -148,7 +149,7 @@ class NodePooling(TensorModel):
         table = node_vectors(recipe.embeddings, nodes, num_nodes=number, seed=data.seed, table=data.vectors)
         return {"nodes": torch.from_numpy(nodes), "table": torch.from_numpy(table)}
 
-    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> NodeSets:
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Source:
         """Nodes as places in the table, and what else of the graph the network takes."""
         places = np.searchsorted(checkpoint.weights["nodes"].numpy(), nodes.values).astype(np.int64)
         return NodeSets(Ragged(places, nodes.offsets), self.edges(graph, nodes))

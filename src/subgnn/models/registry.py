@@ -16,11 +16,16 @@ bag        the bag of its nodes                                  bag            
 bag-1hop   the bag beside itself spread one hop                  bag            yes
 diffusion  a random walk from it, compared with chance           kernel_machine yes
 profiles   the same walk, compared with those of each class      profiles       yes
+wlks       colours of refinement in it and in G                  wlks           yes
+s2n        a node of the graph of subgraphs (GCN, GCNII)         s2n            yes
+glass      its nodes after message passing that labels them      glass          yes
+ssnp       its nodes and sampled border after message passing    ssnp           yes
 auto       the vectors of several of these models side by side   auto           yes
 ========== ===================================================== ============== =============
 
 avg to gc are the paper's baselines (section 5, appendix D); topology to profiles are beyond it: a model that does
-not beat them has learned nothing that needs it. auto is a portfolio of all that predict new subgraphs.
+not beat them has learned nothing that needs it. wlks, s2n, glass and ssnp were published after the paper for the same
+task (docs/peers.md). auto is a portfolio of models that predict new subgraphs.
 """
 
 from __future__ import annotations
@@ -34,15 +39,19 @@ from subgnn.errors import DataError, UserError, choices, excerpt
 from subgnn.models.auto import AutoModel
 from subgnn.models.bag import BagModel
 from subgnn.models.correction import fit_baseline
+from subgnn.models.glass import GLASSModel
 from subgnn.models.interface import Cost, FittedModel, Model, Opening, Settings, SetUp, Sizes, TrainingData
 from subgnn.models.kernel_machine import KernelMachine
 from subgnn.models.meta_node import MetaNodeModel
 from subgnn.models.node_pooling import AverageModel, GraphClassificationModel
 from subgnn.models.profiles import ProfileModel
+from subgnn.models.s2n import S2NModel
 from subgnn.models.spec import BASELINE, Checkpoint
+from subgnn.models.ssnp import SSNPModel
 from subgnn.models.sub2vec import Sub2VecModel
 from subgnn.models.subgnn.registered import SubGNNModel
 from subgnn.models.topology import TopologyModel
+from subgnn.models.wlks import WLKSModel
 
 MODELS: dict[str, Model] = {
     "subgnn": SubGNNModel(),
@@ -58,6 +67,10 @@ MODELS: dict[str, Model] = {
     "bag-1hop": BagModel(one_hop=True),
     "diffusion": KernelMachine(),
     "profiles": ProfileModel(),
+    "wlks": WLKSModel(),
+    "s2n": S2NModel(),
+    "glass": GLASSModel(),
+    "ssnp": SSNPModel(),
     "auto": AutoModel(lambda settings: model_of(settings)),
 }
 

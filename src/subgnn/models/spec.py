@@ -17,10 +17,13 @@ from subgnn.config.settings import (
     BaselineSettings,
     ChannelSettings,
     EmbeddingSettings,
+    MessagePassingSettings,
     ModelSettings,
     PrepareSettings,
     PretrainSettings,
     Recipe,
+    S2NSettings,
+    WLKSSettings,
 )
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet, Task
@@ -63,6 +66,9 @@ class ModelSpec:
     pretrain: PretrainSettings = field(default_factory=PretrainSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
     baseline: BaselineSettings = field(default_factory=BaselineSettings)
+    message_passing: MessagePassingSettings = field(default_factory=MessagePassingSettings)
+    wlks: WLKSSettings = field(default_factory=WLKSSettings)
+    s2n: S2NSettings = field(default_factory=S2NSettings)
     members: int = 1
     vectors_hash: str = ""
     standards: dict[str, Standard] = field(default_factory=dict)
@@ -113,7 +119,16 @@ class ModelSpec:
         return found | {name: asdict(getattr(self, name)) for name in _SECTIONS}
 
 
-_SECTIONS = ("prepare", "embeddings", "pretrain", "model", "baseline")
+_SECTIONS = (
+    "prepare",
+    "embeddings",
+    "pretrain",
+    "model",
+    "baseline",
+    "message_passing",
+    "wlks",
+    "s2n",
+)
 
 
 def settings_of(recipe: Recipe) -> dict[str, Any]:

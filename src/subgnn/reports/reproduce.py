@@ -37,6 +37,7 @@ def command(recipe: Recipe, results: Mapping[str, Any]) -> tuple[str, bool]:
     for change in changes or ():
         words += ["--set", change]
     words += ["--out", "RUN", "--seed", str(results["seed"])]
+    words += ["--split", str(results["split"])] if results.get("split", "stored") != "stored" else []
     if results.get("device"):
         words += ["--device", str(results["device"]).partition(":")[0]]
     return shlex.join(words), changes is None

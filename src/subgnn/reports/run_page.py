@@ -28,7 +28,7 @@ from subgnn.reports.predictions import (
 )
 from subgnn.reports.render import render, write_page
 from subgnn.reports.reproduce import command, recipe_toml
-from subgnn.training.run_dir import PAGE, dataset_path, read_results
+from subgnn.training.run_dir import PAGE, as_trained, dataset_path, read_results
 from subgnn.versions import versions
 
 METRIC_NAMES = {
@@ -36,6 +36,7 @@ METRIC_NAMES = {
     "macro_f1": "macro-F1",
     "accuracy": "accuracy",
     "auroc": "AUROC",
+    "auprc": "AUPRC",
     "mae": "mean absolute error",
     "rmse": "root mean square error",
     "r2": "R²",
@@ -106,7 +107,8 @@ def write_report(run: Path, out: Path | None = None, *, data: Path | None = None
         data: the dataset; by default the one the run read.
         overwrite: replace what is at ``out``.
     """
-    page = run_report(run, read_dataset(dataset_path(read_results(run), data)))
+    results = read_results(run)
+    page = run_report(run, as_trained(read_dataset(dataset_path(results, data)), results))
     write_page(page, out or run / PAGE, overwrite=overwrite or out is None)
     return out or run / PAGE
 

@@ -1,9 +1,9 @@
 """The training loop.
 
-Selection: higher validation micro-F1, then lower validation loss, then the earlier epoch; the test split is not used
-here. Every epoch's batches and dropout depend on the seed and the epoch only, so a run that continues after an
-interruption gives the same weights as one that was not interrupted. On N ranks, the batch of a step has N times
-training.batch_size subgraphs, drawn as one process would draw it.
+Selection: higher validation micro-F1, then lower validation loss, then the earlier epoch, among the epochs from
+training.select_from on; the test split is not used here. Every epoch's batches and dropout depend on the seed and the
+epoch only, so a run that continues after an interruption gives the same weights as one that was not interrupted. On N
+ranks, the batch of a step has N times training.batch_size subgraphs, drawn as one process would draw it.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ class Progress:
     best_metrics: dict[str, float] = field(default_factory=dict)
     best_state: State = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
+    train_losses: list[float] = field(default_factory=list)
+    val_losses: list[float] = field(default_factory=list)
 
     def plain(self) -> dict[str, Any]:
         """The fields by name, to be saved."""
@@ -99,13 +101,14 @@ def fit(
             "progress": progress.plain(),
         }
 
+    first = min(settings.select_from, settings.epochs - 1)
     with torch.random.fork_rng(devices=[fabric.device] if fabric.device.type == "cuda" else []):
         for epoch in range(progress.epoch, settings.epochs):
             # Before the epoch, since the progress of an earlier run may have used up the patience.
-            if settings.patience and epoch - 1 - progress.best_epoch >= settings.patience:
+            if settings.patience and epoch - 1 - max(progress.best_epoch, first - 1) >= settings.patience:
                 break
             begin = time.perf_counter()
-            set_rate(optimizer, _rate(settings, epoch))
+            set_rate(optimizer, _rate(settings, progress))
             if first_as_it_is and epoch == 0:
                 train, size = examples.train, settings.batch_size
                 train_loss, _ = evaluate(wrapped, examples, train, size, weights, compute=compute)
@@ -117,9 +120,11 @@ def fit(
             _require_finite("the validation loss", val_loss, epoch)
             score = (val.get("micro_f1", -val_loss), -val_loss)
             in_one_go = first_as_it_is and progress.best_epoch == 0
-            if score > (progress.best[0], math.inf if in_one_go else -progress.best[1]):
+            if epoch >= first and score > (progress.best[0], math.inf if in_one_go else -progress.best[1]):
                 progress.select(epoch, model, val_loss, val)
             progress.epoch = epoch + 1
+            progress.train_losses.append(train_loss)
+            progress.val_losses.append(val_loss)
             progress.seconds.append(time.perf_counter() - begin)
             if after_epoch is not None:
                 after_epoch(epoch_record(epoch, train_loss, val_loss, val), progress, state)
@@ -153,10 +158,20 @@ def _require_finite(what: str, value: float, epoch: int) -> None:
         raise UserError(f"{what} became {value} in epoch {epoch}", where="train", hint=hint)
 
 
-def _rate(settings: TrainingSettings, epoch: int) -> float:
-    if settings.schedule == "constant":
-        return settings.lr
-    return settings.lr * 0.5 * (1 + math.cos(math.pi * epoch / max(1, settings.epochs)))
+_PLATEAU_EPOCHS, _PLATEAU_FALL, _LOWEST_RATE = 10, 1e-4, 5e-5
+
+
+def _rate(settings: TrainingSettings, progress: Progress) -> float:
+    """The learning rate of the next epoch."""
+    if settings.schedule == "cosine":
+        return settings.lr * 0.5 * (1 + math.cos(math.pi * progress.epoch / max(1, settings.epochs)))
+    rate, best, waited = settings.lr, math.inf, 0
+    if settings.schedule == "plateau":
+        for loss in progress.train_losses if settings.plateau == "train loss" else progress.val_losses:
+            best, waited = (loss, 0) if loss < best * (1 - _PLATEAU_FALL) else (best, waited + 1)
+            if waited > _PLATEAU_EPOCHS:
+                rate, waited = max(rate * settings.plateau_factor, min(rate, _LOWEST_RATE)), 0
+    return rate
 
 
 def class_weights(examples: Examples, settings: TrainingSettings) -> Tensor | None:

@@ -74,6 +74,7 @@ class RunOptions:
     recipe: Recipe
     out: Path
     seed: int = 0
+    split: str = "stored"
     device: str = "auto"
     resume: bool = False
     source: str = ""

@@ -296,6 +296,7 @@ class _Training:
             "run": str(options.out),
             "dataset": self.dataset.name,
             "source": options.source,
+            "split": options.split,
             "recipe": recipe.name,
             "method": recipe.method,
             "seed": options.seed,

@@ -26,6 +26,7 @@ from subgnn.training.steps import Fitting
 SECONDS_BETWEEN_SAVES = 10.0
 _FORMAT, _VERSION = "subgnn-progress", 3
 _READ_VERSIONS = (3,)  # 1 has one group of parameters, 2 no checksum
+_LATER = {"train_losses", "val_losses"}  # parts of the progress that older files lack
 
 
 def fit_all(
@@ -77,7 +78,7 @@ def _saved_progress(out: Path, devices: int, candidates: int) -> dict[str, Any] 
         return None
     saved = [*found["fitted"], found["progress"]]
     names = Progress.__dataclass_fields__.keys()
-    if len(saved) > candidates or not all(isinstance(one, dict) and one.keys() == names for one in saved):
+    if len(saved) > candidates or not all(isinstance(one, dict) and one.keys() | _LATER == names for one in saved):
         hint = "remove it to start from the beginning"
         raise DataError("the saved progress does not fit the run", where=str(out / LAST), hint=hint)
     before = found.get("devices", 1)

@@ -68,7 +68,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
         options = replace(options, tensorboard=False, callbacks=Callbacks())
     if resume and is_finished(out):
         if first:
-            can_resume(out, recipe, options.seed, resume)
+            can_resume(out, recipe, options.seed, resume, split=options.split)
         return _finished(dataset, options, first=first)
     if model.uses_embeddings(recipe):
         check_source(recipe)
@@ -76,7 +76,8 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
         Pool.of(dataset, recipe.auto, options.seed)  # refused before any work where there is too little to judge on
     else:
         check_labels(dataset.subgraphs)
-    with claim_run(out, recipe, options.seed, resume) if first else nullcontext() as lock:
+    claimed = claim_run(out, recipe, options.seed, resume, split=options.split) if first else nullcontext()
+    with claimed as lock:
         if resume and ranks is None and is_finished(out):  # another process has finished it meanwhile
             return _finished(dataset, options, first=first)
         if ranks is None and size > 1:
@@ -119,6 +120,7 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
         "run": str(out),
         "dataset": dataset.name,
         "source": options.source,
+        "split": options.split,
         "recipe": recipe.name,
         "method": recipe.method,
         "seed": options.seed,

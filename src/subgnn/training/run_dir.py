@@ -13,15 +13,16 @@ RUN/.lock                    the process that writes the run; removed when it en
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from subgnn.config.files import parse_recipe
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import AutoSettings, Recipe, recipe_key
+from subgnn.data.dataset import Dataset
+from subgnn.data.splits import named_split
 from subgnn.errors import DataError
 from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
 from subgnn.storage.files import remove_leftovers
@@ -35,6 +36,7 @@ LABEL_UNIT = "label"
 _RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
     "dataset": str,
     "source": str,
+    "split": str,
     "recipe": str,
     "method": str,
     "task": str,
@@ -60,7 +62,7 @@ _RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 @contextmanager
-def claim_run(out: Path, recipe: Recipe, seed: int, resume: bool) -> Iterator[int | None]:
+def claim_run(out: Path, recipe: Recipe, seed: int, resume: bool, *, split: str = "stored") -> Iterator[int | None]:
     """Create the run's folder, or continue the run in it, and lock it until the end of the block.
 
     If the block fails before there is anything to resume, the content of a new folder is removed, so that the command
@@ -76,11 +78,11 @@ def claim_run(out: Path, recipe: Recipe, seed: int, resume: bool) -> Iterator[in
         raise _existing(out)
     with locked_folder(out) as lock:
         remove_leftovers(out)
-        new = not can_resume(out, recipe, seed, resume)
+        new = not can_resume(out, recipe, seed, resume, split=split)
         if new:
             if any(path.name != LOCK for path in out.iterdir()):
                 raise _existing(out)
-            write_json(asdict(recipe) | {"seed": seed}, out / RECIPE)
+            write_json(asdict(recipe) | {"seed": seed, "split": split}, out / RECIPE)
         try:
             yield lock
         except Exception:
@@ -89,33 +91,39 @@ def claim_run(out: Path, recipe: Recipe, seed: int, resume: bool) -> Iterator[in
             raise
 
 
-def can_resume(out: Path, recipe: Recipe, seed: int, resume: bool) -> bool:
-    """Whether there is a run to resume.
+def can_resume(out: Path, recipe: Recipe, seed: int, resume: bool, *, split: str = "stored") -> bool:
+    """Whether there is a run to resume; notes, and settings that are newer than it, do not matter at their defaults.
 
     Raises:
         DataError: if it has other settings.
     """
     if not (resume and (out / RECIPE).is_file()):
         return False
-    before = read_json(out / RECIPE, "give another --out")
-    if _without_time(before) != _without_time(json.loads(json.dumps(asdict(recipe) | {"seed": seed}))):
-        hint = "give the same recipe, settings and seed, or another --out"
+    before, options = _read_run_recipe(out, "give another --out")
+    given = options.get("seed"), options.get("split", "stored")
+    if given != (seed, split) or _settings(before) != _settings(recipe):
+        hint = "give the same recipe, settings, seed and split, or another --out"
         raise DataError("the run there has other settings", where=str(out), hint=hint)
     return True
 
 
-def _without_time(settings: Any) -> Any:
-    """Settings without the budget of a portfolio, which may be another one when a run is resumed."""
-    auto = settings.get("auto") if isinstance(settings, dict) else None
-    return settings | {"auto": auto | {"time": None}} if isinstance(auto, dict) else settings
+def _settings(recipe: Recipe) -> dict[str, Any]:
+    """All settings but the budget of a portfolio, which may be another one when a run is resumed."""
+    return recipe_key(replace(recipe, auto=replace(recipe.auto, time=AutoSettings().time)))
 
 
 def read_run_recipe(out: Path) -> Recipe:
     """The recipe that a run was trained with."""
-    content = read_json(out / RECIPE, "train again")
+    return _read_run_recipe(out, "train again")[0]
+
+
+def _read_run_recipe(out: Path, hint: str) -> tuple[Recipe, dict[str, Any]]:
+    """The recipe of a run, and the options of the command that are kept beside it: seed and split."""
+    content = read_json(out / RECIPE, hint)
     if not isinstance(content, dict):
-        raise DataError("a table is needed", where=str(out / RECIPE), hint="train again")
-    return parse_recipe({name: value for name, value in content.items() if name != "seed"}, str(out / RECIPE))
+        raise DataError("a table is needed", where=str(out / RECIPE), hint=hint)
+    options = {name: content.pop(name) for name in ("seed", "split") if name in content}
+    return parse_recipe(content, str(out / RECIPE)), options
 
 
 def _is_foreign(out: Path) -> bool:
@@ -157,6 +165,13 @@ def without_standardised_errors(results: dict[str, Any]) -> dict[str, Any]:
     scores = {split: results[split] for split in ("train", "val", "test") if isinstance(results.get(split), dict)}
     kept = {split: {k: v for k, v in found.items() if k not in ("mae", "rmse")} for split, found in scores.items()}
     return results | kept
+
+
+def as_trained(dataset: Dataset, results: dict[str, Any]) -> Dataset:
+    """The dataset of a run with the split that it was trained on; one without splits as it is."""
+    if dataset.subgraphs.splits is None:
+        return dataset
+    return replace(dataset, subgraphs=named_split(dataset.subgraphs, results.get("split", "stored")))
 
 
 def dataset_path(results: dict[str, Any], data: Path | None) -> Path:

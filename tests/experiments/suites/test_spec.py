@@ -10,7 +10,7 @@ import pytest
 from subgnn import Graph
 from subgnn.config.files import tuned_recipes
 from subgnn.config.recipes import find_recipe, portfolio, recipe_names
-from subgnn.config.settings import ADDED_LATER, AutoSettings, ChannelSettings, Recipe
+from subgnn.config.settings import ADDED_LATER, SECTIONS_ADDED_LATER, ChannelSettings, Recipe
 from subgnn.data.catalog import CATALOG
 from subgnn.errors import UserError
 from subgnn.experiments.suites import suite_names
@@ -265,7 +265,7 @@ def test_a_run_is_known_by_orientations_where_hops_follow_them(follows):
 
 
 def test_a_key_does_not_know_of_settings_that_came_later_and_were_left_alone():
-    data, suite = cliques(), tiny()
+    data, suite, plain = cliques(), tiny(), asdict(Recipe())
 
     def jobs(*overrides):
         return plan_jobs(suite, suite.datasets[0], Path(), data, models=suite.models, request=Request(2, overrides))
@@ -274,10 +274,11 @@ def test_a_key_does_not_know_of_settings_that_came_later_and_were_left_alone():
         settings = {key: value for key, value in job["recipe"].items() if key not in ("name", "note", "published")}
         for channel in settings["channels"]:
             assert channel.pop("similarity", "") == ""
-        assert settings.pop("auto") == asdict(AutoSettings())
         for section, names in ADDED_LATER.items():
             for name in names:
                 del settings[section][name]
+        for section in SECTIONS_ADDED_LATER:
+            assert settings.pop(section) == plain[section]
         same = {"graph": data.graph.content_hash, "split": "random", "settings": settings, "algorithms": algorithms()}
         drawn = with_split(data, "random", job["seed"]).subgraphs.content_hash
         whole = replace(data.subgraphs, splits=None).content_hash
@@ -298,3 +299,13 @@ def test_a_key_does_not_know_of_settings_that_came_later_and_were_left_alone():
 def test_a_dataset_cannot_lead_out_of_the_folder(name):
     with pytest.raises(UserError, match="a dataset is called"):
         tiny(datasets=[{"name": name, "generate": "density"}])
+
+
+def test_the_published_split_exchanges_val_and_test_where_val_is_the_smaller():
+    data = cliques()
+    splits = data.subgraphs.splits.copy()
+    splits[:] = [0] * 20 + [1] * 4 + [2] * 6
+    smaller = replace(data, subgraphs=replace(data.subgraphs, splits=splits))
+    assert len(with_split(smaller, "published", 0).subgraphs.indices("test")) == 4
+    assert len(with_split(with_split(smaller, "swapped", 0), "published", 0).subgraphs.indices("test")) == 4
+    assert tiny(protocol={"split": "published"}).protocol.words.startswith("stored split, val and test exchanged")

@@ -5,6 +5,10 @@ published. A column with a dot is a setting, one with a slash the number of anch
 the properties the run uses, P, N or S. The table has everything that was published, also what a run without that
 channel ignores. Its last columns are micro-F1 in the paper and its deviation over ten seeds, with GIN and with
 GraphSAINT embeddings.
+
+A table with the name of a recipe, ``wlks.tsv`` beside ``wlks.toml``, has the settings that were published with that
+model for certain datasets: row ``ppi_bp`` is the recipe ``wlks_ppi_bp``. A column with a dot is a setting; where it is
+empty, that of the plain recipe holds. The others are the published ``micro_f1``, its ``std`` and its ``source``.
 """
 
 from __future__ import annotations
@@ -28,7 +32,17 @@ _ALIASES = {"default": "auto"}
 
 def recipe_names() -> list[str]:
     """Names of the packaged recipes."""
-    return sorted([*(path.stem for path in _FOLDER.glob("*.toml")), *_published_rows()])
+    return sorted(name for names in recipe_groups().values() for name in names)
+
+
+def recipe_groups() -> dict[str, list[str]]:
+    """Names of the packaged recipes, by the title of the group they are listed in; ``auto`` is the first."""
+    plain = sorted((path.stem for path in _FOLDER.glob("*.toml")), key=lambda name: (name != "auto", name))
+    return {
+        "recipes": plain,
+        "runs of the paper": sorted(_published_rows()),
+        "settings published with later models": sorted(_peer_rows()),
+    }
 
 
 def find_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
@@ -44,6 +58,8 @@ def find_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
         raise UserError(f"unknown recipe '{name}'", where="--recipe", hint=choices(name, recipe_names()))
     if name in _published_rows():
         return _published_recipe(name, overrides)
+    if name in _peer_rows():
+        return _peer_recipe(name, overrides)
     return read_recipe(_FOLDER / f"{name}.toml", overrides)
 
 
@@ -64,6 +80,32 @@ def _published_rows() -> dict[str, dict[str, str]]:
     with _TABLE.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     return {f"alsentzer2020_{name}": row for row in rows for name in row["recipes"].split()}
+
+
+@cache
+def _peer_rows() -> dict[str, tuple[str, dict[str, str]]]:
+    """The plain recipe and the row of each recipe in a table that has a plain recipe's name, by name."""
+    found: dict[str, tuple[str, dict[str, str]]] = {}
+    for table in sorted(_FOLDER.glob("*.tsv")):
+        if table != _TABLE:
+            with table.open(encoding="utf-8", newline="") as file:
+                rows = list(csv.DictReader(file, delimiter="\t"))
+            found |= {f"{table.stem}_{row['recipe']}": (table.stem, row) for row in rows}
+    return found
+
+
+def _peer_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
+    """The plain recipe with the settings of a row."""
+    plain, row = _peer_rows()[name]
+    settings = [f"{column}={value}" for column, value in row.items() if "." in column and value]
+    published: dict[str, float | str] = {
+        column: float(row[column]) for column in ("micro_f1", "std") if row.get(column)
+    }
+    if published:
+        published["source"] = row["source"]
+    read = asdict(read_recipe(_FOLDER / f"{plain}.toml", settings)) | {"name": name}
+    read["note"] = f"{plain.upper()}, with the settings that its authors published for this dataset. {read['note']}"
+    return replace(parse_recipe(read, str(_FOLDER / f"{plain}.tsv"), overrides), published=published)
 
 
 def _published_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:

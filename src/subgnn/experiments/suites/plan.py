@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from subgnn.config.recipes import portfolio
 from subgnn.config.settings import Recipe, recipe_key
 from subgnn.data.dataset import Dataset
-from subgnn.data.splits import Method, draw_folds, split_subgraphs
+from subgnn.data.splits import Method, draw_folds, exchange_val_and_test, named_split, split_subgraphs
 from subgnn.data.subgraphs import SPLITS
 from subgnn.embeddings.pretrain import ALGORITHM as PRETRAIN_ALGORITHM
 from subgnn.errors import DataError
@@ -50,7 +50,7 @@ class Request:
 
 
 def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
-    """A dataset with a split: ``random``, ``folds``, ``stored``, or ``swapped``, with val and test exchanged.
+    """A dataset with a split: ``random``, ``folds``, ``stored``, ``published``, or ``swapped``, val and test exchanged.
 
     Subgraphs with equal nodes, and those of one group, are in one part of a random split and in one fold. With
     ``folds``, the seed also numbers the fold: the test split of seed s is fold s mod 10 of the draw s // 10, the
@@ -73,9 +73,8 @@ def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
         hint = "draw one with subgnn data split, or use a suite with protocol.split = 'random'"
         raise DataError("the subgraphs have no split", where=dataset.name, hint=hint)
     if split == "swapped":
-        exchanged = np.array([SPLITS.index(name) for name in ("train", "test", "val")], np.int8)
-        return replace(dataset, subgraphs=replace(subgraphs, splits=exchanged[subgraphs.splits]))
-    return dataset
+        return replace(dataset, subgraphs=exchange_val_and_test(subgraphs))
+    return replace(dataset, subgraphs=named_split(subgraphs, split))
 
 
 def _fold_split(dataset: Dataset, seed: int) -> NDArray[np.int8]:

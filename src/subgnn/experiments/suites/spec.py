@@ -36,12 +36,13 @@ from subgnn.experiments.suites import FOLDER, suite_names
 from subgnn.models.registry import check_tunable
 
 Study = Literal["table", "ablation", "sensitivity", "generalization"]
-Splitting = Literal["random", "stored", "folds"]
+Splitting = Literal["random", "stored", "published", "folds"]
 SPLIT_WORDS = {
     "random": "random 50/25/25, by seed",
     "stored": "stored split",
     "swapped": "stored split, val and test exchanged",
     "folds": "folds",
+    "published": "stored split, val and test exchanged where val is the smaller",
 }
 _CHANNELS, _CANDIDATE = "channels.", "{candidate}"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -51,7 +52,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 class Protocol:
     """The split and the number of runs of a model on a dataset, with seeds 0, 1 and so on.
 
-    ``random`` is 50/25/25 by seed, ``stored`` the dataset's own. With ``folds``, all subgraphs are dealt into ten
+    ``random`` is 50/25/25 by seed, ``stored`` the dataset's own, ``published`` that with val and test exchanged where
+    val is the smaller (:func:`~subgnn.data.splits.named_split`). With ``folds``, all subgraphs are dealt into ten
     folds: run 0 is tested on the first and run 9 on the last, so that ten runs predict every subgraph once; ten more
     repeat this with other folds (:func:`~subgnn.experiments.suites.plan.with_split`).
     """
@@ -81,7 +83,7 @@ class DatasetSpec:
     options: dict[str, Any] = field(default_factory=dict)
     like: str = ""
     folder_of: str = ""
-    split: Literal["", "random", "stored", "folds"] = ""
+    split: Literal["", "random", "stored", "published", "folds"] = ""
     swap: bool = False
 
 

@@ -1,0 +1,420 @@
+"""WLKS: Weisfeiler-Lehman kernels of subgraphs and of the whole graph, and a support vector machine (ICLR 2025).
+
+The kernel of two subgraphs is the product of their histograms of colours (:mod:`subgnn.models.colour_refinement`).
+There are two kinds of colours after round i: those of the whole graph G, and those of a subgraph refined by itself,
+within the ball of ``hops`` around its nodes; either way the histogram counts the nodes of the subgraph alone. With
+hops = 0 that is the induced subgraph. The kernel of the model is a mixture of both:
+
+    K(S, T) = a <g_S, g_T> + (1 - a) <h_S, h_T>
+
+g and h are the histograms after round i or, ``cumulative``, those after rounds 1 to i side by side; with
+``normalize``, each is scaled to length one. A support vector machine separates every two classes, and the class with
+most votes is predicted; several labels have one machine each; real values are fitted by support vector regression.
+
+A product of histograms is linear in them. So the machine, once it is fitted to the kernel matrix, is kept as one weight
+a colour, and a new subgraph costs its own histogram. Colours that no training subgraph has match nothing; they count in
+the length of a histogram.
+
+Probabilities: outputs are the scores of the machines times one factor (one a label), which minimises the logistic loss
+of three folds of the training split, each scored by machines that were fitted to the others. A factor changes no
+prediction.
+
+*Differs from the paper:* self loops are not part of a graph; classes with equally many votes are ordered by the sum of
+their decisions, where libsvm takes the first; the published kernel of node features is not implemented; more than
+8,000 training subgraphs are fitted without the matrix, by a linear machine with the same loss whose offsets have a
+penalty, too.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import optimize, sparse, special
+from torch import Tensor, nn
+
+from subgnn.config.settings import Recipe
+from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import Task
+from subgnn.errors import UserError
+from subgnn.models.colour_refinement import (
+    Colours,
+    Table,
+    graph_colours,
+    subgraph_colours,
+    table_of,
+    table_rows,
+)
+from subgnn.models.examples import Examples
+from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
+from subgnn.models.spec import Checkpoint, Weights
+from subgnn.models.tensor_model import TensorModel, is_sorted_below
+from subgnn.ragged import Ragged
+from subgnn.rng import stream
+
+_FOLDS = 3
+_LARGEST_MATRIX = 8_000  # training subgraphs
+_STEPS, _MATRIX_STEPS = 2_000, 1_000_000  # of a linear machine, and of one on the matrix
+_PENALISED_OFFSET = 10.0  # the larger, the smaller the penalty of the offset
+
+
+class WLKSModel(TensorModel):
+    """WLKS."""
+
+    is_fitted_in_one_go = True
+
+    def check(self, recipe: Recipe, graph: Graph) -> None:
+        """Values to try must be listed."""
+        for name in ("rounds", "mix", "inverse_penalty"):
+            if not getattr(recipe.wlks, name):
+                hint = f"accepted: a list of values to try, as wlks.{name}={list(getattr(Recipe().wlks, name))}"
+                raise UserError(f"wlks.{name} is an empty list", where="recipe", hint=hint)
+
+    def start(self, data: TrainingData, recipe: Recipe) -> Weights:
+        """Colours of the graph, tables of signatures of subgraphs, and the colours that training subgraphs have."""
+        graph, settings, subgraphs = data.graph, recipe.wlks, data.subgraphs
+        train = subgraphs.nodes.take(subgraphs.indices("train"))
+        last, found = max(settings.rounds), dict[str, NDArray[Any]]()
+        if max(settings.mix) > 0:
+            for i, colours in enumerate(graph_colours(graph, last), 1):
+                found[f"graph_colours_{i}"] = colours
+                found[f"graph_columns_{i}"] = np.unique(colours[train.values])
+        if min(settings.mix) < 1:
+            tables: list[Table] = [{} for _ in range(last)]
+            of_members = subgraph_colours(graph, train, tables, hops=settings.hops)
+            for i, (table, colours) in enumerate(zip(tables, of_members, strict=True), 1):
+                rows = table_rows(table)
+                found[f"signatures_{i}"], found[f"signature_offsets_{i}"] = rows.values, rows.offsets
+                found[f"subgraph_columns_{i}"] = np.unique(colours)
+        return {name: torch.from_numpy(np.array(array)) for name, array in found.items()}
+
+    def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Histograms:
+        """The histograms of each subgraph, of all rounds that the checkpoint has colours for."""
+        known = {name: tensor.numpy() for name, tensor in checkpoint.weights.items() if name.startswith(_OF_START)}
+        rounds = range(1, 1 + sum(name.startswith("signatures_") for name in known))
+        tables = [table_of(Ragged(known[f"signatures_{i}"], known[f"signature_offsets_{i}"])) for i in rounds]
+        colours = {
+            f"subgraph_{i}": found
+            for i, found in enumerate(subgraph_colours(graph, nodes, tables, hops=checkpoint.spec.wlks.hops), 1)
+        }
+        for name, of_graph in known.items():
+            if name.startswith("graph_colours_"):
+                colours[name.replace("colours_", "")] = of_graph[nodes.values]
+        # A machine that is not cumulative has columns for its last round alone.
+        columns = {part: known.get("_columns_".join(part.rsplit("_", 1))) for part in colours}
+        found = {part: histogram(nodes, colours[part], kept) for part, kept in columns.items() if kept is not None}
+        return Histograms(len(nodes), found)
+
+    def network(self, checkpoint: Checkpoint) -> KernelMachine:
+        """The kernel machine; its weights are 0 until it is solved or loaded."""
+        return KernelMachine(checkpoint)
+
+    def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
+        """Every combination of the values that the recipe lists."""
+        given = recipe.wlks
+        ways = ("rows", "none") if given.normalize == "auto" else (given.normalize,)
+        found = {}
+        for way, i, a, c in product(ways, given.rounds, given.mix, given.inverse_penalty):
+            chosen = replace(given, normalize=way, rounds=(i,), mix=(a,), inverse_penalty=(c,))  # type: ignore[arg-type]
+            found[f"normalize={way}, rounds={i}, mix={a:g}, inverse_penalty={c:g}"] = replace(recipe, wlks=chosen)
+        return found
+
+    def sees(self, settings: Settings) -> View:
+        """The shape; colours of the whole graph may be as many as nodes, and tell them apart."""
+        return "everything" if max(settings.wlks.mix) > 0 else "shape"
+
+    def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
+        """That of colours, and of machines on the matrix of all pairs of training subgraphs."""
+        ball = (1 + 2 * sizes.edges / max(1, sizes.nodes)) ** recipe.wlks.hops
+        colours = 1e-6 * sizes.edges + 5e-5 * sizes.memberships * ball
+        rows = min(sizes.subgraphs, _LARGEST_MATRIX)
+        return Cost(0.05 + colours + (1 + self.num_fits(recipe)) * 5e-7 * rows * sizes.subgraphs)
+
+    def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
+        """Colours that are not one a node, columns out of order, or signatures that are cut wrongly."""
+        for name, tensor in checkpoint.weights.items():
+            array, (kind, _, i) = tensor.numpy(), name.rpartition("_")
+            if not name.startswith(_OF_START):
+                continue
+            if array.ndim != 1 or array.dtype != (np.int64 if kind == "signature_offsets" else np.int32):
+                yield f"its colours {name!r} are of another shape or type"
+            elif kind == "graph_colours" and (len(array) != graph.num_nodes or not (array >= 0).all()):
+                yield f"its colours {name!r} are not one for each node"
+            elif kind.endswith("_columns") and not is_sorted_below(array, 2**31 - 1):
+                yield f"its colours {name!r} are not in order"
+            elif kind == "signatures":
+                offsets = checkpoint.weights[f"signature_offsets_{i}"].numpy()
+                if offsets.ndim != 1 or not Ragged(array, offsets).is_valid:
+                    yield f"its signatures {name!r} are cut wrongly"
+
+
+_OF_START = ("graph_", "subgraph_", "signature")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Histogram:
+    """How many nodes of each subgraph have each colour, of those that training subgraphs have.
+
+    Shapes:
+        counts: (n, columns). lengths: (n,), Euclidean, over all colours.
+    """
+
+    counts: sparse.csr_array
+    lengths: NDArray[np.float64]
+
+    def take(self, rows: NDArray[np.int64]) -> Histogram:
+        """The chosen subgraphs, in the given order."""
+        return Histogram(self.counts[rows], self.lengths[rows])
+
+
+def histogram(nodes: Ragged, colours: Colours, columns: NDArray[np.int32]) -> Histogram:
+    """Count the colours of each subgraph's nodes.
+
+    Args:
+        columns: the colours that are counted, sorted; the others enter the lengths alone.
+
+    Shapes:
+        colours: (total,), in the order of ``nodes.values``.
+
+    Example:
+        >>> found = histogram(Ragged.from_rows([[0, 1, 2], [3]]), np.array([5, 5, 7, 9]), np.array([5, 9]))
+        >>> found.counts.toarray().tolist(), (found.lengths**2).round(6).tolist()
+        ([[2.0, 0.0], [0.0, 1.0]], [5.0, 1.0])
+    """
+    size = (len(nodes), int(colours.max(initial=0)) + 1)
+    every = sparse.csr_array((np.ones(len(colours)), (nodes.row_ids, colours)), shape=size)
+    every.sum_duplicates()
+    lengths = np.sqrt(every.multiply(every).sum(axis=1))
+    kept = np.isin(every.indices, columns)
+    # 32-bit places: the only ones all solvers take.
+    places = np.searchsorted(columns, every.indices[kept]).astype(np.int32)
+    starts = np.concatenate([[0], np.cumsum(kept)])[every.indptr].astype(np.int32)
+    counts = sparse.csr_array((every.data[kept], places, starts), shape=(len(nodes), len(columns)))
+    return Histogram(counts, lengths)
+
+
+class Histograms:
+    """Histograms of subgraphs by kind and round; they stay in main memory, whatever the device."""
+
+    def __init__(self, size: int, parts: dict[str, Histogram]) -> None:
+        self.size, self.parts, self.device = size, parts, torch.device("cpu")
+
+    def __len__(self) -> int:
+        return self.size
+
+    def to(self, device: torch.device | str) -> Self:
+        """Note the device of the outputs."""
+        self.device = torch.device(device)
+        return self
+
+    def batch(self, rows: NDArray[np.int64]) -> dict[str, Histogram]:
+        """The chosen subgraphs, in the given order."""
+        return {name: part.take(rows) for name, part in self.parts.items()}
+
+
+class KernelMachine(nn.Module):
+    """Support vector machines on the mixture of kernels, as one weight for each colour.
+
+    What stands for the vector of a subgraph is the decisions of the machines: a histogram is as wide as the graph.
+
+    Shapes:
+        weight_*: (columns, machines). bias: (machines,). scale: (outputs,) for multi-label, else (1,).
+    """
+
+    bias: Tensor
+    scale: Tensor
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        super().__init__()
+        spec, given = checkpoint.spec, checkpoint.weights
+        self.settings, self.seed = spec.wlks, spec.seed
+        self.task, self.outputs = spec.task, spec.num_outputs
+        by_pairs = spec.task not in ("multi-label", "regression")
+        machines = self.outputs * (self.outputs - 1) // 2 if by_pairs else self.outputs
+        last, a = self.settings.rounds[-1], self.settings.mix[-1]
+        rounds = range(1 if self.settings.cumulative else last, last + 1)
+        self.parts = {f"{kind}_{i}": part for kind, part in (("graph", a), ("subgraph", 1 - a)) if part for i in rounds}
+        kept = [f"graph_{what}_{i}" for what in ("colours", "columns") for i in rounds if a > 0]
+        kept += [f"subgraph_columns_{i}" for i in rounds if a < 1]
+        kept += [f"{name}_{i}" for name in ("signatures", "signature_offsets") for i in range(1, last + 1) if a < 1]
+        for name in kept:
+            self.register_buffer(name, given[name])
+        for part in self.parts:
+            kind, _, i = part.rpartition("_")
+            self.register_buffer(f"weight_{part}", torch.zeros(len(given[f"{kind}_columns_{i}"]), machines))
+        self.register_buffer("bias", torch.zeros(machines))
+        self.register_buffer("scale", torch.ones(self.outputs if spec.task == "multi-label" else 1))
+
+    def features(self, batch: dict[str, Histogram]) -> list[sparse.csr_array]:
+        """Histograms whose products sum to the kernel: by part, each times the root of its share."""
+        found = []
+        for name, share in self.parts.items():
+            part = batch[name]
+            lengths = np.maximum(part.lengths, 1.0) if self.settings.normalize == "rows" else np.ones(len(part.lengths))
+            found.append(part.counts * (np.sqrt(share) / lengths)[:, None])
+        return found
+
+    def solve(self, examples: Examples) -> None:
+        """Fit the machines to the training split, and the scale to folds of it."""
+        rows: Any = sparse.hstack(self.features(examples.inputs.batch(examples.train)), format="csr")
+        targets = examples.targets.cpu().numpy()[examples.train]
+        gram = (rows @ rows.T).toarray() if len(targets) <= _LARGEST_MATRIX else None
+        fit = Fit(self.task, self.outputs, self.settings.inverse_penalty[-1])
+        weight, bias = fit(rows, gram, targets)
+        begin = 0
+        for name in self.parts:
+            own = self.get_buffer(f"weight_{name}")
+            own.copy_(torch.from_numpy(weight[begin : begin + len(own)]))
+            begin += len(own)
+        self.bias.copy_(torch.from_numpy(bias))
+        if self.task != "regression":
+            self.scale.copy_(torch.from_numpy(self._fit_scale(fit, rows, gram, targets)))
+
+    def _fit_scale(self, fit: Fit, rows: Any, gram: NDArray[np.float64] | None, targets: NDArray[Any]) -> Any:
+        """The factor of the scores that minimises the logistic loss of held-out folds of the training split."""
+        n = len(targets)
+        order = stream(self.seed, "wlks/folds").permutation(n)
+        if self.task != "multi-label":
+            order = order[np.argsort(targets[order], kind="stable")]  # classes in equal shares
+        folds = np.empty(n, np.int64)
+        folds[order] = np.arange(n) % _FOLDS
+        scores = np.zeros((n, self.outputs))
+        for fold in np.unique(folds):
+            out, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+            if not len(rest):
+                return self.scale.cpu().numpy()
+            inner = None if gram is None else gram[np.ix_(rest, rest)]
+            weight, bias = fit(rows[rest], inner, targets[rest])
+            scores[out] = machine_scores(rows[out] @ weight + bias, self.task, self.outputs)
+        if self.task == "multi-label":
+            return np.array([_best_factor(scores[:, [i]], targets[:, i]) for i in range(self.outputs)], np.float32)
+        return np.array([_best_factor(scores, targets)], np.float32)
+
+    def embed(self, batch: dict[str, Histogram]) -> Tensor:
+        """The decisions of the machines. Shapes: returns: (n, machines)."""
+        weights = (self.get_buffer(f"weight_{name}").cpu().numpy() for name in self.parts)
+        parts = [part @ weight for part, weight in zip(self.features(batch), weights, strict=True)]
+        return torch.from_numpy(np.asarray(sum(parts), np.float32)).to(self.bias.device) + self.bias
+
+    def forward(self, batch: dict[str, Histogram]) -> Tensor:
+        """Shapes: returns: (n, outputs)."""
+        decisions = self.embed(batch).cpu().numpy()
+        scores = machine_scores(decisions, self.task, self.outputs).astype(np.float32)
+        return torch.from_numpy(scores).to(self.bias.device) * self.scale
+
+
+def machine_scores(decisions: NDArray[Any], task: Task, outputs: int) -> NDArray[Any]:
+    """Scores of classes from the decisions between every two; those of labels and values are the decisions themselves.
+
+    A class has one for each other class that it is preferred to, and less than a third more or less for the sum of its
+    decisions, so that this orders classes with equally many votes. Of two classes the decision itself is the score.
+
+    Shapes:
+        decisions: (n, machines), above 0 for the second class of a pair. returns: (n, outputs).
+    """
+    if task in ("multi-label", "regression"):
+        return decisions
+    if outputs == 2:
+        return np.concatenate([-decisions / 2, decisions / 2], axis=1)
+    votes, sums = np.zeros((2, len(decisions), outputs))
+    for (first, second), decision in zip(combinations(range(outputs), 2), decisions.T, strict=True):
+        votes[:, first] += decision <= 0
+        votes[:, second] += decision > 0
+        sums[:, first] -= decision
+        sums[:, second] += decision
+    return np.asarray(votes + sums / (3 * (np.abs(sums) + 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Support vector machines for a task: one a label, one for every two classes, or one regression."""
+
+    task: Task
+    outputs: int
+    inverse_penalty: float
+
+    def __call__(self, rows: Any, gram: NDArray[np.float64] | None, targets: NDArray[Any]) -> tuple[Any, Any]:
+        """Weights of features and offsets.
+
+        Args:
+            gram: products of the rows; None to fit without them.
+
+        Shapes:
+            rows: (n, F) sparse. gram: (n, n). returns: (F, machines), (machines,).
+        """
+        if self.task == "regression":
+            found = [self._machine(rows, gram, targets)]
+        elif self.task == "multi-label":
+            found = [self._separate(rows, gram, targets[:, label] > 0) for label in range(self.outputs)]
+        elif gram is not None and len(np.unique(targets)) == self.outputs:
+            return self._every_pair(rows, gram, targets)
+        else:
+            found = []
+            for first, second in combinations(range(self.outputs), 2):
+                either = np.flatnonzero((targets == first) | (targets == second))
+                inner = None if gram is None else gram[np.ix_(either, either)]
+                found.append(self._separate(rows[either], inner, targets[either] == second))
+        weights, biases = zip(*found, strict=True)
+        return np.stack(weights, axis=1), np.array(biases)
+
+    def _every_pair(self, rows: Any, gram: NDArray[np.float64], targets: NDArray[Any]) -> tuple[Any, Any]:
+        """The machines of all pairs from one call, which fits each to the subgraphs of its two classes."""
+        from sklearn.svm import SVC
+
+        machine = _fitted(SVC(kernel="precomputed", C=self.inverse_penalty, max_iter=_MATRIX_STEPS), gram, targets)
+        # Row j - 1 of the coefficients of class i, and row i of those of class j > i, belong to the pair; of more than
+        # two classes, a decision above 0 is for the first.
+        coefficients, pairs = machine.dual_coef_, list(combinations(range(self.outputs), 2))
+        bounds = np.concatenate([[0], np.cumsum(machine.n_support_)])
+        dual, sign = np.zeros((len(machine.support_), len(pairs))), 1 if self.outputs == 2 else -1
+        for place, (i, j) in enumerate(pairs):
+            for own, row in ((i, j - 1), (j, i)):
+                part = slice(bounds[own], bounds[own + 1])
+                dual[part, place] = sign * coefficients[row, part]
+        return rows[machine.support_].T @ dual, sign * machine.intercept_
+
+    def _separate(self, rows: Any, gram: NDArray[np.float64] | None, positive: NDArray[np.bool_]) -> tuple[Any, float]:
+        """One machine, above 0 for the positive; the side that alone is there is always decided for."""
+        if positive.all() or not positive.any():
+            return np.zeros(rows.shape[1]), float(positive.any()) - float((~positive).any())
+        return self._machine(rows, gram, positive)
+
+    def _machine(self, rows: Any, gram: NDArray[np.float64] | None, targets: NDArray[Any]) -> tuple[Any, float]:
+        from sklearn import svm
+
+        kind = "R" if self.task == "regression" else "C"
+        if gram is None:
+            loss = "epsilon_insensitive" if kind == "R" else "hinge"
+            options = {"C": self.inverse_penalty, "loss": loss, "max_iter": _STEPS, "random_state": 0}
+            linear = getattr(svm, f"LinearSV{kind}")(intercept_scaling=_PENALISED_OFFSET, **options)
+            _fitted(linear, rows, targets)
+            return linear.coef_.reshape(-1), float(np.reshape(linear.intercept_, -1)[0])
+        options = {"kernel": "precomputed", "C": self.inverse_penalty, "max_iter": _MATRIX_STEPS}
+        machine = _fitted(getattr(svm, f"SV{kind}")(**options), gram, targets)
+        return rows[machine.support_].T @ machine.dual_coef_[0], float(machine.intercept_[0])
+
+
+def _fitted(machine: Any, rows: Any, targets: NDArray[Any]) -> Any:
+    """Fit a machine; one with a weak penalty may run out of steps, and validation judges what came of it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*(failed to converge|terminated early).*")
+        return machine.fit(rows, targets)
+
+
+def _best_factor(scores: NDArray[np.float64], targets: NDArray[Any]) -> float:
+    """The factor, from a hundredth to a hundred, of the least logistic loss."""
+
+    def loss(log_factor: float) -> float:
+        logits = np.exp(log_factor) * scores
+        if logits.shape[1] == 1:
+            return float(np.logaddexp(0, logits[:, 0] * np.where(targets > 0, -1, 1)).mean())
+        return float(-special.log_softmax(logits, axis=1)[np.arange(len(targets)), targets].mean())
+
+    found = optimize.minimize_scalar(loss, bounds=(np.log(1e-2), np.log(1e2)), method="bounded")
+    return float(np.exp(found.x))
