@@ -34,6 +34,7 @@ FROM_ONE = {
     ),
     *(f"pretrain.{name}" for name in ("hidden", "layers", "batch_size", "epochs", "steps", "roots", "walk_length")),
     *(f"baseline.{name}" for name in ("walks", "walk_length", "bins", "doc2vec_epochs", "link_batch", "link_edges")),
+    *(f"baseline.{name}" for name in ("push_edges", "push_nodes")),
     *(f"message_passing.{name}" for name in ("labelled_together", "walks", "walk_length")),
     "embeddings.dim",
     "training.batch_size",
@@ -57,12 +58,13 @@ NUMBERS = dict(numbers())
 SIZES = """
     prepare.patch_length prepare.walks prepare.walk_length prepare.landmarks pretrain.hidden pretrain.batch_size
     pretrain.roots pretrain.walk_length baseline.walks baseline.walk_length baseline.bins
-    baseline.link_batch message_passing.walks message_passing.walk_length
+    baseline.link_batch baseline.push_nodes message_passing.walks message_passing.walk_length
 """
 DEPTHS = "prepare.draws pretrain.layers model.layers model.lstm_layers training.members"
 HIGHEST = dict.fromkeys(SIZES.split(), 10**6) | dict.fromkeys(DEPTHS.split(), 1000)
 HIGHEST |= {"embeddings.dim": 2**16, "pretrain.seed": 2**63 - 1}
 HIGHEST |= {"wlks.hops": 100, "s2n.sub_layers": 100, "s2n.span": 1000}
+HIGHEST |= {"prepare.damping": 0.99, "baseline.damping": 0.99}
 HIGHEST |= {"auto.folds": 100, "auto.repeats": 100, "auto.time": 10**9}
 LOWEST = dict.fromkeys(FROM_ONE, 1) | {"auto.folds": 2, "auto.time": 1, "message_passing.ratio": 0.5, "s2n.span": 1e-3}
 
