@@ -29,6 +29,7 @@ FROM_ONE = {
     ),
     *(f"pretrain.{name}" for name in ("hidden", "layers", "batch_size", "epochs", "steps", "roots", "walk_length")),
     *(f"baseline.{name}" for name in ("walks", "walk_length", "bins", "doc2vec_epochs", "link_batch", "link_edges")),
+    *(f"baseline.{name}" for name in ("push_edges", "push_nodes")),
     "embeddings.dim",
     "training.batch_size",
     "training.epochs",
@@ -51,11 +52,12 @@ NUMBERS = dict(numbers())
 SIZES = """
     prepare.patch_length prepare.walks prepare.walk_length prepare.landmarks pretrain.hidden pretrain.batch_size
     pretrain.roots pretrain.walk_length baseline.walks baseline.walk_length baseline.bins
-    baseline.link_batch
+    baseline.link_batch baseline.push_nodes
 """
 DEPTHS = "prepare.draws pretrain.layers model.layers model.lstm_layers training.members"
 HIGHEST = dict.fromkeys(SIZES.split(), 10**6) | dict.fromkeys(DEPTHS.split(), 1000)
 HIGHEST |= {"embeddings.dim": 2**16, "pretrain.seed": 2**63 - 1}
+HIGHEST |= {"prepare.damping": 0.99, "baseline.damping": 0.99}
 HIGHEST |= {"auto.folds": 100, "auto.repeats": 100, "auto.time": 10**9}
 LOWEST = dict.fromkeys(FROM_ONE, 1) | {"auto.folds": 2, "auto.time": 1}
 
