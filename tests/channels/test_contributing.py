@@ -97,7 +97,7 @@ def test_a_channel_that_is_not_there_is_refused_with_the_nearest():
         ({"kind": "hub"}, r"recipe: channels\[0\]\.kind is 'hub'; accepted: .*; did you mean 'hubs'\?"),
         ({"side": "internl"}, r"recipe: channels\[0\]\.side is 'internl'; accepted: internal, border; did you mean"),
         ({"similarity": "hop"}, r"channels\[0\]\.similarity is 'hop', and the channel position/border; .* 'hops'\?"),
-        ({"similarity": "warping"}, r"similarity is 'warping', .*; accepted: hops, constant, adjacency"),
+        ({"similarity": "warping"}, r"similarity is 'warping', .*; accepted: hops, constant, diffusion, adjacency"),
     ):
         content = {"kind": "position", "side": "border", "num_anchors": 3} | entry
         found = parse_recipe({"channels": [content]}, "recipe.toml")
@@ -109,7 +109,7 @@ def test_weights_need_the_heaviest_of_borders():
     channel = ChannelSettings("neighborhood", "border", 3, "weight")
     options = {"channels": (channel,), "layers": 1, "seed": 0}
     with pytest.raises(
-        UserError, match=r"neighborhood/border have no weights; set prepare.border_anchors = .heaviest."
+        UserError, match=r"neighborhood/border have no weights; set prepare.border_anchors to .heaviest. or .lift."
     ):
         prepare(random_graph(0), random_subgraphs(0), Plan(**options, settings=SMALL))
     heavy = PrepareSettings(border_anchors="heaviest")

@@ -90,6 +90,7 @@ def test_the_key_follows_every_ingredient(monkeypatch):
         "border_anchors": "heaviest",
         "giving": 0.5,
         "taking": 0.5,
+        "damping": 0.5,
     }
     assert set(changes) <= set(SMALL.__dataclass_fields__)
     for name, value in changes.items():
@@ -106,7 +107,7 @@ def test_the_key_does_not_know_of_settings_that_came_later_and_were_left_alone()
     rows = hashlib.sha256()
     for array in (subgraphs.offsets.astype("<i8"), subgraphs.values.astype("<i8")):
         rows.update(f"{array.shape}".encode() + array.tobytes())
-    later = ("draws", "ensemble", "border_anchors", "giving", "taking")
+    later = ("draws", "ensemble", "border_anchors", "giving", "taking", "damping")
     content = {
         "algorithm": prepare_cached.ALGORITHM_VERSION,
         "layout": prepare_cached.LAYOUT,

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from subgnn.config.files import parse_recipe
-from subgnn.config.recipes import portfolio
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.synthetic import find_recipe, generate, read_settings
@@ -117,24 +116,23 @@ def _map(
 def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgress | None) -> None:
     """Pretrain embeddings once for all runs that use them, then prepare subgraphs once that several runs need.
 
-    A failure here occurs again, and is reported, in the runs themselves.
+    A portfolio does both by itself, for those of its candidates that its budget has room for. A failure here occurs
+    again, and is reported, in the runs themselves.
     """
     if cache_limit() == 0:
         return
     pretrain: dict[str, dict[str, Any]] = {}
     prepare: dict[str, list[dict[str, Any]]] = {}
     for job in (job for job in jobs if job["cache"]):
-        given = parse_recipe(job["recipe"], job["folder"])
-        for recipe in portfolio(given).values() or [given]:
-            model, plain = find_model(recipe.method), asdict(recipe)
-            work = {**job, "recipe": plain}
-            if model.uses_embeddings(recipe) and recipe.embeddings.source in PRETRAINED:
-                # By the graph, which two datasets may share.
-                parts = [job["graph"], recipe.embeddings.source, recipe.embeddings.dim, plain["pretrain"]]
-                pretrain.setdefault(digest({"of": parts}), {**work, "share": "pretrain"})
-            if model.has_channels:
-                settings = [plain["channels"], plain["prepare"], recipe.model.layers]
-                prepare.setdefault(digest({"of": [job["source"], job["seed"], settings]}), []).append(work)
+        recipe = parse_recipe(job["recipe"], job["folder"])
+        model, plain = find_model(recipe.method), job["recipe"]
+        if model.uses_embeddings(recipe) and recipe.embeddings.source in PRETRAINED:
+            # By the graph, which two datasets may share.
+            parts = [job["graph"], recipe.embeddings.source, recipe.embeddings.dim, plain["pretrain"]]
+            pretrain.setdefault(digest({"of": parts}), {**job, "share": "pretrain"})
+        if model.has_channels:
+            settings = [plain["channels"], plain["prepare"], recipe.model.layers]
+            prepare.setdefault(digest({"of": [job["source"], job["seed"], settings]}), []).append(job)
     _map(engine, share_job, list(pretrain.values()), "pretraining", on_progress)
     several = [{**same[0], "share": "prepare"} for same in prepare.values() if len(same) > 1]
     _map(engine, share_job, several, "preparing", on_progress)
