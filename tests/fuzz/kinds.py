@@ -39,10 +39,9 @@ from subgnn.prepare.cached import encode, read_prepared
 from subgnn.prepare.measure import Plan
 from subgnn.reports import write_report
 from subgnn.storage.arrays import write_parts
-from subgnn.storage.parsing import read_json
 from subgnn.storage.torch_file import load, save
 from subgnn.training.resume import load_progress
-from subgnn.training.run_dir import CHECKPOINT
+from subgnn.training.run_dir import CHECKPOINT, read_run_recipe
 from tests.cli.command import call
 from tests.data import real_samples, samples
 from tests.data.packed import dataset_files, tar_of, zip_of
@@ -189,9 +188,9 @@ def answer_of_export(path: Path) -> bytes:
     return predictor.outputs(ROWS).tobytes()
 
 
-def resume_settings(path: Path) -> Any:
+def resume_settings(path: Path) -> str:
     """What a run's settings are compared with before it goes on."""
-    return read_json(path, "")
+    return repr(read_run_recipe(path.parent))
 
 
 def report(path: Path) -> str:
