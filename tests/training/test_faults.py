@@ -145,9 +145,9 @@ def test_progress_of_another_version_is_said_and_kept(cut, monkeypatch):
 
 
 def test_a_checkpoint_of_another_version_is_refused(whole, tmp_path):
-    content = (whole / CHECKPOINT).read_bytes().replace(b'"version":"5"', b'"version":"9"')
+    content = (whole / CHECKPOINT).read_bytes().replace(b'"version":"6"', b'"version":"9"')
     (tmp_path / CHECKPOINT).write_bytes(content)
-    with pytest.raises(DataError, match="a checkpoint of version 9; this release reads version 5; train again"):
+    with pytest.raises(DataError, match="a checkpoint of version 9; this release reads version 5, 6; train again"):
         load_checkpoint(tmp_path / CHECKPOINT)
 
 
