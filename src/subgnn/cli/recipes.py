@@ -64,5 +64,5 @@ def _cost(recipe: Recipe) -> str:
         return f"up to {recipe.auto.time / 60:g} minutes"
     fits, epochs = model.num_fits(recipe), recipe.training.epochs
     if model.is_fitted_in_one_go:
-        return f"solved, {fits} fits"
+        return f"solved, {fits} {'fit' if fits == 1 else 'fits'}"
     return f"trained, {f'{fits} x ' if fits > 1 else ''}{epochs} epochs"
