@@ -15,7 +15,7 @@ import pytest
 from subgnn import Graph
 from subgnn.config.files import read_recipe
 from subgnn.config.recipes import find_recipe
-from subgnn.config.settings import ADDED_LATER
+from subgnn.config.settings import ADDED_LATER, SECTIONS_ADDED_LATER
 from subgnn.errors import DataError, MissingExtra, UserError
 from subgnn.experiments import study as studies
 from subgnn.experiments import trial as trials
@@ -327,7 +327,8 @@ def test_a_study_is_known_as_before_settings_that_came_later_and_were_left_alone
         return tunes._inputs(dataset(), settings, SPACE)["recipe"]
 
     content = {name: value for name, value in asdict(recipe(2)).items() if name not in ("name", "note", "published")}
-    del content["auto"]
+    for section in SECTIONS_ADDED_LATER:
+        del content[section]
     for section, names in ADDED_LATER.items():
         for name in names:
             del content[section][name]

@@ -131,7 +131,8 @@ run()
 
 def test_a_training_that_is_terminated_is_saved(tmp_path):
     write_folder(dataset(), tmp_path / "data")
-    arguments = ["train", tmp_path / "data", "--out", tmp_path / "run", "--set", "training.epochs=5", "--no-cache"]
+    options = ["--recipe", "subgnn", "--set", "training.epochs=5", "--no-cache"]
+    arguments = ["train", tmp_path / "data", "--out", tmp_path / "run", *options]
     command = [sys.executable, "-c", TRAIN, *map(str, arguments)]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
@@ -144,3 +145,37 @@ def test_a_training_that_is_terminated_is_saved(tmp_path):
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["last.pt", "metrics.jsonl", "recipe.json"]
     assert call(*arguments, "--resume").code == 0
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 5
+
+
+PORTFOLIO = """
+import sys
+from subgnn.training import portfolio_run
+real = portfolio_run.save_candidate
+def save(row, *given):
+    real(row, *given)
+    print(row.name, flush=True)
+    sys.stdin.readline()
+portfolio_run.save_candidate = save
+from subgnn.__main__ import run
+run()
+"""
+
+
+def test_a_portfolio_that_is_terminated_ends_at_once_and_is_resumed(tmp_path):
+    write_folder(dataset(), tmp_path / "data")
+    settings = ("auto.only=['bag', 'bag-1hop', 'topology']", "auto.folds=2", "auto.repeats=1")
+    options = [word for setting in settings for word in ("--set", setting)]
+    arguments = ["train", tmp_path / "data", "--out", tmp_path / "run", *options, "--no-cache"]
+    command = [sys.executable, "-c", PORTFOLIO, *map(str, arguments)]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    )
+    assert [process.stdout.readline().split()[0] for _ in range(3)] == ["task:", "candidates,", "bag"]
+    process.send_signal(signal.SIGTERM)
+    # No other candidate is judged, and no answer is fitted.
+    assert process.communicate() == ("", "interrupted\n")
+    assert process.returncode == 143
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["candidates", "recipe.json"]
+    assert [path.name for path in (tmp_path / "run" / "candidates").iterdir()] == ["bag.safetensors"]
+    resumed = call(*arguments, "--resume", "--json")
+    assert (resumed.code, resumed.json["interrupted"]) == (0, False)

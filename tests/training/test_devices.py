@@ -166,8 +166,8 @@ def test_a_rank_that_died_is_one_line_and_exit_1(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr("subgnn.training.run.launch", died)
     write_folder(dataset(), tmp_path / "data")
-    command = ["train", str(tmp_path / "data"), "--devices", "2", "--device", "cpu", "--out", str(tmp_path / "run")]
-    assert main(command) == 1
+    devices = ["--devices", "2", "--device", "cpu"]
+    assert main(["train", str(tmp_path / "data"), "--recipe", "subgnn", *devices, "--out", str(tmp_path / "run")]) == 1
     assert capsys.readouterr().err == "run: rank 1 of 2 was killed\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -188,7 +189,7 @@ def test_an_interrupt_keeps_the_best_so_far(tmp_path, monkeypatch):
     def interrupted(row, *given):
         calls.append(row.name)
         if len(calls) == 3:
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
         return judge(row, *given)
 
     monkeypatch.setattr(portfolio_run, "judge", interrupted)
@@ -200,8 +201,9 @@ def test_an_interrupt_keeps_the_best_so_far(tmp_path, monkeypatch):
 
 
 def test_an_interrupt_before_anything_is_finished_leaves_a_run_to_resume(tmp_path, monkeypatch):
-    def interrupted(*_):
-        raise KeyboardInterrupt
+    def interrupted(*given):
+        signal.raise_signal(signal.SIGINT)
+        return judge(*given)
 
     monkeypatch.setattr(portfolio_run, "judge", interrupted)
     with pytest.raises(KeyboardInterrupt):

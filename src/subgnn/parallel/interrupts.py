@@ -1,7 +1,8 @@
 """Signals that end a command in an orderly way: Ctrl-C, SIGTERM (of a batch system), SIGHUP (of a closed terminal).
 
 All of them raise KeyboardInterrupt, so that half-written files are removed. A training first finishes its epoch and
-saves its progress. This module imports little, since a command imports it before anything else.
+saves its progress; a portfolio answers Ctrl-C with the candidates that are finished. This module imports little, since
+a command imports it before anything else.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -84,15 +85,15 @@ class Interrupt:
 
 
 @contextmanager
-def noted_interrupt() -> Iterator[Interrupt]:
+def noted_interrupt(signals: Sequence[signal.Signals] = SIGNALS) -> Iterator[Interrupt]:
     """Record a signal instead of raising; the caller must look at ``pressed``, and raise.
 
-    Outside the main thread, and for signals with another handler, nothing changes.
+    Outside the main thread, and for other signals and those with another handler, nothing changes.
     """
     noted = Interrupt()
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        handlers = {number: signal.getsignal(number) for number in SIGNALS}
+        handlers = {number: signal.getsignal(number) for number in signals}
         before = {n: handler for n, handler in handlers.items() if handler in (signal.default_int_handler, _raise)}
     for number in before:
         signal.signal(number, noted)

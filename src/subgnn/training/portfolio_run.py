@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -58,14 +59,15 @@ _REFITS = 1.3  # a fit to all subgraphs takes longer than one to four of five fo
 def train_portfolio(dataset: Dataset, options: RunOptions) -> dict[str, Any]:
     """Train a portfolio into a folder that belongs to the run.
 
-    After Ctrl-C, the answer is selected among the candidates that are finished.
+    After Ctrl-C, the answer is selected among the candidates that are finished. The signals of a batch system and of a
+    closed terminal, which leave no time for an answer, end the training at once; it can be resumed.
 
     Returns:
         The results, as in run.json.
     """
     begin = time.monotonic()
     training = _Training.of(dataset, options)
-    with noted_interrupt() as interrupt:
+    with noted_interrupt([signal.SIGINT]) as interrupt:
         training.judge_all(interrupt)
         judged_at = time.monotonic()
         answer = training.answer()
@@ -150,11 +152,7 @@ class _Training:
             try:
                 judge(row, self.pool, auto, self.fitter, self._check(row, interrupt))
                 save_candidate(row, key, self.pool.rows[self.pool.judged], out)
-            except (Stopped, OverBudget, KeyboardInterrupt) as error:
-                if isinstance(error, KeyboardInterrupt):
-                    if interrupt.pressed:  # for the second time
-                        raise
-                    interrupt.pressed = True
+            except (Stopped, OverBudget):
                 row.dropped = "interrupted" if interrupt.pressed else "stopped: it would not fit into the budget"
             except Exception as error:
                 text = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
