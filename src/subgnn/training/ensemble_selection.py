@@ -33,7 +33,7 @@ STEPS = 30
 MARGIN = 0.005
 """How far below the highest score a rule may be that wins by its loss."""
 _SMALLEST = 1e-7  # no probability below it, so that logarithms are finite
-_PATIENCE = 8  # steps without improvement after which greedy selection stops
+PATIENCE = 8  # steps without improvement after which greedy selection stops
 
 Array = NDArray[np.float64]
 
@@ -135,7 +135,7 @@ def ensemble(given: OutOfFold) -> Array:
         since += 1
         if losses[added] < lowest:
             chosen, lowest, since = counts.copy(), losses[added], 0
-        if since == _PATIENCE:
+        if since == PATIENCE:
             break
     weights: Array = chosen / chosen.sum()
     return weights
