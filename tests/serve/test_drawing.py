@@ -166,4 +166,5 @@ def test_colours_are_those_of_the_page():
 def test_no_server_is_needed(name, monkeypatch):
     for package in ("fastapi", "starlette", "uvicorn"):
         monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
-    runpy.run_path(str(Path(subgnn.serve.__file__).with_name(f"{name}.py")))
+    found = runpy.run_path(str(Path(subgnn.serve.__file__).with_name(f"{name}.py")))
+    assert found["__doc__"]

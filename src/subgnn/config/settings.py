@@ -345,7 +345,7 @@ class S2NSettings:
     """S2N (:mod:`subgnn.models.s2n`); model.layers is the number of layers on the graph of subgraphs.
 
     convolution is that of all layers. threshold t and span d make standardised weights w of edges between subgraphs to
-    (min(w, t + d) - t) / d; what is not above 0 is no edge. sub_layers is the number of layers inside subgraphs before
+    (min(w, t + d) - t) / d; those at or below 0 are dropped. sub_layers is the number of layers inside subgraphs before
     their nodes are summed: none is S2N+0, more S2N+A. edge_dropout leaves out edges of the graph of subgraphs in
     training. batch_norm and skip (a linear layer beside each convolution) are of the layers on that graph. alpha, theta
     and shared are those of GCNII, sub_alpha, sub_theta and sub_shared the same inside subgraphs. weighted sums nodes by

@@ -127,7 +127,7 @@ class Fitter:
                 raise Stopped
 
         with warnings.catch_warnings():
-            # A class that a part does not have is no news; the whole set is checked before.
+            # The whole set was checked before; a fold may well lack a class.
             warnings.simplefilter("ignore", DataWarning)
             candidates, examples = set_up(
                 dataset,

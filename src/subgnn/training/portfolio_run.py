@@ -125,7 +125,7 @@ class _Training:
         check_labels(whole)
         warn_of_labels(whole)
         rows = plan(portfolio(recipe), pool, recipe.auto)
-        # Callbacks of single fits would report hundreds of epochs of nobody knows what.
+        # Epochs of single fits are not reported: there are hundreds, of many networks.
         callbacks = replace(options.callbacks, on_epoch=lambda _: None)
         fitter = Fitter(pool.dataset, options.seed, options.device, options.cache, callbacks)
         return cls(dataset, options, pool, rows, fitter, budget)
