@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-from subgnn.reports.render import templates
+from subgnn.render import templates
 
 VOID = {"meta", "br", "wbr"}
 

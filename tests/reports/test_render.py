@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from subgnn.reports.render import breakable, coordinate, markdown_cells, render, templates
+from subgnn.render import breakable, coordinate, markdown_cells, render, templates
 
 from .reading import drawn, read
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from subgnn.experiments.trial import judged_on
+from subgnn.render import cut, render
 from subgnn.reports.charts import (
     MAX_POINTS,
     Box,
@@ -21,7 +22,6 @@ from subgnn.reports.charts import (
     row_axes,
     thin,
 )
-from subgnn.reports.render import cut, render
 from subgnn.reports.run_page import METRIC_NAMES, score_text
 
 _MOST_BARS, _MOST_CHARTS = 12, 6

@@ -1,6 +1,6 @@
 """Pages and figures, from templates: the page of a run, charts, drawings of subgraphs."""
 
-from subgnn.reports.render import write_page
+from subgnn.render import write_page
 from subgnn.reports.run_page import run_report, write_report
 
 __all__ = ["run_report", "write_page", "write_report"]

@@ -12,6 +12,7 @@ from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from subgnn.data.graph import Graph
 from subgnn.data.layout import Layout, lay_out
+from subgnn.render import cut
 from subgnn.reports.calibration import calibration, confidences, reliability_chart
 from subgnn.reports.charts import (
     COLOURS,
@@ -27,7 +28,6 @@ from subgnn.reports.charts import (
     thin,
 )
 from subgnn.reports.evaluation import SPLIT_NAMES, Evaluation
-from subgnn.reports.render import cut
 
 _MAX_MATRIX, _MAX_CLASSES, _MAX_EXAMPLES = 12, 40, 4
 _NAME, _LABEL = 60, 80

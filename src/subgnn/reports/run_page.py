@@ -15,6 +15,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.models.metrics import metric_text
 from subgnn.models.spec import BASELINE
+from subgnn.render import render, write_page
 from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, number_axes, padded_range, thin
 from subgnn.reports.evaluation import SPLIT_NAMES, Evaluation, evaluate_run
 from subgnn.reports.leaderboard import leaderboard_values
@@ -26,7 +27,6 @@ from subgnn.reports.predictions import (
     part_rows,
     scatter_chart,
 )
-from subgnn.reports.render import render, write_page
 from subgnn.reports.reproduce import command, recipe_toml
 from subgnn.training.run_dir import PAGE, as_trained, dataset_path, read_results
 from subgnn.versions import versions

@@ -21,7 +21,7 @@ from subgnn.data.layout import lay_out
 from subgnn.inference.predictor import Predictor
 from subgnn.prepare.measure import Prepared
 from subgnn.ragged import Ragged
-from subgnn.reports.render import cut, render
+from subgnn.render import cut, render
 from subgnn.serve.nodes import NodeIndex
 from subgnn.storage.files import atomic_write
 

@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from subgnn.experiments.suites.results import first_label
+from subgnn.render import cut
 from subgnn.reports.charts import (
     MAX_POINTS,
     Box,
@@ -23,7 +24,6 @@ from subgnn.reports.charts import (
     row_axes,
     thin,
 )
-from subgnn.reports.render import cut
 
 _NAME_LETTERS = 24
 _MATTERS = 0.05

@@ -23,9 +23,9 @@ from subgnn.experiments.suites.tables import (
     spread_text,
     standings_table,
 )
+from subgnn.render import render
 from subgnn.reports.calibration import Bin, reliability_chart
 from subgnn.reports.charts import Chart
-from subgnn.reports.render import render
 
 _STUDIES = {
     "ablation": "Channels",
