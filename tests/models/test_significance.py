@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 import torch
 
-from subgnn.models.metrics import metrics
+from subgnn import SubgraphSet
+from subgnn.data.strings import Strings
+from subgnn.models.metrics import metrics, predictions
 from subgnn.models.reference_scores import constant_prediction
 from subgnn.models.significance import (
     EXACT,
     ScoreTerms,
+    headline_interval,
     lead_interval,
     mean_terms,
     score_terms,
@@ -134,3 +138,33 @@ def test_many_seeds_are_drawn():
     assert sign_flip_test([0.1] * (EXACT + 5)) == pytest.approx(1 / 20_001, rel=20)
     even = [0.1, -0.1] * 10
     assert sign_flip_test(even) == 1.0
+
+
+@pytest.mark.parametrize("task", ["multi-class", "multi-label", "regression"])
+def test_the_headline_interval_draws_groups_together(task):
+    rng = np.random.default_rng(0)
+    n, of_group = 60, 4
+    labels = {"multi-class": list("abcabc" * 10), "multi-label": [["a"], ["a", "b"], ["c"]] * 20}.get(
+        task, rng.normal(size=n).tolist()
+    )
+    groups = [f"g{i // of_group}" for i in range(n)]
+    apart = SubgraphSet.from_lists([[i] for i in range(n)], num_nodes=n, labels=labels)
+    outputs = torch.from_numpy(rng.normal(size=(n, max(1, apart.num_classes))).astype(np.float32))
+    targets = torch.from_numpy(np.array(apart.targets))
+    predicted = predictions(outputs, task).numpy()
+
+    def drawn(units: int) -> list[float]:
+        """The score of samples of units, each a run of subgraphs, the slow way."""
+        found = []
+        for _ in range(2000):
+            chosen = rng.integers(0, units, units)
+            rows = (chosen[:, None] * (n // units) + np.arange(n // units)).ravel()
+            # The mean of all true values stays the reference of R^2.
+            terms = score_terms(predicted, targets.numpy(), task)
+            found.append(terms.gain[rows].sum() / terms.weight[rows].sum())
+        return np.quantile(found, [0.025, 0.975]).tolist()
+
+    single = headline_interval([outputs], targets, apart)
+    grouped = headline_interval([outputs, outputs], targets, replace(apart, groups=Strings.of(groups)))
+    assert single == pytest.approx(drawn(n), abs=0.06 if task != "regression" else 0.6)
+    assert grouped == pytest.approx(drawn(n // of_group), abs=0.06 if task != "regression" else 0.6)

@@ -126,6 +126,15 @@ def vectors_of(network: Any, inputs: Source, batch_size: int = 256) -> NDArray[n
 Outputs = Callable[[Any, Source, NDArray[np.int64], int], Tensor]
 
 
+def judged_outputs(
+    network: Any, examples: Examples, rows: NDArray[np.int64], batch_size: int, *, compute: Outputs = outputs_of
+) -> tuple[Tensor, Tensor]:
+    """Outputs for the chosen subgraphs, the mean over the draws of anchors that are judged, and their targets."""
+    draws = [compute(network, inputs, rows, max(batch_size, 256)) for inputs in examples.judged]
+    targets = examples.targets[torch.from_numpy(rows).to(examples.targets.device)]
+    return torch.stack(draws).mean(dim=0), targets
+
+
 def evaluate(
     network: Any,
     examples: Examples,
@@ -141,15 +150,13 @@ def evaluate(
         weights: of classes in the loss.
         compute: gives the outputs; several processes may share the work.
     """
-    draws = [compute(network, inputs, rows, max(batch_size, 256)) for inputs in examples.judged]
-    outputs = torch.stack(draws).mean(dim=0)
+    outputs, targets = judged_outputs(network, examples, rows, batch_size, compute=compute)
     width = 1 if examples.task == "regression" else examples.num_classes
     if width and outputs.shape[1:] != (width,):
         what = f"the network gives outputs of the shape {tuple(outputs.shape)}"
         raise UserError(
             what, where="train", hint=f"accepted: ({len(rows)}, {width}), as many columns as spec.num_outputs"
         )
-    targets = examples.targets[torch.from_numpy(rows).to(examples.targets.device)]
     found = metrics(outputs, targets, examples.task, unit=examples.unit)
     return float(loss(outputs, targets, examples.task, weights)), found
 

@@ -18,8 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from torch import Tensor
 
-from subgnn.data.subgraphs import Task
+from subgnn.data.splits import split_units
+from subgnn.data.subgraphs import SubgraphSet, Task
+from subgnn.models.metrics import Thresholds, predictions
 from subgnn.rng import stream
 
 EXACT = 15
@@ -118,6 +121,23 @@ def lead_interval(ours: ScoreTerms, theirs: ScoreTerms) -> tuple[float, float]:
 def score_interval(terms: ScoreTerms) -> tuple[float, float]:
     """The 95 % interval of a score by the bootstrap."""
     return _interval([terms], lambda score: score)
+
+
+def headline_interval(
+    outputs: Sequence[Tensor], targets: Tensor, subgraphs: SubgraphSet, *, thresholds: Thresholds = 0.5
+) -> tuple[float, float]:
+    """The 95 % interval of micro-F1, for real values of R^2, on labelled subgraphs.
+
+    Subgraphs of equal nodes or one group are drawn together: they are not independent.
+
+    Args:
+        outputs: of each repeat, (n, outputs); their mean terms count.
+        targets: of the subgraphs, as :func:`~subgnn.models.metrics.metrics` takes them.
+    """
+    task, true = subgraphs.task, targets.cpu().numpy()
+    found = [predictions(one.detach().float().cpu(), task, thresholds).numpy() for one in outputs]
+    terms = mean_terms([score_terms(one, true, task) for one in found])
+    return score_interval(terms.joined(split_units(subgraphs, subgraphs.groups)))
 
 
 def _interval(given: Sequence[ScoreTerms], value: Callable[..., Any]) -> tuple[float, float]:

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from statistics import median
 from typing import Any, cast
 
@@ -28,7 +29,7 @@ from subgnn.models.interface import Opening
 from subgnn.models.metrics import Thresholds, loss, metrics
 from subgnn.models.reference_scores import constant_prediction
 from subgnn.models.registry import corrects_baseline, model_of, open_checkpoint
-from subgnn.models.significance import ScoreTerms, score_interval, score_terms
+from subgnn.models.significance import ScoreTerms, headline_interval, score_interval, score_terms
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.storage.parsing import write_json
@@ -280,7 +281,11 @@ class _Training:
         ]
         thresholds = answer.calibration.thresholds.astype(np.float32) if task == "multi-label" else 0.5
         val = [_metrics(outputs, subgraphs, spec, thresholds, with_loss=True) for outputs in calibrated]
-        test, of_simple = self._test(checkpoint, fits)
+        targets, repeats = target_tensor(subgraphs, spec.standards), [torch.from_numpy(one) for one in calibrated]
+        intervals: dict[str, tuple[float, float] | None] = {
+            "val": headline_interval(repeats, targets, subgraphs, thresholds=thresholds)
+        }
+        test, intervals["test"], of_simple = self._test(checkpoint, fits)
         key = "r2" if task == "regression" else "micro_f1"
         board = self.leaderboard(answer, {name: scores[key] for name, scores in of_simple.items()})
         judged = [
@@ -304,6 +309,7 @@ class _Training:
             "epochs": 1,
             "val": {name: float(np.mean([one[name] for one in val])) for name in val[0]},
             "test": test,
+            "intervals": {split: ends for split, ends in intervals.items() if ends is not None},
             "published": recipe.published,
             "metric": key,
             "chosen": answer.choice.rule,
@@ -318,20 +324,33 @@ class _Training:
             "device": str(make_fabric(options.device, recipe.training.precision).device),
             "devices": 1,
             "versions": versions(),
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
             **({"error_unit": LABEL_UNIT} if task == "regression" else {}),
         }
 
-    def _test(self, checkpoint: Checkpoint, fits: list[tuple[Row, Fit]]) -> tuple[dict[str, float], dict[str, Any]]:
-        """Test scores of the final answer, and of the simple candidates, fitted again where they are no members."""
+    def _test(
+        self, checkpoint: Checkpoint, fits: list[tuple[Row, Fit]]
+    ) -> tuple[dict[str, float], tuple[float, float] | None, dict[str, Any]]:
+        """Test scores of the final answer with their interval, and scores of the simple candidates.
+
+        Simple candidates are fitted again where they are no members.
+        """
         given = self.dataset.subgraphs
         held_out = np.empty(0, np.int64) if given.splits is None else given.indices("test")
         if not len(held_out):
-            return {}, {}
+            return {}, None, {}
         test, graph = given.take(held_out), self.fitter.graph
         tables = {fit.checkpoint.spec.vectors_hash: fit.vectors for _, fit in fits if fit.vectors is not None}
         device = torch.device("cpu")
         fitted = open_checkpoint(checkpoint, graph, Opening(device, tables=tables))
-        scores = _metrics(fitted.outputs(test.nodes), test, checkpoint.spec, fitted.thresholds)
+        outputs = fitted.outputs(test.nodes)
+        scores = _metrics(outputs, test, checkpoint.spec, fitted.thresholds)
+        interval = headline_interval(
+            [torch.from_numpy(outputs)],
+            target_tensor(test, checkpoint.spec.standards),
+            test,
+            thresholds=fitted.thresholds,
+        )
         members = {row.name: fit for row, fit in fits}
         simple = {}
         for row in self.finished:
@@ -340,7 +359,7 @@ class _Training:
                 simple[row.name] = _metrics(
                     open_checkpoint(found, graph, Opening(device)).outputs(test.nodes), test, found.spec
                 )
-        return scores, simple
+        return scores, interval, simple
 
 
 def _metrics(

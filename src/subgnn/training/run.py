@@ -6,6 +6,7 @@ import resource
 import time
 from contextlib import nullcontext
 from dataclasses import replace
+from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 
@@ -15,8 +16,10 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import check_source, save_run_vectors, source_vectors
 from subgnn.models.checkpoint import save_checkpoint
-from subgnn.models.examples import Examples, evaluate, vectors_of
+from subgnn.models.examples import Examples, judged_outputs, vectors_of
+from subgnn.models.metrics import metrics
 from subgnn.models.registry import check_recipe, model_of
+from subgnn.models.significance import headline_interval
 from subgnn.models.spec import BASELINE
 from subgnn.parallel.locks import locked_folder
 from subgnn.storage.files import remove_leftovers
@@ -132,6 +135,7 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
         "device": str(fabric.device),
         "devices": fabric.world_size,
         "versions": versions(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     write_json(results, out / RESULTS)
     (out / LAST).unlink(missing_ok=True)
@@ -159,18 +163,23 @@ def _finished(dataset: Dataset, options: RunOptions, *, first: bool) -> dict[str
 def _scores(dataset: Dataset, recipe: Recipe, selected: Selected, examples: Examples) -> dict[str, Any]:
     """Scores on validation and, computed here and only once, on test; published scores; the other candidates."""
     progress, baseline = selected.progress, selected.checkpoint.parts.get(BASELINE)
-    held_out = dataset.subgraphs.indices("test")
-    test = evaluate(selected.network, examples, held_out, recipe.training.batch_size)[1] if len(held_out) else {}
+    subgraphs, task, test, intervals = dataset.subgraphs, dataset.subgraphs.task, {}, {}
+    for split in ("val", "test"):
+        if len(rows := subgraphs.indices(split)):
+            outputs, targets = judged_outputs(selected.network, examples, rows, recipe.training.batch_size)
+            intervals[split] = headline_interval([outputs], targets, subgraphs.take(rows))
+            test = metrics(outputs, targets, task, unit=examples.unit) if split == "test" else {}
     found = {
         "selected_epoch": progress.best_epoch,
         "epochs": progress.epoch,
         "lr": progress.lr,
         "val": progress.best_metrics,
         "test": test,
+        "intervals": intervals,
         "published": recipe.published,
         **selected.about,
     }
-    if dataset.subgraphs.task == "regression":
+    if task == "regression":
         found["error_unit"] = LABEL_UNIT
     if baseline is not None:
         found["baseline"] = {"method": baseline.spec.method, "candidate": baseline.spec.title}

@@ -48,6 +48,8 @@ _RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
     "epochs": int,
     "val": dict,
     "test": dict,
+    "intervals": dict,
+    "date": str,
     "published": dict,
     "seconds": dict,
     "versions": dict,
