@@ -17,7 +17,7 @@ from subgnn.estimator import SubgraphClassifier
 from subgnn.experiments.train import train
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
-from subgnn.models import checkpoint
+from subgnn.models import checkpoint, message_passing
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.registry import MODELS, names_where
 from subgnn.storage.arrays import read_arrays
@@ -142,6 +142,26 @@ def test_a_node_that_no_subgraph_had_is_no_obstacle(tmp_path, name):
     train(Dataset("few", graph, few.subgraphs), recipe(name), tmp_path / "run")
     found = Predictor(tmp_path / "run" / CHECKPOINT, graph).outputs(Ragged.from_rows([[24, 25], [*unseen, 24]]))
     assert np.isfinite(found).all()
+
+
+ON_A_GPU = [(name, ()) for name in INDUCTIVE] + [
+    ("glass", ("message_passing.training_labels=subgraph", "model.layers=3")),
+    ("glass", ("message_passing.labelled_together=4", "message_passing.pool=max")),
+    ("ssnp", ("message_passing.views=3", "message_passing.inputs=constant")),
+    ("s2n", ("s2n.convolution=gcnii", "s2n.sub_layers=2", "s2n.test_graph=batch", "s2n.weighted=true")),
+]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("block", [7, 2**17])
+@pytest.mark.parametrize(("name", "settings"), ON_A_GPU)
+def test_a_model_of_a_gpu_predicts_the_same_on_a_cpu(tmp_path, monkeypatch, name, settings, block):
+    monkeypatch.setattr(message_passing, "BLOCK", block)  # 7: arrays inside a layer in several pieces
+    data, run = dataset(), tmp_path / "run"
+    train(data, recipe(name, *settings), run, device="cuda")
+    on_each = [Predictor(run / CHECKPOINT, data.graph, device=device) for device in ("cpu", "cuda")]
+    found, expected = (predictor.outputs(data.subgraphs.nodes) for predictor in on_each)
+    np.testing.assert_allclose(found, expected, rtol=1e-2, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", TRANSDUCTIVE)
