@@ -56,10 +56,10 @@ def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str
             hint = "one [[channels]] entry for each kind and side; num_anchors says how many anchors it has"
             raise UserError(f"the channel {name} occurs {names.count(name)} times", where=where, hint=hint)
     for_candidates = tuple(override for override in overrides if not override.lstrip().startswith("auto."))
-    return replace(recipe, auto=_with_overrides(recipe.auto, for_candidates, where))
+    return replace(recipe, auto=_with_overrides(recipe.auto, for_candidates, place))
 
 
-def _with_overrides(auto: AutoSettings, overrides: tuple[str, ...], where: str) -> AutoSettings:
+def _with_overrides(auto: AutoSettings, overrides: tuple[str, ...], where: Where) -> AutoSettings:
     """A portfolio whose candidates all have the overrides, after their own.
 
     Raises:
@@ -69,10 +69,11 @@ def _with_overrides(auto: AutoSettings, overrides: tuple[str, ...], where: str) 
     for name in names:
         if names.count(name) > 1 or not name or any(letter in name for letter in "/\\\0") or name.startswith("."):
             what = f"auto.candidates has the name {excerpt(name)}" + (" twice" if names.count(name) > 1 else "")
-            raise UserError(what, where=where, hint="accepted: a different name for each, without / or \\")
+            hint = "accepted: a different name for each, without / or \\"
+            raise UserError(what, where=where("auto.candidates"), hint=hint)
     for name in auto.only:
         if name not in names:
-            raise UserError(f"auto.only has {excerpt(name)}", where=where, hint=choices(name, names))
+            raise UserError(f"auto.only has {excerpt(name)}", where=where("auto.only"), hint=choices(name, names))
     return replace(auto, candidates=tuple(replace(one, set=one.set + overrides) for one in auto.candidates))
 
 
