@@ -208,7 +208,7 @@ class Work:
 
 
 def _not_given(*_: Any) -> Any:
-    raise NotImplementedError("the channel has the other kind of anchors")
+    raise TypeError("the channel has no such sampler: Channel.shared tells whether it has sample_shared or sample_own")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +232,10 @@ class Channel:
     patches: bool = False
     output: Literal["anchors", "state"] = "anchors"
     sorts: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.sample_shared is _not_given) == (self.sample_own is _not_given):
+            raise TypeError("a channel has one of sample_shared and sample_own")
 
     @property
     def shared(self) -> bool:

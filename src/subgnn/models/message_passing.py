@@ -19,6 +19,7 @@ inside a layer exist for one block of nodes at a time, and are computed again fo
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -289,7 +290,7 @@ class Pass:
         return Pass(self.first, [replace(layer, **empty) for layer in self.layers])
 
 
-class MessagePassing(nn.Module):
+class MessagePassing(nn.Module, ABC):
     """The layers, and a linear map to the outputs.
 
     Args:
@@ -307,9 +308,9 @@ class MessagePassing(nn.Module):
         self.layers = nn.ModuleList(Layer(dim, dropout=dropout, ratio=ratio, last=i == count - 1) for i in range(count))
         self.output = nn.Linear(width, spec.num_outputs)
 
+    @abstractmethod
     def embed(self, batch: NodeSetBatch) -> Tensor:
         """The vector of each subgraph (n, width)."""
-        raise NotImplementedError
 
     def forward(self, batch: NodeSetBatch) -> Tensor:
         """Logits, or one value for regression (n, outputs)."""

@@ -13,7 +13,7 @@ training loop. A network that needs the whole graph at once gets it from its bat
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any, Self
 
@@ -107,14 +107,14 @@ class _FittedTensorModel(FittedModel):
         return in_batches(getattr(network, what), inputs, np.arange(len(subgraphs)), BATCH).float().cpu().numpy()
 
 
-class HeadedNetwork(nn.Module):
+class HeadedNetwork(nn.Module, ABC):
     """A network whose outputs are head(embed(batch)); a subclass sets ``head``, last, and defines ``embed``."""
 
     head: Head
 
+    @abstractmethod
     def embed(self, batch: Any) -> Tensor:
         """The vector of each subgraph (n, width)."""
-        raise NotImplementedError
 
     def forward(self, batch: Any) -> Tensor:
         """Logits, or one value for regression (n, outputs)."""
