@@ -41,7 +41,7 @@ def test_ppi_bp_prints_counts_and_what_is_next(ppi: list[str], tmp_path: Path) -
     assert "metabolism" in text
     assert "dropped: pairs of a gene with itself 1; pairs with another species 1; repeated pairs 1" in text
     assert "source: Gene Ontology in OBO, releases/2022-07-01; licence: CC BY 4.0" in text
-    assert text.endswith(f"next: subgnn data describe {out}\n")
+    assert text.endswith(f"next: subgnn data check {out}\n")
     assert (out / "edge_list.txt.gz").is_file()
     assert read_dataset(out).name == "ppi-bp"
 

@@ -19,7 +19,7 @@ def test_list():
     for entry in CATALOG.values():
         assert entry.name in called.out
         assert f"{entry.num_nodes:,}" in called.out
-    assert called.out.endswith("next: subgnn data describe DIR\n")
+    assert called.out.endswith("next: subgnn data generate density --out density\n")
 
 
 def test_list_json():
@@ -38,7 +38,7 @@ def test_describe(folder):
     assert "0.5000" in called.out
     assert "task: binary, 2 classes: a 3, b 3\n" in called.out
     assert "splits: train 2, val 2, test 2\n" in called.out
-    assert called.out.endswith(f"next: subgnn data check {folder}\n")
+    assert called.out.endswith(f"next: subgnn train {folder} --out run\n")
 
 
 def test_describe_json(folder):

@@ -52,7 +52,7 @@ def test_download_writes_a_folder_that_can_be_read(address: str, tmp_path: Path)
     result = CliRunner().invoke(app, ["ppi-bp", "--out", str(out), "--url", address])
     assert result.exit_code == 0, result.output
     assert f"{out}: 3 nodes, 2 edges, 3 subgraphs" in result.stdout
-    assert result.stdout.splitlines()[-1] == f"next: subgnn data describe {out}"
+    assert result.stdout.splitlines()[-1] == f"next: subgnn data check {out}"
     assert result.stderr == ""
     assert read_dataset(out).card["url"] == address
 

@@ -33,7 +33,7 @@ def test_a_folder_is_written_and_shown_beside_the_paper(tmp_path: Path) -> None:
     assert sum("paper" in line for line in lines) >= 2
     assert any("29,521" in line for line in lines)
     assert not any(line.startswith("note:") for line in lines)
-    assert lines[-1] == f"next: subgnn data describe {tmp_path / 'd'}"
+    assert lines[-1] == f"next: subgnn data check {tmp_path / 'd'}"
     dataset = read_dataset(tmp_path / "d")
     assert dataset.graph.num_nodes == 500
     assert dataset.card["seed"] == 4

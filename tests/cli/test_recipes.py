@@ -26,4 +26,4 @@ def test_the_table_begins_with_auto_and_ends_with_the_next_command():
     called = call("recipes")
     lines = [line.split() for line in called.out.splitlines() if line.strip()]
     assert lines[3][0] == "auto"
-    assert called.out.rstrip().endswith("next: subgnn train DIR --recipe NAME --out RUN; without --recipe, auto")
+    assert called.out.rstrip().endswith("next: subgnn train DIR --recipe NAME --out RUN")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -259,12 +260,13 @@ def test_ctrl_c_saves_and_the_run_goes_on(tmp_path, monkeypatch):
     assert call(*command, tmp_path / "whole").code == 0
     interrupt_at(monkeypatch, 9)
     called = call(*command, tmp_path / "run")
-    assert (called.code, called.error) == (130, "interrupted")
+    again = shlex.join(["subgnn", *map(str, (*command, tmp_path / "run", "--resume"))])
+    assert (called.code, called.error) == (130, f"interrupted; continue with: {again}")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert names(tmp_path / "run") == sorted([RECIPE, METRICS, LAST])
     assert len((tmp_path / "run" / METRICS).read_text().splitlines()) == 2
     monkeypatch.undo()
-    assert call(*command, tmp_path / "run", "--resume").code == 0
+    assert call(*shlex.split(again)[1:]).code == 0
     assert_equal(tmp_path / "whole", tmp_path / "run")
 
 

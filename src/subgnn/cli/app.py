@@ -16,7 +16,7 @@ import typer
 from subgnn.cli.benchmark import benchmark
 from subgnn.cli.data import data
 from subgnn.cli.info import info
-from subgnn.cli.output import print_error, print_line, warnings_as_lines
+from subgnn.cli.output import continuing_command, print_error, print_line, warnings_as_lines
 from subgnn.cli.prepare import prepare_dataset, pretrain_nodes
 from subgnn.cli.recipes import list_recipes
 from subgnn.cli.runs import (
@@ -37,7 +37,6 @@ from subgnn.versions import __version__
 app = typer.Typer(
     name="subgnn",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Classify subgraphs of a large graph by their position, neighborhood and structure.",
 )
@@ -89,15 +88,17 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in given or bool(os.environ.get("SUBGNN_DEBUG"))
+    words = [word for word in given if word != "--debug"]
     try:
         with warnings_as_lines():
-            code = app(args=[a for a in given if a != "--debug"], prog_name="subgnn", standalone_mode=False)
+            code = app(args=words, prog_name="subgnn", standalone_mode=False, obj=words)
         sys.stdout.flush()
         if code == _INTERRUPTED:
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except KeyboardInterrupt:
-        print_error("interrupted")
+        command = continuing_command(words)
+        print_error(f"interrupted; continue with: {command}" if command else "interrupted")
         return exit_code()
     except (BrokenPipeError, SystemExit):
         # The process that reads our output has ended, which typer turns into an exit.

@@ -93,6 +93,7 @@ def run_benchmark(
             hint = "as in: subgnn benchmark run quick DIR --out FOLDER"
             raise UserError("no dataset is given", where=_WHERE, hint=hint)
         train_run(
+            context,
             path,
             out,
             recipe="auto",

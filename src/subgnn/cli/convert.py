@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from typer import Argument, Option
 
 from subgnn.cli.options import ForceFlag, GzipFlag, IdBase, JsonFlag
-from subgnn.cli.output import print_json, print_line, print_notes
+from subgnn.cli.output import print_json, print_line, print_next, print_notes
 from subgnn.cli.progress import progress_bar
 from subgnn.data.convert import WriteOptions, convert
 from subgnn.data.describe import label_notes, task_line
@@ -109,7 +109,7 @@ def convert_dataset(
     else:
         print_line(task_line(dataset.subgraphs))
     print_notes(notes)
-    print_line(f"next: subgnn data check {out}")
+    print_next("data", "check", out)
 
 
 def _label_form(task: str | None, separator: str | None) -> LabelFormat | None:

@@ -13,7 +13,7 @@ import typer
 from typer import Argument, Option
 
 from subgnn.cli.options import ForceFlag, GzipFlag, JsonFlag, KeyValues, OutFolder, read_key_values
-from subgnn.cli.output import print_json, print_line, print_notes, print_table
+from subgnn.cli.output import print_json, print_line, print_next, print_notes, print_table
 from subgnn.data.catalog import CATALOG, COLUMNS, differences_from_paper
 from subgnn.data.describe import describe
 from subgnn.data.download import download_dataset
@@ -96,7 +96,7 @@ def generate_dataset(
         listed = ", ".join(sorted(unlike))
         print_line(f"note: unlike the paper's tables: {listed}; docs/datasets.md says by how much, and why")
     print_line(f"labels: {', '.join(f'{label} {count:,}' for label, count in found['label_counts'].items())}")
-    print_line(f"next: subgnn data describe {out}")
+    print_next("data", "check", out)
 
 
 def _print_tables(name: str, found: dict[str, Any]) -> None:
@@ -218,7 +218,7 @@ def _print_built(built: BuiltDataset, out: Path, json: bool) -> None:
         print_line(f"dropped: {'; '.join(left)}")
     for source in card["sources"]:
         print_line(f"source: {source['what']}, {source['version']}; licence: {source['licence']}")
-    print_line(f"next: subgnn data describe {out}")
+    print_next("data", "check", out)
 
 
 def download(
@@ -261,7 +261,7 @@ def download(
     print_notes(found.notes)
     if found.archive is not None:
         print_line(f"the archive has further datasets and stays in the cache: {found.archive}")
-    print_line(f"next: subgnn data describe {out}")
+    print_next("data", "check", out)
 
 
 @contextmanager

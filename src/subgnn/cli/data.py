@@ -22,7 +22,7 @@ from subgnn.cli.create import (
     mean_cell,
 )
 from subgnn.cli.options import DatasetPath, ForceFlag, IdBase, JsonFlag, SplitName
-from subgnn.cli.output import print_error, print_json, print_line, print_notes, print_table
+from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
 from subgnn.data.catalog import CATALOG
 from subgnn.data.check import check
 from subgnn.data.describe import describe, task_line
@@ -61,7 +61,7 @@ def list_datasets(json: JsonFlag = False) -> None:
         print_line(f"{entry.name}: {entry.about}")
     for how in dict.fromkeys(e.how for e in CATALOG.values()):
         print_line(f"{', '.join(e.name for e in CATALOG.values() if e.how == how)}: {how}")
-    print_line("next: subgnn data describe DIR")
+    print_next("data", "generate", "density", "--out", "density")
 
 
 @data.command("describe")
@@ -99,7 +99,8 @@ def describe_dataset(
     print_notes(found["notes"])
     for picture in found.get("plots", ()):
         print_line(f"drawn: {picture}")
-    print_line(f"next: subgnn data check {path}")
+    more = () if split == "stored" else ("--split", split)
+    print_next("train", path, *_id_base(id_base), *more, "--out", "run")
 
 
 @data.command("check")
@@ -135,7 +136,7 @@ def check_dataset(path: DatasetFiles, id_base: IdBase = None, json: JsonFlag = F
     if not json:
         graph, subgraphs = dataset.graph, dataset.subgraphs
         print_line(f"{path}: fine; {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {len(subgraphs):,} subgraphs")
-        print_line(f"next: subgnn data describe {path}")
+        print_next("data", "describe", path, *_id_base(id_base))
 
 
 @data.command("split")
@@ -195,7 +196,12 @@ def split_dataset(
     if counts:
         rows = [(name, *(f"{counts[name][split]:,}" for split in SPLITS)) for name in counts]
         print_table("Subgraphs by label and split", ("label", *SPLITS), rows)
-    print_line(f"next: subgnn data check {out}")
+    print_next("data", "check", out)
+
+
+def _id_base(given: int | None) -> tuple[object, ...]:
+    """The option for the next command, where it was given."""
+    return () if given is None else ("--id-base", given)
 
 
 def _parse_fractions(text: str) -> tuple[float, ...]:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 from typer import Argument, Option
 
+from subgnn.config.recipes import recipe_names
 from subgnn.data.splits import NamedSplit
 from subgnn.errors import DataError, excerpt
 from subgnn.parallel.memory import within
@@ -18,6 +19,11 @@ def _limit_memory(context: typer.Context, memory: str | None) -> str | None:
     """Put the limit in force until the command is done."""
     context.with_resource(within(memory))
     return memory
+
+
+def _recipes_beginning_with(incomplete: str) -> list[str]:
+    """Names of recipes, for the completion of the shell."""
+    return [name for name in recipe_names() if name.startswith(incomplete)]
 
 
 DatasetPath = Annotated[Path, Argument(metavar="DIR", help="A dataset folder or bundle.")]
@@ -32,7 +38,9 @@ SubgraphsFile = Annotated[
     ),
 ]
 DataPath = Annotated[Path | None, Option("--data", metavar="DIR", help="The dataset; by default the run's own.")]
-RecipeName = Annotated[str, Option("--recipe", help="A recipe by name, or a .toml file.")]
+RecipeName = Annotated[
+    str, Option("--recipe", help="A recipe by name, or a .toml file.", autocompletion=_recipes_beginning_with)
+]
 Settings = Annotated[
     list[str] | None,
     Option("--set", metavar="SECTION.KEY=VALUE", help="Override a setting of the recipe; may be repeated."),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +15,15 @@ from rich.console import Console
 from rich.table import Table
 
 from subgnn.errors import DataWarning
+
+# Commands that can be continued, and the options that they need for it.
+_CONTINUING: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("train",): ("--resume",),
+    ("pretrain",): ("--resume",),
+    ("tune",): (),
+    ("benchmark", "run"): (),
+    ("data", "download"): (),
+}
 
 
 def _printable(text: str) -> str:
@@ -47,6 +57,36 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 def print_line(text: str) -> None:
     """Print a line of plain text."""
     sys.stdout.write(_printable(text) + "\n")
+
+
+def print_next(*words: object) -> None:
+    """Print the command of subgnn to give next.
+
+    Example:
+        >>> print_next("data", "check", "my folder")
+        next: subgnn data check 'my folder'
+    """
+    print_line(f"next: {command_line(words)}")
+
+
+def command_line(words: Iterable[object]) -> str:
+    """A command of subgnn as it is typed, quoted where a shell needs it."""
+    return shlex.join(["subgnn", *map(str, words)])
+
+
+def continuing_command(words: Sequence[str]) -> str:
+    """The command that continues an interrupted one, given by its words; empty if it would start again.
+
+    Example:
+        >>> continuing_command(["train", "my_folder", "--out", "run"])
+        'subgnn train my_folder --out run --resume'
+        >>> continuing_command(["predict", "run", "--subgraphs", "new.tsv", "--out", "predictions.tsv"])
+        ''
+    """
+    for name, options in _CONTINUING.items():
+        if words[: len(name)] == list(name):
+            return command_line([*words, *(option for option in options if option not in words)])
+    return ""
 
 
 def print_notes(notes: Sequence[str]) -> None:

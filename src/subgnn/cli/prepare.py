@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -23,7 +22,7 @@ from subgnn.cli.options import (
     RecipeName,
     Settings,
 )
-from subgnn.cli.output import print_json, print_line, print_table, print_unused
+from subgnn.cli.output import print_json, print_next, print_table, print_unused
 from subgnn.cli.progress import progress_bar
 from subgnn.config.files import parse_recipe
 from subgnn.config.recipes import find_recipe
@@ -81,8 +80,7 @@ def prepare_dataset(
     _print_prepared(found)
     print_unused("recipe", found["unused"])
     overrides = [word for setting in settings or () for word in ("--set", setting)]
-    train = ["subgnn", "train", str(path), "--recipe", recipe, "--seed", str(seed), *overrides]
-    print_line(f"next: {shlex.join([*train, '--out', f'runs/{chosen.name}_{seed}'])}")
+    print_next("train", path, "--recipe", recipe, "--seed", seed, *overrides, "--out", f"runs/{chosen.name}_{seed}")
 
 
 def _measure_on(workers: Engine | None, dataset: Dataset, path: Path) -> Measuring | None:
@@ -218,4 +216,5 @@ def pretrain_nodes(
     title = f"{out}: {graph.num_nodes:,} vectors of {dim} numbers, {method}"
     print_table(title, ("val auroc", "the same, ends by degree", "selected epoch", "seconds", "peak memory, MB"), [row])
     print_unused("pretraining", unused)
-    print_line(f"next: subgnn train {path} --set embeddings.source={out} --set embeddings.dim={dim} --out RUN")
+    source, width = f"embeddings.source={out}", f"embeddings.dim={dim}"
+    print_next("train", path, "--set", source, "--set", width, "--out", "RUN")

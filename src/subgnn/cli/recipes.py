@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from subgnn.cli.options import JsonFlag
-from subgnn.cli.output import print_json, print_line, print_table
+from subgnn.cli.output import print_json, print_line, print_next, print_table
 from subgnn.config.recipes import find_recipe, recipe_groups
 from subgnn.config.settings import Recipe
 from subgnn.embeddings.sources import PRETRAINED
@@ -23,7 +23,8 @@ def list_recipes(json: JsonFlag = False) -> None:
     for title, found in groups.items():
         rows = [(one["name"], one["purpose"], "; needs ".join(filter(None, _costs(one)))) for one in found]
         print_table(title, ("name", "purpose", "cost and needs"), rows)
-    print_line("next: subgnn train DIR --recipe NAME --out RUN; without --recipe, auto")
+    print_line("A solved recipe usually takes seconds, a trained one minutes. Without --recipe, train uses auto.")
+    print_next("train", "DIR", "--recipe", "NAME", "--out", "RUN")
 
 
 def _costs(described: dict[str, Any]) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
 from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, MemoryLimit, RunPath, SubgraphsFile
-from subgnn.cli.output import print_json, print_line
+from subgnn.cli.output import print_json, print_line, print_next
 from subgnn.cli.train import print_results
 from subgnn.storage.parsing import finite
 
@@ -147,8 +147,8 @@ def export_run_file(
         return
     print_line(f"{out}: {about['bytes']:,} bytes")
     if format == "portable":
-        more = "" if with_graph else " --data DIR"
-        print_line(f"next: subgnn predict {out}{more} --subgraphs FILE --out predictions.tsv")
+        more = () if with_graph else ("--data", "DIR")
+        print_next("predict", out, *more, "--subgraphs", "FILE", "--out", "predictions.tsv")
 
 
 def report_run(

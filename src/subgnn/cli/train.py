@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Option
+from typer import Context, Option
 
 from subgnn.cli.options import (
     CacheFlag,
@@ -19,7 +19,7 @@ from subgnn.cli.options import (
     Settings,
     SplitName,
 )
-from subgnn.cli.output import print_json, print_line, print_table, print_unused
+from subgnn.cli.output import continuing_command, print_json, print_line, print_next, print_table, print_unused
 from subgnn.cli.progress import LiveLeaderboard, leaderboard_table, progress_bar
 from subgnn.config.recipes import find_recipe
 from subgnn.data.describe import task_line
@@ -28,6 +28,7 @@ from subgnn.storage.parsing import finite
 
 
 def train_run(
+    context: Context,
     path: DatasetPath,
     out: Annotated[Path, Option(metavar="RUN", help="The folder of the run.")],
     recipe: RecipeName = "auto",
@@ -98,10 +99,11 @@ def train_run(
         return
     print_results(results)
     if results.get("interrupted"):
-        print_line("interrupted: the best of the candidates that were finished; --resume tries the others")
+        command = continuing_command(context.obj)
+        print_line(f"interrupted: the best of the candidates that were finished; the others are tried by: {command}")
     if (out / PAGE).is_file():
         print_line(f"the page of the run: {out / PAGE}")
-    print_line(f"next: subgnn predict {out} --subgraphs FILE --out predictions.tsv")
+    print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")
 
 
 def print_leaderboard(results: dict[str, Any]) -> None:

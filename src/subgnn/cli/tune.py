@@ -18,7 +18,7 @@ from subgnn.cli.options import (
     RecipeName,
     Settings,
 )
-from subgnn.cli.output import print_json, print_line, print_table
+from subgnn.cli.output import print_json, print_line, print_next, print_table
 from subgnn.cli.progress import progress_bar
 from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import AutoSettings
@@ -131,7 +131,7 @@ def _print_result(found: dict[str, Any], path: Path) -> None:
         f"best {metric} {best['score']:.3f}, loss {best['loss']:.3f} (trial {best['trial']}); no test subgraph was seen"
     )
     print_line(f"the page of the search: {found['files']['page']}")
-    print_line(f"next: subgnn train {path} --recipe {found['files']['recipe']} --out runs/{found['recipe']}_tuned")
+    print_next("train", path, "--recipe", found["files"]["recipe"], "--out", f"runs/{found['recipe']}_tuned")
 
 
 def _value(value: Any) -> str:
