@@ -11,7 +11,18 @@ if TYPE_CHECKING:
     from subgnn.data.formats import read_dataset
     from subgnn.data.formats.bundle import write_bundle
     from subgnn.data.formats.folder import write_folder
-    from subgnn.data.formats.interop import from_networkx, from_pyg, from_scipy, to_networkx, to_pyg, to_scipy
+    from subgnn.data.formats.objects import (
+        dataset_from_pyg,
+        dataset_to_pyg,
+        from_dgl,
+        from_igraph,
+        from_networkx,
+        from_pyg,
+        from_scipy,
+        to_networkx,
+        to_pyg,
+        to_scipy,
+    )
     from subgnn.data.graph import Graph
     from subgnn.data.strings import NodeNames
     from subgnn.data.subgraphs import SubgraphSet
@@ -34,7 +45,11 @@ __all__ = [
     "SubgraphSet",
     "UserError",
     "__version__",
+    "dataset_from_pyg",
+    "dataset_to_pyg",
     "describe",
+    "from_dgl",
+    "from_igraph",
     "from_networkx",
     "from_pyg",
     "from_scipy",
@@ -59,15 +74,19 @@ _MODULES = {
     "SubgraphClassifier": "subgnn.estimator",
     "SubgraphSet": "subgnn.data.subgraphs",
     "UserError": "subgnn.errors",
+    "dataset_from_pyg": "subgnn.data.formats.objects",
+    "dataset_to_pyg": "subgnn.data.formats.objects",
     "describe": "subgnn.data.describe",
-    "from_networkx": "subgnn.data.formats.interop",
-    "from_pyg": "subgnn.data.formats.interop",
-    "from_scipy": "subgnn.data.formats.interop",
+    "from_dgl": "subgnn.data.formats.objects",
+    "from_igraph": "subgnn.data.formats.objects",
+    "from_networkx": "subgnn.data.formats.objects",
+    "from_pyg": "subgnn.data.formats.objects",
+    "from_scipy": "subgnn.data.formats.objects",
     "load": "subgnn.inference.open",
     "read_dataset": "subgnn.data.formats",
-    "to_networkx": "subgnn.data.formats.interop",
-    "to_pyg": "subgnn.data.formats.interop",
-    "to_scipy": "subgnn.data.formats.interop",
+    "to_networkx": "subgnn.data.formats.objects",
+    "to_pyg": "subgnn.data.formats.objects",
+    "to_scipy": "subgnn.data.formats.objects",
     "train": "subgnn.experiments.train",
     "write_bundle": "subgnn.data.formats.bundle",
     "write_folder": "subgnn.data.formats.folder",

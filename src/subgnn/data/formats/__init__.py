@@ -12,7 +12,7 @@ from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.formats.bundle import BUNDLE
 from subgnn.data.formats.folder import FOLDER
 from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
-from subgnn.data.formats.interop import GRAPH_FILES
+from subgnn.data.formats.graph_files import GRAPH_FILES
 from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
 from subgnn.data.formats.tables import EDGE_TABLE, MEMBERSHIP_TABLE
 from subgnn.errors import DataError

@@ -1,0 +1,329 @@
+"""Graphs and datasets as objects of other libraries: networkx, PyTorch Geometric, scipy; and from DGL and igraph.
+
+A library is imported only where an object of it is made; what is given is recognised by its attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.data.dataset import Dataset
+from subgnn.data.graph import Graph
+from subgnn.data.strings import NodeNames, Strings
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, encode_labels
+from subgnn.errors import DataError, MissingExtra, choices
+from subgnn.ragged import Ragged
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import scipy.sparse as sp
+    from torch_geometric.data import Data
+
+
+def from_networkx(graph: nx.Graph[Any], *, weight: str | None = None) -> Graph:
+    """A networkx graph; nodes other than 0..N-1 are numbered in its order and keep their names.
+
+    Args:
+        weight: the edge attribute to keep as weight.
+    """
+    rows = dict(graph.adjacency())
+    nodes, several = list(rows), graph.is_multigraph()
+    tails = np.repeat(np.arange(len(rows)), np.fromiter(map(len, rows.values()), np.int64, len(rows)))
+    ends = list(chain.from_iterable(rows.values()))
+    heads = np.fromiter(map({node: i for i, node in enumerate(nodes)}.__getitem__, ends), np.int64, len(ends))
+    edges: Any = chain.from_iterable(map(methodcaller("values"), rows.values()))
+    if several:
+        if not graph.is_directed():  # parallel edges are repeated, but not once more from their other end
+            once = tails <= heads
+            edges = (edge for edge, kept in zip(edges, once.tolist(), strict=True) if kept)
+            tails, heads = tails[once], heads[once]
+        edges = list(edges)
+        counts = np.fromiter(map(len, edges), np.int64, len(edges))
+        tails, heads = np.repeat(tails, counts), np.repeat(heads, counts)
+        edges = chain.from_iterable(map(methodcaller("values"), edges))
+    weights = None
+    if weight is not None:
+        weights = _weights(list(map(methodcaller("get", weight), edges)), weight)
+        if np.isnan(weights).any():
+            first = int(np.argmax(np.isnan(weights)))
+            where = f"edge {nodes[tails[first]]} - {nodes[heads[first]]}"
+            hint = "give every edge a weight, or pass weight=None"
+            raise DataError(f"no attribute '{weight}'", where=where, hint=hint)
+    names = list(map(str, nodes))
+    numbered = names == list(map(str, range(len(nodes))))
+    return Graph.from_edges(
+        tails,
+        heads,
+        num_nodes=len(nodes),
+        weights=weights,
+        names=None if numbered else NodeNames.of(names),
+        directed=graph.is_directed(),
+    )
+
+
+def _weights(values: list[Any], weight: str) -> NDArray[np.float64]:
+    """Values of an edge attribute as numbers; nan where it is missing."""
+    try:
+        return np.array(values, np.float64)
+    except (TypeError, ValueError):
+        hint = "numbers are accepted"
+        raise DataError(f"the attribute '{weight}' is not a number everywhere", where="edges", hint=hint) from None
+
+
+def to_networkx(graph: Graph) -> nx.Graph[int]:
+    """A networkx graph on 0..N-1, with ``weight`` on edges and ``name`` on nodes where there are any."""
+    import networkx as nx
+
+    out: nx.Graph[int] = nx.DiGraph() if graph.directed else nx.Graph()
+    out.add_nodes_from(range(graph.num_nodes))
+    tails, heads, weights = graph.edges()
+    if weights is None:
+        out.add_edges_from(zip(tails.tolist(), heads.tolist(), strict=True))
+    else:
+        out.add_weighted_edges_from(zip(tails.tolist(), heads.tolist(), weights.tolist(), strict=True))
+    if graph.names is not None:
+        nx.set_node_attributes(out, dict(enumerate(graph.names.primary)), "name")
+    return out
+
+
+def from_scipy(matrix: sp.sparray | sp.spmatrix, *, directed: bool = False, weighted: bool = False) -> Graph:
+    """A sparse adjacency matrix; entry (u, v) is the edge u -> v, its value the weight where ``weighted``."""
+    import scipy.sparse as sp
+
+    coo = sp.coo_array(matrix)
+    if coo.ndim != 2 or coo.shape[0] != coo.shape[1]:
+        raise DataError(f"a matrix of shape {coo.shape}", where="adjacency", hint="a square one is needed")
+    coo.sum_duplicates()
+    coo.eliminate_zeros()
+    return Graph.from_edges(
+        coo.coords[0],
+        coo.coords[1],
+        num_nodes=int(coo.shape[0]),
+        weights=coo.data if weighted else None,
+        directed=directed,
+    )
+
+
+def to_scipy(graph: Graph) -> sp.csr_array:
+    """The adjacency matrix: weights where there are any, else ones."""
+    import scipy.sparse as sp
+
+    values = np.ones(len(graph.neighbors), np.float32) if graph.weights is None else graph.weights
+    return sp.csr_array((values, graph.neighbors, graph.offsets), shape=(graph.num_nodes, graph.num_nodes))
+
+
+def from_pyg(data: Data, *, directed: bool = False) -> Graph:
+    """A PyTorch Geometric ``Data``: ``edge_index``, one-dimensional ``edge_weight``, features ``x``, ``node_names``."""
+    if data.edge_index is None:
+        raise DataError("no edge_index", where="Data", hint="a homogeneous graph with edge_index is accepted")
+    edges, names = _array(data.edge_index), data.get("node_names")
+    return Graph.from_edges(
+        edges[0],
+        edges[1],
+        num_nodes=data.num_nodes,
+        weights=_array(data.get("edge_weight")),
+        features=_array(data.get("x")),
+        names=None if names is None else NodeNames.of(map(str, names)),
+        directed=directed,
+    )
+
+
+def to_pyg(graph: Graph) -> Data:
+    """A PyTorch Geometric ``Data``; an undirected edge is there in both directions, as is usual in PyG."""
+    try:
+        import torch
+        from torch_geometric.data import Data
+    except ImportError:
+        raise MissingExtra("torch_geometric", extra="pyg", feature="PyG Data") from None
+    tails = np.repeat(np.arange(graph.num_nodes, dtype=np.int64), np.diff(graph.offsets))
+    edge_index = torch.from_numpy(np.stack([tails, graph.neighbors.astype(np.int64)]))
+    data = Data(edge_index=edge_index, num_nodes=graph.num_nodes)
+    if graph.weights is not None:
+        data.edge_weight = torch.from_numpy(np.array(graph.weights))
+    if graph.features is not None:
+        data.x = torch.from_numpy(np.array(graph.features))
+    if graph.names is not None:
+        data.node_names = list(graph.names.primary)
+    return data
+
+
+def dataset_from_pyg(
+    data: Data, *, name: str = "pyg", members: str = "subgraph_index", labels: str = "y", directed: bool = False
+) -> Dataset:
+    """A graph and its subgraphs from one PyTorch Geometric ``Data``.
+
+    Besides the graph (:func:`from_pyg`) it has an index of memberships, and for each subgraph a label and, optionally,
+    its split and name: ``train_mask``, ``val_mask``, ``test_mask`` and ``subgraph_names``.
+
+    Args:
+        members: the attribute with subgraphs and their nodes, both numbered from 0.
+        labels: the attribute with labels: whole numbers are classes, called as ``class_names`` says or by the number;
+            a matrix of 0 and 1 has a column for each label; floats are values to regress on.
+
+    Shapes:
+        members: (2, memberships). labels: (n,) or (n, classes). masks: (n,).
+    """
+    graph, where = from_pyg(data, directed=directed), f"Data.{members}"
+    index = _array(data.get(members))
+    if index is None or index.ndim != 2 or len(index) != 2 or index.dtype.kind not in "iu" or not index.size:
+        what = "no such attribute" if index is None else f"type {index.dtype} and shape {index.shape}"
+        raise DataError(what, where=where, hint="(2, memberships) integers are accepted: subgraphs and their nodes")
+    if index.min() < 0 or index[1].max() >= graph.num_nodes:
+        what = f"node {index[1].max()} in a graph of {graph.num_nodes} nodes" if index.min() >= 0 else "a negative id"
+        raise DataError(what, where=where, hint="subgraphs and nodes are numbered from 0")
+    present, owner = np.unique(index[0], return_inverse=True)
+    if present[-1] != len(present) - 1:
+        missing = int(np.argmax(present != np.arange(len(present))))
+        raise DataError(f"subgraph {missing} has no nodes", where=where, hint="number subgraphs without gaps")
+    pairs = np.unique(np.stack([owner.ravel(), index[1].astype(np.int64)], axis=1), axis=0)
+    nodes = Ragged.from_lengths(pairs[:, 1].astype(np.int32), np.bincount(pairs[:, 0]))
+    masks = {split: _array(data.get(f"{split}_mask")) for split in SPLITS}
+    splits = None
+    if any(mask is not None for mask in masks.values()):
+        for split, mask in masks.items():
+            if mask is None or mask.shape != (len(nodes),):
+                what = "missing" if mask is None else f"shape {mask.shape} for {len(nodes)} subgraphs"
+                raise DataError(what, where=f"Data.{split}_mask", hint="a mask of subgraphs is needed for each split")
+        stacked = np.stack([mask.astype(bool) for mask in masks.values() if mask is not None])
+        if (stacked.sum(axis=0) != 1).any():
+            subgraph = int(np.argmax(stacked.sum(axis=0) != 1))
+            hint = "each belongs to train, val or test"
+            raise DataError(f"subgraph {subgraph} is in no split, or in two", where="Data.train_mask", hint=hint)
+        splits = stacked.argmax(axis=0).astype(np.int8)
+    task, targets, classes = _pyg_labels(_array(data.get(labels)), data.get("class_names"), len(nodes), labels)
+    names = data.get("subgraph_names")
+    found = SubgraphSet(
+        nodes=nodes,
+        task=task,
+        targets=targets,
+        classes=classes,
+        splits=splits,
+        names=None if names is None else Strings.of(map(str, names)),
+    )
+    return Dataset(name, graph, found)
+
+
+def _pyg_labels(
+    y: NDArray[Any] | None, names: Sequence[str] | None, count: int, attribute: str
+) -> tuple[Task, NDArray[Any] | None, tuple[str, ...]]:
+    """Task, targets and classes of a tensor of labels."""
+    where = f"Data.{attribute}"
+    if y is None:
+        return "unlabelled", None, ()
+    if y.ndim not in (1, 2) or len(y) != count:
+        raise DataError(f"shape {y.shape} for {count} subgraphs", where=where, hint="a label each is needed")
+    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    if y.ndim == 2:
+        if not np.isin(y, (0, 1)).all():
+            raise DataError("labels other than 0 and 1", where=where, hint="a matrix has a column of 0 and 1 a label")
+        classes = _class_names(names, y.shape[1], where)
+        return "multi-label", y.astype(np.uint8), classes
+    if y.dtype.kind == "f":
+        return "regression", encode_labels(y.tolist(), "regression")[1], ()
+    if names is None:
+        return encode_labels(y.tolist())
+    classes = _class_names(names, int(y.max()) + 1, where)
+    if y.min() < 0:
+        raise DataError(f"label {y.min()}", where=where, hint=f"accepted: 0..{len(classes) - 1}, as in class_names")
+    return "binary" if len(classes) == 2 else "multi-class", y.astype(np.int32), classes
+
+
+def _class_names(names: Sequence[str] | None, least: int, where: str) -> tuple[str, ...]:
+    classes = tuple(map(str, range(least) if names is None else names))
+    if len(classes) < least or len(set(classes)) < len(classes):
+        raise DataError(f"{len(set(classes))} class_names for {least} classes", where=where, hint="name each once")
+    return classes
+
+
+def dataset_to_pyg(dataset: Dataset) -> Data:
+    """A PyTorch Geometric ``Data`` that :func:`dataset_from_pyg` reads."""
+    import torch
+
+    data, subgraphs = to_pyg(dataset.graph), dataset.subgraphs
+    members = np.stack([subgraphs.nodes.row_ids, subgraphs.nodes.values]).astype(np.int64)
+    data.subgraph_index = torch.from_numpy(members)
+    if subgraphs.targets is not None:
+        kind = np.float64 if subgraphs.task == "regression" else np.int64
+        data.y = torch.from_numpy(subgraphs.targets.astype(kind))
+        if subgraphs.classes:
+            data.class_names = list(subgraphs.classes)
+    if subgraphs.splits is not None:
+        for i, split in enumerate(SPLITS):
+            data[f"{split}_mask"] = torch.from_numpy(subgraphs.splits == i)
+    if subgraphs.names is not None:
+        data.subgraph_names = list(subgraphs.names)
+    return data
+
+
+def from_dgl(graph: Any, *, weight: str | None = None, features: str = "feat", directed: bool = False) -> Graph:
+    """A homogeneous DGL graph.
+
+    Args:
+        weight: the entry of ``edata`` to keep as weight.
+        features: the entry of ``ndata`` with node features; none where there is no such entry.
+        directed: keep directions; DGL writes an undirected edge as two.
+    """
+    if not graph.is_homogeneous:
+        raise DataError("nodes or edges of several types", where="DGL graph", hint="see dgl.to_homogeneous")
+    if weight is not None and weight not in graph.edata:
+        raise DataError(f"no edata '{weight}'", where="DGL graph", hint=choices(weight, list(graph.edata)))
+    tails, heads = graph.edges()
+    return Graph.from_edges(
+        _array(tails),
+        _array(heads),
+        num_nodes=graph.num_nodes(),
+        weights=None if weight is None else _array(graph.edata[weight]),
+        features=_array(graph.ndata[features]) if features in graph.ndata else None,
+        directed=directed,
+    )
+
+
+def from_igraph(graph: Any, *, weight: str | None = None) -> Graph:
+    """An igraph graph; its vertex attribute ``name`` has the names of nodes.
+
+    Args:
+        weight: the edge attribute to keep as weight.
+    """
+    if weight is not None and weight not in graph.es.attributes():
+        hint = choices(weight, graph.es.attributes())
+        raise DataError(f"no edge attribute '{weight}'", where="igraph graph", hint=hint)
+    edges = np.array(graph.get_edgelist(), np.int64).reshape(-1, 2)
+    return Graph.from_edges(
+        edges[:, 0],
+        edges[:, 1],
+        num_nodes=graph.vcount(),
+        weights=None if weight is None else np.array(graph.es[weight], np.float64),
+        names=NodeNames.of(map(str, graph.vs["name"])) if "name" in graph.vs.attributes() else None,
+        directed=graph.is_directed(),
+    )
+
+
+def graph_from_object(value: Any) -> Graph | None:
+    """The graph that an object of a known library is, without weights it does not state; None for any other object.
+
+    Example:
+        >>> import scipy.sparse as sp
+        >>> graph_from_object(sp.coo_array([[0, 1], [1, 0]])).num_edges, graph_from_object("text")
+        (1, None)
+    """
+    readers: tuple[tuple[tuple[str, ...], Callable[[Any], Graph]], ...] = (
+        (("adjacency", "is_multigraph"), from_networkx),
+        (("edge_index", "num_nodes"), from_pyg),
+        (("get_edgelist", "vcount"), from_igraph),
+        (("ndata", "edges"), from_dgl),
+        (("tocoo", "nnz"), from_scipy),
+    )
+    if isinstance(value, Graph):
+        return value
+    return next((read(value) for names, read in readers if all(hasattr(value, name) for name in names)), None)
+
+
+def _array(tensor: Any) -> NDArray[Any] | None:
+    """A copy of a tensor as an array; None as it is."""
+    return None if tensor is None else tensor.detach().cpu().numpy().copy()

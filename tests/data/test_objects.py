@@ -1,0 +1,343 @@
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch_geometric.data import Data
+
+from subgnn import (
+    DataError,
+    Dataset,
+    DataWarning,
+    Graph,
+    NodeNames,
+    SubgraphSet,
+    dataset_from_pyg,
+    dataset_to_pyg,
+    from_dgl,
+    from_igraph,
+    from_networkx,
+    from_pyg,
+    from_scipy,
+    to_networkx,
+    to_pyg,
+    to_scipy,
+)
+from subgnn.data.formats.objects import graph_from_object
+
+TAILS, HEADS, WEIGHTS = [0, 1, 3, 0], [1, 2, 0, 2], [1.0, -0.5, 2.25, 4.0]
+
+
+def sample(*, directed=False, weighted=False, features=None):
+    weights = WEIGHTS if weighted else None
+    return Graph.from_edges(TAILS, HEADS, num_nodes=5, weights=weights, directed=directed, features=features)
+
+
+BOTH = pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+WAYS = pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
+
+
+@BOTH
+@WAYS
+def test_networkx_round_trip(directed, weighted):
+    graph = sample(directed=directed, weighted=weighted)
+    theirs = to_networkx(graph)
+    assert theirs.is_directed() == directed
+    assert sorted(theirs.nodes) == [0, 1, 2, 3, 4]
+    assert theirs.number_of_edges() == 4
+    back = from_networkx(theirs, weight="weight" if weighted else None)
+    assert back.content_hash == graph.content_hash
+    assert back.names is None
+
+
+def test_networkx_weights_are_on_their_edges():
+    theirs = to_networkx(sample(directed=True, weighted=True))
+    assert dict(theirs.edges) == {(u, v): {"weight": w} for u, v, w in zip(TAILS, HEADS, WEIGHTS, strict=True)}
+
+
+def test_networkx_names():
+    graph = Graph.from_edges([0], [1], names=NodeNames.of(["a", "b"]))
+    assert dict(to_networkx(graph).nodes(data="name")) == {0: "a", 1: "b"}
+
+
+def test_networkx_nodes_are_numbered_in_their_order():
+    theirs = nx.Graph([("c", "a"), ("a", ("x", 1))])
+    graph = from_networkx(theirs)
+    assert list(graph.names.primary) == ["c", "a", "('x', 1)"]
+    assert [graph.neighbors_of(v).tolist() for v in range(3)] == [[1], [0, 2], [1]]
+
+
+def test_networkx_numbers_out_of_order_are_names():
+    graph = from_networkx(nx.Graph([(2, 0), (0, 1)]))
+    assert list(graph.names.primary) == ["2", "0", "1"]
+    assert graph.neighbors_of(0).tolist() == [1]
+
+
+def test_networkx_multigraph():
+    with pytest.warns(DataWarning, match="1 self loops and 1 repeated edges"):
+        graph = from_networkx(nx.MultiGraph([(0, 1), (0, 1), (1, 1), (1, 2)]))
+    assert graph.num_edges == 2
+
+
+def test_networkx_edge_without_weight():
+    theirs = nx.Graph()
+    theirs.add_edge("a", "b", weight=1)
+    theirs.add_edge("b", "c")
+    with pytest.raises(DataError, match="edge b - c: no attribute 'weight'; give every edge a weight"):
+        from_networkx(theirs, weight="weight")
+
+
+def test_networkx_weight_that_is_not_a_number():
+    theirs = nx.Graph()
+    theirs.add_edge("a", "b", weight="heavy")
+    with pytest.raises(DataError, match="edges: the attribute 'weight' is not a number everywhere"):
+        from_networkx(theirs, weight="weight")
+
+
+@given(
+    kind=st.sampled_from([nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph]),
+    edges=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 9)), max_size=12),
+)
+@pytest.mark.filterwarnings("ignore::subgnn.errors.DataWarning")
+def test_networkx_edges_one_by_one(kind, edges):
+    theirs = kind()
+    for u, v, w in edges:
+        theirs.add_edge(f"n{u}", f"n{v}", w=w)
+    found = from_networkx(theirs, weight="w")
+    nodes = list(theirs)
+    listed = [(nodes.index(u), nodes.index(v), w) for u, v, w in theirs.edges(data="w")]
+    tails, heads, weights = zip(*listed, strict=True) if listed else ((), (), ())
+    expected = Graph.from_edges(
+        tails, heads, num_nodes=len(nodes), weights=np.array(weights, float), directed=theirs.is_directed()
+    )
+    assert found.content_hash == expected.content_hash
+    assert found.dropped == expected.dropped
+    assert found.names is None if not nodes else list(found.names.primary) == nodes
+
+
+def test_networkx_without_nodes():
+    assert from_networkx(nx.Graph()).num_nodes == 0
+
+
+@BOTH
+@WAYS
+def test_scipy_round_trip(directed, weighted):
+    graph = sample(directed=directed, weighted=weighted)
+    matrix = to_scipy(graph)
+    expected = np.zeros((5, 5), np.float32)
+    expected[TAILS, HEADS] = WEIGHTS if weighted else 1
+    if not directed:
+        expected = np.where(expected != 0, expected, expected.T)
+    np.testing.assert_array_equal(matrix.toarray(), expected)
+    assert from_scipy(matrix, directed=directed, weighted=weighted).content_hash == graph.content_hash
+
+
+@pytest.mark.parametrize("kind", [sp.coo_array, sp.csc_matrix, sp.lil_array, sp.dok_array, sp.bsr_array])
+def test_scipy_kinds(kind):
+    assert from_scipy(kind(to_scipy(sample()))).content_hash == sample().content_hash
+
+
+def test_scipy_repeats_are_summed_and_zeros_no_edges():
+    matrix = sp.coo_array(([1.0, 2, 0, 1, -1], ([0, 0, 1, 2, 2], [1, 1, 2, 0, 0])), shape=(3, 3))
+    before = matrix.copy()
+    graph = from_scipy(matrix, directed=True, weighted=True)
+    assert [graph.neighbors_of(v).tolist() for v in range(3)] == [[1], [], []]
+    assert graph.weights.tolist() == [3]
+    np.testing.assert_array_equal(matrix.data, before.data)
+
+
+def test_scipy_not_square():
+    with pytest.raises(DataError, match=r"adjacency: a matrix of shape \(2, 3\); a square one is needed"):
+        from_scipy(sp.coo_array((2, 3)))
+
+
+@BOTH
+@WAYS
+def test_pyg_round_trip(directed, weighted):
+    features = np.arange(15, dtype=np.float32).reshape(5, 3)
+    graph = sample(directed=directed, weighted=weighted, features=features)
+    data = to_pyg(graph)
+    assert data.num_nodes == 5
+    assert data.edge_index.shape == (2, 4 if directed else 8)
+    assert data.edge_index.dtype == torch.int64
+    assert data.is_undirected() != directed
+    assert from_pyg(data, directed=directed).content_hash == graph.content_hash
+
+
+def test_pyg_keeps_nodes_without_edges():
+    data = to_pyg(Graph.from_edges([0], [1], num_nodes=4))
+    assert (data.num_nodes, from_pyg(data).num_nodes) == (4, 4)
+    assert data.get("edge_weight") is None
+    assert data.x is None
+
+
+def test_pyg_tensors_are_their_own():
+    graph = sample(weighted=True, features=np.ones((5, 1)))
+    data = to_pyg(graph)
+    data.x.zero_()
+    data.edge_weight.zero_()
+    assert graph.features.min() == 1
+    assert graph.weights.max() == 4
+    made = from_pyg(Data(edge_index=torch.tensor([[0], [1]]), x=torch.ones(2, 1, requires_grad=True)))
+    assert made.features.tolist() == [[1], [1]]
+
+
+def test_a_graph_does_not_change_with_the_tensors_it_was_made_of():
+    data = Data(edge_index=torch.tensor([[0], [1]]), x=torch.ones(2, 1))
+    graph = from_pyg(data)
+    before = graph.content_hash
+    data.x.zero_()
+    assert graph.compute_hash() == before
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (Data(), "Data: no edge_index; a homogeneous graph with edge_index is accepted"),
+        (Data(edge_index=torch.tensor([[0.5], [1]])), "tails: ids of type float32"),
+        (Data(edge_index=torch.tensor([[0], [5]]), num_nodes=2), "edges: node 5 in a graph of 2 nodes"),
+        (Data(edge_index=torch.tensor([[0], [1]]), x=torch.ones(1, 1), num_nodes=2), "features: 1 rows, but"),
+        (Data(edge_index=torch.tensor([[0], [1]]), edge_weight=torch.ones(3)), "weights: weights of type float32"),
+    ],
+)
+def test_pyg_that_does_not_fit(data, message):
+    with pytest.raises(DataError) as caught:
+        from_pyg(data)
+    assert str(caught.value).startswith(message)
+
+
+def members(labels, **more):
+    """Three subgraphs of a path of four nodes."""
+    subgraphs = SubgraphSet.from_lists([[2, 0], [1], [1, 3]], num_nodes=4, labels=labels, **more)
+    return Dataset("path", Graph.from_edges([0, 1, 2], [1, 2, 3], names=NodeNames.of("abcd")), subgraphs)
+
+
+@pytest.mark.parametrize(
+    ("labels", "task"),
+    [
+        (["x", "y", "x"], "binary"),
+        (["x", "y", "z"], "multi-class"),
+        ([["x"], ["x", "y"], []], "multi-label"),
+        ([0.5, 1.0, -2.0], "regression"),
+        (None, "unlabelled"),
+    ],
+)
+def test_pyg_dataset_round_trip(labels, task):
+    dataset = members(labels, splits=["val", "train", "test"], names=["one", "two", "three"])
+    data = dataset_to_pyg(dataset)
+    assert data.subgraph_index.tolist() == [[0, 0, 1, 2, 2], [0, 2, 1, 1, 3]]
+    back = dataset_from_pyg(data, name="path")
+    assert back.subgraphs.task == task
+    assert back.subgraphs.content_hash == dataset.subgraphs.content_hash
+    assert list(back.subgraphs.names) == ["one", "two", "three"]
+    assert list(back.graph.names.primary) == list("abcd")
+    assert back.graph.content_hash == dataset.graph.content_hash
+
+
+def test_pyg_members_may_stand_in_any_order_and_repeat():
+    data = Data(edge_index=torch.tensor([[0], [1]]), num_nodes=3, sets=torch.tensor([[1, 0, 1, 1], [2, 0, 0, 2]]))
+    data.target = torch.tensor([4, -1])
+    dataset = dataset_from_pyg(data, members="sets", labels="target")
+    assert [row.tolist() for row in dataset.subgraphs.nodes] == [[0], [0, 2]]
+    assert dataset.subgraphs.classes == ("-1", "4")
+    assert dataset.subgraphs.targets.tolist() == [1, 0]
+    assert dataset.subgraphs.splits is None
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({}, "Data.subgraph_index: no such attribute"),
+        ({"subgraph_index": torch.zeros(3, 2)}, r"Data.subgraph_index: type float32 and shape \(3, 2\)"),
+        ({"subgraph_index": torch.tensor([[0], [7]])}, "Data.subgraph_index: node 7 in a graph of 2 nodes"),
+        ({"subgraph_index": torch.tensor([[-1], [0]])}, "Data.subgraph_index: a negative id"),
+        ({"subgraph_index": torch.tensor([[0, 2], [0, 1]])}, "subgraph 1 has no nodes"),
+        ({"y": torch.zeros(3)}, r"Data.y: shape \(3,\) for 2 subgraphs"),
+        ({"y": torch.full((2, 2), 3)}, "Data.y: labels other than 0 and 1"),
+        ({"y": torch.tensor([0, 1]), "class_names": ["a"]}, "Data.y: 1 class_names for 2 classes"),
+        ({"y": torch.tensor([0, -1]), "class_names": ["a", "b"]}, "Data.y: label -1"),
+        ({"train_mask": torch.ones(2)}, "Data.val_mask: missing"),
+        (dict.fromkeys(["train_mask", "val_mask", "test_mask"], torch.ones(2)), "subgraph 0 is in no split, or in two"),
+    ],
+)
+def test_pyg_dataset_that_does_not_fit(attributes, message):
+    index = {"subgraph_index": torch.tensor([[0, 1], [0, 1]])} if attributes else {}
+    data = Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, **index | attributes)
+    with pytest.raises(DataError, match=message):
+        dataset_from_pyg(data)
+
+
+class DGLGraph:
+    """What is read of a DGL graph."""
+
+    def __init__(self):
+        self.is_homogeneous = True
+        self.ndata = {"feat": torch.arange(5.0)[:, None]}
+        self.edata = {"w": torch.tensor([*WEIGHTS, *WEIGHTS])}
+
+    def edges(self):
+        return torch.tensor(TAILS + HEADS), torch.tensor(HEADS + TAILS)
+
+    def num_nodes(self):
+        return 5
+
+
+def test_dgl():
+    expected = sample(weighted=True, features=np.arange(5, dtype=np.float32)[:, None])
+    assert from_dgl(DGLGraph(), weight="w").content_hash == expected.content_hash
+    assert from_dgl(DGLGraph(), directed=True, features="none").num_edges == 8
+    with pytest.raises(DataError, match="DGL graph: no edata 'v'; accepted: w"):
+        from_dgl(DGLGraph(), weight="v")
+    several = DGLGraph()
+    several.is_homogeneous = False
+    with pytest.raises(DataError, match=r"several types; see dgl\.to_homogeneous"):
+        from_dgl(several)
+
+
+class Attributes(dict):
+    """Attributes of all vertices or edges of an igraph graph."""
+
+    def attributes(self):
+        return list(self)
+
+
+class IGraph:
+    """What is read of an igraph graph."""
+
+    def __init__(self, directed):
+        self.vs, self.es = Attributes(name=list("abcde")), Attributes(w=WEIGHTS)
+        self.is_directed = lambda: directed
+
+    def vcount(self):
+        return 5
+
+    def get_edgelist(self):
+        return list(zip(TAILS, HEADS, strict=True))
+
+
+@WAYS
+def test_igraph(directed):
+    graph = from_igraph(IGraph(directed), weight="w")
+    assert graph.content_hash == sample(directed=directed, weighted=True).content_hash
+    assert list(graph.names.primary) == list("abcde")
+    with pytest.raises(DataError, match="igraph graph: no edge attribute 'v'; accepted: w"):
+        from_igraph(IGraph(directed), weight="v")
+
+
+@WAYS
+def test_igraph_itself(directed):
+    igraph = pytest.importorskip("igraph")
+    theirs = igraph.Graph(5, list(zip(TAILS, HEADS, strict=True)), directed=directed)
+    theirs.es["w"] = WEIGHTS
+    assert from_igraph(theirs, weight="w").content_hash == sample(directed=directed, weighted=True).content_hash
+    assert from_igraph(theirs).names is None
+
+
+def test_an_object_is_recognised_by_its_attributes():
+    graph = sample()
+    for theirs in (graph, to_networkx(graph), to_pyg(graph), to_scipy(graph), DGLGraph(), IGraph(directed=False)):
+        found = graph_from_object(theirs)
+        np.testing.assert_array_equal(found.neighbors, graph.neighbors)
+    assert graph_from_object([[0, 1]]) is None
