@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from subgnn import Ragged
 from subgnn.channels.topology import Standard, subgraph_statistics
 from subgnn.config.recipes import find_recipe
-from subgnn.errors import DataError, UserError
+from subgnn.errors import DataError, DataWarning, UserError
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models import kernel_machine, views
@@ -175,3 +175,36 @@ def test_damaged_training_subgraphs_are_found(tmp_path, damage):
     save_checkpoint(checkpoint, tmp_path / "run" / CHECKPOINT)
     with pytest.raises(DataError):
         Predictor(tmp_path / "run" / CHECKPOINT, data.graph)
+
+
+@pytest.mark.parametrize("way", ["exact", "push"])
+def test_diffusions_of_the_training_subgraphs_are_stored(tmp_path, monkeypatch, way):
+    data, diffused = dataset(), []
+    train(data, recipe("diffusion", f"baseline.diffusion={way}"), tmp_path / "run")
+    monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(views, "_FEW_NUMBERS", 0)
+    compute = views._diffuse
+    monkeypatch.setattr(views, "_diffuse", lambda *a, **k: diffused.append(len(a[1])) or compute(*a, **k))
+
+    def outputs(*, cache: bool = True):
+        diffused.clear()
+        monkeypatch.setattr(kernel_machine, "CACHE", views.ViewCache())
+        found = Predictor(tmp_path / "run" / CHECKPOINT, data.graph, cache=cache).outputs(data.subgraphs.nodes)
+        return found, list(diffused)
+
+    known, asked = len(data.subgraphs.indices("train")), len(data.subgraphs)
+    wanted, computed = outputs(cache=False)
+    assert sorted(computed) == [known, asked]
+    assert not (tmp_path / "cache").exists()
+    for computed in ([known, asked], [asked]):
+        found = outputs()
+        assert sorted(found[1]) == computed
+        np.testing.assert_array_equal(found[0], wanted)
+    (stored,) = (tmp_path / "cache" / "diffusions").iterdir()
+    stored.write_bytes(stored.read_bytes()[:-1] + b"x")
+    with pytest.warns(DataWarning, match="damaged, and not used"):
+        found, computed = outputs()
+    assert sorted(computed) == [known, asked]
+    np.testing.assert_array_equal(found, wanted)
+    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", "0")
+    assert sorted(outputs()[1]) == [known, asked]

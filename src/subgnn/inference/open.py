@@ -97,7 +97,7 @@ def open_run(
     dataset = as_trained(read(source), results)
     graph = dataset.graph.undirected()
     workers = None if engine is None else Workers(engine, graph, source=source)
-    return OpenedRun(predictor(path / CHECKPOINT, graph, workers=workers), results, dataset.subgraphs)
+    return OpenedRun(predictor(path / CHECKPOINT, graph, workers=workers, cache=True), results, dataset.subgraphs)
 
 
 def load(path: str | Path, data: str | Path | None = None) -> Predictor:
@@ -119,7 +119,7 @@ def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., P
         raise DataError(f"the graph of {name} is not in the file", where=str(path), hint=hint)
     reference = arrays.get("reference")
     tables = _tables(arrays, checkpoint, graph.num_nodes, path)
-    made = predictor(checkpoint, graph, tables=tables, where=str(path), again=EXPORT.again)
+    made = predictor(checkpoint, graph, tables=tables, cache=True, where=str(path), again=EXPORT.again)
     if reference is not None:
         source = made.with_channels()
         networks = [] if source is None else source.networks()

@@ -44,6 +44,7 @@ class Predictor:
         cached_numbers: a table of vectors of all nodes is cached if it has no more numbers than this; of larger ones,
             the rows that were needed so far, as long as they are not many.
         workers: processes that measure subgraphs and predict; this process by default.
+        cache: store what is computed of the training subgraphs in the cache folder, for the next time.
         where: what the checkpoint was read from, for errors; the file by default.
         again: what to do about a checkpoint that does not fit.
 
@@ -60,6 +61,7 @@ class Predictor:
         tables: Mapping[str, NDArray[np.float32]] | None = None,
         cached_numbers: int = CACHED_NUMBERS,
         workers: Workers | None = None,
+        cache: bool = False,
         where: str = "checkpoint",
         again: str = "train again",
     ) -> None:
@@ -71,7 +73,8 @@ class Predictor:
         place = str(checkpoint) if isinstance(checkpoint, Path) else where
         self.model = check_checkpoint(self.checkpoint, graph, where=place, again=again)
         self.tables = load_run_vectors(run, self.checkpoint.tables(), graph) if tables is None else tables
-        opening = Opening(torch.device(device), self.tables, cached_numbers=cached_numbers, workers=workers)
+        limits: dict[str, Any] = {"cached_numbers": cached_numbers, "workers": workers, "cache": cache}
+        opening = Opening(torch.device(device), self.tables, **limits)
         self.fitted = open_checkpoint(self.checkpoint, graph, opening)
 
     @property

@@ -102,7 +102,8 @@ class Opening:
 
     ``tables`` are node embeddings (N, d) by their hash. ``cached_numbers`` bounds tables of vectors that are cached
     between predictions. ``workers`` are processes that prepare subgraphs and predict for them. ``parts`` are the models
-    that this one is built of, opened, by their names in the checkpoint.
+    that this one is built of, opened, by their names in the checkpoint. With ``cache``, what is computed of the
+    training subgraphs is stored in the cache folder.
     """
 
     device: torch.device
@@ -110,6 +111,7 @@ class Opening:
     cached_numbers: int = CACHED_NUMBERS
     workers: Any = None
     parts: Mapping[str, FittedModel] = field(default_factory=dict)
+    cache: bool = False
 
     def vectors(self, spec: ModelSpec) -> Vectors:
         """The node embeddings that a model started from; None if they are random."""

@@ -14,8 +14,9 @@ Outputs are sum over training subgraphs T of K(S, T) w_T + b, fitted by ridge or
 for them: their columns are principal components, and one decomposition serves all penalties and labels. Of more than
 4,096 training subgraphs, as many are drawn to stand for all of them (Nystroem's method).
 
-A checkpoint holds the nodes of the training subgraphs, not their views, which are wide: these are computed again when
-the first subgraph is predicted. Cosines follow from inner products of the views as they are,
+A checkpoint holds the nodes of the training subgraphs, not their views, which are wide: these are computed again, from
+diffusions in the cache folder if they are there, when the first subgraph is predicted. Cosines follow from inner
+products of the views as they are,
 
     (v_S - m) . (v_T - m) = v_S . v_T - mean over U of v_S . v_U - v_T . m + m . m
 
@@ -39,7 +40,7 @@ from subgnn.config.settings import BaselineSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError, choices, excerpt
 from subgnn.models.examples import Examples
-from subgnn.models.interface import Cost, Settings, SetUp, Sizes, TrainingData, View
+from subgnn.models.interface import Cost, Opening, Settings, SetUp, Sizes, TrainingData, View
 from subgnn.models.regression import Floats, fit_outputs
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel
@@ -86,9 +87,8 @@ class KernelMachine(TensorModel):
         """Candidates, with the way that diffusions are computed recorded in their settings."""
         recipe = replace(recipe, baseline=resolve_diffusion(recipe.baseline, data))
         for damping in _dampings(recipe.baseline):
-            ViewSource(data.graph, data.subgraphs.nodes, recipe.baseline).views(
-                damping, keep=True, on_progress=data.on_prepare
-            )
+            source = ViewSource(data.graph, data.subgraphs.nodes, recipe.baseline, keep=True)
+            source.views(damping, on_progress=data.on_prepare)
         return super().set_up(data, recipe)
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
@@ -104,6 +104,11 @@ class KernelMachine(TensorModel):
     def network(self, checkpoint: Checkpoint) -> KernelNetwork:
         """The kernel machine; its weights are 0 until it is solved or loaded."""
         return KernelNetwork(checkpoint)
+
+    def on_open(self, network: KernelNetwork, graph: Graph, opening: Opening) -> None:
+        """Say where the training subgraphs are: their views are computed when they are needed."""
+        nodes = Ragged(network.nodes.numpy(), network.offsets.numpy())
+        network.known = ViewSource(graph, nodes, network.settings, keep=True, stored=opening.cache), slice(None)
 
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         """Every open choice of damping and penalty."""
@@ -168,10 +173,17 @@ def _dampings(settings: BaselineSettings) -> tuple[float, ...]:
 
 
 class ViewSource:
-    """Subgraphs, by their views; a network asks for those of its damping."""
+    """Subgraphs, by their views; a network asks for those of its damping.
 
-    def __init__(self, graph: Graph, nodes: Ragged, settings: BaselineSettings) -> None:
-        self.graph, self.nodes, self.settings = graph, nodes, settings
+    Args:
+        keep: leave views in the cache of this process.
+        stored: store diffusions in the cache folder.
+    """
+
+    def __init__(
+        self, graph: Graph, nodes: Ragged, settings: BaselineSettings, *, keep: bool = False, stored: bool = False
+    ) -> None:
+        self.graph, self.nodes, self.settings, self._keep, self._stored = graph, nodes, settings, keep, stored
         self.device = torch.device("cpu")
         self._views: dict[float, dict[str, Rows]] = {}
         self._components: tuple[Any, Components] | None = None
@@ -188,17 +200,13 @@ class ViewSource:
         """The chosen subgraphs, in the given order."""
         return self, rows
 
-    def views(self, damping: float, *, keep: bool = False, on_progress: OnProgress | None = None) -> dict[str, Rows]:
-        """The views of all subgraphs, by name.
-
-        Args:
-            keep: leave them in the cache of this process.
-        """
+    def views(self, damping: float, *, on_progress: OnProgress | None = None) -> dict[str, Rows]:
+        """The views of all subgraphs, by name."""
         if damping not in self._views:
             diffusing = Diffusing.of(self.settings, damping)
+            options: dict[str, Any] = {"keep": self._keep, "stored": self._stored, "on_progress": on_progress}
             self._views[damping] = {
-                view: CACHE.get(self.graph, self.nodes, view, diffusing, keep=keep, on_progress=on_progress)
-                for view in self.settings.views
+                view: CACHE.get(self.graph, self.nodes, view, diffusing, **options) for view in self.settings.views
             }
         return self._views[damping]
 
@@ -352,7 +360,7 @@ class KernelNetwork(nn.Module):
         self.register_buffer("weight", torch.zeros(size[1], spec.num_outputs))
         self.register_buffer("bias", torch.zeros(spec.num_outputs))
         # The landmarks, as rows of the subgraphs it was fitted to, or by themselves.
-        self._known: tuple[ViewSource, Any] | None = None
+        self.known: tuple[ViewSource, Any]
 
     def solve(self, examples: Examples) -> None:
         """Fit the weights on the training split."""
@@ -370,17 +378,12 @@ class KernelNetwork(nn.Module):
             state |= {"mean": reference.standard.mean, "deviation": reference.standard.deviation}
         for name, value in state.items():
             setattr(self, name, torch.from_numpy(value).to(self.bias.device))
-        self._known = source, found.landmarks
+        self.known = source, found.landmarks
 
     def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
         """Shapes: returns: (n, outputs)."""
-        (source, rows), damping = batch, self.settings.damping
-        if self._known is None:
-            nodes = Ragged(self.nodes.cpu().numpy(), self.offsets.cpu().numpy())
-            self._known = ViewSource(source.graph, nodes, self.settings), slice(None)
-            self._known[0].views(damping, keep=True)
-        other: ViewSource = self._known[0]
-        places: Any = self._known[1]
+        (source, rows), (other, places) = batch, self.known
+        damping = self.settings.damping
         views, known = source.views(damping), other.views(damping)
         compared = [name for name in views if name != TOPOLOGY]
         products = [

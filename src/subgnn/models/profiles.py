@@ -62,8 +62,8 @@ class ProfileModel(TensorModel):
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``columns``: the nodes where some training walk ends."""
-        source = ViewSource(data.graph, data.subgraphs.nodes, recipe.baseline)
-        walks = source.views(recipe.baseline.damping, keep=True, on_progress=data.on_prepare)["walk"]
+        source = ViewSource(data.graph, data.subgraphs.nodes, recipe.baseline, keep=True)
+        walks = source.views(recipe.baseline.damping, on_progress=data.on_prepare)["walk"]
         ends = _mean(walks.values[data.subgraphs.indices("train")]) > 0
         return {"columns": torch.from_numpy(np.flatnonzero(ends))}
 

@@ -49,6 +49,9 @@ class TensorModel(Model):
     def network(self, checkpoint: Checkpoint) -> nn.Module:
         """The network over a checkpoint's tensors; what is learned need not be among them yet."""
 
+    def on_open(self, network: Any, graph: Graph, opening: Opening) -> None:
+        """Give a fitted network what it needs beside its tensors; nothing by default."""
+
     def extend(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: Vectors) -> Checkpoint:
         """The checkpoint with rows for nodes that are first met in prediction; the same object if it has them all."""
         return checkpoint
@@ -91,6 +94,7 @@ class _FittedTensorModel(FittedModel):
     def _build(self, checkpoint: Checkpoint) -> Any:
         network = self.model.network(checkpoint)
         network.load_state_dict(checkpoint.weights)
+        self.model.on_open(network, self.graph, self.opening)
         return network.to(self.opening.device).eval()
 
     def outputs(self, subgraphs: Ragged) -> NDArray[np.float32]:

@@ -17,7 +17,8 @@ A view is a function of the graph and the nodes of a subgraph alone. So it is co
 depends on the split, as subtracting the mean of the training subgraphs, is up to the model.
 
 Bags are sparse. A diffusion (:mod:`subgnn.channels.diffusion`) has a value at every node; by local push, at those with
-the largest lifts.
+the largest lifts. Those of the subgraphs that a fitted model knows are stored in the cache folder, as they take seconds
+to compute and are needed whenever the model is opened.
 """
 
 from __future__ import annotations
@@ -37,10 +38,12 @@ from subgnn.channels.diffusion import diffuse, diffuse_nearby, walks_of
 from subgnn.channels.topology import subgraph_statistics
 from subgnn.config.settings import BaselineSettings
 from subgnn.data.graph import Graph
-from subgnn.errors import UserError
+from subgnn.errors import DataError, UserError
 from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress
 from subgnn.ragged import Ragged
+from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
+from subgnn.storage.cache import cache_limit, cache_path, lookup, store
 
 DIFFUSED = ("walk", "root", "lift")
 TOPOLOGY = "topology"
@@ -153,12 +156,19 @@ def multiply(rows: Matrix, others: Matrix) -> NDArray[np.float32]:
 
 
 def compute_view(
-    graph: Graph, nodes: Ragged, view: str, diffusing: Diffusing, *, on_progress: OnProgress | None = None
+    graph: Graph,
+    nodes: Ragged,
+    view: str,
+    diffusing: Diffusing,
+    *,
+    stored: bool = False,
+    on_progress: OnProgress | None = None,
 ) -> Rows:
     """A view of subgraphs.
 
     Args:
         view: one of :data:`VIEWS`.
+        stored: read diffusions from the cache folder, or store them there, unless they are few.
 
     Raises:
         UserError: if exact diffusions do not fit in half of the memory limit.
@@ -173,7 +183,7 @@ def compute_view(
         key = nodes.values.astype(np.int32).tobytes(), nodes.offsets.tobytes()
         values: Matrix = _diffuse_few(graph, *key, diffusing).copy()
     else:
-        values = _diffuse(graph, nodes, diffusing, on_progress)
+        values = (_diffuse_stored if stored else _diffuse)(graph, nodes, diffusing, on_progress)
     numbers = values.data if sparse.issparse(values) else values
     if view == "lift":
         np.log1p(numbers, out=numbers)
@@ -203,6 +213,53 @@ def _diffuse(graph: Graph, nodes: Ragged, diffusing: Diffusing, on_progress: OnP
     return values
 
 
+_STORED = Format(
+    name="subgnn-diffusions",
+    version=1,
+    noun="file of diffusions",
+    make="opening a run with such a model writes one",
+    again="remove it",
+)
+_SPARSE = ("data", "indices", "indptr")  # the arrays of a CSR array
+
+
+def _diffuse_stored(graph: Graph, nodes: Ragged, diffusing: Diffusing, on_progress: OnProgress | None = None) -> Matrix:
+    """:func:`_diffuse`, from the cache folder if it is there."""
+    if cache_limit() == 0:
+        return _diffuse(graph, nodes, diffusing, on_progress)
+    path = cache_path("diffusions", _key(graph, nodes, diffusing))
+
+    def read() -> Matrix:
+        file = read_arrays(path, _STORED, mapped="c")
+        file.verify()
+        try:
+            if "values" in file.arrays:
+                return file.arrays["values"].reshape(len(nodes), graph.num_nodes)
+            parts = tuple(file.arrays[name] for name in _SPARSE)
+            found = sparse.csr_array(parts, shape=(len(nodes), graph.num_nodes))
+            found.check_format(full_check=True)
+            return found
+        except (KeyError, ValueError) as error:
+            raise DataError(f"it does not fit the subgraphs ({error})", where=str(path)) from None
+
+    found = lookup(path, read)
+    if found is None:
+        found = _diffuse(graph, nodes, diffusing, on_progress)
+        names = _SPARSE if sparse.issparse(found) else ()
+        parts = encode_arrays({name: getattr(found, name) for name in names} or {"values": found}, _STORED)
+        size = sum(memoryview(part).nbytes for part in parts)
+        store(path, size, lambda: write_parts(path, parts, overwrite=True, sync=False))
+    return found
+
+
+def _key(graph: Graph, nodes: Ragged, *settings: object) -> str:
+    """A hash of subgraphs and of how they are viewed."""
+    digest = hashlib.sha256(" ".join([graph.content_hash, *map(str, settings)]).encode())
+    for array in (nodes.values.astype("<i4", copy=False), nodes.offsets.astype("<i8", copy=False)):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
 @lru_cache(maxsize=8)
 def _diffuse_few(graph: Graph, nodes: bytes, offsets: bytes, diffusing: Diffusing) -> Matrix:
     """:func:`_diffuse` of a few subgraphs; the last ones are kept, as several models ask for the same."""
@@ -228,6 +285,7 @@ class ViewCache:
         diffusing: Diffusing,
         *,
         keep: bool = False,
+        stored: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Rows:
         """:func:`compute_view`, or what is left of an equal call.
@@ -236,16 +294,13 @@ class ViewCache:
             keep: leave it in the cache.
         """
         if not keep and not self._found:
-            return compute_view(graph, nodes, view, diffusing, on_progress=on_progress)
-        key = hashlib.sha256(f"{graph.content_hash} {view} {diffusing if view in DIFFUSED else ''}".encode())
-        for array in (nodes.values, nodes.offsets):
-            key.update(np.ascontiguousarray(array).data)
-        name = key.hexdigest()
+            return compute_view(graph, nodes, view, diffusing, stored=stored, on_progress=on_progress)
+        name = _key(graph, nodes, view, diffusing if view in DIFFUSED else "")
         with self._lock:
             if name in self._found:
                 self._found.move_to_end(name)
                 return self._found[name]
-        found = compute_view(graph, nodes, view, diffusing, on_progress=on_progress)
+        found = compute_view(graph, nodes, view, diffusing, stored=stored, on_progress=on_progress)
         if keep:
             with self._lock:
                 self._found[name] = found

@@ -22,7 +22,12 @@ from subgnn.storage.files import remove_leftovers
 
 Result = TypeVar("Result")
 LIMIT = 20 * 10**9
-KINDS = {"prepared": ("prepared",), "embeddings": ("safetensors", "state.pt"), "verified": ("json",)}
+KINDS = {
+    "prepared": ("prepared",),
+    "embeddings": ("safetensors", "state.pt"),
+    "diffusions": ("safetensors",),
+    "verified": ("json",),
+}
 """The suffixes of each kind of file; the first is that of results, others of unfinished work."""
 _STALE_SECONDS = 24 * 3600
 

@@ -342,7 +342,7 @@ class _Training:
         test, graph = given.take(held_out), self.fitter.graph
         tables = {fit.checkpoint.spec.vectors_hash: fit.vectors for _, fit in fits if fit.vectors is not None}
         device = torch.device("cpu")
-        fitted = open_checkpoint(checkpoint, graph, Opening(device, tables=tables))
+        fitted = open_checkpoint(checkpoint, graph, Opening(device, tables=tables, cache=self.fitter.cache))
         outputs = fitted.outputs(test.nodes)
         scores = _metrics(outputs, test, checkpoint.spec, fitted.thresholds)
         interval = headline_interval(
