@@ -8,8 +8,9 @@ hops = 0 that is the induced subgraph. The kernel of the model is a mixture of b
     K(S, T) = a <g_S, g_T> + (1 - a) <h_S, h_T>
 
 g and h are the histograms after round i or, ``cumulative``, those after rounds 1 to i side by side; with
-``normalize``, each is scaled to length one. A support vector machine separates every two classes, and the class with
-most votes is predicted; several labels have one machine each; real values are fitted by support vector regression.
+``normalize``, each is scaled to length one. With ``embedding_weight`` b, b <x_S, x_T> is added, x_S being the sum of
+the embeddings of S's nodes, scaled in the same way. A support vector machine separates every two classes, and the class
+with most votes is predicted; several labels have one machine each; real values are fitted by support vector regression.
 
 A product of histograms is linear in them. So the machine, once it is fitted to the kernel matrix, is kept as one weight
 a colour, and a new subgraph costs its own histogram. Colours that no training subgraph has match nothing; they count in
@@ -20,9 +21,8 @@ of three folds of the training split, each scored by machines that were fitted t
 prediction.
 
 *Differs from the paper:* self loops are not part of a graph; classes with equally many votes are ordered by the sum of
-their decisions, where libsvm takes the first; the published kernel of node features is not implemented; more than
-8,000 training subgraphs are fitted without the matrix, by a linear machine with the same loss whose offsets have a
-penalty, too.
+their decisions, where libsvm takes the first; more than 8,000 training subgraphs are fitted without the matrix, by a
+linear machine with the same loss whose offsets have a penalty, too.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from torch import Tensor, nn
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import Task
+from subgnn.embeddings.sources import node_vectors
 from subgnn.errors import UserError
 from subgnn.models.colour_refinement import (
     Colours,
@@ -55,6 +56,7 @@ from subgnn.models.examples import Examples
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
+from subgnn.models.views import bag_of_nodes
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 
@@ -71,13 +73,13 @@ class WLKSModel(TensorModel):
 
     def check(self, recipe: Recipe, graph: Graph) -> None:
         """Values to try must be listed."""
-        for name in ("rounds", "mix", "inverse_penalty"):
+        for name in ("rounds", "mix", "embedding_weight", "inverse_penalty"):
             if not getattr(recipe.wlks, name):
                 hint = f"accepted: a list of values to try, as wlks.{name}={list(getattr(Recipe().wlks, name))}"
                 raise UserError(f"wlks.{name} is an empty list", where="recipe", hint=hint)
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
-        """Colours of the graph, tables of signatures of subgraphs, and the colours that training subgraphs have."""
+        """Colours of the graph, tables of signatures, the colours that training subgraphs have, and embeddings."""
         graph, settings, subgraphs = data.graph, recipe.wlks, data.subgraphs
         train = subgraphs.nodes.take(subgraphs.indices("train"))
         last, found = max(settings.rounds), dict[str, NDArray[Any]]()
@@ -92,6 +94,11 @@ class WLKSModel(TensorModel):
                 rows = table_rows(table)
                 found[f"signatures_{i}"], found[f"signature_offsets_{i}"] = rows.values, rows.offsets
                 found[f"subgraph_columns_{i}"] = np.unique(colours)
+        if self.uses_embeddings(recipe):
+            nodes, given = np.arange(graph.num_nodes, dtype=np.int32), recipe.embeddings
+            found["embeddings"] = node_vectors(
+                given, nodes, num_nodes=graph.num_nodes, seed=data.seed, table=data.vectors
+            )
         return {name: torch.from_numpy(np.array(array)) for name, array in found.items()}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Histograms:
@@ -109,6 +116,10 @@ class WLKSModel(TensorModel):
         # A machine that is not cumulative has columns for its last round alone.
         columns = {part: known.get("_columns_".join(part.rsplit("_", 1))) for part in colours}
         found = {part: histogram(nodes, colours[part], kept) for part, kept in columns.items() if kept is not None}
+        if "embeddings" in known:
+            vectors = known["embeddings"][nodes.values].astype(np.float64)
+            sums = bag_of_nodes(Ragged(np.arange(len(vectors)), nodes.offsets), len(vectors)) @ vectors
+            found["embeddings"] = Histogram(sparse.csr_array(sums), np.sqrt(np.square(sums).sum(axis=1)))
         return Histograms(len(nodes), found)
 
     def network(self, checkpoint: Checkpoint) -> KernelMachine:
@@ -120,14 +131,28 @@ class WLKSModel(TensorModel):
         given = recipe.wlks
         ways = ("rows", "none") if given.normalize == "auto" else (given.normalize,)
         found = {}
-        for way, i, a, c in product(ways, given.rounds, given.mix, given.inverse_penalty):
-            chosen = replace(given, normalize=way, rounds=(i,), mix=(a,), inverse_penalty=(c,))  # type: ignore[arg-type]
-            found[f"normalize={way}, rounds={i}, mix={a:g}, inverse_penalty={c:g}"] = replace(recipe, wlks=chosen)
+        for way, i, a, b, c in product(ways, given.rounds, given.mix, given.embedding_weight, given.inverse_penalty):
+            chosen = replace(
+                given,
+                normalize=way,  # type: ignore[arg-type]
+                rounds=(i,),
+                mix=(a,),
+                embedding_weight=(b,),
+                inverse_penalty=(c,),
+            )
+            third = f", embedding_weight={b:g}" if self.uses_embeddings(recipe) else ""
+            found[f"normalize={way}, rounds={i}, mix={a:g}{third}, inverse_penalty={c:g}"] = replace(
+                recipe, wlks=chosen
+            )
         return found
 
+    def uses_embeddings(self, settings: Settings) -> bool:
+        """Where their kernel has a weight."""
+        return max(settings.wlks.embedding_weight) > 0
+
     def sees(self, settings: Settings) -> View:
-        """The shape; colours of the whole graph may be as many as nodes, and tell them apart."""
-        return "everything" if max(settings.wlks.mix) > 0 else "shape"
+        """The shape; colours of the whole graph may be as many as nodes, and tell them apart, as embeddings do."""
+        return "everything" if max(settings.wlks.mix) > 0 or self.uses_embeddings(settings) else "shape"
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
         """That of colours, and of machines on the matrix of all pairs of training subgraphs."""
@@ -137,12 +162,15 @@ class WLKSModel(TensorModel):
         return Cost(0.05 + colours + (1 + self.num_fits(recipe)) * 5e-7 * rows * sizes.subgraphs)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        """Colours that are not one a node, columns out of order, or signatures that are cut wrongly."""
+        """Colours or vectors that are not one a node, columns out of order, or signatures that are cut wrongly."""
         for name, tensor in checkpoint.weights.items():
             array, (kind, _, i) = tensor.numpy(), name.rpartition("_")
             if not name.startswith(_OF_START):
                 continue
-            if array.ndim != 1 or array.dtype != (np.int64 if kind == "signature_offsets" else np.int32):
+            if name == "embeddings":
+                if array.shape != (graph.num_nodes, checkpoint.spec.embeddings.dim) or array.dtype != np.float32:
+                    yield f"its embeddings are {array.shape}, not {(graph.num_nodes, checkpoint.spec.embeddings.dim)}"
+            elif array.ndim != 1 or array.dtype != (np.int64 if kind == "signature_offsets" else np.int32):
                 yield f"its colours {name!r} are of another shape or type"
             elif kind == "graph_colours" and (len(array) != graph.num_nodes or not (array >= 0).all()):
                 yield f"its colours {name!r} are not one for each node"
@@ -154,12 +182,12 @@ class WLKSModel(TensorModel):
                     yield f"its signatures {name!r} are cut wrongly"
 
 
-_OF_START = ("graph_", "subgraph_", "signature")
+_OF_START = ("graph_", "subgraph_", "signature", "embeddings")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Histogram:
-    """How many nodes of each subgraph have each colour, of those that training subgraphs have.
+    """How many nodes of each subgraph have each colour, of those that training subgraphs have; or sums of embeddings.
 
     Shapes:
         counts: (n, columns). lengths: (n,), Euclidean, over all colours.
@@ -243,20 +271,24 @@ class KernelMachine(nn.Module):
         kept = [f"graph_{what}_{i}" for what in ("colours", "columns") for i in rounds if a > 0]
         kept += [f"subgraph_columns_{i}" for i in rounds if a < 1]
         kept += [f"{name}_{i}" for name in ("signatures", "signature_offsets") for i in range(1, last + 1) if a < 1]
+        columns = {part: len(given["_columns_".join(part.rsplit("_", 1))]) for part in self.parts}
+        if b := self.settings.embedding_weight[-1]:
+            kept.append("embeddings")
+            self.parts["embeddings"], columns["embeddings"] = b, spec.embeddings.dim
         for name in kept:
             self.register_buffer(name, given[name])
-        for part in self.parts:
-            kind, _, i = part.rpartition("_")
-            self.register_buffer(f"weight_{part}", torch.zeros(len(given[f"{kind}_columns_{i}"]), machines))
+        for part, number in columns.items():
+            self.register_buffer(f"weight_{part}", torch.zeros(number, machines))
         self.register_buffer("bias", torch.zeros(machines))
         self.register_buffer("scale", torch.ones(self.outputs if spec.task == "multi-label" else 1))
 
     def features(self, batch: dict[str, Histogram]) -> list[sparse.csr_array]:
-        """Histograms whose products sum to the kernel: by part, each times the root of its share."""
+        """Histograms whose products sum to the kernel: by part, each times the root of its weight."""
         found = []
         for name, share in self.parts.items():
             part = batch[name]
-            lengths = np.maximum(part.lengths, 1.0) if self.settings.normalize == "rows" else np.ones(len(part.lengths))
+            scaled = (part.lengths > 0) & (self.settings.normalize == "rows")
+            lengths = np.where(scaled, part.lengths, 1.0)
             found.append(part.counts * (np.sqrt(share) / lengths)[:, None])
         return found
 
