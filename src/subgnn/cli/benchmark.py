@@ -56,6 +56,13 @@ def run_benchmark(
         Literal["random", "stored", "published", "folds"] | None,
         Option(help="The split of all datasets; by default as the suite says. published: as train --split."),
     ] = None,
+    as_published: Annotated[
+        bool,
+        Option(
+            "--as-published",
+            help="Add a table of scores by the selection rules of published results, which use the test split.",
+        ),
+    ] = False,
     engine: EngineChoice = EngineKind.local,
     address: Address = None,
     settings: Settings = None,
@@ -86,9 +93,13 @@ def run_benchmark(
     sources = {name: context.get_parameter_source(name) for name in context.params}
     given = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
     if suite == "quick":
-        for name in ("data", "models", "datasets", "processes", "split", "engine", "address", "seeds"):
+        for name in ("data", "models", "datasets", "processes", "split", "as_published", "engine", "address", "seeds"):
             if name in given:
-                raise UserError(f"quick takes no --{name}", where=_WHERE, hint="leave it out, or name another suite")
+                raise UserError(
+                    f"quick takes no --{name.replace('_', '-')}",
+                    where=_WHERE,
+                    hint="leave it out, or name another suite",
+                )
         if path is None:
             hint = "as in: subgnn benchmark run quick DIR --out FOLDER"
             raise UserError("no dataset is given", where=_WHERE, hint=hint)
@@ -117,6 +128,7 @@ def run_benchmark(
     command += [word for option, values in repeated.items() for value in values or () for word in (option, value)]
     command += ["--seeds", str(seeds)] if seeds else []
     command += ["--split", split] if split else []
+    command += ["--as-published"] if as_published else []
     command += ["--engine", "ray"] if engine is EngineKind.ray else ["--processes", str(processes or 1)]
     command += ["--device", device, *([] if cache else ["--no-cache"])]
     with (
@@ -136,6 +148,7 @@ def run_benchmark(
                 device=device,
                 cache=cache,
                 id_base=id_base,
+                as_published=as_published,
                 command=shlex.join(command),
             ),
             engine=here if workers is None else RemoteEngine(workers),
@@ -167,12 +180,21 @@ def _print_report(report: dict[str, Any], out: Path, json: bool) -> None:
         print_json(report)
         return
     from subgnn.experiments.suites.page import failure_text
-    from subgnn.experiments.suites.tables import by_dataset, change_table, short_table, short_title, standings_table
+    from subgnn.experiments.suites.tables import (
+        as_published_table,
+        by_dataset,
+        change_table,
+        short_table,
+        short_title,
+        standings_table,
+    )
 
     for rows in by_dataset(report["rows"]).values():
         print_table(short_title(rows), *short_table(rows))
     if report["standings"]:
         print_table(*standings_table(report["standings"]))
+    if report["as_published"]:
+        print_table(*as_published_table(report["as_published"]))
     for dataset, rows in by_dataset(report["settings"]).items():
         print_table(f"{dataset}: change of validation micro-F1, one setting at a time", *change_table(rows))
     for failure in report["failures"]:

@@ -40,6 +40,7 @@ def train(
     on_pretrain: OnEpoch | None = None,
     on_leaderboard: OnLeaderboard | None = None,
     tensorboard: bool = False,
+    score_epochs: bool = False,
     report: bool = True,
 ) -> dict[str, Any]:
     """Train a recipe on a dataset and write the run's folder.
@@ -62,6 +63,8 @@ def train(
         on_leaderboard: called, for a portfolio, with the rows of its leaderboard and what is being done: first with
             the plan, then whenever a row changes. on_epoch is not called then.
         tensorboard: write event files for TensorBoard.
+        score_epochs: score every epoch on test, too, into metrics.jsonl. Nothing is selected by it: it is for
+            comparisons with published rules of selection (:mod:`subgnn.experiments.suites.published_rules`).
         report: write the page of the run.
 
     Returns:
@@ -85,6 +88,7 @@ def train(
         source=source,
         cache=cache,
         tensorboard=tensorboard,
+        score_epochs=score_epochs,
         write_page=write_run_page if report else None,
         callbacks=Callbacks(on_epoch or ignore, on_prepare or ignore, on_pretrain or ignore, on_leaderboard or ignore),
     )

@@ -80,5 +80,6 @@ class RunOptions:
     source: str = ""
     cache: bool = True
     tensorboard: bool = False
+    score_epochs: bool = False
     write_page: WritePage | None = None
     callbacks: Callbacks = Callbacks()

@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from lightning.fabric import Fabric
+from numpy.typing import NDArray
 
 from subgnn.errors import DataError, DataWarning
-from subgnn.models.examples import Examples
+from subgnn.models.examples import Examples, evaluate
 from subgnn.models.interface import Candidate
 from subgnn.parallel.interrupts import noted_interrupt
 from subgnn.storage.torch_file import CHECKSUM, Damaged, load_version, save
@@ -30,9 +32,19 @@ _LATER = {"train_losses", "val_losses"}  # parts of the progress that older file
 
 
 def fit_all(
-    candidates: Sequence[Candidate], examples: Examples, options: RunOptions, *, fabric: Fabric, on_epoch: OnEpoch
+    candidates: Sequence[Candidate],
+    examples: Examples,
+    options: RunOptions,
+    *,
+    fabric: Fabric,
+    on_epoch: OnEpoch,
+    score: NDArray[np.int64] | None = None,
 ) -> list[Progress]:
-    """Fit the candidates in turn, from the saved progress of an interrupted run if there is any."""
+    """Fit the candidates in turn, from the saved progress of an interrupted run if there is any.
+
+    Args:
+        score: test subgraphs whose scores every epoch's record is to have, too; they have no part in the fit.
+    """
     first, out = fabric.is_global_zero, options.out
     before: dict[str, Any] | None = fabric.broadcast(
         _saved_progress(out, fabric.world_size, len(candidates)) if options.resume and first else None
@@ -44,6 +56,9 @@ def fit_all(
 
         def after_epoch(record: dict[str, Any], progress: Progress, state: Callable[[], dict[str, Any]]) -> None:
             nonlocal saved_at
+            if score is not None:
+                scores = evaluate(candidate.network, examples, score, candidate.recipe.training.batch_size)[1]
+                record = record | {f"test_{name}": value for name, value in scores.items()}
             record = record | ({"candidate": candidate.name} if candidate.name else {})
             if log is not None:
                 log.append(record)

@@ -104,9 +104,10 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
             dataset, recipe, options.seed, fabric.device, vectors=vectors, cache=cache, on_prepare=callbacks.on_prepare
         )
     prepared_at = time.perf_counter()
-    report = callbacks.on_epoch
+    report, held_out = callbacks.on_epoch, dataset.subgraphs.indices("test")
+    score = held_out if options.score_epochs and len(held_out) else None
     with with_events(report, out, out / METRICS) if options.tensorboard else nullcontext(report) as on_epoch:
-        fitted = fit_all(candidates, examples, options, fabric=fabric, on_epoch=on_epoch)
+        fitted = fit_all(candidates, examples, options, fabric=fabric, on_epoch=on_epoch, score=score)
     trained_at = time.perf_counter()
     if not fabric.is_global_zero:
         return dict(fabric.broadcast({}))
@@ -130,6 +131,7 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
         "task": dataset.subgraphs.task,
         "unused": model.unused_data(recipe, dataset.graph),
         **_scores(dataset, recipe, selected, examples),
+        **({} if score is None else {"epochs_scored_on_test": True}),
         "seconds": seconds,
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "device": str(fabric.device),

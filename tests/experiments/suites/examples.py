@@ -41,8 +41,18 @@ def folder(parent: Path, task: str = "multi-class") -> Path:
     return parent / "cliques"
 
 
-def run(suite: Suite, data: Path, out: Path, *, seeds: int = 2, overrides: tuple[str, ...] = SMALL, **options):
-    request = Request(seeds=seeds, overrides=overrides, device="cpu", command="subgnn benchmark run tiny")
+def run(
+    suite: Suite,
+    data: Path,
+    out: Path,
+    *,
+    seeds: int = 2,
+    overrides: tuple[str, ...] = SMALL,
+    as_published: bool = False,
+    **options,
+):
+    command = "subgnn benchmark run tiny"
+    request = Request(seeds=seeds, overrides=overrides, device="cpu", as_published=as_published, command=command)
     return run_suite(suite, out, data={"cliques": data}, request=request, **options)
 
 

@@ -35,8 +35,9 @@ def test_every_recipe_of_a_suite_builds(name):
         for model in suite.models:
             recipe = suite.recipe(model, dataset.name)
             assert isinstance(recipe, Recipe)
-            if name not in ("auto", "folds"):
-                assert model.baseline == (recipe.method not in ("subgnn", "auto"))
+            if name in ("auto", "folds", "peers", "reproduction"):
+                continue  # what others are compared with is another question there
+            assert model.baseline == (recipe.method not in ("subgnn", "auto"))
         for setting in suite.settings:
             base = suite.recipe(by_label[setting.model], dataset.name)
             changed = [
@@ -46,6 +47,7 @@ def test_every_recipe_of_a_suite_builds(name):
             assert sum(recipe != base for recipe in changed) >= len(changed) - 1
 
 
+LATER = ["GLASS", "SSNP", "S2N", "S2N+A", "S2N GCNII", "S2N+A GCNII", "WLKS"]
 PORTFOLIO = [candidate.name for candidate in find_recipe("auto").auto.candidates]
 
 
@@ -54,6 +56,9 @@ def test_the_portfolio_stands_beside_each_of_its_recipes(name):
     suite = find_suite(name)
     by_label = {model.label: model for model in suite.models}
     both = [f"{label}, train and val" for label in ("auto", *PORTFOLIO)]
+    peers = {label: by_label.pop(label) for label in LATER if label in by_label}
+    assert list(peers) == (LATER if name == "folds" else [])
+    assert not any(model.baseline or model.group for model in peers.values())
     assert sorted(by_label) == sorted(["auto", *PORTFOLIO, *both])
     first = suite.datasets[0].name
     for label, model in by_label.items():
@@ -77,8 +82,9 @@ def test_both_ways_to_fit_the_portfolio_are_told_apart(name):
     assert (alone, both) == ("train", "train and val")
 
 
-def test_the_suite_auto_has_thirteen_columns():
-    suite = find_suite("auto")
+@pytest.mark.parametrize(("name", "seeds"), [("auto", 5), ("peers", 10)])
+def test_suites_of_thirteen_columns(name, seeds):
+    suite = find_suite(name)
     splits = {dataset.name: suite.split(dataset) for dataset in suite.datasets}
     assert len(splits) == 13
     assert {name for name, split in splits.items() if split == "stored"} == {
@@ -87,7 +93,67 @@ def test_the_suite_auto_has_thirteen_columns():
         "hpo-neuro-rebuilt",
     }
     assert splits["ppi-bp-published"] == "swapped"
-    assert suite.protocol.seeds == 5
+    assert suite.protocol.seeds == seeds
+
+
+def test_later_models_have_their_authors_settings_or_the_plain_recipe():
+    suite = find_suite("peers")
+    models = {model.label: model for model in suite.models}
+    found = {
+        (label, dataset): suite.recipe(models[label], dataset).name
+        for label in LATER
+        for dataset in ("glass-density", "ppi-bp-published", "hpo-neuro-rebuilt")
+    }
+    assert found["SSNP", "glass-density"] == "ssnp"
+    assert found["SSNP", "ppi-bp-published"] == "ssnp_ppi_bp"
+    assert found["S2N+A GCNII", "hpo-neuro-rebuilt"] == "s2n_gcnii_a_hpo_neuro"
+    assert found["GLASS", "glass-density"] == "glass_density"
+    assert {model.label for model in suite.models if model.rule} == set(LATER)
+    assert {model.label for model in find_suite("reproduction").models} == set(LATER)
+
+
+@pytest.mark.parametrize("name", ["peers", "reproduction"])
+def test_published_numbers_of_later_models_are_those_of_their_recipes(name):
+    suite, seen = find_suite(name), 0
+    for model in suite.models:
+        for dataset, number in model.published.micro_f1.items():
+            recipe = suite.recipe(model, dataset)
+            if model.rule and "micro_f1" in recipe.published:
+                assert number == recipe.published["micro_f1"], (model.label, dataset)
+                seen += 1
+    assert seen >= 7
+
+
+@pytest.mark.parametrize(
+    ("other", "dataset", "labels"),
+    [
+        ("auto", "glass-coreness", ["auto", "auto, train and val", "bag", "diffusion", "profiles"]),
+        ("auto", "ppi-bp-published", ["auto", "bag", "diffusion-bag", "diffusion-topology"]),
+        ("auto", "ppi-bp-rebuilt", ["auto", "bag"]),
+        ("auto", "hpo-metab-rebuilt", ["auto, train and val", "diffusion"]),
+        ("synthetic", "cut-ratio", ["auto", "SubGNN + GIN", "SubGNN default", "SubGNN shape-plus", "avg", "topology"]),
+        (
+            "real",
+            "ppi-bp-paper",
+            ["SubGNN + GIN", "SubGNN default + GIN", "SubGNN surroundings + GIN", "gc", "bag-1hop"],
+        ),
+        ("real", "ppi-bp-published", ["auto", "SubGNN surroundings", "mn-gat", "s2v-ns"]),
+        ("reproduction", "glass-density", LATER),
+        ("reproduction", "ppi-bp-published", LATER),
+    ],
+)
+def test_runs_of_other_suites_count_in_that_of_peers(other, dataset, labels, tmp_path):
+    """They have the same keys and folders, so that copies are found."""
+    found = []
+    for name in (other, "peers"):
+        suite = find_suite(name)
+        models = [model for model in suite.models if model.label in labels]
+        assert len(models) == len(labels)
+        spec = next(d for d in suite.datasets if d.name == dataset)
+        jobs = plan_jobs(suite, spec, tmp_path, cliques(), models=models, request=Request(2))
+        found.append({(job["entries"][0]["model"], job["seed"]): (job["key"], job["folder"]) for job in jobs})
+    assert found[0] == found[1]
+    assert len(found[0]) == 2 * len(labels)
 
 
 @pytest.mark.parametrize("name", ["synthetic", "real", "ablation"])
@@ -138,7 +204,7 @@ def test_the_tables_hold_all_baselines():
 PAPERS = ("avg", "mn-gin", "mn-gat", "s2v-n", "s2v-s", "s2v-ns", "gc")
 
 
-@pytest.mark.parametrize("name", ["synthetic", "real"])
+@pytest.mark.parametrize("name", ["synthetic", "real", "peers"])
 def test_the_paper_s_baselines_are_tuned_within_the_paper_s_ranges(name):
     suite = find_suite(name)
     for model in suite.models:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -75,6 +75,31 @@ def score_chart(dataset: str, rows: Sequence[dict[str, Any]], *, metric: str, wo
         rules=[] if constant is None else [(constant, "limit")],
         marks=marks,
         key=key,
+    )
+
+
+def rank_chart(standings: Sequence[dict[str, Any]], baselines: Collection[str]) -> Chart:
+    """A row for each model, from the lowest mean rank over datasets to the highest."""
+    ordered = sorted(standings, key=lambda one: one["rank"])
+    marks = [
+        Mark(
+            x=one["rank"],
+            y=i + 0.5,
+            title=f"{one['model']}: mean rank {one['rank']:.2f}, mean score {one['mean']:.3f}",
+            size=4,
+            style=group_style(1 if one["model"] in baselines else 0),
+        )
+        for i, one in enumerate(ordered)
+    ]
+    datasets, shown = ordered[0]["datasets"], "; ".join(f"{one['model']} {one['rank']:.1f}" for one in ordered)
+    return Chart(
+        f"Mean rank over {datasets} datasets",
+        f"Mean rank over {datasets} datasets: {shown}",
+        row_axes(
+            [cut(one["model"], _NAME_LETTERS) for one in ordered], (1.0, float(len(ordered))), "mean rank; 1 is best"
+        ),
+        marks=marks,
+        key=[Key("model", style=group_style(0)), Key("baseline", style=group_style(1))],
     )
 
 

@@ -36,6 +36,7 @@ from subgnn.data.formats import read_dataset
 from subgnn.data.splits import split_units
 from subgnn.embeddings.sources import source_vectors
 from subgnn.experiments.suites.plan import with_split
+from subgnn.experiments.suites.published_rules import select_as_published
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.reference_scores import constant_terms
@@ -103,7 +104,8 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
         recipe = parse_recipe(job["recipe"], job["folder"])
         (folder / FAILURE).unlink(missing_ok=True)  # of an earlier try
         options = {name: job[name] for name in ("seed", "device", "source", "cache")}
-        results = train(dataset, recipe, folder, resume=True, report=False, **options)
+        rule = job["rule"]
+        results = train(dataset, recipe, folder, resume=True, report=False, score_epochs=bool(rule), **options)
         if results.get("interrupted"):  # a portfolio answers with the candidates it has; a suite wants all of them
             raise KeyboardInterrupt
         vectors = job["seed"] == 0 and find_model(recipe.method).has_channels
@@ -114,6 +116,7 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
             "recipe": recipe.name,
             **{name: results.get(name) for name in _FROM_RESULTS},
             **_portfolio(results),
+            **({"as_published": select_as_published(rule, folder, recipe.training)} if rule else {}),
             "calibration_error": calibration_error,
             "classes": list(dataset.subgraphs.classes),
             "majority": constant_terms(dataset, "test").score if has_test else None,

@@ -9,12 +9,14 @@ from subgnn.experiments.suites.charts import (
     bar_chart,
     change_chart,
     overlap_chart,
+    rank_chart,
     score_chart,
     vector_chart,
 )
 from subgnn.experiments.suites.results import Group, projection
 from subgnn.experiments.suites.tables import (
     SETTING_HEADER,
+    as_published_table,
     by_dataset,
     dataset_notes,
     header_facts,
@@ -27,6 +29,14 @@ from subgnn.render import render
 from subgnn.reports.calibration import Bin, reliability_chart
 from subgnn.reports.charts import Chart
 
+AS_PUBLISHED_NOTE = (
+    "Test micro-F1 ± standard error over seeds. The rules of selection are those by which the published numbers of "
+    "these models were had: first epoch, the first with the highest validation score; best test among ties, the "
+    "highest test score among the epochs with the highest validation score; best test, the highest test score of a "
+    "grid. The last two choose by the test split, so their scores are too high, and no other table has them. On "
+    "validation: the same runs by the rule of all other tables. In SE: the distance from the published number in "
+    "standard errors, or the distance itself where all seeds have one score. Adds: what their rule adds to the score."
+)
 _STUDIES = {
     "ablation": "Channels",
     "sensitivity": "One setting at a time",
@@ -47,6 +57,7 @@ def suite_page(found: dict[str, Any], groups: Sequence[Group]) -> str:
         ("protocol", "Protocol"),
         ("scores", "Scores"),
         *([("study", _STUDIES[found["study"]])] if study else []),
+        *([("as_published", "Selected as published")] if found["as_published"] else []),
         *([("calibration", "Calibration")] if found["calibration"] else []),
         *([("vectors", "Vectors")] if vectors else []),
         ("failures", "Failed runs"),
@@ -59,6 +70,9 @@ def suite_page(found: dict[str, Any], groups: Sequence[Group]) -> str:
         titles=dict(contents),
         warnings=found["circumstances"]["warnings"],
         summary=_summary(found),
+        ranks=rank_chart(found["standings"], {row["model"] for row in found["rows"] if row["baseline"]})
+        if len(found["standings"]) > 1
+        else None,
         scores=[_scores(found, dataset, rows) for dataset, rows in by_dataset(found["rows"]).items()],
         compared=any(row["against"] for row in found["rows"]),
         study=study,
@@ -102,6 +116,8 @@ def _shared(found: dict[str, Any]) -> dict[str, Any]:
     return {
         "title": found["title"],
         "facts": header_facts(found),
+        "as_published": as_published_table(found["as_published"])[1:] if found["as_published"] else None,
+        "as_published_note": AS_PUBLISHED_NOTE,
         "commands": found["circumstances"]["commands"],
         "sources": sorted({row["published"]["source"] for row in found["rows"] if row["published"]}),
         "failures": [

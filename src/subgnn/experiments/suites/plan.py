@@ -39,13 +39,18 @@ FOLDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Options of all runs of a suite."""
+    """Options of all runs of a suite.
+
+    Args:
+        as_published: also apply the rules of selection that published numbers were had by, to models that have one.
+    """
 
     seeds: int
     overrides: tuple[str, ...] = ()
     device: str = "auto"
     cache: bool = True
     id_base: int | None = None
+    as_published: bool = False
     command: str = ""
 
 
@@ -108,6 +113,7 @@ def plan_jobs(
     drawn = split in ("random", "folds")
     whole = replace(dataset.subgraphs, splits=None) if drawn else with_split(dataset, split, 0).subgraphs
     variants = list(_variants(suite, name, models, request.overrides))
+    rules = {model.label: model.rule for model in models if request.as_published}
     jobs: dict[str, dict[str, Any]] = {}
     for seed in range(request.seeds):
         subgraphs_hash = with_split(dataset, split, seed).subgraphs.content_hash
@@ -115,8 +121,10 @@ def plan_jobs(
             seen, settings = seen_hash(graph, recipe.prepare), _settings(recipe)
             same = {"graph": seen, "split": split, "settings": settings, "algorithms": algorithms()}
             key = digest({**same, "subgraphs": subgraphs_hash, "seed": seed})
+            rule = rules.get(entry["model"], "")
             if key in jobs:
                 jobs[key]["entries"].append(entry)
+                jobs[key]["rule"] = jobs[key]["rule"] or rule
                 continue
             jobs[key] = {
                 "key": key,
@@ -129,6 +137,7 @@ def plan_jobs(
                 "split": split,
                 "seed": seed,
                 "entries": [entry],
+                "rule": rule,
                 "set": list(request.overrides),
                 # Without the parts that are not in the key: an interrupted run is resumed although a note has changed.
                 "recipe": asdict(replace(recipe, note="", published={})),

@@ -20,7 +20,7 @@ from subgnn.experiments.suites.results import (
     reliability,
     spread,
 )
-from subgnn.experiments.suites.rows import setting_rows, table_rows
+from subgnn.experiments.suites.rows import as_published_rows, setting_rows, table_rows
 from subgnn.experiments.suites.spec import Suite, parse_suite
 from subgnn.storage.files import atomic_write
 from subgnn.storage.parsing import read_json, write_json
@@ -82,6 +82,7 @@ def collect(
         "compare": list(suite.compare),
         "rows": rows,
         "standings": standings(rows),
+        "as_published": as_published_rows(suite, groups),
         "references": [asdict(reference) for reference in suite.references],
         "settings": setting_rows(suite, groups) if suite.study == "sensitivity" else [],
         "generalization": _generalization(groups) if suite.study == "generalization" else [],

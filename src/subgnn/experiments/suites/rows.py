@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from statistics import fmean, pstdev
@@ -63,6 +64,44 @@ def _row(suite: Suite, scored: Scored, rivals: Sequence[Scored]) -> dict[str, An
         "devices": sorted({run["device"] for run in group.runs}),
         "runs": [run["folder"].name for run in group.runs],
     }
+
+
+def as_published_rows(suite: Suite, groups: Sequence[Group]) -> list[dict[str, Any]]:
+    """For each model whose runs were also selected by the rule of its authors, both readings of the same runs.
+
+    ``errors`` is the distance from the published number in standard errors of our mean over seeds; None where all
+    seeds have the same score.
+    """
+    specs, found = {m.label: m for m in suite.models}, []
+    for group in groups:
+        runs = [run for run in group.runs if run.get("as_published")]
+        if group.setting or not runs:
+            continue
+        known = _published(suite, specs.get(group.model), group.dataset)
+        theirs, ours = (
+            _with_error([run["test"]["micro_f1"] for run in some], known.get("micro_f1"))
+            for some in ([run["as_published"] for run in runs], runs)
+        )
+        found.append(
+            {
+                "dataset": group.dataset,
+                "model": f"{group.label}, selected as published",
+                "rule": runs[0]["as_published"]["rule"],
+                "n": len(runs),
+                "published": known or None,
+                "by_their_rule": theirs,
+                "on_validation": ours,
+                "difference": theirs["mean"] - ours["mean"],
+            }
+        )
+    return found
+
+
+def _with_error(scores: Sequence[float], published: float | None) -> dict[str, Any]:
+    """Mean, standard error of the mean, and the distance from the published number in standard errors."""
+    mean, error = fmean(scores), pstdev(scores) / math.sqrt(len(scores))
+    gap = None if published is None else mean - published
+    return {"mean": mean, "error": error, "gap": gap, "errors": None if gap is None or not error else gap / error}
 
 
 def _portfolio(group: Group) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ DIR/report.html       and report.md, report.json (:mod:`subgnn.experiments.suite
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +23,7 @@ from subgnn.embeddings.sources import PRETRAINED
 from subgnn.errors import DataError, UserError, choices
 from subgnn.experiments.suites.job import FAILURE, OUTCOME, drop_weights, run_job, share_job
 from subgnn.experiments.suites.plan import Request, digest, plan_jobs
+from subgnn.experiments.suites.published_rules import has_test_scores
 from subgnn.experiments.suites.report import write_suite_report
 from subgnn.experiments.suites.spec import DatasetSpec, Suite, parse_suite
 from subgnn.models.registry import find_model
@@ -139,11 +141,17 @@ def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgre
 
 
 def _finished(job: Mapping[str, Any]) -> bool:
-    """Whether a job's run is finished; if so, add the job's entries to it, and remove leftovers of a killed worker."""
+    """Whether a job's run is finished; if so, add the job's entries to it, and remove leftovers of a killed worker.
+
+    A run without the test scores of its epochs, where the job asks for them, is removed, to be made again.
+    """
     folder = Path(job["out"])
-    if not (folder / OUTCOME).is_file():
+    outcome = read_json(folder / OUTCOME, _REPLACE) if (folder / OUTCOME).is_file() else {}
+    if job["rule"] and "as_published" not in outcome and not has_test_scores(folder):
+        shutil.rmtree(folder, ignore_errors=True)
         return False
-    outcome = read_json(folder / OUTCOME, _REPLACE)
+    if not outcome:
+        return False
     new = [entry for entry in job["entries"] if entry not in outcome["entries"]]
     if new:
         write_json({**outcome, "entries": outcome["entries"] + new}, folder / OUTCOME)

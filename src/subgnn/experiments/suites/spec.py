@@ -28,7 +28,7 @@ from typing import Any, Literal
 
 from subgnn.channels.table import check_channels
 from subgnn.config.files import parse_table, read_toml
-from subgnn.config.recipes import find_recipe
+from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.config.settings import ChannelSettings, Count, Recipe
 from subgnn.data.synthetic import RECIPES as GENERATORS
 from subgnn.errors import UserError, choices, excerpt
@@ -37,6 +37,7 @@ from subgnn.models.registry import check_tunable
 
 Study = Literal["table", "ablation", "sensitivity", "generalization"]
 Splitting = Literal["random", "stored", "published", "folds"]
+Rule = Literal["", "first epoch", "best test among ties", "best test"]
 SPLIT_WORDS = {
     "random": "random 50/25/25, by seed",
     "stored": "stored split",
@@ -102,6 +103,9 @@ class Published:
 class ModelSpec:
     """A recipe with a label; ``{dataset}`` in its name is replaced by the dataset's, and channels replace its own.
 
+    ``otherwise`` is the recipe for datasets that it does not have. ``rule`` is the one by which its authors selected
+    their published numbers (:mod:`~subgnn.experiments.suites.published_rules`); it has no part in a run of the model.
+
     ``tune`` are lists of overrides to choose among on validation (``baseline.tune_settings``), in every run.
 
     A model is compared with the best baseline of its ``group``.
@@ -112,12 +116,14 @@ class ModelSpec:
 
     label: str
     recipe: str
+    otherwise: str = ""
     set: tuple[str, ...] = ()
     tune: tuple[tuple[str, ...], ...] = ()
     channels: tuple[ChannelSettings, ...] = ()
     each: str = ""
     baseline: bool = False
     group: str = ""
+    rule: Rule = ""
     published: Published = field(default_factory=Published)
 
 
@@ -173,6 +179,8 @@ class Suite:
             change: one more, which may also be ``channels.KIND=N`` or ``channels.KIND/SIDE=N``.
         """
         name = model.recipe.replace("{dataset}", self.like(dataset).replace("-", "_"))
+        if model.otherwise and name not in recipe_names():
+            name = model.otherwise
         if name.endswith(".toml"):
             name = str(Path(self.folder) / name)
         anchors = change.startswith(_CHANNELS)

@@ -29,24 +29,42 @@ def score_table(rows: Sequence[dict[str, Any]], compare: Sequence[str]) -> tuple
         "n": [str(row["n"]) for row in rows],
         "R²" if rows[0]["task"] == "regression" else "micro-F1": [spread_text(row["score"]) for row in rows],
         "95 % interval": [interval_text(row["interval"]) for row in rows],
+        "macro-F1": [spread_text(row["test"].get("macro_f1")) for row in rows],
         "AUROC": [spread_text(row["auroc"]) for row in rows],
+        "AUPRC": [spread_text(row["test"].get("auprc")) for row in rows],
         "published": [_published(row["published"] or {}) for row in rows],
         "gap": [signed(row["gap"]) for row in rows],
     }
-    entries = [row["against"] or {} for row in rows]
-    columns["over best baseline"] = [f"{_lead(one)} ({one['model']})" if one else "" for one in entries]
-    columns["p"] = [p_text(one.get("p")) for one in entries]
+    rivals = [(row["against"] or {}).get("model") for row in rows]
+    first, further = _comparisons(rows, rivals)
+    columns["over best baseline"] = [f"{_lead(one)} ({one['model']})" if one else "" for one in first]
+    columns["p"] = [p_text(one.get("p")) for one in first]
+    columns["p, subgraphs"] = [p_text(one.get("p")) for one in further]
     for model in compare:
-        entries = [next((one for one in row["comparisons"] if one["model"] == model), {}) for row in rows]
-        columns[f"over {model}"] = list(map(_lead, entries))
-        columns[f"p over {model}"] = [p_text(one.get("p")) for one in entries]
+        first, further = _comparisons(rows, [model] * len(rows))
+        columns[f"over {model}"] = list(map(_lead, first))
+        columns[f"p over {model}"] = [p_text(one.get("p")) for one in first]
+        columns[f"p over {model}, subgraphs"] = [p_text(one.get("p")) for one in further]
     columns["calibration error"] = [
         "" if row["calibration_error"] is None else f"{row['calibration_error']:.3f}" for row in rows
     ]
     columns["s a run"] = [f"{row['seconds']['mean']:.1f}" for row in rows]
     columns["MB"] = [f"{row['peak_memory_mb']:,.0f}" for row in rows]
+    columns["GPU MB"] = [
+        f"{row['peak_gpu_memory_mb'] or '':{',.0f' if row['peak_gpu_memory_mb'] else ''}}" for row in rows
+    ]
     kept = {name: cells for name, cells in columns.items() if any(cells)}
     return list(kept), [list(line) for line in zip(*kept.values(), strict=True)]
+
+
+def _comparisons(rows: Sequence[dict[str, Any]], rivals: Sequence[str | None]) -> list[list[dict[str, Any]]]:
+    """The comparison of each row with its rival by the protocol's pairing, and that over subgraphs beside it."""
+    found: list[list[dict[str, Any]]] = [[], []]
+    for row, rival in zip(rows, rivals, strict=True):
+        mine = [one for one in row["comparisons"] if rival is not None and one["model"] == rival]
+        for i, entries in enumerate(found):
+            entries.append(mine[i] if i < len(mine) else {})
+    return found
 
 
 def _published(known: dict[str, Any]) -> str:
@@ -66,6 +84,28 @@ def standings_table(standings: Sequence[dict[str, Any]]) -> tuple[str, list[str]
         [one["model"], f"{one['mean']:.3f}", f"{one['rank']:.1f}", signed(one["lowest_lead"])] for one in standings
     ]
     return title, ["model", "mean", "mean rank", "lowest lead"], cells
+
+
+def as_published_table(rows: Sequence[dict[str, Any]]) -> tuple[str, list[str], list[list[str]]]:
+    """Title, header and cells: published scores, ours by the rule that they were selected by, and ours by our rule."""
+    header = ["dataset", "model", "rule", "n", "published", "by their rule", "in SE", "on validation", "in SE", "adds"]
+    cells = []
+    for row in rows:
+        published = spread_text({"mean": (row["published"] or {}).get("micro_f1"), "std": None})
+        scores = [
+            text
+            for score in (row["by_their_rule"], row["on_validation"])
+            for text in (f"{score['mean']:.3f} ± {score['error']:.3f}", _errors(score))
+        ]
+        cells.append(
+            [row["dataset"], row["model"], row["rule"], str(row["n"]), published, *scores, signed(row["difference"])]
+        )
+    return "Selected as published: test micro-F1 ± standard error over seeds", header, cells
+
+
+def _errors(score: dict[str, Any]) -> str:
+    """The distance from the published number in standard errors; the plain distance where these are 0."""
+    return signed(score["gap"]) if score["errors"] is None else f"{score['errors']:+.1f} SE"
 
 
 def short_title(rows: Sequence[dict[str, Any]]) -> str:
