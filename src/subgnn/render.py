@@ -6,8 +6,11 @@ to a tenth of a unit; numbers that people read are formatted before.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,9 @@ def templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    script = (files("subgnn.reports") / "templates" / "page.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    found.globals |= {"script": Markup(script), "script_hash": f"sha256-{digest}"}
     found.filters |= {"breakable": breakable, "cut": cut, "cells": markdown_cells}
     return found
 

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 from subgnn.render import templates
 
-VOID = {"meta", "br", "wbr"}
+VOID = {"meta", "br", "wbr", "input"}
 
 
 @dataclass

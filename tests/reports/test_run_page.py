@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 import tomllib
 from dataclasses import replace
+from importlib.resources import files
 
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+from sklearn.decomposition import PCA
+from sklearn.metrics import average_precision_score, confusion_matrix, precision_recall_fscore_support, roc_auc_score
 
 from subgnn import Dataset, SubgraphSet
 from subgnn.config.files import parse_recipe
@@ -20,7 +24,9 @@ from subgnn.errors import DataError, DataWarning
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.reports import run_report, write_report
+from subgnn.reports.classes import class_charts
 from subgnn.reports.evaluation import evaluate_run
+from subgnn.reports.vectors import principal_axes
 from subgnn.training import run as runs
 from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS
 from tests.training.examples import CHANNELS, dataset, recipe
@@ -28,7 +34,8 @@ from tests.training.examples import CHANNELS, dataset, recipe
 from .reading import Element, read
 
 TASKS = ["multi-class", "binary", "multi-label", "regression"]
-SECTIONS = ["run", "curves", "predictions", "parts", "subgraphs", "calibration", "reproduce"]
+SECTIONS = ["run", "curves", "predictions", "map", "table", "parts", "subgraphs", "calibration", "reproduce"]
+SCRIPT = (files("subgnn.reports") / "templates" / "page.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -69,12 +76,88 @@ def test_every_section_is_there_in_order_and_every_tag_is_closed(made, task):
 @pytest.mark.parametrize("task", TASKS)
 def test_a_page_needs_nothing_else_and_is_small(made, task):
     text = made(task)[2]
-    assert not re.search(r"https?:|//|@import|url\(", text)
-    for element in read(text).all():
-        assert element.name not in ("script", "link", "img", "iframe", "object")
+    page = read(text)
+    assert not re.search(r"https?:|//|@import|url\(", text.replace(SCRIPT, ""))
+    assert not re.search(r"https?:|fetch|XMLHttp|import|innerHTML|eval", SCRIPT)
+    assert page.one("script").text == SCRIPT
+    (policy,) = page.all("meta", **{"http-equiv": "Content-Security-Policy"})
+    digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+    assert "default-src 'none'" in policy.attributes["content"]
+    assert f"script-src 'sha256-{digest}';" in policy.attributes["content"]
+    for element in page.all():
+        assert element.name not in ("link", "img", "iframe", "object")
         assert not {"src", "srcset", "onclick", "onload"} & set(element.attributes)
         assert element.attributes.get("href", "#").startswith("#")
     assert len(text) < 400_000
+
+
+def test_the_headline_has_an_interval_and_the_run_a_date(made):
+    run, _, text = made("multi-class")
+    results = json.loads((run / RESULTS).read_text())
+    low, high = results["intervals"]["test"]
+    assert low <= results["test"]["micro_f1"] <= high
+    tile = read(text).one(class_="tiles").all("div")[0].text
+    assert f"95 % interval {low:.3f} to {high:.3f}, on 15 subgraphs" in tile
+    facts = {pair.one("dt").text: pair.one("dd").text for pair in read(text).one("dl", class_="facts").all("div")}
+    assert facts["Date"] == results["date"][:16].replace("T", " ") + " UTC"
+    (run / RESULTS).write_text(json.dumps({k: v for k, v in results.items() if k not in ("date", "intervals")}))
+    older = run_report(run, made("multi-class")[1])
+    (run / RESULTS).write_text(json.dumps(results))
+    assert "not recorded" in older
+    assert f"95 % interval {low:.3f} to {high:.3f}" in older
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_table_has_every_prediction(made, task):
+    run, data, text = made(task)
+    rows = data.subgraphs.indices("test")
+    table = read(text).one("table", id="predictions-table")
+    shown = cells(table)
+    predictor = Predictor(run / CHECKPOINT, data.graph)
+    scores = predictor.probabilities(data.subgraphs.nodes.take(rows))
+    assert [row[0] for row in shown] == [f"subgraph {row}" for row in rows]
+    assert [row[1] for row in shown] == [str(len(data.subgraphs.nodes[row])) for row in rows]
+    separator = {"multi-label": ", "}.get(task, "")
+    if task == "regression":
+        assert [row[2:4] for row in shown] == [
+            [f"{data.subgraphs.targets[row]:.4g}", f"{value:.4g}"] for row, [value] in zip(rows, scores, strict=True)
+        ]
+        return
+    true = [data.subgraphs.label_text(row).replace("-", separator) for row in rows]
+    said = [predictor.label_text(score).replace("-", separator) or "no label" for score in scores]
+    assert [row[2] for row in shown] == true
+    assert [row[3] for row in shown] == said
+    assert [row[5] for row in shown] == ["yes" if a == b else "no" for a, b in zip(true, said, strict=True)]
+    wrong = [row.attributes.get("class") == "wrong" for row in table.one("tbody").children]
+    assert wrong == [a != b for a, b in zip(true, said, strict=True)]
+    rings = read(text).one("section", id="map").one("svg", role="img").all()
+    assert sum("wrong" in mark.attributes.get("class", "") for mark in rings) == sum(wrong)
+
+
+def test_the_map_is_that_of_the_principal_axes(made):
+    run, data, text = made("multi-class")
+    rows = data.subgraphs.indices("test")
+    vectors = Predictor(run / CHECKPOINT, data.graph).embeddings(data.subgraphs.nodes.take(rows))
+    places, shares = principal_axes(vectors)
+    expected = PCA(2).fit(vectors.astype(np.float64))
+    np.testing.assert_allclose(shares, expected.explained_variance_ratio_, atol=1e-6)
+    np.testing.assert_allclose(np.abs(places), np.abs(expected.transform(vectors.astype(np.float64))), atol=1e-4)
+    titles = [mark.text for mark in read(text).one("section", id="map").one("svg", role="img").all("title")]
+    assert sorted(title.partition(":")[0] for title in titles) == sorted(f"subgraph {row}" for row in rows)
+    assert principal_axes(np.ones((5, 3))) is principal_axes(np.ones((5, 1))) is principal_axes(vectors[:2]) is None
+
+
+def test_curves_of_a_class_end_where_sklearn_says(made):
+    run, data, _ = made("binary")
+    found = evaluate_run(run, data)
+    roc, precision_recall = class_charts(found)
+    chosen = int(np.argsort(-np.bincount(found.targets.numpy()), kind="stable")[-1])
+    true, scores = found.targets.numpy() == chosen, found.probabilities()[:, chosen]
+    line = roc.lines[1]
+    assert np.trapezoid(line.ys, line.xs) == pytest.approx(roc_auc_score(true, scores))
+    xs, ys = np.array(precision_recall.lines[0].xs), np.array(precision_recall.lines[0].ys)
+    assert (np.diff(xs) * ys[1:]).sum() == pytest.approx(average_precision_score(true, scores))
+    assert f"{found.classes[chosen]}, {roc_auc_score(true, scores):.3f}" == roc.key[0].words
 
 
 def test_a_page_of_an_ensemble_scores_the_mean_over_draws(tmp_path):
@@ -125,7 +208,7 @@ def test_scores_of_labels_equal_those_of_sklearn(made):
     shown = {row[0]: row[1:] for row in cells(read(text).one("section", id="predictions").one("table"))}
     for i, name in enumerate(data.subgraphs.classes):
         scores = ["-" if np.isnan(column[i]) else f"{column[i]:.3f}" for column in expected[:3]]
-        assert shown[name] == [str(expected[3][i]), *scores]
+        assert shown[name][:4] == [str(expected[3][i]), *scores]
 
 
 def test_the_cloud_has_every_true_and_predicted_value(made):
@@ -187,8 +270,9 @@ def test_names_from_data_stay_text(tmp_path, task):
     train(Dataset(f"{NASTY}\ud800", graph, subgraphs), replace(recipe(1), name=NASTY), tmp_path / "run")
     assert runs.read_results(tmp_path / "run")["dataset"] == f"{NASTY}\ud800"
     text = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    assert "<script" not in text
+    assert text.count("<script") == 1
     page = read(text)
+    assert page.one("script").text == SCRIPT
     assert page.one("h1").text == f"{NASTY} on {NASTY}\ufffd, seed 0"
     drawn = page.one("section", id="subgraphs")
     assert any(t.text.startswith(NASTY) for t in drawn.all("title"))

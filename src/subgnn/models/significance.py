@@ -125,8 +125,8 @@ def score_interval(terms: ScoreTerms) -> tuple[float, float]:
 
 def headline_interval(
     outputs: Sequence[Tensor], targets: Tensor, subgraphs: SubgraphSet, *, thresholds: Thresholds = 0.5
-) -> tuple[float, float]:
-    """The 95 % interval of micro-F1, for real values of R^2, on labelled subgraphs.
+) -> list[float]:
+    """The ends of the 95 % interval of micro-F1, for real values of R^2, on labelled subgraphs.
 
     Subgraphs of equal nodes or one group are drawn together: they are not independent.
 
@@ -137,7 +137,7 @@ def headline_interval(
     task, true = subgraphs.task, targets.cpu().numpy()
     found = [predictions(one.detach().float().cpu(), task, thresholds).numpy() for one in outputs]
     terms = mean_terms([score_terms(one, true, task) for one in found])
-    return score_interval(terms.joined(split_units(subgraphs, subgraphs.groups)))
+    return list(score_interval(terms.joined(split_units(subgraphs, subgraphs.groups))))
 
 
 def _interval(given: Sequence[ScoreTerms], value: Callable[..., Any]) -> tuple[float, float]:

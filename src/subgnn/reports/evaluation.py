@@ -29,8 +29,10 @@ from subgnn.models.auto import mean_scores, outputs_from
 from subgnn.models.examples import label_unit
 from subgnn.models.metrics import Thresholds, predictions, probabilities
 from subgnn.models.metrics import metrics as compute_metrics
+from subgnn.models.significance import headline_interval
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
+from subgnn.reports.charts import MAX_POINTS, thin
 from subgnn.storage.parsing import parse_json
 from subgnn.training.portfolio import CANDIDATES, read_candidate
 from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS, read_results, read_run_recipe
@@ -67,6 +69,7 @@ class Evaluation:
 
     Shapes:
         rows: (n,) subgraphs of the split. vectors: (n, width) z_S. means: (width,) over the training split.
+        mapped: (m, width), vectors of the whole model, for the map: of ``thin(n, MAX_POINTS)``.
         outputs: (n, outputs). targets: (n,) or (n, classes); train_targets likewise.
     """
 
@@ -86,6 +89,7 @@ class Evaluation:
     thresholds: Thresholds = 0.5
     out_of_fold: tuple[NDArray[np.float64], NDArray[Any]] | None = None
     member: str | None = None
+    mapped: NDArray[np.float32] | None = None
 
     @property
     def shown(self) -> Checkpoint:
@@ -127,6 +131,11 @@ class Evaluation:
             targets=targets,
             task=self.task,
         )
+
+    def interval(self) -> list[float]:
+        """The ends of the 95 % interval of micro-F1, or R^2, on the split."""
+        subgraphs = self.dataset.subgraphs.take(self.rows)
+        return headline_interval([self.outputs], self.targets, subgraphs, thresholds=self.thresholds)
 
     def predicted(self) -> NDArray[Any]:
         """Classes (n,), sets of classes (n, classes), or values (n,)."""
@@ -197,6 +206,9 @@ def evaluate_run(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | 
         outputs = network.head(mine)
     else:
         outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
+    drawn = thin(len(rows), MAX_POINTS)
+    whole = source is predictor
+    mapped = mine[drawn].numpy() if whole else predictor.embeddings(subgraphs.nodes.take(rows[drawn]))
     return Evaluation(
         results=results,
         records=records,
@@ -214,6 +226,7 @@ def evaluate_run(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | 
         thresholds=predictor.thresholds,
         out_of_fold=_out_of_fold(run, checkpoint, targets) if "leaderboard" in results else None,
         member=predictor.member_with_channels,
+        mapped=mapped,
     )
 
 

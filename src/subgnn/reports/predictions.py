@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+from sklearn.metrics import confusion_matrix
 
 from subgnn.data.graph import Graph
 from subgnn.data.layout import Layout, lay_out
@@ -28,8 +28,9 @@ from subgnn.reports.charts import (
     thin,
 )
 from subgnn.reports.evaluation import SPLIT_NAMES, Evaluation
+from subgnn.reports.vectors import label_groups, principal_axes, vector_chart
 
-_MAX_MATRIX, _MAX_CLASSES, _MAX_EXAMPLES = 12, 40, 4
+_MAX_MATRIX, _MAX_ROWS, _MAX_EXAMPLES = 12, 1000, 4
 _NAME, _LABEL = 60, 80
 _PART_NAMES = {
     "z0": "node vectors, z⁽⁰⁾",
@@ -58,14 +59,47 @@ def confusion_values(run: Evaluation) -> dict[str, Any]:
     return {"names": names, "counts": counts.tolist(), "shown": shown}
 
 
-def label_rows(run: Evaluation) -> list[list[str]]:
-    """Name, support, precision, recall and F1 of the most frequent labels; a dash where a score is undefined."""
-    *scores, support = precision_recall_fscore_support(run.targets.numpy(), run.predicted(), zero_division=np.nan)
-    rows = []
-    for i in np.argsort(-support, kind="stable")[:_MAX_CLASSES]:
-        texts = ["-" if math.isnan(column[i]) else f"{column[i]:.3f}" for column in scores]
-        rows.append([cut(run.classes[i], 40), f"{int(support[i]):,}", *texts])
-    return rows
+def prediction_values(run: Evaluation) -> dict[str, Any]:
+    """The table of predictions: header, rows in the order of the split, and whether each is wrong.
+
+    A real value is neither right nor wrong: it has an error.
+    """
+    kept = range(min(len(run.rows), _MAX_ROWS))
+    sizes = np.diff(run.dataset.subgraphs.nodes.offsets)[run.rows]
+    names, true = [_subgraph_name(run, i) for i in kept], [_true_label(run, i) for i in kept]
+    if run.task == "regression":
+        predicted, truth = run.in_unit(run.outputs[:, 0]), run.in_unit(run.targets)
+        last = [[f"{predicted[i]:.4g}", f"{predicted[i] - truth[i]:+.3g}"] for i in kept]
+        header, wrong = ["predicted", "error"], [False] * len(kept)
+    else:
+        correct, confidence, texts = _predictions(run)
+        last = [[cut(texts[i], _LABEL), f"{confidence[i]:.3f}", "yes" if correct[i] else "no"] for i in kept]
+        header, wrong = ["predicted", "probability", "correct"], (~correct[: len(kept)]).tolist()
+    rows = [[names[i], f"{sizes[i]}", true[i], *last[i]] for i in kept]
+    return {
+        "header": ["subgraph", "nodes", "true", *header],
+        "rows": list(zip(rows, wrong, strict=True)),
+        "total": len(run.rows),
+        "wrong": sum(wrong),
+    }
+
+
+def map_chart(run: Evaluation) -> Chart | None:
+    """The map of the subgraphs' vectors; None where they have no two axes."""
+    known = None if run.mapped is None else principal_axes(run.mapped)
+    if known is None:
+        return None
+    rows = thin(len(run.rows), MAX_POINTS)
+    targets, wrong = run.targets.numpy()[rows], None
+    if run.task == "regression":
+        targets = run.in_unit(run.targets)[rows]
+        said = [f"{value:.4g}" for value in run.in_unit(run.outputs[:, 0])]
+    else:
+        correct, _, said = _predictions(run)
+        wrong = ~correct[rows]
+    titles = [f"{_subgraph_name(run, i)}: true {_true_label(run, i)}, predicted {cut(said[i], _LABEL)}" for i in rows]
+    caption = f"{len(rows):,} subgraphs of the {SPLIT_NAMES[run.split]} split"
+    return vector_chart(caption, *known, label_groups(targets, run.classes), titles=titles, wrong=wrong)
 
 
 def scatter_chart(run: Evaluation) -> Chart:
@@ -90,18 +124,23 @@ def _subgraph_name(run: Evaluation, index: int) -> str:
     return f"subgraph {row}" if names is None else cut(names[row], _NAME)
 
 
+def _true_label(run: Evaluation, index: int) -> str:
+    if run.task == "regression":
+        return f"{run.in_unit(run.targets[index : index + 1])[0]:.4g}"
+    target = run.targets[index].numpy()
+    return cut(_labels(run, target) if run.task == "multi-label" else run.classes[int(target)], _LABEL)
+
+
 def part_rows(run: Evaluation) -> list[dict[str, Any]]:
-    """The contribution of each part of the subgraphs' vectors, with bars that share a scale per column."""
+    """The contribution of each part of the subgraphs' vectors, with bars that all share a scale."""
     parts = run.contributions()
-    columns = ([c.score for c in parts], [c.fit for c in parts])
-    finite = [[0.0, *filter(math.isfinite, column)] for column in columns]
+    ends = [0.0, *filter(math.isfinite, (value for part in parts for value in (part.score, part.fit)))]
     return [
         {
             "name": _PART_NAMES.get(part.part, part.part),
             "columns": part.columns,
             "cells": [
-                (f"{round(value, 3) + 0.0:+.3f}", bar(value, min(column), max(column)))
-                for value, column in zip((part.score, part.fit), finite, strict=True)
+                (f"{round(value, 3) + 0.0:+.3f}", bar(value, min(ends), max(ends))) for value in (part.score, part.fit)
             ],
         }
         for part in parts
@@ -178,16 +217,10 @@ def _labels(run: Evaluation, row: NDArray[Any]) -> str:
 
 
 def _example(run: Evaluation, graph: Graph, index: int, predicted: str, note: str) -> dict[str, Any]:
-    subgraphs, row = run.dataset.subgraphs, int(run.rows[index])
-    true = subgraphs.label_text(row)
-    if subgraphs.targets is not None and run.task == "multi-label":
-        true = _labels(run, subgraphs.targets[row])
-    elif subgraphs.targets is not None and run.task == "regression":
-        true = f"{subgraphs.targets[row]:.4g}"
-    name, layout = _subgraph_name(run, index), lay_out(graph, subgraphs.nodes[row])
+    name, layout = _subgraph_name(run, index), lay_out(graph, run.dataset.subgraphs.nodes[int(run.rows[index])])
     return {
         "name": name,
-        "true": cut(true, _LABEL),
+        "true": _true_label(run, index),
         "predicted": cut(predicted, _LABEL),
         "note": note,
         "drawing": drawing_values(graph, layout, name),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,14 +18,16 @@ from subgnn.models.metrics import metric_text
 from subgnn.models.spec import BASELINE
 from subgnn.render import render, write_page
 from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, number_axes, padded_range, thin
+from subgnn.reports.classes import HEADER, class_charts, class_rows
 from subgnn.reports.evaluation import SPLIT_NAMES, Evaluation, evaluate_run
 from subgnn.reports.leaderboard import leaderboard_values
 from subgnn.reports.predictions import (
     calibration_values,
     confusion_values,
     example_groups,
-    label_rows,
+    map_chart,
     part_rows,
+    prediction_values,
     scatter_chart,
 )
 from subgnn.reports.reproduce import command, recipe_toml
@@ -43,10 +46,11 @@ METRIC_NAMES = {
     "loss": "loss",
 }
 _CONSTANT = {"regression": "mean", "multi-label": "majority label"}
+_LABEL_WORDS = {"multi-label": "label"}
 _TITLES = {
     "regression": "Predicted and true values",
     "multi-label": "Scores of each label",
-    "multi-class": "Confusion matrix",
+    "multi-class": "Scores of each class",
 }
 
 
@@ -62,13 +66,16 @@ def run_report(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | No
     """
     found = evaluate_run(run, dataset, vectors=vectors)
     split = SPLIT_NAMES[found.split]
-    board, curves, parts = _leaderboard(found), _curves(found), part_rows(found)
-    absent = {name for name, values in (("leaderboard", board), ("curves", curves), ("parts", parts)) if not values}
+    board, curves, vectors, parts = _leaderboard(found), _curves(found), map_chart(found), part_rows(found)
+    optional = {"leaderboard": board, "curves": curves, "map": vectors, "parts": parts}
+    absent = {name for name, values in optional.items() if not values}
     contents = [
         ("run", "Overview"),
         ("leaderboard", "Leaderboard"),
         ("curves", "Learning curves"),
-        ("predictions", "Predictions"),
+        ("predictions", "Scores by class" if found.classes else "Predictions"),
+        ("map", "Map"),
+        ("table", "Predictions" if found.classes else "Table"),
         ("parts", "Contributions"),
         ("subgraphs", "Examples"),
         ("calibration", "Calibration"),
@@ -89,8 +96,12 @@ def run_report(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | No
         leaderboard=board,
         curves=curves,
         confusion=confusion_values(found) if found.task in ("multi-class", "binary") else None,
-        labels=label_rows(found) if found.task == "multi-label" else [],
-        num_labels=len(found.classes),
+        classes=class_rows(found) if found.classes else [],
+        class_header=[_LABEL_WORDS.get(found.task, "class"), *HEADER],
+        class_charts=class_charts(found) if found.classes else [],
+        num_classes=len(found.classes),
+        map=vectors,
+        table_of=prediction_values(found),
         scatter=scatter_chart(found) if found.task == "regression" else None,
         parts=parts,
         examples=example_groups(found),
@@ -118,6 +129,19 @@ def score_text(value: Any, name: str = "") -> str:
     return metric_text(name, value) if _is_number(value) and math.isfinite(value) else "undefined"
 
 
+def date_text(results: Mapping[str, Any]) -> str:
+    """When a run was finished, to the minute.
+
+    Example:
+        >>> date_text({"date": "2025-03-01T09:30:15+00:00"})
+        '2025-03-01 09:30 UTC'
+    """
+    try:
+        return datetime.fromisoformat(results["date"]).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (KeyError, ValueError):
+        return "not recorded"
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float))
 
@@ -134,7 +158,7 @@ def _overview(found: Evaluation) -> dict[str, Any]:
     ours, guess = scored.get(headline), _CONSTANT.get(found.task, "majority class")
     always = "always the mean" if found.task == "regression" else f"always the most frequent {guess.split()[-1]}"
     tiles = [
-        (f"{SPLIT_NAMES[found.split]} {METRIC_NAMES[headline]}", score_text(ours), f"on {len(found.rows):,} subgraphs"),
+        (f"{SPLIT_NAMES[found.split]} {METRIC_NAMES[headline]}", score_text(ours), _spread(found)),
         ("constant prediction", score_text(constant[headline]), always),
     ]
     if _is_number(published.get(headline)):
@@ -164,6 +188,13 @@ def _overview(found: Evaluation) -> dict[str, Any]:
     }
 
 
+def _spread(found: Evaluation) -> str:
+    """How sure the headline score is: its interval, and the number of subgraphs."""
+    low, high = found.interval()
+    ends = f"95 % interval {score_text(low)} to {score_text(high)}, " if math.isfinite(low + high) else ""
+    return f"{ends}on {len(found.rows):,} subgraphs"
+
+
 def _published(published: dict[str, Any], name: str) -> str:
     if not _is_number(published.get(name)):
         return "-"
@@ -188,8 +219,9 @@ def _facts(found: Evaluation) -> list[tuple[str, str]]:
         ("Task", found.task + (f", {len(found.classes)} classes" if found.classes else "")),
         ("Recipe", found.recipe.name),
         ("Seed", str(results["seed"])),
+        ("Date", date_text(results)),
         *_model_facts(found),
-        *(epochs if found.records else []),
+        *(epochs if len(found.records) > 1 else []),
         ("Time", f"{seconds['prepare']:.1f} s to prepare, {seconds['train']:.1f} s to train"),
         ("Device", str(results.get("device", "not recorded"))),
         ("Peak memory", f"{results['peak_memory_mb']:,.0f} MB" if "peak_memory_mb" in results else "not recorded"),
@@ -226,8 +258,8 @@ def _leaderboard(found: Evaluation) -> dict[str, Any] | None:
 
 
 def _curves(found: Evaluation) -> dict[str, Any] | None:
-    """Charts over epochs; None for a portfolio, whose members have their own."""
-    if not found.records:
+    """Charts over epochs; None for a model without, fitted in one go or a portfolio, whose members have their own."""
+    if len(found.records) < 2:
         return None
     records, selected = found.records, int(found.results["selected_epoch"])
     name = next((n for n in ("val_micro_f1", "val_r2") if n in records[0]), "val_loss")

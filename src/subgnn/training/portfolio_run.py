@@ -282,9 +282,7 @@ class _Training:
         thresholds = answer.calibration.thresholds.astype(np.float32) if task == "multi-label" else 0.5
         val = [_metrics(outputs, subgraphs, spec, thresholds, with_loss=True) for outputs in calibrated]
         targets, repeats = target_tensor(subgraphs, spec.standards), [torch.from_numpy(one) for one in calibrated]
-        intervals: dict[str, tuple[float, float] | None] = {
-            "val": headline_interval(repeats, targets, subgraphs, thresholds=thresholds)
-        }
+        intervals = {"val": headline_interval(repeats, targets, subgraphs, thresholds=thresholds)}
         test, intervals["test"], of_simple = self._test(checkpoint, fits)
         key = "r2" if task == "regression" else "micro_f1"
         board = self.leaderboard(answer, {name: scores[key] for name, scores in of_simple.items()})
@@ -309,7 +307,7 @@ class _Training:
             "epochs": 1,
             "val": {name: float(np.mean([one[name] for one in val])) for name in val[0]},
             "test": test,
-            "intervals": {split: ends for split, ends in intervals.items() if ends is not None},
+            "intervals": {split: ends for split, ends in intervals.items() if ends},
             "published": recipe.published,
             "metric": key,
             "chosen": answer.choice.rule,
@@ -330,7 +328,7 @@ class _Training:
 
     def _test(
         self, checkpoint: Checkpoint, fits: list[tuple[Row, Fit]]
-    ) -> tuple[dict[str, float], tuple[float, float] | None, dict[str, Any]]:
+    ) -> tuple[dict[str, float], list[float], dict[str, Any]]:
         """Test scores of the final answer with their interval, and scores of the simple candidates.
 
         Simple candidates are fitted again where they are no members.
@@ -338,7 +336,7 @@ class _Training:
         given = self.dataset.subgraphs
         held_out = np.empty(0, np.int64) if given.splits is None else given.indices("test")
         if not len(held_out):
-            return {}, None, {}
+            return {}, [], {}
         test, graph = given.take(held_out), self.fitter.graph
         tables = {fit.checkpoint.spec.vectors_hash: fit.vectors for _, fit in fits if fit.vectors is not None}
         device = torch.device("cpu")

@@ -91,7 +91,7 @@ def test_files(ran):
     ours = found["rows"][0]
     assert f"| SubGNN | 2 | {ours['micro_f1']['mean']:.3f} ± {ours['micro_f1']['std']:.3f} |" in text
     assert page.count("<figure") == 3  # scores, calibration, vectors
-    for asset in ("<script", "http://", "https://", "<link", "src="):
+    for asset in ("<script src", "http://", "https://", "<link", "src="):
         assert asset not in page
 
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from numpy.typing import NDArray
-
-from subgnn.experiments.suites.results import first_label
 from subgnn.render import cut
 from subgnn.reports.charts import (
-    MAX_POINTS,
     Box,
     Chart,
     Key,
@@ -22,7 +18,6 @@ from subgnn.reports.charts import (
     number_axes,
     padded_range,
     row_axes,
-    thin,
 )
 
 _NAME_LETTERS = 24
@@ -199,25 +194,4 @@ def overlap_chart(dataset: str, rows: Sequence[dict[str, Any]]) -> Chart:
         lines=lines,
         marks=marks,
         key=key,
-    )
-
-
-def vector_chart(
-    caption: str, places: NDArray[Any], targets: NDArray[Any], shares: tuple[float, float], classes: Sequence[str]
-) -> Chart:
-    """Vectors on two principal axes; colour and shape are the label, or none where labels are real values."""
-    marks, seen = [], set()
-    for row in thin(len(places), MAX_POINTS):
-        label = first_label(targets, row) if classes else 0
-        name = classes[label] if classes and label >= 0 else f"{targets[row]}"
-        seen.add(label)
-        x, y = places[row].tolist()
-        marks.append(Mark(x=x, y=y, title=name, size=3.2, style=group_style(max(label, 0))))
-    x_label, y_label = (f"principal axis {i + 1}, {share:.0%} of variance" for i, share in enumerate(shares))
-    return Chart(
-        caption,
-        f"Scatter plot of {len(places)} test subgraphs on two principal axes, by label.",
-        number_axes(padded_range(places[:, 0].tolist()), padded_range(places[:, 1].tolist()), x_label, y_label),
-        marks=marks,
-        key=[Key(cut(name, 30), style=group_style(i)) for i, name in enumerate(classes) if i in seen],
     )

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from subgnn.experiments.suites.charts import (
-    bar_chart,
-    change_chart,
-    overlap_chart,
-    rank_chart,
-    score_chart,
-    vector_chart,
-)
+from subgnn.experiments.suites.charts import bar_chart, change_chart, overlap_chart, rank_chart, score_chart
 from subgnn.experiments.suites.results import Group, projection
 from subgnn.experiments.suites.tables import (
     SETTING_HEADER,
@@ -28,6 +21,7 @@ from subgnn.experiments.suites.tables import (
 from subgnn.render import render
 from subgnn.reports.calibration import Bin, reliability_chart
 from subgnn.reports.charts import Chart
+from subgnn.reports.vectors import label_groups, vector_chart
 
 AS_PUBLISHED_NOTE = (
     "Test micro-F1 ± standard error over seeds. The rules of selection are those by which the published numbers of "
@@ -198,12 +192,15 @@ def _overlap_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list
     return ["model", "n", *(f"up to {end:.0%}" for end in ends), "majority", "random"], cells
 
 
-def _vector_charts(groups: Sequence[Group]) -> list[Chart]:
+def _vector_charts(given: Sequence[Group]) -> list[Chart]:
     charts = []
-    for group in (group for group in groups if not group.setting):
+    for group in (group for group in given if not group.setting):
         known = projection(group)
         if known is not None:
             places, targets, shares, seed = known
             caption = f"{group.label} on {group.dataset}, seed {seed}"
-            charts.append(vector_chart(caption, places, targets, shares, group.runs[0]["classes"]))
+            classes = group.runs[0]["classes"]
+            groups = label_groups(targets, classes)
+            titles = [classes[i] if i >= 0 else "no label" for i in groups[0]] if classes else map(str, targets)
+            charts.append(vector_chart(caption, places, shares, groups, titles=list(titles)))
     return charts

@@ -21,6 +21,7 @@ from subgnn.experiments.suites.job import ANSWERS, FAILURE, OUTCOME
 from subgnn.experiments.suites.spec import Suite
 from subgnn.models.significance import score_terms
 from subgnn.reports.calibration import Bin, calibration, confidences
+from subgnn.reports.vectors import principal_axes
 from subgnn.storage.parsing import read_json
 from subgnn.training.run_dir import without_standardised_errors
 
@@ -217,24 +218,10 @@ def projection(group: Group) -> tuple[NDArray[np.float64], NDArray[Any], tuple[f
         group has saved vectors.
     """
     for run, found in group.predictions():
-        if len(found.get("vectors", ())) > 2:
-            vectors = found["vectors"].astype(np.float64)
-            left, sizes, _ = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
-            if len(sizes) < 2 or not np.isfinite(sizes).all() or sizes[0] <= 0:
-                continue
-            # The sign of an axis is arbitrary; it is fixed by the largest entry.
-            signs = np.sign(left[np.abs(left[:, :2]).argmax(axis=0), [0, 1]])
-            share = sizes[:2] ** 2 / (sizes**2).sum()
-            return left[:, :2] * sizes[:2] * signs, found["targets"], (float(share[0]), float(share[1])), run["seed"]
+        known = principal_axes(found["vectors"]) if "vectors" in found else None
+        if known is not None:
+            return known[0], found["targets"], known[1], run["seed"]
     return None
-
-
-def first_label(targets: NDArray[Any], row: int) -> int:
-    """The class that gives a subgraph its colour; the first of several."""
-    if targets.ndim == 1:
-        return int(targets[row])
-    there = np.flatnonzero(targets[row])
-    return int(there[0]) if len(there) else -1
 
 
 def calibration_groups(groups: Sequence[Group], rows: Sequence[dict[str, Any]], dataset: str) -> list[Group]:

@@ -1,0 +1,96 @@
+"""The map of subgraphs: their vectors on two principal axes, by label, with wrong predictions ringed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.render import cut
+from subgnn.reports.charts import MAX_POINTS, Chart, Key, Mark, Style, group_style, number_axes, padded_range, thin
+
+_WRONG = " wrong"
+_LEVELS = 5
+
+
+def principal_axes(vectors: NDArray[np.floating]) -> tuple[NDArray[np.float64], tuple[float, float]] | None:
+    """Vectors on their first two principal axes, which do not depend on labels.
+
+    Returns:
+        Places (n, 2), and the shares of the variance along the two axes; None for vectors without two axes.
+
+    Example:
+        >>> places, shares = principal_axes(np.array([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]))
+        >>> np.abs(places).round(6).tolist(), [round(share, 6) for share in shares]
+        ([[2.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 1.0]], [0.8, 0.2])
+    """
+    if vectors.ndim != 2 or len(vectors) < 3:
+        return None
+    given = vectors.astype(np.float64)
+    left, sizes, _ = np.linalg.svd(given - given.mean(axis=0), full_matrices=False)
+    if len(sizes) < 2 or not np.isfinite(sizes).all() or sizes[0] <= 0:
+        return None
+    # The sign of an axis is arbitrary; it is fixed by the largest entry.
+    signs = np.sign(left[np.abs(left[:, :2]).argmax(axis=0), [0, 1]])
+    share = sizes[:2] ** 2 / (sizes**2).sum()
+    return left[:, :2] * sizes[:2] * signs, (float(share[0]), float(share[1]))
+
+
+def label_groups(targets: NDArray[np.generic], classes: Sequence[str]) -> tuple[NDArray[np.int64], list[Key]]:
+    """The group that gives each subgraph its colour and shape, and the key of groups that occur.
+
+    A group is a class, of several labels the first; of real values, a fifth of them, the higher the darker.
+
+    Shapes:
+        targets: (n,) classes or values, or (n, classes) of 0 and 1. returns: (n,) from 0.
+    """
+    if not classes:
+        values = np.asarray(targets, np.float64)
+        cuts = np.quantile(values, np.linspace(0, 1, _LEVELS + 1))
+        level = np.clip(np.searchsorted(cuts[1:-1], values, side="right"), 0, _LEVELS - 1)
+        words = [f"{cuts[i]:.3g} to {cuts[i + 1]:.3g}" for i in range(_LEVELS)]
+        return level.astype(np.int64), [Key(words[i], style=Style(f"q{i}")) for i in np.unique(level)]
+    first = np.asarray(targets, np.int64)
+    if first.ndim == 2:
+        first = np.where(first.any(axis=1), first.argmax(axis=1), -1)
+    named = {-1: Key("no label", style=Style("border"))}
+    named |= {i: Key(cut(name, 30), style=group_style(i)) for i, name in enumerate(classes)}
+    return first, [named[i] for i in np.unique(first).tolist()]
+
+
+def vector_chart(
+    caption: str,
+    places: NDArray[np.float64],
+    shares: tuple[float, float],
+    groups: tuple[NDArray[np.int64], list[Key]],
+    *,
+    titles: Sequence[str],
+    wrong: NDArray[np.bool_] | None = None,
+) -> Chart:
+    """Subgraphs on two principal axes.
+
+    Args:
+        groups: of :func:`label_groups`.
+        titles: of the subgraphs, which the pointer shows.
+        wrong: the subgraphs that get a ring.
+    """
+    group, key = groups
+    styles = dict(zip(np.unique(group).tolist(), (entry.style or Style("point") for entry in key), strict=True))
+    marks = []
+    for row in thin(len(places), MAX_POINTS):
+        style, (x, y) = styles[int(group[row])], places[row].tolist()
+        if wrong is not None and wrong[row]:
+            style = Style(style.kind + _WRONG, style.shape)
+        marks.append(Mark(x=x, y=y, title=titles[row], size=2.6, style=style))
+    # Rings are drawn last, so that nothing hides them.
+    marks.sort(key=lambda mark: mark.style.kind.endswith(_WRONG))
+    ringed = [Key("wrong", style=Style("ring" + _WRONG))] if wrong is not None and wrong.any() else []
+    x_label, y_label = (f"principal axis {i + 1}, {share:.0%} of variance" for i, share in enumerate(shares))
+    return Chart(
+        caption,
+        f"Scatter plot of {len(places)} subgraphs on two principal axes, by label.",
+        number_axes(padded_range(places[:, 0].tolist()), padded_range(places[:, 1].tolist()), x_label, y_label),
+        marks=marks,
+        key=[*key, *ringed],
+    )
