@@ -139,13 +139,13 @@ def test_memberships_of_a_graph_without_names_are_by_id(tmp_path):
     members = write_files(tmp_path, {"m.csv": MEMBERS}) / "m.csv"
     called = call("data", "convert", tmp_path / "x.npz", "--subgraphs", members, "--out", tmp_path / "out")
     assert called.code == 2
-    assert called.error.startswith(f"{members}: row 1: node 'cow' is not in the graph")
+    assert called.error.startswith(f"{members}: row 1: 4 nodes are not in the graph, in 3 of 3 subgraphs: 'cow', ")
 
 
 def test_bad_subgraphs_of_a_graph(tmp_path):
     npz(tmp_path / "x.npz")
     for text, message in (
-        ("0\tx\ttrain\n9\ty\tval\n", "s.tsv:2: node 9 is not in the graph; ids run 0..4"),
+        ("0\tx\ttrain\n9\ty\tval\n", "s.tsv:2: node '9' is not in the graph (in 1 of 2 subgraphs)"),
         ("0\tx\ttrain\n", "s.tsv: no subgraph in split 'val'"),
         ("", "s.tsv: no subgraphs"),
     ):
@@ -174,12 +174,10 @@ def test_other_content(tmp_path, suffix, content):
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
-def test_a_kind_of_file_that_is_not_known(tmp_path):
-    (tmp_path / "x.xlsx").write_text("x")
-    assert call("data", "convert", tmp_path / "x.xlsx", "--out", tmp_path / "out").error == (
-        f"{tmp_path}/x.xlsx: unknown kind of file '.xlsx'; accepted: a dataset folder, .subgnn, .csv, .csv.gz, "
-        ".tsv, .tsv.gz, .parquet, .graphml, .gml, .json, .pt, .npz, .mtx"
-    )
+def test_a_file_that_is_no_table(tmp_path):
+    (tmp_path / "x.dat").write_text("x")
+    error = call("data", "convert", tmp_path / "x.dat", "--out", tmp_path / "out").error
+    assert error == f"{tmp_path}/x.dat: one column; an edge needs two: its source and its target"
 
 
 def test_a_matrix_that_is_not_square(tmp_path):

@@ -6,8 +6,11 @@ from pyarrow import parquet
 
 from subgnn import DataError, DataWarning, read_dataset
 from subgnn.data.formats import text as text_module
+from subgnn.data.formats.columns import Columns
+from subgnn.data.formats.edge_table import EDGE_TABLE
+from subgnn.data.formats.edge_table import read_edges as read_edge_table
 from subgnn.data.formats.format import LabelFormat, ReadOptions
-from subgnn.data.formats.tables import EDGE_TABLE, read_edge_table, read_membership_table
+from subgnn.data.read_tables import read_subgraphs as read_membership_table
 from tests.cli.command import call
 from tests.data.samples import tree, write_files
 
@@ -45,7 +48,7 @@ def parquet_file(folder, columns):
     ids=["csv", "tsv", "csv.gz", "tsv.gz", "windows", "quotes"],
 )
 def test_text_tables(tmp_path, name, content):
-    graph = read_edge_table(table(tmp_path, name, content), ReadOptions(weight="w"))
+    graph = read_edge_table(table(tmp_path, name, content), ReadOptions(columns=Columns(weight="w")))
     assert list(graph.names.primary) == ["ant", "bee", "cow", "dog"]
     assert edges_of(graph) == {("ant", "bee"): 2, ("bee", "cow"): 0.5, ("ant", "dog"): -1}
     assert not graph.directed
@@ -53,7 +56,7 @@ def test_text_tables(tmp_path, name, content):
 
 def test_parquet(tmp_path):
     path = parquet_file(tmp_path, {"from": ["b", "c"], "to": ["a", "b"], "w": [1.5, 2]})
-    assert edges_of(read_edge_table(path, ReadOptions(weight="w"))) == {("a", "b"): 1.5, ("b", "c"): 2}
+    assert edges_of(read_edge_table(path, ReadOptions(columns=Columns(weight="w")))) == {("a", "b"): 1.5, ("b", "c"): 2}
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.int32(), pa.uint64()])
@@ -65,7 +68,7 @@ def test_parquet_ids(tmp_path, kind):
 
 def test_columns_by_name(tmp_path):
     path = table(tmp_path, "e.csv", "id,w,target,source\n1,5,b,a\n2,6,c,b\n")
-    graph = read_edge_table(path, ReadOptions(source="source", target="target", weight="w"))
+    graph = read_edge_table(path, ReadOptions(columns=Columns(source="source", target="target", weight="w")))
     assert edges_of(graph) == {("a", "b"): 5, ("b", "c"): 6}
 
 
@@ -143,10 +146,9 @@ def test_numbers_of_memberships_are_looked_up_as_text(tmp_path):
 
 
 BAD_EDGES = {
-    "one column": ("u\na\n", (), ": 1 columns; a column for the target is needed"),
+    "one column": ("u\na\n", (), ": one column; an edge needs two: its source and its target"),
     "no rows": ("u,v\n", (), ": no edges; a row for each edge is needed"),
-    "empty": ("", (), ": this cannot be read as a table (Empty CSV file); accepted: CSV with a header, or Parquet"),
-    "no header": ("1,2\n2,3\n1,3\n", (), ":1: the first line looks like an edge; add a header line, such as source,"),
+    "empty": ("", (), ": an empty table; accepted: CSV, TSV, Parquet, Excel (.xlsx) or JSON lines"),
     "unknown source": (EDGES, ("--source", "form"), ": no column 'form'; accepted: from, to, w, note; did you mean"),
     "unknown target": (EDGES, ("--target", "x"), ": no column 'x'; accepted: from, to, w, note"),
     "unknown weight": (EDGES, ("--weight", "x"), ": no column 'x'; accepted: from, to, w, note"),
@@ -197,14 +199,17 @@ def test_bad_parquet(tmp_path, columns, message):
 BAD_MEMBERS = {
     "no such column": (
         MEMBERS.replace("label", "lable"),
-        ": no column 'label'; accepted: subgraph, node, lable, split",
+        ": which column holds the labels? its columns are lable; name it: --label-column lable",
     ),
-    "no such node": (MEMBERS.replace("t,cow", "t,fox"), ": row 3: node 'fox' is not in the graph; it must be in the"),
-    "unknown split": (MEMBERS.replace("val", "valid"), ": row 3: unknown split 'valid'; accepted: train, val, test"),
+    "no such node": (
+        MEMBERS.replace("t,cow", "t,fox"),
+        ": row 3: node 'fox' is not in the graph (in 1 of 3",
+    ),
+    "unknown split": (MEMBERS.replace("val", "vla"), ": row 3: unknown split 'vla'; accepted: train, val, test"),
     "no label": (MEMBERS.replace("cow,y", "cow,"), ": row 3: the label is missing"),
     "no subgraph": (MEMBERS.replace("t,cow", ",cow"), ": row 3: no subgraph"),
-    "two labels": (MEMBERS.replace("bee,x", "bee,y"), ": row 2: subgraph 's' has two labels or splits; one of each"),
-    "two splits": (MEMBERS.replace("ant,x,test", "ant,x,val"), ": row 5: subgraph 'u' has two labels or splits"),
+    "two labels": (MEMBERS.replace("bee,x", "bee,y"), ": row 2: subgraph 's' has two labels; one for all its rows"),
+    "two splits": (MEMBERS.replace("ant,x,test", "ant,x,val"), ": row 5: subgraph 'u' has two splits"),
     "split without subgraph": (MEMBERS.replace("val", "test"), ": no subgraph in split 'val'"),
     "no rows": (MEMBERS.split("\n")[0] + "\n", ": "),
     "column twice": (MEMBERS.replace("split", "split,split", 1).replace(",t", ",1,t").replace(",val", ",1,val"), ": "),
@@ -275,11 +280,9 @@ def test_ids_a_folder_cannot_hold_are_refused_or_come_back(tmp_path, value):
         assert called.code == 2
 
 
-def test_tables_are_recognised_by_suffix(tmp_path):
-    assert all(
-        EDGE_TABLE.accepts(tmp_path / f"x{suffix}") for suffix in (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
-    )
-    assert not EDGE_TABLE.accepts(tmp_path / "x.gz")
+def test_any_file_may_be_a_table_of_edges(tmp_path):
+    assert all(EDGE_TABLE.accepts(tmp_path / name) for name in ("x.csv", "x.csv.gz", "x.parquet", "x.dat", "x"))
+    assert not EDGE_TABLE.accepts(tmp_path / "subgraphs.tsv")
     with pytest.raises(DataError, match=r"x\.csv: no such file; check the path"):
         read_edge_table(tmp_path / "x.csv")
 
@@ -304,5 +307,5 @@ def test_a_parquet_file_of_rows_without_end(tmp_path, monkeypatch):
 def test_a_title_that_is_not_utf8(tmp_path):
     path = tmp_path / "m.csv"
     path.write_bytes(b"\x80subgraph,node,label,split\ns,a,x,train\n")
-    with pytest.raises(DataError, match="cannot be read as a table"):
+    with pytest.raises(DataError, match="this is not text in UTF-8; pass --encoding latin-1"):
         read_edge_table(path)

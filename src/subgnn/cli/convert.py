@@ -14,6 +14,7 @@ from subgnn.cli.progress import progress_bar
 from subgnn.data.convert import WriteOptions, convert
 from subgnn.data.describe import label_notes, task_line
 from subgnn.data.formats.bundle import is_bundle
+from subgnn.data.formats.columns import Columns
 from subgnn.data.formats.format import LabelFormat, ReadOptions
 from subgnn.data.subgraphs import SubgraphSet, Task, parse_task
 from subgnn.errors import UserError, excerpt
@@ -80,7 +81,7 @@ def convert_dataset(
             source,
             out,
             subgraphs=subgraphs,
-            reading=ReadOptions(id_base, form, source_column, target_column, weight_column, directed),
+            reading=ReadOptions(id_base, form, Columns(source_column, target_column, weight_column), directed),
             writing=WriteOptions(to, gzip, force, _memory(memory), bar.prepare),
         )
     graph, count = dataset.graph, len(dataset.subgraphs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -15,10 +14,9 @@ from subgnn.data.formats.edge_list import Staging
 from subgnn.data.formats.folder import FOLDER, read_folder, write_folder
 from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
 from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
-from subgnn.data.graph import Graph
-from subgnn.data.splits import split_subgraphs
+from subgnn.data.read_tables import read_subgraphs
 from subgnn.data.subgraphs import SubgraphSet, encode_labels, label_separator, split_labels, whole_number_text
-from subgnn.errors import DataError, DataWarning
+from subgnn.errors import DataError
 from subgnn.parallel.progress import OnProgress
 from subgnn.ragged import Ragged
 from subgnn.storage.files import refuse_existing, scratch_folder
@@ -110,32 +108,16 @@ def _read(source: Path, name: str, subgraphs: Path | None, reading: ReadOptions)
     if reading.labels is not None and subgraphs is None:
         raise DataError("a graph alone has no labels", where=str(source), hint="--task goes with --subgraphs")
     graph = found.read_graph(source, reading)
-    members = SubgraphSet(Ragged.from_rows([])) if subgraphs is None else _read_members(subgraphs, graph, reading)
+    members = SubgraphSet(Ragged.from_rows([])) if subgraphs is None else read_subgraphs(subgraphs, graph, reading)
     return Dataset(name=name, graph=graph, subgraphs=members)
 
 
 def _find_format(source: Path) -> FileFormat:
     """The format of a dataset or a graph."""
-    holders = [each for each in FORMATS if each.read_dataset or each.read_graph]
-    found = next(each for each in holders if each.accepts(source))
-    if found is not SUBGRAPH_TEXT:
-        return found
-    if source.name.endswith(SUBGRAPH_TEXT.suffixes):
+    found = next(each for each in FORMATS if (each.read_dataset or each.read_graph) and each.accepts(source))
+    if found is SUBGRAPH_TEXT:
         raise DataError("this is a file of subgraphs, not of edges", where=str(source), hint="give it with --subgraphs")
-    suffixes = [suffix for each in holders if each not in (FOLDER, SUBGRAPH_TEXT) for suffix in each.suffixes]
-    hint = f"accepted: a dataset folder, {', '.join(suffixes)}"
-    raise DataError(f"unknown kind of file '{source.suffix}'", where=str(source), hint=hint)
-
-
-def _read_members(path: Path, graph: Graph, reading: ReadOptions) -> SubgraphSet:
-    """The subgraphs of a graph, with the split of the file, or else a drawn one."""
-    read = next(each.read_subgraphs for each in FORMATS if each.read_subgraphs and each.accepts(path))
-    members = read(path, graph, reading)
-    if members.splits is None:
-        members = split_subgraphs(members, method="stratified", fractions=(0.8, 0.1, 0.1), seed=0)
-        what = "no column 'split': drew one, stratified 80/10/10, seed 0; subgnn data split draws another"
-        warnings.warn(f"{path}: {what}", DataWarning, stacklevel=3)
-    return members
+    return found
 
 
 def _relabel(subgraphs: SubgraphSet, labels: LabelFormat, where: str) -> SubgraphSet:

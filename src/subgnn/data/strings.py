@@ -148,6 +148,22 @@ class NodeNames:
         node = names.get(name)
         return others.get(name) if node is None else node
 
+    @cached_property
+    def _folded(self) -> dict[str, int]:
+        """Nodes by name without its case; -1 for a name of two nodes. Values of other columns come second."""
+        folded: dict[str, int] = {}
+        for ids in reversed(self._ids):
+            found: dict[str, int] = {}
+            for name, node in ids.items():
+                if found.setdefault(name.casefold(), node) != node:
+                    found[name.casefold()] = -1
+            folded |= found
+        return folded
+
+    def find_ignoring_case(self, name: str) -> int | None:
+        """The node of that name in any case; None where there is none, -1 where there are several."""
+        return self._folded.get(name.casefold())
+
     def agrees_with(self, other: NodeNames) -> bool:
         """Whether both have the same columns with the same texts."""
         same = list(self.columns) == list(other.columns)

@@ -10,6 +10,7 @@ import json
 import math
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -77,14 +78,25 @@ def _toml_depth(text: str) -> int:
     return deepest
 
 
-def parse_json(text: str | bytes, where: str, hint: str, *, what: str = "this is not valid JSON") -> Any:
+def parse_json(
+    text: str | bytes,
+    where: str,
+    hint: str,
+    *,
+    what: str = "this is not valid JSON",
+    numbers: Callable[[str], Any] | None = None,
+) -> Any:
     """The value of JSON text.
+
+    Args:
+        numbers: makes the value of a number from its text; by default an int or a float.
 
     Raises:
         DataError: if it is not valid JSON, or nested too deep.
     """
     try:
-        value = json.loads(text.decode("utf-8-sig") if isinstance(text, bytes) else text)
+        plain = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        value = json.loads(plain, parse_int=numbers, parse_float=numbers)
     except (ValueError, RecursionError):
         raise DataError(what, where=where, hint=hint) from None
     level, depth = [value], 0

@@ -10,19 +10,18 @@ from pathlib import Path
 
 from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.formats.bundle import BUNDLE
+from subgnn.data.formats.edge_table import EDGE_TABLE
 from subgnn.data.formats.folder import FOLDER
 from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
 from subgnn.data.formats.graph_files import GRAPH_FILES
 from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
-from subgnn.data.formats.tables import EDGE_TABLE, MEMBERSHIP_TABLE
 from subgnn.errors import DataError
 
 FORMATS: tuple[FileFormat, ...] = (
     FOLDER,
     BUNDLE,
-    EDGE_TABLE,
-    MEMBERSHIP_TABLE,
     *GRAPH_FILES,
+    EDGE_TABLE,  # accepts every other file that is not named as one of subgraphs
     SUBGRAPH_TEXT,  # accepts every file
 )
 

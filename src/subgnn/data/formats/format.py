@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from subgnn.data.dataset import Dataset, Problems
+from subgnn.data.formats.columns import GUESSED, Columns
 from subgnn.data.graph import Graph
-from subgnn.data.subgraphs import SubgraphSet, Task
+from subgnn.data.subgraphs import Task
+
+Unknown = Literal["error", "drop"]
+"""What to do with nodes that are not in the graph."""
+
+
+def ignore_note(note: str) -> None:
+    """Say nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,24 +54,29 @@ class ReadOptions:
     Args:
         id_base: the number that node ids begin with; by default what the dataset card says, else 0.
         labels: how labels are written; by default what the dataset card says.
-        source, target: columns of a table of edges; the first two by default.
-        weight: column of a table of edges, or edge attribute of a graph file; by default edges have no weights.
+        columns: titles of columns of tables; ``columns.weight`` is also the edge attribute of a graph file.
         directed: keep the direction of edges.
+        encoding: of text tables; UTF-8 by default.
+        unknown: what to do with nodes of subgraphs that are not in the graph.
+        on_note: called with a line about what was guessed.
         verify: check all of a file, even where it is known to be intact.
     """
 
     id_base: int | None = None
     labels: LabelFormat | None = None
-    source: str | None = None
-    target: str | None = None
-    weight: str | None = None
+    columns: Columns = GUESSED
     directed: bool = False
+    encoding: str | None = None
+    unknown: Unknown = "error"
+    on_note: Callable[[str], None] = ignore_note
     verify: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """A way to store a dataset, a graph or subgraphs; it has a reader for each of these that it can hold.
+    """A way to store a dataset or a graph; it has a reader for each of these that it can hold.
+
+    Subgraphs of a graph, of any form, are read by :func:`subgnn.data.formats.members.read_members`.
 
     A reader raises :class:`~subgnn.errors.DataError`, or adds to ``problems`` what is wrong and returns None, so that
     ``subgnn data check`` can list every problem of a file.
@@ -71,7 +85,6 @@ class FileFormat:
         suffixes: endings of names of such files.
         read_dataset: reads a graph and its subgraphs.
         read_graph: reads a graph.
-        read_subgraphs: reads subgraphs of a graph.
         matches: whether a path is of this format; by default whether its name ends in one of the suffixes.
     """
 
@@ -79,7 +92,6 @@ class FileFormat:
     suffixes: tuple[str, ...]
     read_dataset: Callable[[Path, ReadOptions, Problems], Dataset | None] | None = None
     read_graph: Callable[[Path, ReadOptions], Graph] | None = None
-    read_subgraphs: Callable[[Path, Graph, ReadOptions], SubgraphSet] | None = None
     matches: Callable[[Path], bool] | None = None
 
     def accepts(self, path: Path) -> bool:

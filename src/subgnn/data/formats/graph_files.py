@@ -5,7 +5,6 @@ Nothing is unpickled. The other library is imported where it is used.
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 from subgnn.data.formats.format import FileFormat, ReadOptions
 from subgnn.data.formats.objects import from_networkx, from_pyg, from_scipy
-from subgnn.data.formats.text import too_much_unpacked, unpacked_limit
+from subgnn.data.formats.tables import check_unpacked
 from subgnn.data.graph import Graph, plausible_nodes
 from subgnn.errors import DataError, MissingExtra
 from subgnn.storage.parsing import parse_json
@@ -31,7 +30,7 @@ def _from_networkx(graph: Any, options: ReadOptions) -> Graph:
     # A networkx graph states itself whether it is directed.
     if options.directed and not graph.is_directed():
         raise DataError("the graph in the file is undirected", hint="leave --directed out")
-    return from_networkx(graph, weight=options.weight)
+    return from_networkx(graph, weight=options.columns.weight)
 
 
 def _graphml(path: Path, options: ReadOptions) -> Graph:
@@ -51,16 +50,6 @@ def _node_link(path: Path, options: ReadOptions) -> Graph:
     return _from_networkx(_networkx().node_link_graph(content, edges=edges), options)
 
 
-def _check_zip(path: Path) -> None:
-    """Refuse a zip, as .npz and .pt are, whose parts unpack to more than a file of its size may."""
-    if not zipfile.is_zipfile(path):
-        return
-    limit = unpacked_limit(path.stat().st_size)
-    with zipfile.ZipFile(path) as packed:
-        if sum(info.file_size for info in packed.infolist()) > limit:
-            raise too_much_unpacked(limit, str(path))
-
-
 def _pyg(path: Path, options: ReadOptions) -> Graph:
     import torch
 
@@ -70,7 +59,7 @@ def _pyg(path: Path, options: ReadOptions) -> Graph:
         from torch_geometric.data.storage import GlobalStorage
     except ImportError:
         raise MissingExtra("torch_geometric", extra="pyg", feature="a PyG file") from None
-    _check_zip(path)
+    check_unpacked(path)
     with torch.serialization.safe_globals([Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]):
         data = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(data, Data):
@@ -84,13 +73,13 @@ def _from_scipy(matrix: Any, options: ReadOptions) -> Graph:
     if max(matrix.shape) > most:
         what = f"a matrix of shape {matrix.shape} with few entries"
         raise DataError(what, hint=f"at most {most:,} rows for so many; number the nodes without large gaps")
-    return from_scipy(matrix, directed=options.directed, weighted=options.weight is not None)
+    return from_scipy(matrix, directed=options.directed, weighted=options.columns.weight is not None)
 
 
 def _npz(path: Path, options: ReadOptions) -> Graph:
     from scipy import sparse
 
-    _check_zip(path)
+    check_unpacked(path)
     matrix = sparse.load_npz(path)
     if hasattr(matrix, "check_format"):
         matrix.check_format(full_check=True)  # compiled code trusts the rows of a file

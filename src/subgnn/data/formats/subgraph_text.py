@@ -184,20 +184,9 @@ def _read_alone(path: Path, options: ReadOptions, problems: Problems) -> Dataset
     return Dataset(name=path.name.removesuffix(".subgraphs.tsv"), graph=graph, subgraphs=subgraphs)
 
 
-def _read_of_graph(path: Path, graph: Graph, options: ReadOptions) -> SubgraphSet:
-    problems = Problems()
-    nodes = NodeField(graph.num_nodes, graph.names, options.id_base or 0)
-    subgraphs = read_subgraphs(path, problems, nodes, options.labels or LabelFormat())
-    problems.stop()
-    if subgraphs is None:
-        raise DataError("nothing could be read", where=str(path))
-    return subgraphs
-
-
 SUBGRAPH_TEXT = FileFormat(
     "subgraphs as text",
     ("subgraphs.tsv", "subgraphs.tsv.gz", "subgraphs.pth"),
     read_dataset=_read_alone,
-    read_subgraphs=_read_of_graph,
     matches=lambda path: True,
 )

@@ -1,144 +1,227 @@
-"""Edges and memberships as tables with ids of any kind: CSV, TSV or Parquet, read by pyarrow.
+"""Tables of any kind, with every cell as the text that was written: the reader behind all commands that take tables.
 
-Edges have a row for each edge: two columns of node ids, and one of weights where it is named. Memberships have a row
-for each node of each subgraph: subgraph, node, label, split. Ids are text; nodes are numbered in the order of their
-ids, as numbers where all of them are.
+CSV, TSV and text separated by ``;``, ``|`` or spaces (plain or gzipped, with or without a header, whatever the name of
+the file), Parquet, Excel and JSON lines; in Python also data frames. Text is parsed by pyarrow; ``007`` and ``7`` are
+two ids, and ids may have any number of digits.
 """
 
 from __future__ import annotations
 
 import csv as plain_csv
-import io
+import json
+import zipfile
 import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
-from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
-from subgnn.data.formats.text import open_unpacked, read_lines, too_much_unpacked, unpacked_limit
-from subgnn.data.graph import Graph
-from subgnn.data.strings import NodeNames, find_node, is_id
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, split_labels
-from subgnn.errors import DataError, choices, excerpt
+from subgnn.data.formats.text import open_unpacked, read_bytes, read_lines, too_much_unpacked, unpacked_limit
+from subgnn.errors import DataError, MissingExtra, choices, excerpt
+from subgnn.storage.parsing import parse_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_FILL = "fill or drop empty cells"
-_DEFAULTS = ReadOptions()
-SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+Source = Path | str | Any
+"""A path; or a data frame: anything that ``pyarrow.table`` accepts."""
+ACCEPTED = "CSV, TSV, Parquet, Excel (.xlsx) or JSON lines"
+_SAMPLE = 2**16
+_DELIMITERS = "\t,;|"
+_BY_NAME = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".psv": "|"}
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_MAX_EXCEL = 2_000_000
 
 
-class _Table:
-    """A CSV, TSV (also gzipped) or Parquet file; CSV needs a header line."""
+class UnequalRows(DataError):
+    """A text whose rows have unequal numbers of columns."""
 
-    def __init__(self, path: Path) -> None:
-        import pyarrow as pa
 
-        if not path.is_file():
-            raise DataError("no such file", where=str(path), hint="check the path")
-        self.path = path
-        try:
-            self.data = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
-            self.titles: list[str] = self.data.column_names
-        except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, zlib.error, plain_csv.Error) as error:
-            what = f"this cannot be read as a table ({_reason(error)})"
-            raise DataError(what, where=str(path), hint="accepted: CSV with a header, or Parquet") from None
-        twice = sorted({name for name in self.titles if self.titles.count(name) > 1})
-        if twice:
-            what = f"two columns are called {excerpt(twice[0])}"
-            raise DataError(what, where=str(path), hint="name each one differently")
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """A table, its columns by title; a cell is text, or a list of texts.
+
+    Args:
+        where: the file, or ``table`` for a data frame.
+        data: the columns; in a table with a header line, titled by it.
+        header: the cells of that line; None if titles are stored otherwise, as in Parquet.
+        kind: what the file was read as.
+    """
+
+    where: str
+    data: pa.Table
+    header: tuple[str, ...] | None = None
+    kind: str = "table"
+
+    @property
+    def titles(self) -> list[str]:
+        """The titles of the columns."""
+        return cast("list[str]", self.data.column_names)
 
     def __len__(self) -> int:
-        return len(self.data)
+        return int(self.data.num_rows)
 
-    def row(self, wrong: Any) -> str:
-        """The place of the first row where ``wrong`` is true, for errors."""
-        return f"{self.path}: row {int(np.argmax(np.asarray(wrong))) + 1}"
+    def place(self, row: int) -> str:
+        """The place of a row, counted from 0, for messages, which count from 1."""
+        return f"{self.where}: row {row + 1}"
 
-    def column(self, title: str) -> pa.ChunkedArray:
-        """A column by its title."""
-        if title not in self.titles:
-            raise DataError(f"no column '{title}'", where=str(self.path), hint=choices(title, self.titles))
-        return self.data.column(title)
+    def without_header(self) -> Table:
+        """The table with its first line as a row like the others, and columns called ``column 1`` and so on."""
+        import pyarrow as pa
 
-    def text(self, title: str, what: str) -> pa.ChunkedArray:
-        """A column of text or integers (of any numbers where it is the label), as text without empty cells."""
+        if self.header is None:
+            return self
+        titles = [f"column {i + 1}" for i in range(len(self.header))]
+        first = pa.table([[cell] for cell in self.header], names=titles)
+        return Table(self.where, pa.concat_tables([first, self.data.rename_columns(titles)]), None, self.kind)
+
+    def is_list(self, title: str) -> bool:
+        """Whether the cells of a column are lists."""
+        import pyarrow as pa
+
+        kind = self._column(title).type
+        return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+    def cells(self, title: str, noun: str) -> pa.ChunkedArray:
+        """The cells of a column as text without spaces around it; an empty cell is ``""``.
+
+        Args:
+            noun: what the column holds, for errors.
+        """
         import pyarrow as pa
         from pyarrow import compute
 
-        column, where = self.column(title), str(self.path)
-        if column.null_count:
-            raise DataError(f"no {what}", where=self.row(compute.is_null(column)), hint=_FILL)
-        kinds = [pa.types.is_string, pa.types.is_large_string, pa.types.is_integer]
-        kinds += [pa.types.is_floating] if what == "label" else []
-        if not any(is_kind(column.type) for is_kind in kinds):
-            hint = f"text or {'numbers' if what == 'label' else 'integers'} are accepted"
-            raise DataError(f"the {what} column has type {column.type}", where=where, hint=hint)
+        column = self._column(title)
+        if pa.types.is_dictionary(column.type):
+            column = compute.cast(column, column.type.value_type)
+        return compute.utf8_trim_whitespace(compute.fill_null(self._text(column, noun), ""))
+
+    def lists(self, title: str, noun: str) -> list[list[str]]:
+        """The cells of a column of lists."""
+        from pyarrow import compute
+
+        column = self._column(title)
+        flat = compute.utf8_trim_whitespace(compute.fill_null(self._text(compute.list_flatten(column), noun), ""))
+        lengths = np.asarray(compute.fill_null(compute.list_value_length(column), 0))
+        values = iter(flat.to_pylist())
+        return [[next(values) for _ in range(length)] for length in lengths]
+
+    def filled(self, title: str, noun: str) -> pa.ChunkedArray:
+        """The cells of a column, none of which may be empty."""
+        from pyarrow import compute
+
+        cells = self.cells(title, noun)
+        empty = np.asarray(compute.equal(cells, ""))
+        if empty.any():
+            missing = f"the {noun} is missing" if noun in ("label", "split") else f"no {noun}"
+            raise DataError(missing, where=self.place(int(np.argmax(empty))), hint="fill or drop empty cells")
+        return cells
+
+    def numbers(self, title: str, noun: str = "weight") -> NDArray[np.float64]:
+        """A column of numbers that are finite in 32 bits; a decimal comma is accepted."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        column = self._column(title)
+        try:
+            if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+                column = compute.utf8_trim_whitespace(column)
+                if self.kind == ";":
+                    column = compute.replace_substring(column, ",", ".")
+            values = np.asarray(compute.cast(column, pa.float64()), np.float64)
+        except pa.ArrowException as error:
+            what = f"column '{title}' is not all numbers ({_reason(error)})"
+            raise DataError(what, where=self.where) from None
+        with np.errstate(over="ignore"):
+            bad = ~np.isfinite(values.astype(np.float32))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise DataError(f"{noun} {values[row]}", where=self.place(row), hint=f"{noun}s must be finite numbers")
+        return values
+
+    def _column(self, title: str) -> pa.ChunkedArray:
+        count = self.titles.count(title)
+        if count == 0:
+            raise DataError(f"no column '{title}'", where=self.where, hint=choices(title, self.titles))
+        if count > 1:
+            what = f"two columns are called {excerpt(title)}"
+            raise DataError(what, where=self.where, hint="name each one differently")
+        return self.data.column(title)
+
+    def _text(self, column: Any, noun: str) -> Any:
+        """A column of text or whole numbers (of any numbers where it is the label) as text."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        kind = column.type
+        if pa.types.is_floating(kind) and noun != "label":
+            # pandas turns a column of whole numbers with an empty cell into real ones.
+            values = np.asarray(compute.fill_null(column, 0.0))
+            if not (np.isfinite(values) & (values == np.round(values)) & (np.abs(values) < 2**53)).all():
+                hint = "text or integers are accepted"
+                raise DataError(f"the {noun} column has type {kind}", where=self.where, hint=hint)
+            column = compute.cast(column, pa.int64())
+        elif not any(
+            is_kind(kind)
+            for is_kind in (
+                pa.types.is_string,
+                pa.types.is_large_string,
+                pa.types.is_integer,
+                pa.types.is_floating,
+                pa.types.is_null,
+                pa.types.is_boolean,
+            )
+        ):
+            hint = f"text or {'numbers' if noun == 'label' else 'integers'} are accepted"
+            raise DataError(f"the {noun} column has type {kind}", where=self.where, hint=hint)
         try:
             text = compute.cast(column, pa.string())
             text.validate(full=True)
         except pa.ArrowException as error:
-            raise DataError(f"the {what} column is not text ({_reason(error)})", where=where) from None
-        empty = np.asarray(compute.equal(text, ""))
-        if empty.any():
-            missing = "the label is missing" if what == "label" else f"no {what}"
-            raise DataError(missing, where=self.row(empty), hint=_FILL)
+            raise DataError(f"the {noun} column is not text ({_reason(error)})", where=self.where) from None
         return text
 
-    def numbers(self, title: str) -> NDArray[np.float64]:
-        """A column of numbers that are finite in 32 bits."""
-        import pyarrow as pa
-        from pyarrow import compute
 
-        try:
-            values = np.asarray(compute.cast(self.column(title), pa.float64()), np.float64)
-        except pa.ArrowException as error:
-            what = f"column '{title}' is not all numbers ({_reason(error)})"
-            raise DataError(what, where=str(self.path)) from None
-        with np.errstate(over="ignore"):
-            bad = ~np.isfinite(values.astype(np.float32))
-        if bad.any():
-            hint = "weights must be finite numbers"
-            raise DataError(f"weight {values[np.argmax(bad)]}", where=self.row(bad), hint=hint)
-        return values
+def read_table(source: Source, *, encoding: str | None = None) -> Table:
+    """Read a table from a file, whose kind is found by its content, or from a data frame.
 
+    The first line of a text table or a sheet is taken as the header; :meth:`Table.without_header` gives it back.
 
-def _read_parquet(path: Path) -> pa.Table:
-    """Read Parquet; a file whose few bytes stand for more cells, or unpack to more, than graphs need is refused."""
-    from pyarrow import parquet
+    Args:
+        encoding: of text; UTF-8 by default, or UTF-16 if the file begins with its mark.
 
-    metadata, limit = parquet.read_metadata(path), unpacked_limit(path.stat().st_size)
-    groups = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-    if max(groups, metadata.num_rows * metadata.num_columns) > limit:
-        raise too_much_unpacked(limit, str(path))
-    return parquet.read_table(path)
-
-
-def _read_csv(path: Path) -> pa.Table:
+    Raises:
+        DataError: for a file that cannot be read as a table, is not text in that encoding, or unpacks to too much.
+    """
     import pyarrow as pa
-    from pyarrow import csv
 
-    delimiter = "\t" if path.name.endswith((".tsv", ".tsv.gz")) else ","
-    with io.TextIOWrapper(open_unpacked(path), encoding="utf-8-sig", errors="replace", newline="") as header:
-        titles = next(plain_csv.reader(header, delimiter=delimiter), [])
-    # Ids are text: 007 and 7 are two nodes, and ids may have any number of digits.
-    convert = csv.ConvertOptions(column_types=dict.fromkeys(titles, pa.string()), strings_can_be_null=False)
-    parse = csv.ParseOptions(delimiter=delimiter)
-
-    def read(*, use_threads: bool) -> pa.Table:
-        # pyarrow itself would unpack a compressed file without limit.
-        with open_unpacked(path) if path.suffix == ".gz" else pa.OSFile(str(path)) as file:
-            options = csv.ReadOptions(use_threads=use_threads)
-            return csv.read_csv(file, read_options=options, parse_options=parse, convert_options=convert)
-
+    if not isinstance(source, str | Path):
+        return _from_frame(source)
+    path = Path(source)
+    if not path.is_file():
+        what = "this is a folder, not a table" if path.is_dir() else "no such file"
+        raise DataError(what, where=str(path), hint="check the path")
     try:
-        return read(use_threads=True)
-    except pa.ArrowInvalid:
-        return read(use_threads=False)  # which reports the number of the bad row
+        with open_unpacked(path) as file:
+            begin = file.read(_SAMPLE)
+        if begin[:4] == b"PAR1" or path.suffix == ".parquet":
+            return _read_parquet(path)
+        if begin[:4] == b"PK\x03\x04":
+            return _read_excel(path)
+        if begin.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{":
+            return _read_json_lines(path)
+        return _read_text(path, begin, encoding)
+    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, zlib.error, plain_csv.Error) as error:
+        if "UTF8" in str(error) or isinstance(error, UnicodeDecodeError):
+            what = f"this is not text in {encoding or 'UTF-8'}"
+            hint = "save it as UTF-8" if encoding else "pass --encoding latin-1 if it is from Excel or Windows"
+            raise DataError(what, where=str(path), hint=hint) from None
+        what = f"this cannot be read as a table ({_reason(error)})"
+        kind = UnequalRows if "Expected" in str(error) and "columns" in str(error) else DataError
+        raise kind(what, where=str(path), hint=f"accepted: {ACCEPTED}") from None
 
 
 def _reason(error: Exception) -> str:
@@ -146,108 +229,207 @@ def _reason(error: Exception) -> str:
     return ascii(" ".join(str(error).split())[:100])[1:-1]
 
 
-def read_edge_table(path: Path, options: ReadOptions = _DEFAULTS) -> Graph:
-    """A graph from a table with a row for each edge."""
+def _from_frame(frame: Any) -> Table:
     import pyarrow as pa
-    from pyarrow import compute
 
-    table = _Table(path)
-    ends = []
-    for place, (title, what) in enumerate(((options.source, "source"), (options.target, "target"))):
-        if title is None and len(table.titles) <= place:
-            hint = f"a column for the {what} is needed"
-            raise DataError(f"{len(table.titles)} columns", where=str(path), hint=hint)
-        ends.append(table.text(table.titles[place] if title is None else title, what))
-    if len(table) == 0:
-        raise DataError("no edges", where=str(path), hint="a row for each edge is needed")
-    names = compute.unique(pa.chunked_array([*ends[0].chunks, *ends[1].chunks]))
-    if options.source is None and all(compute.index(names, pa.scalar(t)).as_py() >= 0 for t in table.titles[:2]):
-        hint = "add a header line, such as source,target"
-        raise DataError("the first line looks like an edge", where=f"{path}:1", hint=hint)
-    ids = names.to_pylist()
-    ordered = pa.array(sorted(ids, key=int) if all(map(is_id, ids)) else sorted(ids))
-    tails, heads = (np.asarray(compute.index_in(column, value_set=ordered)) for column in ends)
-    return Graph.from_edges(
-        tails,
-        heads,
-        weights=None if options.weight is None else table.numbers(options.weight),
-        num_nodes=len(ordered),
-        names=NodeNames.of(ordered.to_pylist()),
-        directed=options.directed,
-    )
-
-
-def read_membership_table(path: Path, graph: Graph, options: ReadOptions = _DEFAULTS) -> SubgraphSet:
-    """Subgraphs from a table with a row for each node of each subgraph.
-
-    Columns are found by name: ``subgraph``, ``node``, ``label``, ``split``; all rows of a subgraph have the same label
-    and split. Without a column ``split`` the subgraphs have none. A label is whole unless the options state that the
-    task is multi-label.
-    """
-    table, form = _Table(path), options.labels or LabelFormat()
-    split_given = "split" in table.titles
-    columns = [table.text(name, name).to_pylist() for name in ("subgraph", "node", "label")]
-    columns.append(table.text("split", "split").to_pylist() if split_given else [SPLITS[0]] * len(table))
-    if len(table) == 0:
-        raise DataError("no memberships", where=str(path), hint="a row for each node of each subgraph is needed")
-    members: dict[str, list[int]] = {}
-    stated: dict[str, tuple[str, str]] = {}
-    for number, (key, node, label, split) in enumerate(zip(*columns, strict=True), 1):
-        where = f"{path}: row {number}"
-        members.setdefault(key, []).append(_node(node, graph, where))
-        if not label.strip():
-            raise DataError("the label is missing", where=where)
-        if split not in SPLITS:
-            raise DataError(f"unknown split {excerpt(split)}", where=where, hint=choices(split, SPLITS))
-        if stated.setdefault(key, (label, split)) != (label, split):
-            hint = "one of each for all its rows; several labels are joined, with --task multilabel"
-            raise DataError(f"subgraph {excerpt(key)} has two labels or splits", where=where, hint=hint)
-    splits = [split for _, split in stated.values()]
-    for split in SPLITS if split_given else ():
-        if split not in splits:
-            hint = "train, val and test each need at least one; without the column, a split is drawn"
-            raise DataError(f"no subgraph in split '{split}'", where=str(path), hint=hint)
-    task = form.stated_task
-    labels = split_labels([label.strip() for label, _ in stated.values()], task, form.joins if task else None)
-    if () in labels:
-        key = list(stated)[labels.index(())]
-        raise DataError(f"subgraph {excerpt(key)} has no label", where=str(path), hint=_FILL)
     try:
-        return SubgraphSet.from_lists(
-            list(members.values()),
-            num_nodes=graph.num_nodes,
-            labels=labels,
-            task=task,
-            splits=splits if split_given else None,
-            names=list(members),
-        )
-    except DataError as error:
-        raise DataError(error.what, where=f"{path}: {error.where}", hint=error.hint) from None
+        data = pa.table(frame)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        what = f"a {type(frame).__name__} is not a table ({_reason(error)})"
+        raise DataError(what, where="table", hint="a path or a data frame is accepted") from None
+    # pandas stores its index as a column of this name, where it is not a plain range.
+    return Table("table", data.drop_columns([t for t in data.column_names if t.startswith("__index_level_")]))
 
 
-def _node(text: str, graph: Graph, where: str) -> int:
-    node = find_node(text, graph.num_nodes, graph.names)
-    if node is None:
-        what = f"node {excerpt(text)} is not in the graph"
-        raise DataError(what, where=where, hint="it must be in the table of edges")
-    if node < 0:
-        raise DataError(f"{excerpt(text)} names several nodes", where=where, hint="write the row number of one, #12")
-    return node
+def _read_parquet(path: Path) -> Table:
+    """Read Parquet; a file whose few bytes stand for more cells, or unpack to more, than graphs need is refused."""
+    from pyarrow import parquet
+
+    metadata, limit = parquet.read_metadata(path), unpacked_limit(path.stat().st_size)
+    groups = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+    if max(groups, metadata.num_rows * metadata.num_columns) > limit:
+        raise too_much_unpacked(limit, str(path))
+    return Table(str(path), parquet.read_table(path), kind="parquet")
 
 
-def _is_edge_table(path: Path) -> bool:
-    return path.name.endswith(SUFFIXES) and not path.name.endswith(SUBGRAPH_TEXT.suffixes)
+def check_unpacked(path: Path) -> None:
+    """Refuse a zip, as .xlsx, .npz and .pt are, whose parts unpack to more than a file of its size may."""
+    if not zipfile.is_zipfile(path):
+        return
+    limit = unpacked_limit(path.stat().st_size)
+    with zipfile.ZipFile(path) as packed:
+        if sum(info.file_size for info in packed.infolist()) > limit:
+            raise too_much_unpacked(limit, str(path))
 
 
-def _is_membership_table(path: Path) -> bool:
-    """Whether a path is CSV or Parquet, or a TSV whose first line names the columns."""
-    if not path.name.endswith((".tsv", ".tsv.gz")):
-        return path.name.endswith(SUFFIXES)
-    first = next(read_lines(path), (0, ""))[1]
-    return {"subgraph", "node"} <= set(first.split("\t"))
+def _read_excel(path: Path) -> Table:
+    """The first sheet of a workbook, with cells as they are stored; values of formulas, not formulas."""
+    try:
+        import openpyxl
+    except ImportError:
+        raise MissingExtra("openpyxl", extra="excel", feature="a workbook of Excel") from None
+    check_unpacked(path)
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        rows = [[_excel_text(cell) for cell in row] for row in _bounded(book.worksheets[0].values, str(path))]
+        book.close()
+    except DataError:
+        raise
+    except Exception as error:  # of any kind, from a damaged file
+        what = f"this cannot be read as a workbook of Excel ({type(error).__name__})"
+        raise DataError(what, where=str(path), hint=f"accepted: {ACCEPTED}") from None
+    rows = [row for row in rows if any(row)]
+    if not rows:
+        raise DataError("the first sheet is empty", where=str(path), hint="a header and rows below it are needed")
+    width = 1 + max(i for row in rows for i, cell in enumerate(row) if cell)
+    padded = [(row + [""] * width)[:width] for row in rows]
+    return _with_header(str(path), padded[0], [list(c) for c in zip(*padded[1:], strict=True)] or [[]] * width, "xlsx")
 
 
-EDGE_TABLE = FileFormat("table of edges", SUFFIXES, read_graph=read_edge_table, matches=_is_edge_table)
-MEMBERSHIP_TABLE = FileFormat(
-    "table of memberships", SUFFIXES, read_subgraphs=read_membership_table, matches=_is_membership_table
-)
+def _bounded(rows: Iterator[Sequence[Any]], where: str) -> Iterator[Sequence[Any]]:
+    for count, row in enumerate(rows):
+        if count > _MAX_EXCEL:
+            raise DataError(f"more than {_MAX_EXCEL:,} rows", where=where, hint="save it as CSV")
+        yield row
+
+
+def _excel_text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return str(value).strip()
+
+
+def _with_header(where: str, header: Sequence[str], columns: Sequence[Sequence[str]], kind: str) -> Table:
+    import pyarrow as pa
+
+    data = pa.table([pa.array(column, pa.string()) for column in columns], names=[cell.strip() for cell in header])
+    return Table(where, data, tuple(header), kind)
+
+
+def _read_json_lines(path: Path) -> Table:
+    """Objects, one in each line; a list is the nodes, or the labels, of a subgraph."""
+    import pyarrow as pa
+
+    columns: dict[str, list[Any]] = {}
+    for count, (number, line) in enumerate(read_lines(path)):
+        row = parse_json(line, f"{path}:{number}", "a JSON object in each line is accepted", numbers=str)
+        if not isinstance(row, dict):
+            what = f"a JSON {type(row).__name__}"
+            raise DataError(what, where=f"{path}:{number}", hint="an object in each line is accepted")
+        for key in row.keys() - columns.keys():
+            columns[key] = [None] * count
+        for key, column in columns.items():
+            column.append(_json_cell(row.get(key), f"{path}:{number}"))
+    kinds = {key: pa.list_(pa.string()) if _any_list(column) else pa.string() for key, column in columns.items()}
+    arrays = {
+        key: pa.array(_as_lists(column) if _any_list(column) else column, kinds[key]) for key, column in columns.items()
+    }
+    return Table(str(path), pa.table(arrays), kind="json lines")
+
+
+def _any_list(column: list[Any]) -> bool:
+    return any(isinstance(cell, list) for cell in column)
+
+
+def _as_lists(column: list[Any]) -> list[list[str] | None]:
+    return [cell if isinstance(cell, list) or cell is None else [cell] for cell in column]
+
+
+def _json_cell(value: Any, where: str) -> str | list[str] | None:
+    if isinstance(value, list):
+        return [str(_json_cell(item, where) or "") for item in value]
+    if isinstance(value, dict):
+        raise DataError("an object within an object", where=where, hint="texts, numbers and lists of these")
+    return None if value is None else json.dumps(value) if isinstance(value, bool) else str(value)
+
+
+def _read_text(path: Path, begin: bytes, encoding: str | None) -> Table:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    encoding = encoding or ("utf-16" if begin[:2] in _UTF16 else "utf-8-sig")
+    try:
+        text = begin.decode(encoding, "replace")
+    except LookupError:
+        hint = "accepted: utf-8, latin-1, cp1252, utf-16 and others that Python knows"
+        raise DataError(f"unknown encoding {excerpt(encoding)}", where="--encoding", hint=hint) from None
+    lines = text.splitlines(keepends=True)
+    if len(begin) == _SAMPLE and len(lines) > 1:
+        lines.pop()  # cut off
+    skipped = _comments(lines)
+    lines = [line for line in lines[skipped:] if line.strip()]
+    delimiter = find_delimiter(lines, path)
+    if delimiter == " ":
+        return _read_spaced(path, skipped, encoding)
+    header = next(plain_csv.reader(lines, delimiter=delimiter), None)
+    if header is None:
+        raise DataError("an empty table", where=str(path), hint=f"accepted: {ACCEPTED}")
+    if len(lines) == 1:
+        return _with_header(str(path), header, [[]] * len(header), delimiter)
+    # Ids are text: 007 and 7 are two nodes, and ids may have any number of digits.
+    titles = [f"f{i}" for i in range(len(header))]
+    convert = csv.ConvertOptions(column_types=dict.fromkeys(titles, pa.string()), strings_can_be_null=False)
+    known = "utf8" if encoding == "utf-8-sig" else encoding
+
+    def read(*, use_threads: bool) -> pa.Table:
+        # pyarrow itself would unpack a compressed file without limit.
+        plain = begin == path.open("rb").read(len(begin))
+        with pa.OSFile(str(path)) if plain else open_unpacked(path) as file:
+            options = csv.ReadOptions(
+                use_threads=use_threads, skip_rows=skipped, autogenerate_column_names=True, encoding=known
+            )
+            parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=not use_threads)
+            return csv.read_csv(file, read_options=options, parse_options=parse, convert_options=convert)
+
+    try:
+        data = read(use_threads=True)
+    except pa.ArrowInvalid:
+        data = read(use_threads=False)  # which reports the number of the bad row, and accepts line ends in quotes
+    first = [str(column[0]).removeprefix("\ufeff") for column in data.columns]
+    first[0] = first[0].removeprefix("#") if len(first) > 1 and not first[0][1:].isdigit() else first[0]
+    names = [cell.strip() for cell in first]
+    return Table(str(path), data.slice(1).rename_columns(names), tuple(first), delimiter)
+
+
+def _comments(lines: Sequence[str]) -> int:
+    """The number of lines before the table that begin with ``%`` or ``#`` and have other columns than those below."""
+    leading = 0
+    while leading < len(lines) and lines[leading].startswith(("%", "#")):
+        leading += 1
+    if not leading or leading == len(lines):
+        return 0
+    below = lines[leading]
+    same = any(below.count(d) and lines[leading - 1].count(d) == below.count(d) for d in _DELIMITERS)
+    rows = lines[leading - 1][1:2].isdigit()  # a row number
+    return 0 if rows else leading - same
+
+
+def find_delimiter(lines: Sequence[str], path: Path) -> str:
+    """The delimiter of a text table: that which gives every line the same number of columns, and most of them.
+
+    A space stands for any number of spaces and tabs. A file of one column has none, and gets a tab.
+    """
+    named = _BY_NAME.get(Path(path.name.removesuffix(".gz")).suffix)
+    sample = list(lines[:200])
+    widths = {d: [len(row) for row in plain_csv.reader(sample, delimiter=d) if row] for d in _DELIMITERS}
+    even = {d: found[0] for d, found in widths.items() if found and found[0] > 1 and len(set(found)) == 1}
+    if named is not None and (named in even or not even):
+        return named
+    if even:
+        return max(even, key=lambda d: even[d])
+    spaced = {len(line.split()) for line in sample}
+    return " " if len(spaced) == 1 and spaced.pop() > 1 else "\t"
+
+
+def _read_spaced(path: Path, skipped: int, encoding: str) -> Table:
+    """A table whose columns are separated by spaces."""
+    lines = read_bytes(path).decode(encoding).splitlines()[skipped:]
+    rows = [cells for line in lines if (cells := line.split())]
+    for number, cells in enumerate(rows, skipped + 1):
+        if len(cells) != len(rows[0]):
+            what = f"{len(cells)} columns, but {len(rows[0])} in the first row"
+            raise UnequalRows(what, where=f"{path}:{number}", hint="separate columns by tabs or commas")
+    columns = [list(column) for column in zip(*rows[1:], strict=True)] or [[] for _ in rows[0]]
+    return _with_header(str(path), [cell.removeprefix("#") for cell in rows[0]], columns, " ")

@@ -139,14 +139,15 @@ def read_chunks(path: Path, size: int) -> Iterator[tuple[NDArray[np.uint8], int]
             buffer[:kept] = rest
 
 
-def read_lines(path: Path, *, max_line: int = MAX_LINE) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path, *, max_line: int = MAX_LINE, encoding: str | None = None) -> Iterator[tuple[int, str]]:
     """Lines that are not blank, without their ends, with their numbers from 1; one line is in memory at a time.
 
     Args:
         max_line: bytes that a line may have.
+        encoding: one that has a byte for each ASCII character; UTF-8 by default.
 
     Raises:
-        DataError: for a file that cannot be read, a line that is too long, or one that is not UTF-8.
+        DataError: for a file that cannot be read, a line that is too long, or one that is not in that encoding.
     """
     with _read_errors(path), open_unpacked(path) as file:
         number = 0
@@ -156,9 +157,9 @@ def read_lines(path: Path, *, max_line: int = MAX_LINE) -> Iterator[tuple[int, s
                 what = f"a line of more than {max_line:,} bytes"
                 raise DataError(what, where=f"{path}:{number}", hint="is this the right file?")
             try:
-                line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+                line = raw.decode(encoding or ("utf-8-sig" if number == 1 else "utf-8"))
             except UnicodeDecodeError as error:
-                what = f"this is not UTF-8 text ({excerpt(raw[error.start : error.start + 4])})"
+                what = f"this is not {encoding or 'UTF-8'} text ({excerpt(raw[error.start : error.start + 4])})"
                 raise DataError(what, where=f"{path}:{number}", hint="save the file as UTF-8") from None
             if line.strip():
                 yield number, line.rstrip("\r\n")

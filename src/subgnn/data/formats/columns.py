@@ -1,0 +1,179 @@
+"""Which column of a table holds what: named by the caller, or guessed from likely titles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from subgnn.data.formats.tables import Table
+from subgnn.errors import DataError, choices, excerpt
+
+_SHOWN = 12
+
+_PAIRS = (
+    ("source", "target"),
+    ("src", "dst"),
+    ("source", "destination"),
+    ("from", "to"),
+    ("u", "v"),
+    ("tail", "head"),
+    ("start", "end"),
+    ("sender", "receiver"),
+    ("payer", "payee"),
+    ("official_symbol_interactor_a", "official_symbol_interactor_b"),
+    ("interactor_a", "interactor_b"),
+    *((f"{word}{a}", f"{word}{b}") for word in ("node", "gene", "protein", "symbol", "id") for a, b in ("12", "ab")),
+    *((f"{word}_{a}", f"{word}_{b}") for word in ("node", "gene", "protein", "symbol", "id") for a, b in ("12", "ab")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Role:
+    """What a column may hold: its name in messages, the option that names it, and likely titles, the best first."""
+
+    noun: str
+    option: str
+    likely: tuple[str, ...]
+
+
+_GENES = ("gene_symbol", "hgnc_symbol", "symbol", "gene_name", "gene_id", "gene", "genes", "entrez_id", "entrez")
+_ROLES = {
+    "source": _Role("source", "--source", tuple(dict.fromkeys(a for a, _ in _PAIRS))),
+    "target": _Role("target", "--target", tuple(dict.fromkeys(b for _, b in _PAIRS))),
+    "weight": _Role("weight", "--weight", ("weight", "weights", "edge_weight")),
+    "subgraph": _Role(
+        "subgraph",
+        "--subgraph-column",
+        (
+            *("subgraph", "subgraph_id", "subgraph_name", "gene_set", "geneset", "gene_set_name"),
+            *("set_name", "set_id", "set", "pathway", "pathway_id", "pathway_name", "term", "term_id"),
+            *("module", "community", "cluster", "complex", "group", "group_id", "case", "case_id", "name", "id"),
+        ),
+    ),
+    "node": _Role(
+        "node",
+        "--node-column",
+        (
+            *("node", "nodes", "node_id", "node_ids", "node_name", "member", "members"),
+            *_GENES,
+            *("protein", "proteins", "protein_id", "uniprot", "account", "user", "user_id", "item"),
+        ),
+    ),
+    "label": _Role("label", "--label-column", ("label", "labels", "class", "category", "y", "outcome", "target")),
+    "split": _Role("split", "--split-column", ("split", "partition", "subset", "fold")),
+    "node_id": _Role("node", "--node-id", ("id", "node", "node_id", "name", "node_name", *_GENES)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Titles of columns, where the caller names them; None to guess. The case of a title is ignored.
+
+    Args:
+        source, target: the ends of an edge.
+        weight: the weight of an edge; a column called ``weight`` by default.
+        subgraph: the name of a subgraph.
+        node: a node of a subgraph, or the list of them.
+        label: the label of a subgraph.
+        split: its split.
+        node_id: in a table of node attributes, the node.
+    """
+
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+    subgraph: str | None = None
+    node: str | None = None
+    label: str | None = None
+    split: str | None = None
+    node_id: str | None = None
+
+    def find(self, table: Table, role: str, taken: Sequence[str] = ()) -> str | None:
+        """The title of the column for a role: the named one, or the most likely that is not taken by another role.
+
+        Raises:
+            DataError: if the named column is not there.
+        """
+        given = getattr(self, role)
+        if given is not None:
+            return _named(table, role, given)
+        known = {_plain(title): title for title in reversed(table.titles) if title not in taken}
+        return next((known[likely] for likely in _ROLES[role].likely if likely in known), None)
+
+    def find_ends(self, table: Table) -> tuple[str, str] | None:
+        """The columns of a table of edges: those named, a pair of likely titles, or else the first two."""
+        if self.source is None and self.target is None:
+            known = {_plain(title): title for title in reversed(table.titles)}
+            pair = next(((known[a], known[b]) for a, b in _PAIRS if a in known and b in known), None)
+            if pair is not None:
+                return pair
+        source = None if self.source is None else _named(table, "source", self.source)
+        target = None if self.target is None else _named(table, "target", self.target)
+        rest = [title for title in table.titles[:2] if title not in (source, target)]
+        if (source is None) + (target is None) > len(rest):
+            return None
+        # The target is the second column, unless that is the source.
+        target = target or (rest[-1] if source is None else rest[0] if source in table.titles[:2] else rest[-1])
+        return source or rest[0], target
+
+    def explicit(self, *roles: str) -> bool:
+        """Whether the caller names the column of one of these roles."""
+        return any(getattr(self, role) is not None for role in roles)
+
+
+GUESSED = Columns()
+"""No column is named: all are guessed."""
+
+
+def missing(where: str, titles: Sequence[str], roles: Sequence[str], taken: Sequence[str] = ()) -> DataError:
+    """The error for columns that could not be guessed: the options that would take the columns of this table.
+
+    Args:
+        titles: of the columns of the table.
+        roles: that have no column.
+        taken: titles of columns that have a role.
+
+    Example:
+        >>> print(missing("m.csv", ["set", "who", "kind"], ["node"], ["set"]))
+        m.csv: which column holds the nodes? its columns are set, who, kind; name it: --node-column who
+    """
+    free = [title for title in titles if title not in taken]
+    options = " ".join(
+        f"{_ROLES[role].option} {_quoted(free[i]) if i < len(free) else 'COLUMN'}" for i, role in enumerate(roles)
+    )
+    nouns = " and ".join(f"{_ROLES[role].noun}s" for role in roles)
+    shown = ", ".join(title[:40] for title in titles[:_SHOWN]) + (", ..." if len(titles) > _SHOWN else "")
+    what = f"which column holds the {nouns}? its columns are {shown}"
+    return DataError(what, where=where, hint=f"name {'it' if len(roles) == 1 else 'them'}: {options}")
+
+
+def described(table: Table, found: dict[str, str]) -> str:
+    """One line about the columns that were guessed, by role; empty if each is called what it is."""
+    if all(_plain(title) == role for role, title in found.items()):
+        return ""
+    parts = ", ".join(f"{_ROLES[role].noun} from '{title}'" for role, title in found.items())
+    return f"{table.where}: {parts}"
+
+
+def _named(table: Table, role: str, given: str) -> str:
+    if given in table.titles:
+        return given
+    same = [title for title in table.titles if title.casefold() == given.strip().casefold()]
+    if len(same) == 1:
+        return same[0]
+    what = f"no column {excerpt(given)}" if not same else f"{len(same)} columns are called {excerpt(given)}"
+    raise DataError(what, where=table.where, hint=choices(given, table.titles))
+
+
+def _plain(title: str) -> str:
+    """A title in lower case, with one ``_`` for all between letters and digits."""
+    return re.sub(r"[\W_]+", "_", title.strip().casefold()).strip("_")
+
+
+def _quoted(title: str) -> str:
+    return title if re.fullmatch(r"[\w.-]+", title) else f'"{title}"'
+
+
+OPTIONS = {field.name: _ROLES[field.name].option for field in fields(Columns)}
+"""The option of each role."""

@@ -1,0 +1,91 @@
+"""Edges as a table: a row for each edge, two columns of node ids, and one of weights.
+
+Ids are text; nodes are numbered in the order of their ids, as numbers where all of them are.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from subgnn.data.formats.columns import described, missing
+from subgnn.data.formats.format import FileFormat, ReadOptions
+from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
+from subgnn.data.formats.tables import Source, Table, read_table
+from subgnn.data.graph import Graph
+from subgnn.data.strings import NodeNames, is_id, is_number
+from subgnn.errors import DataError
+
+_DEFAULTS = ReadOptions()
+
+
+def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
+    """A graph from a table with a row for each edge, with or without a header; its nodes are named by their ids.
+
+    Args:
+        source: a file of any kind that :func:`~subgnn.data.formats.tables.read_table` reads, or a data frame.
+        options: the columns (``columns.source``, ``target``, ``weight``), by default a pair of likely titles, else
+            the first two; ``encoding``; ``directed``. Each guess is told to ``on_note``.
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    table, columns = read_table(source, encoding=options.encoding), options.columns
+    found = columns.find_ends(table)
+    if found is None:
+        if len(table.titles) < 2:
+            raise DataError("one column", where=table.where, hint="an edge needs two: its source and its target")
+        raise missing(table.where, table.titles, ["source", "target"])
+    if not columns.explicit("source", "target", "weight") and _is_edge(table, found):
+        table = table.without_header()
+        found = table.titles[0], table.titles[1]
+        options.on_note(f"{table.where}: no header line; edges are the first two columns")
+    roles = {"source": found[0], "target": found[1]}
+    weight = columns.find(table, "weight", found)
+    if weight is not None:
+        roles["weight"] = weight
+    if not columns.explicit("source", "target") and table.header is not None and (note := described(table, roles)):
+        options.on_note(note)
+    if len(table) == 0:
+        raise DataError("no edges", where=table.where, hint="a row for each edge is needed")
+    ends = [table.filled(title, role) for role, title in zip(("source", "target"), found, strict=True)]
+    ids = compute.unique(pa.chunked_array([*ends[0].chunks, *ends[1].chunks])).to_pylist()
+    ordered = pa.array(sorted(ids, key=int) if all(map(is_id, ids)) else sorted(ids))
+    tails, heads = (np.asarray(compute.index_in(column, value_set=ordered)) for column in ends)
+    return Graph.from_edges(
+        tails,
+        heads,
+        weights=None if weight is None else table.numbers(weight),
+        num_nodes=len(ordered),
+        names=NodeNames.of(ordered.to_pylist()),
+        directed=options.directed,
+    )
+
+
+def _is_edge(table: Table, ends: tuple[str, str]) -> bool:
+    """Whether the first line, taken as a header, is an edge: of two numbers, or of two ids that occur below."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if table.header is None or ends != tuple(table.titles[:2]):
+        return False
+    cells = [cell.strip() for cell in table.header[:2]]
+    if all(is_number(cell.removeprefix("-")) for cell in cells):
+        return True
+    if len(table) == 0:
+        return False
+    below = [compute.unique(table.data.column(i)) for i in range(2)]
+    return all(any(compute.index(ids, pa.scalar(cell)).as_py() >= 0 for ids in below) for cell in cells)
+
+
+def _is_edge_table(path: Path) -> bool:
+    return not path.name.endswith(SUBGRAPH_TEXT.suffixes)
+
+
+EDGE_TABLE = FileFormat(
+    "table of edges",
+    (".csv", ".tsv", ".txt", ".parquet", ".xlsx", ".jsonl"),
+    read_graph=read_edges,
+    matches=_is_edge_table,
+)

@@ -1,0 +1,359 @@
+"""Subgraphs as a user's file states them: names of subgraphs, texts of nodes, labels and splits.
+
+Four forms are told apart by content: a table with a row for each membership (long), a table with a row for each
+subgraph and a list of nodes (wide), gene sets (GMT), and lines of nodes joined by ``-`` as in subgraphs.tsv.
+:func:`subgnn.data.matching.match_nodes` finds the nodes in the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.data.formats.columns import described, missing
+from subgnn.data.formats.folder import folder_node_field, is_folder_file
+from subgnn.data.formats.format import ReadOptions
+from subgnn.data.formats.tables import Source, Table, UnequalRows, read_table
+from subgnn.data.formats.text import read_lines
+from subgnn.data.graph import Graph
+from subgnn.data.strings import find_node, is_id, split_names
+from subgnn.errors import DataError, excerpt
+from subgnn.ragged import Ragged
+
+_DEFAULTS = ReadOptions()
+_SAMPLE = 100
+_SEPARATORS = (";", "|", ",", " ", "-")
+_SEPARATOR_NAMES = {" ": "spaces", ",": "commas"}
+_ROLES = ("subgraph", "label", "split")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Members:
+    """Subgraphs of a file, in its order, with nodes as text.
+
+    Args:
+        where: the file, for messages.
+        names: of the subgraphs; the text of the nodes if they have no names.
+        texts: the texts of nodes, each once.
+        nodes: for each subgraph, places in ``texts``, in the order of the file.
+        labels: a text, or several, for each subgraph; None if the file has none.
+        splits: a text for each subgraph; None if the file has none.
+        rows: the row or line in which each subgraph begins, from 1.
+        unit: ``row`` of a table, or ``line``.
+        named: whether the file names its subgraphs.
+        titles: of the columns that hold none of these.
+    """
+
+    where: str
+    names: Sequence[str]
+    texts: Sequence[str]
+    nodes: Ragged
+    labels: Sequence[str | tuple[str, ...]] | None = None
+    splits: Sequence[str] | None = None
+    rows: Sequence[int] = ()
+    unit: str = "row"
+    named: bool = True
+    titles: Sequence[str] = ()
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def place(self, subgraph: int) -> str:
+        """The place of a subgraph in the file, for messages."""
+        number = self.rows[subgraph]
+        return f"{self.where}: row {number}" if self.unit == "row" else f"{self.where}:{number}"
+
+    def nodes_of(self, subgraph: int) -> list[str]:
+        """The texts of the nodes of a subgraph."""
+        return [self.texts[i] for i in self.nodes[subgraph]]
+
+    def take(self, subgraphs: Sequence[int] | NDArray[np.int64]) -> Members:
+        """The chosen subgraphs, in the given order."""
+        chosen = [int(i) for i in subgraphs]
+        return replace(
+            self,
+            names=[self.names[i] for i in chosen],
+            nodes=self.nodes.take(np.asarray(chosen, np.int64)),
+            labels=None if self.labels is None else [self.labels[i] for i in chosen],
+            splits=None if self.splits is None else [self.splits[i] for i in chosen],
+            rows=[self.rows[i] for i in chosen],
+        )
+
+
+def read_members(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS) -> Members:
+    """Read subgraphs from a file or a data frame; nodes are still text, and may be unknown.
+
+    Args:
+        source: a table, long or wide; gene sets (``.gmt``); lines of nodes joined by ``-``; or a data frame.
+        graph: of which they are subgraphs; its names tell how a list of nodes is separated.
+        options: ``columns`` (subgraph, node, label, split), ``encoding``, ``id_base``; each guess is told to
+            ``on_note``.
+
+    Raises:
+        DataError: for a file that is none of these, or in which cells are missing.
+    """
+    if not isinstance(source, str | Path):
+        return _from_table(read_table(source), graph, options)
+    path = Path(source)
+    if is_folder_file(path):
+        return _from_lines(path, graph, options, ids_from=folder_node_field(path, graph).id_base)
+    if path.name.removesuffix(".gz").endswith(".gmt"):
+        return _from_gene_sets(path, options)
+    try:
+        table = read_table(path, encoding=options.encoding)
+    except UnequalRows:
+        first = _first_lines(path, options)
+        if _looks_like_gene_sets(first, graph):
+            return _from_gene_sets(path, options)
+        return _from_lines(path, graph, options)
+    node = options.columns.find(table, "node")
+    if node is None and table.header is not None and not options.columns.explicit("subgraph", "label", "split"):
+        first = _first_lines(path, options)
+        if _looks_like_gene_sets(first, graph):
+            return _from_gene_sets(path, options)
+        if len(table.titles) == 1 or _begins_with_nodes(first, graph):
+            return _from_lines(path, graph, options)
+    return _from_table(table, graph, options)
+
+
+def _from_table(table: Table, graph: Graph, options: ReadOptions) -> Members:
+    columns, found = options.columns, {}
+    node = columns.find(table, "node")
+    if node is not None:
+        found["node"] = node
+    for role in _ROLES:
+        title = columns.find(table, role, list(found.values()))
+        if title is not None:
+            found[role] = title
+    if node is None:
+        lacking = [role for role in ("subgraph", "node") if role not in found]
+        raise missing(table.where, table.titles, lacking, list(found.values()))
+    if len(table) == 0:
+        hint = "a row for each node of each subgraph is needed, or for each subgraph with a list of nodes"
+        raise DataError("no subgraphs", where=table.where, hint=hint)
+    ordered = {role: found[role] for role in ("subgraph", "node", "label", "split") if role in found}
+    if (note := described(table, ordered)) and not columns.explicit("node"):
+        options.on_note(note)
+    names = table.filled(found["subgraph"], "subgraph").to_pylist() if "subgraph" in found else None
+    if table.is_list(node):
+        return _wide(table, found, names, table.lists(node, "node"))
+    cells = table.filled(node, "node").to_pylist()
+    if names is not None and len(set(names)) < len(names):
+        return _long(table, found, names, cells)
+    separator = find_separator(cells[:_SAMPLE], graph)
+    if separator is None:
+        if names is None:
+            raise missing(table.where, table.titles, ["subgraph"], list(found.values()))
+        return _long(table, found, names, cells)
+    called = _SEPARATOR_NAMES.get(separator, f"'{separator}'")
+    options.on_note(f"{table.where}: a subgraph in each row, its nodes in '{node}' separated by {called}")
+    split = splitter(separator, graph)
+    return _wide(table, found, names, [_split_at(split, cell, table.place(i)) for i, cell in enumerate(cells)])
+
+
+def _long(table: Table, found: dict[str, str], names: list[str], cells: list[str]) -> Members:
+    """A row for each membership."""
+    first: dict[str, int] = {}
+    subgraphs = np.fromiter((first.setdefault(name, len(first)) for name in names), np.int64, len(names))
+    begins = np.unique(subgraphs, return_index=True)[1]
+    texts: dict[str, int] = {}
+    codes = np.fromiter((texts.setdefault(cell, len(texts)) for cell in cells), np.int32, len(cells))
+    nodes = Ragged.from_lengths(codes[np.argsort(subgraphs, kind="stable")], np.bincount(subgraphs))
+    values: dict[str, list[Any]] = {}
+    for role in ("label", "split"):
+        if role in found:
+            column = _values(table, found[role], role)
+            values[role] = [column[begin] for begin in begins]
+            for row, (subgraph, value) in enumerate(zip(subgraphs.tolist(), column, strict=True)):
+                if value != values[role][subgraph]:
+                    what = f"subgraph {excerpt(names[row])} has two {role}s"
+                    hint = "one for all its rows" + ("; several are joined, with --task multilabel" * (role == "label"))
+                    raise DataError(what, where=table.place(row), hint=hint)
+    rows = (begins + 1).tolist()
+    labels, splits = values.get("label"), values.get("split")
+    return Members(table.where, list(first), list(texts), nodes, labels, splits, rows, titles=_unused(table, found))
+
+
+def _wide(table: Table, found: dict[str, str], names: list[str] | None, lists: list[list[str]]) -> Members:
+    """A row for each subgraph."""
+    labels, splits = (_values(table, found[role], role) if role in found else None for role in ("label", "split"))
+    empty = next((row for row, nodes in enumerate(lists) if not nodes), None)
+    if empty is not None:
+        raise DataError("empty subgraph", where=table.place(empty), hint="at least one node is needed")
+    if names is not None and len(set(names)) < len(names):
+        row = next(i for i, name in enumerate(names) if name in names[:i])
+        what = f"subgraph {excerpt(names[row])} again"
+        raise DataError(what, where=table.place(row), hint="a list of nodes has one row for each subgraph")
+    given = [" ".join(nodes) for nodes in lists] if names is None else names
+    texts, nodes = _encode(lists)
+    return Members(
+        table.where,
+        given,
+        texts,
+        nodes,
+        labels,
+        splits,
+        rows=range(1, len(lists) + 1),
+        named=names is not None,
+        titles=_unused(table, found),
+    )
+
+
+def _unused(table: Table, found: dict[str, str]) -> list[str]:
+    return [title for title in table.titles if title not in found.values()]
+
+
+def _values(table: Table, title: str, role: str) -> list[Any]:
+    """Labels or splits, none of them empty; a list of labels is a tuple."""
+    if role == "label" and table.is_list(title):
+        return [tuple(labels) for labels in table.lists(title, role)]
+    return list(table.cells(title, role).to_pylist())
+
+
+def _encode(lists: Iterable[Sequence[str]]) -> tuple[list[str], Ragged]:
+    texts: dict[str, int] = {}
+    rows = [[texts.setdefault(text, len(texts)) for text in row] for row in lists]
+    return list(texts), Ragged.from_rows(rows)
+
+
+def _from_gene_sets(path: Path, options: ReadOptions) -> Members:
+    """GMT: in each line a name, a description and genes, separated by tabs; a description may be the label."""
+    names, about, lists, lines = [], [], [], []
+    for number, line in read_lines(path, encoding=options.encoding):
+        cells = [cell.strip() for cell in line.split("\t")]
+        genes = [cell for cell in cells[2:] if cell]
+        if not genes:
+            hint = "accepted: a name, a description and nodes, separated by tabs"
+            raise DataError("a set without nodes", where=f"{path}:{number}", hint=hint)
+        names.append(cells[0])
+        about.append(cells[1])
+        lists.append(genes)
+        lines.append(number)
+    if not names:
+        raise DataError("no subgraphs", where=str(path), hint="a line for each set is needed")
+    label = options.columns.label
+    if label is not None and label.casefold() != "description":
+        what = f"no column {excerpt(label)} in a file of gene sets"
+        raise DataError(what, where=str(path), hint="--label-column description takes the second column")
+    texts, nodes = _encode(lists)
+    return Members(
+        str(path), names, texts, nodes, about if label else None, None, lines, "line", titles=["description"]
+    )
+
+
+def _looks_like_gene_sets(lines: Sequence[str], graph: Graph) -> bool:
+    """Whether lines have three columns or more, the third and later of which are mostly nodes of the graph."""
+    cells = [line.split("\t") for line in lines]
+    if not cells or min(map(len, cells)) < 3:
+        return False
+    genes = [text.strip() for row in cells for text in row[2:] if text.strip()]
+    known = is_known(graph)
+    return 2 * sum(map(known, genes)) > len(genes) and not all(known(row[0].strip()) for row in cells)
+
+
+def _begins_with_nodes(lines: Sequence[str], graph: Graph) -> bool:
+    """Whether the first column of the first line is a node of the graph, or a list of nodes."""
+    cell, known = lines[0].split("\t")[0].strip(), is_known(graph)
+    separator = find_separator([cell], graph)
+    return any(map(known, [cell] if separator is None else _parts(cell, separator, graph)))
+
+
+def _first_lines(path: Path, options: ReadOptions) -> list[str]:
+    return [line for _, line in islice(read_lines(path, encoding=options.encoding), _SAMPLE)]
+
+
+def _from_lines(path: Path, graph: Graph, options: ReadOptions, ids_from: int | None = None) -> Members:
+    """Lines of nodes, as in subgraphs.tsv: nodes, and after tabs the label and the split.
+
+    Args:
+        ids_from: in a dataset folder, where digits are ids although nodes have names, the number of the first one.
+    """
+    cells, lines = [], []
+    for number, line in read_lines(path, encoding=options.encoding):
+        cells.append([cell.strip() for cell in line.split("\t")])
+        lines.append(number)
+    if not cells:
+        raise DataError("no subgraphs", where=str(path), hint="write one subgraph in each line")
+    fields = [row[0] for row in cells]
+    base = options.id_base or 0 if ids_from is None else ids_from
+    separator = "-" if ids_from is not None else find_separator(fields[:_SAMPLE], graph) or "-"
+    if separator != "-":
+        called = _SEPARATOR_NAMES.get(separator, f"'{separator}'")
+        options.on_note(f"{path}: a subgraph in each line, its nodes separated by {called}")
+    split = splitter(separator, graph)
+    lists = [_split_at(split, field, f"{path}:{number}") for field, number in zip(fields, lines, strict=True)]
+    if ids_from is not None or base:
+        prefix = "#" if graph.names is None else graph.names.row_prefix
+        lists = [[f"{prefix}{int(t) - base}" if is_id(t) and int(t) >= base else t for t in row] for row in lists]
+    width = min(map(len, cells))
+    texts, nodes = _encode(lists)
+    labels = [row[1] for row in cells] if width > 1 else None
+    splits = [row[2] for row in cells] if width > 2 else None
+    return Members(str(path), fields, texts, nodes, labels, splits, lines, "line", named=False)
+
+
+def _split_at(split: Callable[[str], list[str]], cell: str, where: str) -> list[str]:
+    try:
+        found = split(cell)
+    except DataError as error:
+        raise DataError(error.what, where=where, hint=error.hint) from None
+    if not found:
+        raise DataError("empty subgraph", where=where, hint="at least one node is needed")
+    return found
+
+
+def is_known(graph: Graph) -> Callable[[str], bool]:
+    """Whether a text is a node of the graph, if need be in another case."""
+    names = graph.names
+
+    def known(text: str) -> bool:
+        if find_node(text, graph.num_nodes, names) is not None:
+            return True
+        return names is not None and names.find_ignoring_case(text) is not None
+
+    return known
+
+
+def find_separator(cells: Sequence[str], graph: Graph) -> str | None:
+    """The separator by which most parts of the cells are nodes of the graph; None if whole cells are.
+
+    Where no part is a node, it is the first that occurs in half of the cells.
+    """
+    known = is_known(graph)
+
+    def share(separator: str | None) -> float:
+        lists = [[cell] if separator is None else _parts(cell, separator, graph) for cell in cells]
+        parts = [part for row in lists for part in row]
+        return sum(map(known, parts)) / max(1, len(parts))
+
+    candidates = (None, *(s for s in _SEPARATORS if any(s in cell for cell in cells)))
+    shares = {separator: share(separator) for separator in candidates}
+    best = max(candidates, key=lambda separator: shares[separator])
+    if shares[best] > 0:
+        return best
+    return next((s for s in _SEPARATORS if 2 * sum(s in cell for cell in cells) >= len(cells)), None)
+
+
+def splitter(separator: str, graph: Graph) -> Callable[[str], list[str]]:
+    """A function that splits a list of nodes; a name may contain ``-`` in a list that is joined by it.
+
+    Raises:
+        DataError: from that function, for a list that can be read in two ways; without a place.
+    """
+    known, dashes = is_known(graph), 0 if graph.names is None else graph.names.most_dashes
+    if separator == "-":
+        return lambda cell: [part.strip() for part in split_names(cell, known, dashes) if part.strip()]
+    return lambda cell: [part.strip() for part in cell.split(separator) if part.strip()]
+
+
+def _parts(cell: str, separator: str, graph: Graph) -> list[str]:
+    try:
+        return splitter(separator, graph)(cell)
+    except DataError:  # it can be read in two ways, so all parts are nodes
+        return []

@@ -1,0 +1,97 @@
+"""A dataset from tables: edges, subgraphs and node attributes, from files or data frames."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from subgnn.data.formats.columns import missing
+from subgnn.data.formats.format import LabelFormat, ReadOptions
+from subgnn.data.formats.members import Members, read_members
+from subgnn.data.formats.tables import Source
+from subgnn.data.graph import Graph
+from subgnn.data.matching import match_nodes
+from subgnn.data.splits import split_subgraphs
+from subgnn.data.strings import Strings
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, split_labels
+from subgnn.errors import DataError, DataWarning, choices, excerpt
+
+_DEFAULTS = ReadOptions()
+_FRACTIONS = (0.8, 0.1, 0.1)
+_SPLIT_NAMES = {"training": "train", "valid": "val", "validation": "val", "dev": "val", "testing": "test"}
+
+
+def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, seed: int = 0) -> SubgraphSet:
+    """Labelled subgraphs of a graph, with the split of the file or else a drawn one.
+
+    Args:
+        options: ``unknown`` decides about nodes that are not in the graph; a subgraph of which none is left is left
+            out, with a warning. A label is whole unless ``labels`` states that the task is multi-label.
+        seed: of the split, if one is drawn.
+    """
+    members = read_members(source, graph, options)
+    matched = match_nodes(members, graph, unknown=options.unknown)
+    matched.warn()
+    if matched.repeated:
+        what = f"{matched.repeated} repeated nodes in subgraphs; each counts once"
+        warnings.warn(f"{members.where}: {what}", DataWarning, stacklevel=2)
+    nodes = matched.nodes
+    if len(matched.empty):
+        first = excerpt(members.names[int(matched.empty[0])])
+        if len(matched.empty) == len(members):
+            hint = "are nodes written as in the edges?"
+            raise DataError("no subgraph has a node in the graph", where=members.where, hint=hint)
+        what = f"{len(matched.empty):,} subgraphs have no node in the graph and are left out ({first})"
+        warnings.warn(f"{members.where}: {what}", DataWarning, stacklevel=2)
+        kept = np.flatnonzero(nodes.lengths > 0)
+        members, nodes = members.take(kept), nodes.take(kept)
+    task, targets, classes = _labels(members, options.labels or LabelFormat())
+    subgraphs = SubgraphSet(
+        nodes, task, targets, classes, _splits(members), Strings.of(members.names) if members.named else None
+    )
+    if subgraphs.splits is not None:
+        return subgraphs
+    subgraphs = split_subgraphs(subgraphs, method="stratified", fractions=_FRACTIONS, seed=seed)
+    shares = "/".join(f"{share:.0%}".removesuffix("%") for share in _FRACTIONS)
+    what = f"no column 'split': drew one, stratified {shares}, seed {seed}; subgnn data split draws another"
+    warnings.warn(f"{members.where}: {what}", DataWarning, stacklevel=2)
+    return subgraphs
+
+
+def _labels(members: Members, form: LabelFormat) -> Any:
+    labels: Sequence[Any] | None = members.labels
+    if labels is None:
+        if members.titles:
+            raise missing(members.where, members.titles, ["label"])
+        raise DataError("the subgraphs have no labels", where=members.where, hint="a column of labels is needed")
+    for i, label in enumerate(labels):
+        if not label:
+            raise DataError("the label is missing", where=members.place(i), hint="give every subgraph one")
+    task = form.stated_task
+    if all(isinstance(label, str) for label in labels):
+        labels = [None if x == () else x for x in split_labels(labels, task, form.joins if task else None)]
+    try:
+        return encode_labels(labels, task, members.place)
+    except DataError as error:
+        where = error.where if error.where.startswith(members.where) else members.where
+        raise DataError(error.what, where=where, hint=error.hint) from None
+
+
+def _splits(members: Members) -> Any:
+    """The places of the splits in :data:`SPLITS`; None if the file has no splits."""
+    if members.splits is None:
+        return None
+    found = [_SPLIT_NAMES.get(text.casefold(), text.casefold()) for text in members.splits]
+    for i, (split, text) in enumerate(zip(found, members.splits, strict=True)):
+        if not text:
+            raise DataError("the split is missing", where=members.place(i), hint="fill or drop empty cells")
+        if split not in SPLITS:
+            raise DataError(f"unknown split {excerpt(text)}", where=members.place(i), hint=choices(text, SPLITS))
+    for split in SPLITS:
+        if split not in found:
+            hint = "train, val and test each need at least one; without the column, a split is drawn"
+            raise DataError(f"no subgraph in split '{split}'", where=members.where, hint=hint)
+    return np.array([SPLITS.index(split) for split in found], np.int8)
