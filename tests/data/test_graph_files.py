@@ -147,7 +147,7 @@ def test_bad_subgraphs_of_a_graph(tmp_path):
     for text, message in (
         ("0\tx\ttrain\n9\ty\tval\n", "s.tsv:2: node '9' is not in the graph (in 1 of 2 subgraphs)"),
         ("0\tx\ttrain\n", "s.tsv: no subgraph in split 'val'"),
-        ("", "s.tsv: no subgraphs"),
+        ("", "s.tsv: the file is empty"),
     ):
         subgraphs = write_files(tmp_path, {"s.tsv": text}) / "s.tsv"
         called = call("data", "convert", tmp_path / "x.npz", "--subgraphs", subgraphs, "--out", tmp_path / "out")

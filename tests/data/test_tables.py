@@ -148,7 +148,7 @@ def test_numbers_of_memberships_are_looked_up_as_text(tmp_path):
 BAD_EDGES = {
     "one column": ("u\na\n", (), ": one column; an edge needs two: its source and its target"),
     "no rows": ("u,v\n", (), ": no edges; a row for each edge is needed"),
-    "empty": ("", (), ": an empty table; accepted: CSV, TSV, Parquet, Excel (.xlsx) or JSON lines"),
+    "empty": ("", (), ": the file is empty; accepted: CSV, TSV, Parquet, Excel (.xlsx) or JSON lines"),
     "unknown source": (EDGES, ("--source", "form"), ": no column 'form'; accepted: from, to, w, note; did you mean"),
     "unknown target": (EDGES, ("--target", "x"), ": no column 'x'; accepted: from, to, w, note"),
     "unknown weight": (EDGES, ("--weight", "x"), ": no column 'x'; accepted: from, to, w, note"),

@@ -365,7 +365,7 @@ def _read_text(path: Path, begin: bytes, encoding: str | None) -> Table:
         return _read_spaced(path, skipped, encoding)
     header = next(plain_csv.reader(lines, delimiter=delimiter), None)
     if header is None:
-        raise DataError("an empty table", where=str(path), hint=f"accepted: {ACCEPTED}")
+        raise DataError("the file is empty", where=str(path), hint=f"accepted: {ACCEPTED}")
     if len(lines) == 1:
         return _with_header(str(path), header, [[]] * len(header), delimiter)
     # Ids are text: 007 and 7 are two nodes, and ids may have any number of digits.
