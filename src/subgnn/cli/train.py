@@ -45,6 +45,12 @@ def train_run(
     ] = None,
     resume: Annotated[bool, Option("--resume", help="Continue an interrupted run.")] = False,
     tensorboard: Annotated[bool, Option("--tensorboard", help="Write event files into RUN/tensorboard.")] = False,
+    mlflow: Annotated[
+        bool, Option("--mlflow", help="Log to MLflow: into RUN/mlflow.db, or to MLFLOW_TRACKING_URI.")
+    ] = False,
+    wandb: Annotated[
+        bool, Option("--wandb", help="Log to Weights & Biases: into RUN/wandb; online with WANDB_MODE=online.")
+    ] = False,
     cache: CacheFlag = True,
     id_base: IdBase = None,
     memory: MemoryLimit = None,
@@ -66,6 +72,7 @@ def train_run(
     from subgnn.training.run_dir import PAGE
 
     quiet_lightning()
+    loggers = {"tensorboard": tensorboard, "mlflow": mlflow, "wandb": wandb}
     chosen = find_recipe(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
     prints = (ranks := current_ranks(devices)) is None or not ranks.rank  # of several ranks, only one
@@ -90,7 +97,7 @@ def train_run(
             on_prepare=bar.prepare,
             on_pretrain=bar.pretrain,
             on_leaderboard=board.show,
-            tensorboard=tensorboard,
+            loggers=[name for name, wanted in loggers.items() if wanted],
         )
     if not prints:
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ def train(
     on_prepare: OnProgress | None = None,
     on_pretrain: OnEpoch | None = None,
     on_leaderboard: OnLeaderboard | None = None,
-    tensorboard: bool = False,
+    loggers: Sequence[str] = (),
     score_epochs: bool = False,
     report: bool = True,
 ) -> dict[str, Any]:
@@ -62,7 +63,7 @@ def train(
         on_pretrain: called with each epoch's record of a pretraining, where one is needed.
         on_leaderboard: called, for a portfolio, with the rows of its leaderboard and what is being done: first with
             the plan, then whenever a row changes. on_epoch is not called then.
-        tensorboard: write event files for TensorBoard.
+        loggers: of ``tensorboard``, ``mlflow`` and ``wandb``, those to log to (:mod:`subgnn.training.logs`).
         score_epochs: score every epoch on test, too, into metrics.jsonl. Nothing is selected by it: it is for
             comparisons with published rules of selection (:mod:`subgnn.experiments.suites.published_rules`).
         report: write the page of the run.
@@ -87,7 +88,7 @@ def train(
         resume=resume,
         source=source,
         cache=cache,
-        tensorboard=tensorboard,
+        loggers=tuple(loggers),
         score_epochs=score_epochs,
         write_page=write_run_page if report else None,
         callbacks=Callbacks(on_epoch or ignore, on_prepare or ignore, on_pretrain or ignore, on_leaderboard or ignore),

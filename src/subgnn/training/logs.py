@@ -1,26 +1,39 @@
-"""Logs of a training: metrics.jsonl, a line an epoch, and the same records as event files for TensorBoard.
+"""Logs of a training: metrics.jsonl, a line an epoch, and the same records by Lightning's loggers.
 
-RUN/tensorboard       loss/train, loss/val, micro_f1/val, ...: a point an epoch; of several candidates or networks,
-                      a curve each: loss/train/frozen, loss/train/member_1, ...
+TensorBoard           event files in RUN/tensorboard
+MLflow                the database RUN/mlflow.db, or the server that MLFLOW_TRACKING_URI names
+Weights & Biases      an offline run in RUN/wandb, unless WANDB_MODE=online
 
-A run that continues after an interruption writes both anew from the epochs that were saved, so no epoch is there twice.
+Each has the settings; loss/train, loss/val, micro_f1/val, ...: a point an epoch, and of several candidates or networks
+a curve each: loss/train/frozen, loss/train/member_1, ...; at the end micro_f1/test, ..., and of a portfolio
+micro_f1/out_of_fold/CANDIDATE, ....
+
+A run that continues after an interruption writes all of them anew from the epochs that were saved, so no epoch is there
+twice. Nothing is sent over a network unless the environment asks for it.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import math
+import os
 import re
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from subgnn.errors import DataError, MissingExtra
+from subgnn.errors import DataError, MissingExtra, UserError, choices
 from subgnn.storage.files import atomic_write
-from subgnn.training.options import OnEpoch
+from subgnn.training.options import RunOptions
+from subgnn.training.run_dir import METRICS
 
-TENSORBOARD = "tensorboard"
+TENSORBOARD, MLFLOW, WANDB = "tensorboard", "mlflow", "wandb"
+_PROJECT = "subgnn"
 Record = dict[str, Any]
 
 
@@ -51,52 +64,146 @@ class MetricsLog:
         self.text += line
 
 
-def summary_writer() -> Any:
-    """The class that writes event files.
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A logger of Lightning, and the function that ends it, given whether the run has succeeded."""
+
+    logger: Any
+    close: Callable[[bool], None]
+
+
+def _open_tensorboard(run: Path) -> _Opened:
+    from lightning.fabric.loggers import TensorBoardLogger
+
+    for old in (run / TENSORBOARD).glob("events.out.tfevents.*"):
+        old.unlink()
+    # Step 0 also makes an open TensorBoard forget what it has read.
+    logger = TensorBoardLogger(run, TENSORBOARD, version="", default_hp_metric=False, purge_step=0)
+    return _Opened(logger, lambda succeeded: logger.finalize(""))
+
+
+def _open_mlflow(run: Path) -> _Opened:
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    from lightning.pytorch.loggers import MLFlowLogger
+
+    for noisy in ("mlflow.store.db.utils", "lightning.pytorch.loggers.mlflow"):  # tell what they create
+        logging.getLogger(noisy).setLevel(logging.ERROR)
+    server, database = os.environ.get("MLFLOW_TRACKING_URI"), run.resolve() / f"{MLFLOW}.db"
+    if server is None:
+        database.unlink(missing_ok=True)
+    logger = MLFlowLogger(
+        _PROJECT,
+        run_name=run.name,
+        tracking_uri=server or f"sqlite:///{database}",
+        artifact_location=None if server else str(run.resolve() / "mlflow_artifacts"),
+    )
+    return _Opened(logger, lambda succeeded: logger.finalize("success" if succeeded else "failed"))
+
+
+def _open_wandb(run: Path) -> _Opened:
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+    import wandb
+    from lightning.pytorch.loggers import WandbLogger
+
+    mode = os.environ.get("WANDB_MODE", "offline")
+    if mode != "online":
+        shutil.rmtree(run / WANDB, ignore_errors=True)
+    quiet = wandb.Settings(console="off", silent=True)
+    logger = WandbLogger(run.name, save_dir=run, project=_PROJECT, mode=mode, settings=quiet)
+    return _Opened(logger, lambda succeeded: logger.experiment.finish(0 if succeeded else 1))
+
+
+_OPEN: dict[str, Callable[[Path], _Opened]] = {
+    TENSORBOARD: _open_tensorboard,
+    MLFLOW: _open_mlflow,
+    WANDB: _open_wandb,
+}
+
+
+def check_loggers(names: Sequence[str]) -> None:
+    """Check that loggers are known and their packages installed.
 
     Raises:
-        MissingExtra: without tensorboard.
+        UserError: for an unknown name.
+        MissingExtra: without its package, which has the same name, as the extra has.
     """
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise MissingExtra("tensorboard", extra="tensorboard", feature="--tensorboard") from None
-    return SummaryWriter
+    for name in names:
+        if name not in _OPEN:
+            raise UserError(f"unknown logger '{name}'", where="loggers", hint=choices(name, _OPEN))
+        if find_spec(name) is None:
+            raise MissingExtra(name, extra=name, feature=f"--{name}")
+
+
+class RunLoggers:
+    """The loggers of a run, opened with the first record; :func:`with_loggers` closes them."""
+
+    def __init__(self, options: RunOptions) -> None:
+        self._options = options
+        self._opened: list[_Opened] | None = None if options.loggers else []
+
+    def log_epoch(self, record: Record) -> None:
+        """Log the record of an epoch, the last line of metrics.jsonl, and call the run's ``on_epoch`` with it."""
+        if self._opened is None:
+            self._open(self._saved()[:-1])
+        self._log(_points(record), record["epoch"])
+        self._options.callbacks.on_epoch(record)
+
+    def log_results(self, results: dict[str, Any]) -> None:
+        """Log the scores on test and, of a portfolio, those of its candidates."""
+        if self._opened is None:
+            self._open(self._saved())
+        scores = {f"{metric}/test": value for metric, value in results["test"].items()}
+        board = {row["name"]: row["score"] for row in results.get("leaderboard", ()) if row["score"] is not None}
+        scores |= {f"{results['metric']}/out_of_fold/{_plain(name)}": score for name, score in board.items()}
+        self._log(scores, results["selected_epoch"])
+
+    def close(self, *, succeeded: bool) -> None:
+        """End what was opened."""
+        for opened in self._opened or ():
+            opened.close(succeeded)
+
+    def _saved(self) -> list[str]:
+        """The lines of metrics.jsonl."""
+        path = self._options.out / METRICS
+        return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+
+    def _open(self, lines: Sequence[str]) -> None:
+        options = self._options
+        self._opened = [_OPEN[name](options.out) for name in options.loggers]
+        settings = asdict(options.recipe) | {"seed": options.seed, "split": options.split, "source": options.source}
+        for opened in self._opened:
+            opened.logger.log_hyperparams(settings)
+        for record in map(json.loads, lines):
+            self._log(_points(record), record["epoch"])
+
+    def _log(self, values: dict[str, float], step: int) -> None:
+        finite = {name: value for name, value in values.items() if math.isfinite(value)}
+        for opened in self._opened or ():
+            opened.logger.log_metrics(finite, step=step)
 
 
 @contextmanager
-def with_events(on_epoch: OnEpoch, run: Path, metrics: Path) -> Iterator[OnEpoch]:
-    """A function that writes each epoch's record as events, then calls ``on_epoch`` with it.
-
-    Args:
-        run: the folder of the run.
-        metrics: metrics.jsonl, whose last line is the record; those before it are written first.
-    """
-    writer: Any = None
-    folder = run / TENSORBOARD
-
-    def write(record: Record) -> None:
-        nonlocal writer
-        if writer is None:
-            for old in folder.glob("events.out.tfevents.*"):
-                old.unlink()
-            # Step 0 also makes an open TensorBoard forget what it has read.
-            writer = summary_writer()(str(folder), purge_step=0)
-            for line in metrics.read_text(encoding="utf-8").splitlines()[:-1]:
-                _add(writer, json.loads(line))
-        _add(writer, record)
-        on_epoch(record)
-
+def with_loggers(options: RunOptions) -> Iterator[RunLoggers]:
+    """Open the loggers of a run when there is something to log, and close them at the end of the block."""
+    loggers = RunLoggers(options)
     try:
-        yield write
-    finally:
-        if writer is not None:
-            writer.close()
+        yield loggers
+    except BaseException:
+        loggers.close(succeeded=False)
+        raise
+    loggers.close(succeeded=True)
 
 
-def _add(writer: Any, record: Record) -> None:
-    candidate = re.sub(r"[^-\w.]", "_", record.get("candidate", ""))
-    for name, value in record.items():
-        split, _, metric = name.partition("_")
-        if metric and math.isfinite(value):
-            writer.add_scalar("/".join(filter(None, (metric, split, candidate))), value, record["epoch"])
+def _points(record: Record) -> dict[str, float]:
+    """The values of an epoch by the names of their curves: ``val_loss`` of a candidate is ``loss/val/candidate``."""
+    candidate = _plain(record.get("candidate", ""))
+    names = [name.partition("_") for name in record]
+    return {
+        "/".join(filter(None, (metric, split, candidate))): record[f"{split}_{metric}"]
+        for split, _, metric in names
+        if metric
+    }
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^-\w.]", "_", name)

@@ -79,7 +79,7 @@ class RunOptions:
     resume: bool = False
     source: str = ""
     cache: bool = True
-    tensorboard: bool = False
+    loggers: tuple[str, ...] = ()
     score_epochs: bool = False
     write_page: WritePage | None = None
     callbacks: Callbacks = Callbacks()

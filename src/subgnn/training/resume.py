@@ -21,7 +21,7 @@ from subgnn.training.candidates import fit_candidate
 from subgnn.training.devices import any_rank
 from subgnn.training.logs import MetricsLog
 from subgnn.training.loop import Progress
-from subgnn.training.options import OnEpoch, RunOptions
+from subgnn.training.options import RunOptions
 from subgnn.training.run_dir import LAST, METRICS
 from subgnn.training.steps import Fitting
 
@@ -37,7 +37,6 @@ def fit_all(
     options: RunOptions,
     *,
     fabric: Fabric,
-    on_epoch: OnEpoch,
     score: NDArray[np.int64] | None = None,
 ) -> list[Progress]:
     """Fit the candidates in turn, from the saved progress of an interrupted run if there is any.
@@ -64,7 +63,7 @@ def fit_all(
                 log.append(record)
             due = time.monotonic() - saved_at >= SECONDS_BETWEEN_SAVES
             try:
-                on_epoch(record)
+                options.callbacks.on_epoch(record)
             except KeyboardInterrupt:
                 interrupt.pressed = True
             stop = any_rank(fabric, interrupt.pressed)

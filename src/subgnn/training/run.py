@@ -29,7 +29,7 @@ from subgnn.training.devices import Ranks, current_ranks, in_turn, make_fabric
 from subgnn.training.fit import stored_checkpoint
 from subgnn.training.labels import check_labels
 from subgnn.training.launch import check_devices, launch
-from subgnn.training.logs import summary_writer, with_events
+from subgnn.training.logs import check_loggers, with_loggers
 from subgnn.training.options import Callbacks, RunOptions
 from subgnn.training.portfolio import Pool
 from subgnn.training.portfolio_run import train_portfolio
@@ -38,7 +38,6 @@ from subgnn.training.run_dir import (
     CHECKPOINT,
     LABEL_UNIT,
     LAST,
-    METRICS,
     PAGE,
     RESULTS,
     can_resume,
@@ -56,8 +55,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
         The results, as in run.json; on every rank.
     """
     recipe, out, resume = options.recipe, options.out, options.resume
-    if options.tensorboard:
-        summary_writer()  # refused before any work where it is missing
+    check_loggers(options.loggers)
     ranks = current_ranks(devices)
     fabric = make_fabric(options.device, recipe.training.precision, ranks)
     check_recipe(recipe, dataset.graph)
@@ -68,7 +66,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
         check_devices(options, size if ranks is None else ranks.local_size)
     first = fabric.is_global_zero
     if not first:  # one rank reports and writes
-        options = replace(options, tensorboard=False, callbacks=Callbacks())
+        options = replace(options, loggers=(), callbacks=Callbacks())
     if resume and is_finished(out):
         if first:
             can_resume(out, recipe, options.seed, resume, split=options.split)
@@ -85,9 +83,12 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
             return _finished(dataset, options, first=first)
         if ranks is None and size > 1:
             return launch(dataset, options, devices=size, lock=lock)
-        if model.is_portfolio:
-            return train_portfolio(dataset, options)
-        return _train(dataset, options, fabric, ranks)
+        with with_loggers(options) as loggers:
+            logged = replace(options, callbacks=replace(options.callbacks, on_epoch=loggers.log_epoch))
+            portfolio = model.is_portfolio
+            results = train_portfolio(dataset, logged) if portfolio else _train(dataset, logged, fabric, ranks)
+            loggers.log_results(results)
+        return results
 
 
 def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks | None) -> dict[str, Any]:
@@ -104,10 +105,9 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
             dataset, recipe, options.seed, fabric.device, vectors=vectors, cache=cache, on_prepare=callbacks.on_prepare
         )
     prepared_at = time.perf_counter()
-    report, held_out = callbacks.on_epoch, dataset.subgraphs.indices("test")
+    held_out = dataset.subgraphs.indices("test")
     score = held_out if options.score_epochs and len(held_out) else None
-    with with_events(report, out, out / METRICS) if options.tensorboard else nullcontext(report) as on_epoch:
-        fitted = fit_all(candidates, examples, options, fabric=fabric, on_epoch=on_epoch, score=score)
+    fitted = fit_all(candidates, examples, options, fabric=fabric, score=score)
     trained_at = time.perf_counter()
     if not fabric.is_global_zero:
         return dict(fabric.broadcast({}))

@@ -7,6 +7,7 @@ RUN/checkpoint.safetensors   the selected weights, anchors, class names and the 
 RUN/embeddings.safetensors   the node embeddings it started from, unless they are random or larger than 256 MB
 RUN/report.html              the page of the run
 RUN/tensorboard/             event files, if requested
+RUN/mlflow.db, RUN/wandb/    the same by MLflow and Weights & Biases, if requested
 RUN/last.pt                  the state that ``--resume`` needs; removed when the run is finished
 RUN/.lock                    the process that writes the run; removed when it ends
 """
