@@ -24,6 +24,7 @@ from subgnn.cli.runs import (
     evaluate_run,
     explain_subgraphs,
     export_run_file,
+    list_runs,
     predict_subgraphs,
     report_run,
     serve_runs,
@@ -53,6 +54,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "explain": explain_subgraphs,
     "export": export_run_file,
     "report": report_run,
+    "runs": list_runs,
     "serve": serve_runs,
 }
 for _name, _command in _COMMANDS.items():

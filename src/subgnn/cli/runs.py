@@ -1,4 +1,4 @@
-"""Commands that use a finished run: evaluate, predict, embed, explain, export, report and serve."""
+"""Commands that use a finished run: evaluate, predict, embed, explain, export, report, runs and serve."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
 from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, MemoryLimit, RunPath, SubgraphsFile
-from subgnn.cli.output import print_json, print_line, print_next
+from subgnn.cli.output import print_error, print_json, print_line, print_next, print_table
 from subgnn.cli.train import print_results
 from subgnn.storage.parsing import finite
 
@@ -169,6 +169,38 @@ def report_run(
         print_json({"run": str(run), "out": str(written)})
     else:
         print_line(f"{written}: open it in a browser")
+
+
+def list_runs(
+    folder: Annotated[Path, Argument(metavar="DIR", help="A folder with runs, at any depth.")],
+    page: Annotated[Path | None, Option(metavar="FILE", help="Write an HTML page that compares them.")] = None,
+    force: ForceFlag = False,
+    json: JsonFlag = False,
+) -> None:
+    """List the runs in a folder with their scores, or compare them on a page.
+
+    Examples:
+    subgnn runs runs
+
+    subgnn runs runs --page compare.html
+    """
+    from subgnn.reports.compare import HEADER, read_runs, write_comparison
+
+    runs, problems = read_runs(folder)
+    for problem in problems:
+        print_error(f"warning: {problem}")
+    if page is not None:
+        write_comparison(runs, page, title=f"Comparison of runs: {folder.resolve().name}", overwrite=force)
+    if json:
+        written = {} if page is None else {"page": str(page)}
+        print_json(finite({"runs": [run.to_json() for run in runs], "problems": problems} | written))
+        return
+    print_table(str(folder), HEADER, [run.cells() for run in runs])
+    print_line("val and test: micro-F1 (R² of real values) with the 95 % interval; the best on validation first")
+    if page is None:
+        print_next("runs", folder, "--page", "compare.html")
+    else:
+        print_line(f"{page}: open it in a browser")
 
 
 def serve_runs(

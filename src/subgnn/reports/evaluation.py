@@ -182,7 +182,7 @@ def evaluate_run(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | 
         DataError: where the run is not finished or damaged, or the dataset is another one.
     """
     results = _results(run)
-    records = [] if "leaderboard" in results else _selected_records(run, results)
+    records = [] if "leaderboard" in results else selected_records(run, results)
     predictor = Predictor(run / CHECKPOINT, dataset.graph.undirected())
     checkpoint, subgraphs = predictor.checkpoint, dataset.subgraphs
     if (subgraphs.task, subgraphs.classes) != (
@@ -305,7 +305,7 @@ def _results(run: Path) -> dict[str, Any]:
     return results
 
 
-def _selected_records(run: Path, results: Mapping[str, Any]) -> list[dict[str, Any]]:
+def selected_records(run: Path, results: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The epochs of the candidate that was selected; of an ensemble, those of the first network."""
     shown = "member 0" if "members" in results else results.get("candidate")
     records = [r for r in read_records(run / METRICS) if r.get("candidate") == shown]

@@ -17,7 +17,7 @@ _SECTIONS = tuple(f.name for f in fields(Recipe) if is_dataclass(f.default_facto
 def recipe_toml(recipe: Recipe) -> str:
     """All settings of a recipe, as a file for ``--recipe``."""
     content = asdict(recipe)
-    lines = [f"{key} = {_value(content[key])}" for key in ("name", "note", "method")]
+    lines = [f"{key} = {setting_text(content[key])}" for key in ("name", "note", "method")]
     for channel in content["channels"]:
         lines += ["", "[[channels]]", *_pairs(channel)]
     for section in (*_SECTIONS, "published"):
@@ -52,7 +52,7 @@ def _changes(recipe: Recipe) -> list[str] | None:
         return None
     ours, theirs = asdict(recipe), asdict(packaged)
     return [
-        f"{section}.{key}={_value(value)}"
+        f"{section}.{key}={setting_text(value)}"
         for section in _SECTIONS
         for key, value in ours[section].items()
         if value != theirs[section][key]
@@ -60,14 +60,18 @@ def _changes(recipe: Recipe) -> list[str] | None:
 
 
 def _pairs(content: Mapping[str, Any]) -> list[str]:
-    return [f"{json.dumps(key) if not key.isidentifier() else key} = {_value(value)}" for key, value in content.items()]
+    return [
+        f"{json.dumps(key) if not key.isidentifier() else key} = {setting_text(value)}"
+        for key, value in content.items()
+    ]
 
 
-def _value(value: Any) -> str:
+def setting_text(value: Any) -> str:
+    """A value as TOML writes it."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(_pairs(value)) + "}"
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_value, value)) + "]"
+        return "[" + ", ".join(map(setting_text, value)) + "]"
     if isinstance(value, (bool, str)):
         # TOML escapes as JSON does, but for one character that JSON leaves as it is.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

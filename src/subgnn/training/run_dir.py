@@ -14,6 +14,7 @@ RUN/.lock                    the process that writes the run; removed when it en
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -144,6 +145,22 @@ def _existing(out: Path) -> DataError:
 def is_finished(out: Path) -> bool:
     """Whether a run has results, and not those of a portfolio that was interrupted and can go on."""
     return (out / RESULTS).is_file() and not read_results(out).get("interrupted")
+
+
+def find_runs(folder: Path) -> list[Path]:
+    """The folders of runs at and below a folder, by path; hidden folders, links and what is in a run are not searched.
+
+    A run that is not finished is one, too.
+    """
+    if not folder.is_dir():
+        raise DataError("no such folder", where=str(folder), hint="give a folder with runs of subgnn train")
+    found = []
+    for path, folders, names in os.walk(folder):
+        if RESULTS in names or RECIPE in names:
+            found.append(Path(path))
+            folders.clear()
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+    return sorted(found)
 
 
 def read_results(out: Path) -> dict[str, Any]:

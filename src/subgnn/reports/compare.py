@@ -1,0 +1,269 @@
+"""Runs side by side: their scores with intervals, their curves, and the settings in which they differ."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from subgnn.config.settings import Recipe
+from subgnn.errors import DataError
+from subgnn.render import cut, render, write_page
+from subgnn.reports.charts import (
+    COLOURS,
+    MAX_POINTS,
+    Chart,
+    Key,
+    Line,
+    Mark,
+    Style,
+    group_line,
+    group_style,
+    number_axes,
+    padded_range,
+    row_axes,
+    thin,
+)
+from subgnn.reports.evaluation import selected_records
+from subgnn.reports.reproduce import setting_text
+from subgnn.reports.run_page import METRIC_NAMES, date_text, score_text
+from subgnn.training.run_dir import PAGE, RESULTS, find_runs, read_results, read_run_recipe
+
+_MAX_COMPARED = 40
+_NAME, _VALUE, _DAY = 24, 60, len("2025-03-01")
+_VAL, _TEST = group_style(0), Style("c5 edge-mark", "diamond")
+_NOT_SETTINGS = ("name", "note", "published")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ComparedRun:
+    """A finished run among others; ``name`` is its path below the folder they were found in."""
+
+    name: str
+    path: Path
+    results: dict[str, Any]
+    recipe: Recipe
+
+    @property
+    def metric(self) -> str:
+        """The headline metric."""
+        return "r2" if self.results.get("task") == "regression" else "micro_f1"
+
+    def score(self, split: str) -> float | None:
+        """The headline score on a split; None where it is missing or undefined."""
+        return _number(self.results.get(split, {}).get(self.metric))
+
+    def interval(self, split: str) -> tuple[float, float] | None:
+        """The 95 % interval of the score; None for runs of earlier versions, which did not record it."""
+        ends = self.results.get("intervals", {}).get(split)
+        known = [_number(end) for end in ends] if isinstance(ends, list) else []
+        return (known[0], known[1]) if len(known) == 2 and None not in known else None  # type: ignore[return-value]
+
+    @property
+    def seconds(self) -> float:
+        """Time of the whole run."""
+        found = self.results.get("seconds", {})
+        return sum(_number(found.get(name)) or 0.0 for name in ("pretrain", "prepare", "train"))
+
+    def to_json(self) -> dict[str, Any]:
+        """The run as plain values."""
+        about = {key: self.results.get(key) for key in ("recipe", "dataset", "split", "seed", "task")}
+        scores = {
+            split: {"score": self.score(split), "interval": list(self.interval(split) or ()) or None}
+            for split in ("val", "test")
+        }
+        last = {"seconds": self.seconds, "date": self.results.get("date")}
+        return {"name": self.name, "run": str(self.path), **about, "metric": self.metric, **scores, **last}
+
+    def cells(self) -> list[str]:
+        """Name, recipe, data, scores, seconds and date, as texts."""
+        scores = [_scored(self.score(split), self.interval(split)) for split in ("val", "test")]
+        about = [str(self.results.get(key, "")) for key in ("recipe", "dataset")]
+        day = date_text(self.results)[:_DAY] if "date" in self.results else ""
+        return [self.name, *about, *scores, f"{self.seconds:.1f}", day]
+
+
+HEADER = ("run", "recipe", "data", "val", "test", "seconds", "date")
+"""Of :meth:`ComparedRun.cells`."""
+
+
+def read_runs(folder: Path) -> tuple[list[ComparedRun], list[str]]:
+    """The finished runs below a folder, and what is wrong with others, a line each.
+
+    They are sorted by dataset and task, and then by validation score, the best first: test scores are there to report,
+    not to choose by.
+
+    Raises:
+        DataError: where there is no finished run.
+    """
+    runs, problems = [], []
+    for path in find_runs(folder):
+        try:
+            results = read_results(path)
+            name = path.name if path == folder else path.relative_to(folder).as_posix()
+            runs.append(ComparedRun(name, path, results, read_run_recipe(path)))
+        except DataError as error:
+            problems.append(str(error))
+    if not runs:
+        more = f"; {len(problems)} cannot be read: {problems[0]}" if problems else ""
+        what = f"no finished run is there{more}"
+        raise DataError(what, where=str(folder), hint=f"give the folder in which subgnn train wrote runs ({RESULTS})")
+
+    def order(run: ComparedRun) -> tuple[str, str, float, str]:
+        score = run.score("val")
+        return str(run.results.get("dataset")), run.metric, math.inf if score is None else -score, run.name
+
+    return sorted(runs, key=order), problems
+
+
+def write_comparison(runs: Sequence[ComparedRun], out: Path, *, title: str, overwrite: bool = False) -> None:
+    """Write the page that compares runs; it links to their own pages by relative paths."""
+    groups: dict[tuple[str, str], list[ComparedRun]] = {}
+    for run in runs:
+        groups.setdefault((str(run.results.get("dataset")), run.metric), []).append(run)
+    scales = {metric: _scale([run for run in runs if run.metric == metric]) for _, metric in groups}
+    shown, settings = runs[:_MAX_COMPARED], differing_settings(runs[:_MAX_COMPARED])
+    curves = [chart for (name, _), some in groups.items() for chart in curve_charts(name, some)]
+    contents = [("runs", "Runs"), ("scores", "Scores"), ("curves", "Curves"), ("settings", "Settings")]
+    page = render(
+        "compare.html",
+        title=title,
+        lead=f"{len(runs)} runs side by side.",
+        contents=[pair for pair in contents if curves or pair[0] != "curves"],
+        header=HEADER,
+        rows=[(_link(run, out), run.cells()) for run in runs],
+        scores=[score_chart(name, some, scales[metric]) for (name, metric), some in groups.items()],
+        curves=curves,
+        most_lines=COLOURS,
+        names=[run.name for run in shown],
+        settings=settings,
+        left_out=len(runs) - len(shown),
+    )
+    write_page(page, out, overwrite=overwrite)
+
+
+def _scale(runs: Sequence[ComparedRun]) -> tuple[float, float]:
+    """A range that holds the scores and intervals of all runs."""
+    pairs = [(run.score(split), run.interval(split)) for run in runs for split in ("val", "test")]
+    return padded_range(end for score, interval in pairs if score is not None for end in (score, *(interval or ())))
+
+
+def _link(run: ComparedRun, out: Path) -> str:
+    """The relative address of a run's page; empty where there is none."""
+    if not (run.path / PAGE).is_file():
+        return ""
+    return "./" + quote(Path(os.path.relpath(run.path / PAGE, out.parent)).as_posix())
+
+
+def score_chart(dataset: str, runs: Sequence[ComparedRun], scale: tuple[float, float]) -> Chart:
+    """Validation and test scores of runs on a dataset, with their intervals.
+
+    Args:
+        scale: the ends of the axis, the same for all datasets.
+    """
+    word, marks = METRIC_NAMES[runs[0].metric], []
+    for i, run in enumerate(runs):
+        for split, place, style in (("val", 0.58, _VAL), ("test", 0.84, _TEST)):
+            score, interval = run.score(split), run.interval(split)
+            if score is not None:
+                text = f"{run.name}: {split} {word} {_scored(score, interval)}"
+                marks.append(Mark(x=score, y=i + place, title=text, style=style, size=3.5, x_range=interval))
+    shown = "; ".join(mark.title for mark in marks)
+    return Chart(
+        f"{dataset}: {word}",
+        f"Scores on {dataset}: {shown}.",
+        row_axes([cut(run.name, 2 * _NAME) for run in runs], scale, word, names_above=True),
+        marks=marks,
+        key=[
+            Key("validation (out of fold for auto)", style=_VAL),
+            Key("test", style=_TEST),
+            Key("95 % interval", line="whisker"),
+        ],
+    )
+
+
+def curve_charts(dataset: str, runs: Sequence[ComparedRun]) -> list[Chart]:
+    """Validation score and loss over epochs, a line for each of the first runs that have more than one epoch."""
+    known = []
+    for run in runs:
+        try:
+            records = [] if "leaderboard" in run.results else selected_records(run.path, run.results)
+        except DataError:
+            records = []
+        if len(records) > 1:
+            known.append((run, [records[i] for i in thin(len(records), MAX_POINTS)]))
+    if not known:
+        return []
+    metric = runs[0].metric
+    found = [
+        _curve_chart(f"{dataset}: validation {METRIC_NAMES[name]}", f"val_{name}", known[:COLOURS])
+        for name in (metric, "loss")
+    ]
+    return [chart for chart in found if any(math.isfinite(y) for line in chart.lines for y in line.ys)]
+
+
+def _curve_chart(caption: str, key: str, known: Sequence[tuple[ComparedRun, list[dict[str, Any]]]]) -> Chart:
+    lines, entries = [], []
+    for group, (run, records) in enumerate(known):
+        values = [value if (value := _number(record.get(key))) is not None else math.nan for record in records]
+        lines.append(Line([record["epoch"] for record in records], values, group_line(group)))
+        entries.append(Key(cut(run.name, _NAME), line=group_line(group)))
+    last = max(line.xs[-1] for line in lines)
+    return Chart(
+        caption,
+        f"{caption} over epochs, of {', '.join(run.name for run, _ in known)}.",
+        number_axes(
+            (0, max(last, 1)), padded_range(y for line in lines for y in line.ys), "epoch", caption.split()[-1]
+        ),
+        lines=lines,
+        key=entries,
+    )
+
+
+def differing_settings(runs: Sequence[ComparedRun]) -> list[tuple[str, list[str]]]:
+    """The settings in which runs differ, and nothing else: the name of each, and its value in each run as text."""
+    flat = [_settings(run) for run in runs]
+    names = dict.fromkeys(name for settings in flat for name in settings)
+    rows = [(name, [settings.get(name, "") for settings in flat]) for name in names]
+    return [(name, [cut(value, _VALUE) for value in values]) for name, values in rows if len(set(values)) > 1]
+
+
+def _settings(run: ComparedRun) -> dict[str, str]:
+    """All settings of a run by their names in recipes, and what else decides its scores."""
+    about = {key: str(run.results[key]) for key in ("recipe", "dataset", "seed", "split") if key in run.results}
+    versions = run.results.get("versions", {})
+    about |= {"subgnn version": str(versions["subgnn"])} if "subgnn" in versions else {}
+    found = {}
+    for key, value in asdict(run.recipe).items():
+        if key in _NOT_SETTINGS:
+            continue
+        if isinstance(value, Mapping):
+            found |= {f"{key}.{name}": _text(item) for name, item in value.items()}
+        elif key == "channels":
+            found[key] = ", ".join(f"{one['kind']}/{one['side']} {one['num_anchors']}" for one in value)
+        else:
+            found[key] = _text(value)
+    return about | found
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else setting_text(value)
+
+
+def _number(value: Any) -> float | None:
+    known = isinstance(value, (int, float)) and math.isfinite(value)
+    return float(value) if known else None
+
+
+def _scored(score: float | None, interval: tuple[float, float] | None) -> str:
+    """A score with its interval, which stays on one line, as 0.731 (0.662 to 0.807)."""
+    if score is None:
+        return ""
+    ends = (
+        "" if interval is None else " ({}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{})".format(*map(score_text, interval))
+    )
+    return score_text(score) + ends
