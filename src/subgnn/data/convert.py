@@ -12,13 +12,12 @@ from subgnn.data.formats import FORMATS, read_dataset
 from subgnn.data.formats.bundle import SUFFIX, open_own_bundle, write_bundle
 from subgnn.data.formats.edge_list import Staging
 from subgnn.data.formats.folder import FOLDER, read_folder, write_folder
-from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
+from subgnn.data.formats.format import LabelFormat, ReadOptions
 from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
-from subgnn.data.read_tables import read_subgraphs
+from subgnn.data.read_tables import read_tables
 from subgnn.data.subgraphs import SubgraphSet, encode_labels, label_separator, split_labels, whole_number_text
 from subgnn.errors import DataError
 from subgnn.parallel.progress import OnProgress
-from subgnn.ragged import Ragged
 from subgnn.storage.files import refuse_existing, scratch_folder
 
 Layout = Literal["folder", "bundle"]
@@ -51,6 +50,7 @@ def convert(
     destination: Path,
     *,
     subgraphs: Path | None = None,
+    nodes: Path | None = None,
     reading: ReadOptions = _READ_DEFAULTS,
     writing: WriteOptions | None = None,
 ) -> tuple[Dataset, Layout]:
@@ -58,7 +58,8 @@ def convert(
 
     Args:
         source: of any format in :data:`~subgnn.data.formats.FORMATS` that holds a dataset or a graph.
-        subgraphs: for a graph alone, its subgraphs: a table of memberships or a subgraphs.tsv.
+        subgraphs: for a graph alone, its subgraphs: a table, gene sets or a subgraphs.tsv.
+        nodes: for a graph alone, a table of node attributes.
         reading: labels of tables are whole by default.
     """
     writing = writing or WriteOptions()
@@ -67,9 +68,9 @@ def convert(
         layout = "bundle" if destination.suffix == SUFFIX or source.is_dir() else "folder"
     if not source.exists():
         raise DataError("no such file or folder", where=str(source), hint="check the path")
-    if source.is_dir() and layout == "bundle" and subgraphs is None:
+    if source.is_dir() and layout == "bundle" and subgraphs is None and nodes is None:
         return _convert_on_disk(source, destination, reading, writing), layout
-    dataset = _read(source, destination.name.removesuffix(SUFFIX), subgraphs, reading)
+    dataset = _read(source, destination.name.removesuffix(SUFFIX), subgraphs, nodes, reading)
     if layout == "bundle":
         write_bundle(dataset, destination, overwrite=writing.overwrite)
     else:
@@ -95,29 +96,22 @@ def _convert_on_disk(source: Path, destination: Path, reading: ReadOptions, writ
     return open_own_bundle(destination)
 
 
-def _read(source: Path, name: str, subgraphs: Path | None, reading: ReadOptions) -> Dataset:
-    found = _find_format(source)
-    if found.read_graph is None:
-        if subgraphs is not None:
-            hint = "--subgraphs goes with a graph alone"
-            raise DataError("a dataset has subgraphs already", where=str(subgraphs), hint=hint)
+def _read(source: Path, name: str, subgraphs: Path | None, nodes: Path | None, reading: ReadOptions) -> Dataset:
+    found = next(each for each in FORMATS if (each.read_dataset or each.read_graph) and each.accepts(source))
+    if found is SUBGRAPH_TEXT:
+        raise DataError("this is a file of subgraphs, not of edges", where=str(source), hint="give it with --subgraphs")
+    if found.read_dataset is not None:
+        for given, option in ((subgraphs, "--subgraphs"), (nodes, "--nodes")):
+            if given is not None:
+                what = "a dataset has subgraphs already" if given is subgraphs else "a dataset has its own nodes"
+                raise DataError(what, where=str(given), hint=f"{option} goes with a graph alone")
         dataset = read_dataset(source, id_base=reading.id_base, labels=reading.labels)
         if found is FOLDER or reading.labels is None:
             return dataset
         return replace(dataset, subgraphs=_relabel(dataset.subgraphs, reading.labels, str(source)))
     if reading.labels is not None and subgraphs is None:
         raise DataError("a graph alone has no labels", where=str(source), hint="--task goes with --subgraphs")
-    graph = found.read_graph(source, reading)
-    members = SubgraphSet(Ragged.from_rows([])) if subgraphs is None else read_subgraphs(subgraphs, graph, reading)
-    return Dataset(name=name, graph=graph, subgraphs=members)
-
-
-def _find_format(source: Path) -> FileFormat:
-    """The format of a dataset or a graph."""
-    found = next(each for each in FORMATS if (each.read_dataset or each.read_graph) and each.accepts(source))
-    if found is SUBGRAPH_TEXT:
-        raise DataError("this is a file of subgraphs, not of edges", where=str(source), hint="give it with --subgraphs")
-    return found
+    return read_tables(source, subgraphs, nodes=nodes, name=name, options=reading)
 
 
 def _relabel(subgraphs: SubgraphSet, labels: LabelFormat, where: str) -> SubgraphSet:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats import FORMATS
 from subgnn.data.formats.columns import missing
+from subgnn.data.formats.edge_table import read_edges
 from subgnn.data.formats.format import LabelFormat, ReadOptions
 from subgnn.data.formats.members import Members, read_members
+from subgnn.data.formats.node_table import read_attributes
+from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
 from subgnn.data.formats.tables import Source
 from subgnn.data.graph import Graph
 from subgnn.data.matching import match_nodes
@@ -18,10 +24,63 @@ from subgnn.data.splits import split_subgraphs
 from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, split_labels
 from subgnn.errors import DataError, DataWarning, choices, excerpt
+from subgnn.ragged import Ragged
 
 _DEFAULTS = ReadOptions()
 _FRACTIONS = (0.8, 0.1, 0.1)
 _SPLIT_NAMES = {"training": "train", "valid": "val", "validation": "val", "dev": "val", "testing": "test"}
+
+
+def read_tables(
+    edges: Source,
+    members: Source | None = None,
+    *,
+    nodes: Source | None = None,
+    name: str = "",
+    options: ReadOptions = _DEFAULTS,
+    seed: int = 0,
+) -> Dataset:
+    """A dataset from a graph and its subgraphs, each a file or a data frame.
+
+    Args:
+        edges: a table of edges, or a graph file of another library (GraphML, GML, ...).
+        members: the subgraphs, in any form that :func:`~subgnn.data.formats.members.read_members` reads.
+        nodes: a table of node attributes, which become features.
+        name: of the dataset; by default that of the file of edges.
+        options: columns, encoding, what to do with unknown nodes, how labels are written.
+        seed: of the split, if the subgraphs have none.
+
+    Raises:
+        DataError: for anything that cannot be read as what it should be.
+    """
+    graph, card = read_graph(edges, options), {}
+    if nodes is not None:
+        graph, card = read_attributes(nodes, graph, options)
+    subgraphs = SubgraphSet(Ragged.from_rows([]))
+    if members is not None:
+        subgraphs = read_subgraphs(members, graph, options, seed=seed)
+    if not name:
+        name = Path(edges).name.partition(".")[0] if isinstance(edges, str | Path) else "tables"
+    return Dataset(name=name, graph=graph, subgraphs=subgraphs, card=card)
+
+
+def read_graph(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
+    """A graph from a file of any format that holds one, or from a data frame of edges.
+
+    Raises:
+        DataError: for a file that holds a dataset or subgraphs instead, or cannot be read.
+    """
+    if not isinstance(source, str | Path):
+        return read_edges(source, options)
+    path = Path(source)
+    found = next(each for each in FORMATS if (each.read_dataset or each.read_graph) and each.accepts(path))
+    if found.read_graph is not None:
+        return found.read_graph(path, options)
+    if not path.exists():
+        raise DataError("no such file", where=str(path), hint="check the path")
+    if found is SUBGRAPH_TEXT:
+        raise DataError("this is a file of subgraphs, not of edges", where=str(path), hint="give the edges first")
+    raise DataError("this is a dataset, which has subgraphs already", where=str(path), hint="give it alone")
 
 
 def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, seed: int = 0) -> SubgraphSet:
