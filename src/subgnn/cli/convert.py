@@ -11,17 +11,33 @@ from typer import Argument, Option
 from subgnn.cli.options import ForceFlag, GzipFlag, IdBase, JsonFlag
 from subgnn.cli.output import print_json, print_line, print_next, print_notes
 from subgnn.cli.progress import progress_bar
+from subgnn.cli.tables import (
+    DirectedFlag,
+    Encoding,
+    LabelColumn,
+    LabelSeparator,
+    NodeColumn,
+    NodeId,
+    NodesTable,
+    SourceColumn,
+    SplitColumn,
+    SubgraphColumn,
+    TargetColumn,
+    TaskName,
+    UnknownNodes,
+    WeightColumn,
+    label_format,
+)
 from subgnn.data.convert import WriteOptions, convert
 from subgnn.data.describe import label_notes, task_line
 from subgnn.data.formats.bundle import is_bundle
 from subgnn.data.formats.columns import Columns
-from subgnn.data.formats.format import LabelFormat, ReadOptions
-from subgnn.data.subgraphs import SubgraphSet, Task, parse_task
+from subgnn.data.formats.format import ReadOptions
+from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError, excerpt
 from subgnn.parallel.memory import parse_size
 
 _MIN_MEMORY = 10**7
-_LABELLED: tuple[Task, ...] = ("multi-class", "binary", "multi-label", "regression")
 
 
 def convert_dataset(
@@ -29,7 +45,8 @@ def convert_dataset(
         Path,
         Argument(
             metavar="SRC",
-            help="A dataset folder or bundle, or a graph: .csv .tsv .parquet .graphml .gml .json .pt .npz .mtx",
+            help="A dataset folder or bundle, or a graph: a table of edges (CSV, TSV, Parquet, Excel, JSON lines), "
+            ".graphml .gml .json .pt .npz .mtx",
         ),
     ],
     out: Annotated[Path, Option(metavar="DST", help="The folder or bundle to write.")],
@@ -38,29 +55,27 @@ def convert_dataset(
         Option(help="Layout to write; by default a folder becomes a bundle, everything else a folder."),
     ] = None,
     subgraphs: Annotated[
-        Path | None, Option(help="For a graph: a table with columns subgraph, node, label, split, or a subgraphs.tsv.")
-    ] = None,
-    source_column: Annotated[
-        str | None, Option("--source", help="Table of edges: column of the first node; by default the first.")
-    ] = None,
-    target_column: Annotated[
-        str | None, Option("--target", help="Table of edges: column of the second node; by default the second.")
-    ] = None,
-    weight_column: Annotated[
-        str | None, Option("--weight", help="Table of edges: column of weights; by default none.")
-    ] = None,
-    directed: Annotated[bool, Option("--directed", help="Table of edges: keep the direction of edges.")] = False,
-    id_base: IdBase = None,
-    task: Annotated[
-        str | None,
+        Path | None,
         Option(
-            metavar="TASK", help="multiclass, binary, multilabel or regression; by default inferred from the labels."
+            help="For a graph: a table of subgraphs (a row for each node, or for each subgraph with a list), gene sets "
+            "(.gmt), or a subgraphs.tsv."
         ),
     ] = None,
-    separator: Annotated[
-        str | None,
-        Option("--label-separator", metavar="TEXT", help="With multilabel: text between labels; by default '-'."),
-    ] = None,
+    source_column: SourceColumn = None,
+    target_column: TargetColumn = None,
+    weight_column: WeightColumn = None,
+    directed: DirectedFlag = False,
+    subgraph_column: SubgraphColumn = None,
+    node_column: NodeColumn = None,
+    label_column: LabelColumn = None,
+    split_column: SplitColumn = None,
+    nodes: NodesTable = None,
+    node_id: NodeId = None,
+    encoding: Encoding = None,
+    unknown: UnknownNodes = "error",
+    id_base: IdBase = None,
+    task: TaskName = None,
+    separator: LabelSeparator = None,
     gzip: GzipFlag = False,
     memory: Annotated[
         str, Option(metavar="SIZE", help="Folder to bundle: memory to use, at least 10MB; the edge list may be larger.")
@@ -74,18 +89,25 @@ def convert_dataset(
     subgnn data convert my_folder --out my.subgnn
 
     subgnn data convert edges.csv --subgraphs members.csv --out my_folder
+
+    subgnn data convert edges.csv --subgraphs sets.xlsx --node-column gene --unknown drop --out my_folder
     """
-    form = _label_form(task, separator)
+    form, notes = label_format(task, separator), list[str]()
+    columns = Columns(
+        source_column, target_column, weight_column, subgraph_column, node_column, label_column, split_column, node_id
+    )
+    reading = ReadOptions(id_base, form, columns, directed, encoding, unknown, on_note=notes.append)
     with progress_bar() as bar:
         dataset, layout = convert(
             source,
             out,
             subgraphs=subgraphs,
-            reading=ReadOptions(id_base, form, Columns(source_column, target_column, weight_column), directed),
+            nodes=nodes,
+            reading=reading,
             writing=WriteOptions(to, gzip, force, _memory(memory), bar.prepare),
         )
     graph, count = dataset.graph, len(dataset.subgraphs)
-    notes = label_notes(dataset.subgraphs) if form is None else []
+    notes += label_notes(dataset.subgraphs) if form is None else []
     if form is None and not source.is_dir() and not is_bundle(source):
         notes += _hyphen_notes(dataset.subgraphs)
     if json:
@@ -111,19 +133,6 @@ def convert_dataset(
         print_line(task_line(dataset.subgraphs))
     print_notes(notes)
     print_next("data", "check", out)
-
-
-def _label_form(task: str | None, separator: str | None) -> LabelFormat | None:
-    if task is None and separator is None:
-        return None
-    if separator is not None and not separator.strip():
-        what = f"{excerpt(separator)} cannot separate labels"
-        raise UserError(what, where="--label-separator", hint="accepted: a text such as ';'")
-    form = LabelFormat(None if task is None else parse_task(task, "--task", _LABELLED), separator)
-    if separator is not None and form.stated_task != "multi-label":
-        what = f"labels of task {task} are not separated"
-        raise UserError(what, where="--label-separator", hint="pass --task multilabel")
-    return form
 
 
 def _hyphen_notes(subgraphs: SubgraphSet) -> list[str]:

@@ -6,11 +6,10 @@ import math
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Context, Option
+from typer import Argument, Context, Option
 
 from subgnn.cli.options import (
     CacheFlag,
-    DatasetPath,
     DeviceChoice,
     IdBase,
     JsonFlag,
@@ -19,18 +18,57 @@ from subgnn.cli.options import (
     Settings,
     SplitName,
 )
-from subgnn.cli.output import continuing_command, print_json, print_line, print_next, print_table, print_unused
+from subgnn.cli.output import (
+    continuing_command,
+    print_json,
+    print_line,
+    print_next,
+    print_notes,
+    print_table,
+    print_unused,
+)
 from subgnn.cli.progress import LiveLeaderboard, leaderboard_table, progress_bar
+from subgnn.cli.tables import (
+    DirectedFlag,
+    Encoding,
+    LabelColumn,
+    LabelSeparator,
+    NodeColumn,
+    NodeId,
+    NodesTable,
+    SourceColumn,
+    SplitColumn,
+    SubgraphColumn,
+    TargetColumn,
+    TaskName,
+    UnknownNodes,
+    WeightColumn,
+    label_format,
+)
 from subgnn.config.recipes import find_recipe
+from subgnn.data.dataset import Dataset
 from subgnn.data.describe import task_line
 from subgnn.data.formats import read_dataset
+from subgnn.data.formats.bundle import is_bundle
+from subgnn.data.formats.columns import OPTIONS, Columns
+from subgnn.data.formats.format import ReadOptions
+from subgnn.data.read_tables import read_tables
+from subgnn.errors import DataError, UserError
 from subgnn.storage.parsing import finite
 
 
 def train_run(
     context: Context,
-    path: DatasetPath,
+    path: Annotated[
+        Path, Argument(metavar="DIR", help="A dataset folder or bundle; or a table of edges or a graph, with MEMBERS.")
+    ],
     out: Annotated[Path, Option(metavar="RUN", help="The folder of the run.")],
+    members: Annotated[
+        Path | None,
+        Argument(
+            metavar="[MEMBERS]", help="After a table of edges: the subgraphs with their labels.", show_default=False
+        ),
+    ] = None,
     recipe: RecipeName = "auto",
     seed: Annotated[int, Option(help="Seed of anchors, weights, batches and dropout.")] = 0,
     time: Annotated[
@@ -53,6 +91,20 @@ def train_run(
     ] = False,
     cache: CacheFlag = True,
     id_base: IdBase = None,
+    source_column: SourceColumn = None,
+    target_column: TargetColumn = None,
+    weight_column: WeightColumn = None,
+    directed: DirectedFlag = False,
+    subgraph_column: SubgraphColumn = None,
+    node_column: NodeColumn = None,
+    label_column: LabelColumn = None,
+    split_column: SplitColumn = None,
+    nodes: NodesTable = None,
+    node_id: NodeId = None,
+    encoding: Encoding = None,
+    unknown: UnknownNodes = "error",
+    task: TaskName = None,
+    separator: LabelSeparator = None,
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
@@ -61,7 +113,11 @@ def train_run(
     A named recipe is selected on validation; a portfolio judges its candidates by cross-validation on all labelled
     subgraphs that are not test, and Ctrl-C ends it with the best so far. Test is scored once.
 
+    A dataset that is given as tables is stored in the folder of the run.
+
     Examples:
+    subgnn train edges.csv members.csv --out runs/first
+
     subgnn train my_folder --out runs/first
 
     subgnn train my_folder --recipe subgnn --out runs/second --seed 0
@@ -74,9 +130,16 @@ def train_run(
     quiet_lightning()
     loggers = {"tensorboard": tensorboard, "mlflow": mlflow, "wandb": wandb}
     chosen = find_recipe(recipe, settings or ())
-    dataset = read_dataset(path, id_base=id_base)
+    columns = Columns(
+        source_column, target_column, weight_column, subgraph_column, node_column, label_column, split_column, node_id
+    )
+    notes: list[str] = []
+    form = label_format(task, separator)
+    reading = ReadOptions(id_base, form, columns, directed, encoding, unknown, on_note=notes.append)
+    dataset = _read_data(path, members, nodes, reading, seed)
     prints = (ranks := current_ranks(devices)) is None or not ranks.rank  # of several ranks, only one
     if prints and not json:
+        print_notes(notes)
         print_line(task_line(dataset.subgraphs))
         print_unused("recipe", model_of(chosen).unused_data(chosen, dataset.graph))
     with progress_bar(chosen.training.epochs, chosen.pretrain.epochs) as bar:
@@ -92,6 +155,7 @@ def train_run(
             devices=devices,
             resume=resume,
             source=str(path.resolve()),
+            keep_data=members is not None,
             cache=cache,
             on_epoch=bar.epoch,
             on_prepare=bar.prepare,
@@ -111,6 +175,30 @@ def train_run(
     if (out / PAGE).is_file():
         print_line(f"the page of the run: {out / PAGE}")
     print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")
+
+
+def _read_data(path: Path, members: Path | None, nodes: Path | None, reading: ReadOptions, seed: int) -> Dataset:
+    """A dataset by its path, or from tables."""
+    if members is not None:
+        return read_tables(path, members, nodes=nodes, options=reading, seed=seed)
+    given = {OPTIONS[role]: getattr(reading.columns, role) for role in OPTIONS} | {
+        "--nodes": nodes,
+        "--encoding": reading.encoding,
+        "--directed": reading.directed or None,
+        "--unknown": None if reading.unknown == "error" else reading.unknown,
+        "--task": reading.labels,
+    }
+    option = next((option for option, value in given.items() if value is not None), None)
+    if option is not None:
+        hint = "it goes with tables: subgnn train EDGES MEMBERS --out RUN"
+        raise UserError("this option is for tables, and a dataset is given", where=option, hint=hint)
+    try:
+        return read_dataset(path, id_base=reading.id_base)
+    except DataError as error:
+        if not path.is_file() or is_bundle(path):
+            raise
+        hint = f"{error.hint}; or are these edges? give their subgraphs, too: subgnn train EDGES MEMBERS --out RUN"
+        raise DataError(error.what, where=error.where, hint=hint) from None
 
 
 def print_leaderboard(results: dict[str, Any]) -> None:

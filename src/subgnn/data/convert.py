@@ -98,9 +98,7 @@ def _convert_on_disk(source: Path, destination: Path, reading: ReadOptions, writ
 
 def _read(source: Path, name: str, subgraphs: Path | None, nodes: Path | None, reading: ReadOptions) -> Dataset:
     found = next(each for each in FORMATS if (each.read_dataset or each.read_graph) and each.accepts(source))
-    if found is SUBGRAPH_TEXT:
-        raise DataError("this is a file of subgraphs, not of edges", where=str(source), hint="give it with --subgraphs")
-    if found.read_dataset is not None:
+    if found.read_dataset is not None and found is not SUBGRAPH_TEXT:
         for given, option in ((subgraphs, "--subgraphs"), (nodes, "--nodes")):
             if given is not None:
                 what = "a dataset has subgraphs already" if given is subgraphs else "a dataset has its own nodes"

@@ -46,7 +46,7 @@ def read_tables(
         edges: a table of edges, or a graph file of another library (GraphML, GML, ...).
         members: the subgraphs, in any form that :func:`~subgnn.data.formats.members.read_members` reads.
         nodes: a table of node attributes, which become features.
-        name: of the dataset; by default that of the file of edges.
+        name: of the dataset; by default that of the file of subgraphs.
         options: columns, encoding, what to do with unknown nodes, how labels are written.
         seed: of the split, if the subgraphs have none.
 
@@ -60,7 +60,8 @@ def read_tables(
     if members is not None:
         subgraphs = read_subgraphs(members, graph, options, seed=seed)
     if not name:
-        name = Path(edges).name.partition(".")[0] if isinstance(edges, str | Path) else "tables"
+        paths = [Path(source) for source in (members, edges) if isinstance(source, str | Path)]
+        name = next((path.name.partition(".")[0] for path in paths), "tables")
     return Dataset(name=name, graph=graph, subgraphs=subgraphs, card=card)
 
 
@@ -79,8 +80,10 @@ def read_graph(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
     if not path.exists():
         raise DataError("no such file", where=str(path), hint="check the path")
     if found is SUBGRAPH_TEXT:
-        raise DataError("this is a file of subgraphs, not of edges", where=str(path), hint="give the edges first")
-    raise DataError("this is a dataset, which has subgraphs already", where=str(path), hint="give it alone")
+        raise DataError("this is a file of subgraphs, not of edges", where=str(path), hint="give it with --subgraphs")
+    raise DataError(
+        "this is a dataset, which has subgraphs already", where=str(path), hint="give it alone, or give edges here"
+    )
 
 
 def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, seed: int = 0) -> SubgraphSet:

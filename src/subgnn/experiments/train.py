@@ -20,7 +20,7 @@ from subgnn.models.registry import model_of
 from subgnn.parallel.progress import OnProgress
 from subgnn.training.options import Callbacks, OnEpoch, OnLeaderboard, RunOptions, ignore, parse_duration
 from subgnn.training.run import train_run
-from subgnn.training.run_dir import PAGE
+from subgnn.training.run_dir import DATASET, PAGE
 
 
 def train(
@@ -35,6 +35,7 @@ def train(
     devices: int | None = None,
     resume: bool = False,
     source: str = "",
+    keep_data: bool = False,
     cache: bool = True,
     on_epoch: OnEpoch | None = None,
     on_prepare: OnProgress | None = None,
@@ -57,6 +58,7 @@ def train(
             or the ranks that torchrun has started.
         resume: continue a run that was interrupted; its recipe, seed and number of devices must be the same.
         source: where the dataset was read from, stored so that ``predict`` finds the graph.
+        keep_data: store the dataset in the run's folder, so that the run needs no other file.
         cache: read prepared subgraphs and pretrained embeddings from the cache, and write them there.
         on_epoch: called with each epoch's record.
         on_prepare: called, before the first epoch, with what is being prepared, the units done and the total.
@@ -86,7 +88,8 @@ def train(
         split=split,
         device=device,
         resume=resume,
-        source=source,
+        source=str((Path(out) / DATASET).resolve()) if keep_data else source,
+        keep_data=keep_data,
         cache=cache,
         loggers=tuple(loggers),
         score_epochs=score_epochs,

@@ -93,7 +93,7 @@ def open_run(
             raise DataError("an exported run predicts in this process only", where=str(path), hint=hint)
         return _open_export(path, None if data is None else read(data), predictor)
     results = read_results(path)
-    source = dataset_path(results, data)
+    source = dataset_path(path, results, data)
     dataset = as_trained(read(source), results)
     graph = dataset.graph.undirected()
     workers = None if engine is None else Workers(engine, graph, source=source)

@@ -119,7 +119,7 @@ def write_report(run: Path, out: Path | None = None, *, data: Path | None = None
         overwrite: replace what is at ``out``.
     """
     results = read_results(run)
-    page = run_report(run, as_trained(read_dataset(dataset_path(results, data)), results))
+    page = run_report(run, as_trained(read_dataset(dataset_path(run, results, data)), results))
     write_page(page, out or run / PAGE, overwrite=overwrite or out is None)
     return out or run / PAGE
 

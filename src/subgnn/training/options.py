@@ -78,6 +78,7 @@ class RunOptions:
     device: str = "auto"
     resume: bool = False
     source: str = ""
+    keep_data: bool = False
     cache: bool = True
     loggers: tuple[str, ...] = ()
     score_epochs: bool = False

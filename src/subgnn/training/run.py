@@ -43,6 +43,7 @@ from subgnn.training.run_dir import (
     can_resume,
     claim_run,
     is_finished,
+    keep_dataset,
     read_results,
 )
 from subgnn.versions import versions
@@ -81,6 +82,8 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
     with claimed as lock:
         if resume and ranks is None and is_finished(out):  # another process has finished it meanwhile
             return _finished(dataset, options, first=first)
+        if first and options.keep_data:
+            keep_dataset(dataset, out)
         if ranks is None and size > 1:
             return launch(dataset, options, devices=size, lock=lock)
         with with_loggers(options) as loggers:

@@ -5,6 +5,7 @@ RUN/recipe.json              all settings
 RUN/metrics.jsonl            a line for each epoch
 RUN/checkpoint.safetensors   the selected weights, anchors, class names and the graph's hash
 RUN/embeddings.safetensors   the node embeddings it started from, unless they are random or larger than 256 MB
+RUN/dataset.subgnn           the dataset, if it was not read from a folder or a bundle
 RUN/report.html              the page of the run
 RUN/tensorboard/             event files, if requested
 RUN/mlflow.db, RUN/wandb/    the same by MLflow and Weights & Biases, if requested
@@ -24,6 +25,7 @@ from typing import Any
 from subgnn.config.files import parse_recipe
 from subgnn.config.settings import AutoSettings, Recipe, recipe_key
 from subgnn.data.dataset import Dataset
+from subgnn.data.formats.bundle import read_bundle, write_bundle
 from subgnn.data.splits import named_split
 from subgnn.errors import DataError
 from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
@@ -32,7 +34,7 @@ from subgnn.storage.parsing import read_json, write_json
 
 RESULTS, RECIPE, METRICS, LAST = "run.json", "recipe.json", "metrics.jsonl", "last.pt"
 CHECKPOINT = "checkpoint.safetensors"
-PAGE = "report.html"
+PAGE, DATASET = "report.html", "dataset.subgnn"
 LABEL_UNIT = "label"
 """``error_unit`` of a run with real-valued labels: mae and rmse are in units of the label."""
 _RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
@@ -194,12 +196,33 @@ def as_trained(dataset: Dataset, results: dict[str, Any]) -> Dataset:
     return replace(dataset, subgraphs=named_split(dataset.subgraphs, results.get("split", "stored")))
 
 
-def dataset_path(results: dict[str, Any], data: Path | None) -> Path:
-    """The dataset of a run: ``data``, or the path in its results.
+def keep_dataset(dataset: Dataset, out: Path) -> None:
+    """Store the dataset in the folder of a run, or compare it with the one that is there from before.
+
+    Raises:
+        DataError: if that is another one.
+    """
+    path = out / DATASET
+    if not path.is_file():
+        write_bundle(dataset, path)
+        return
+    before = read_bundle(path)
+    if (before.graph.content_hash, before.subgraphs.content_hash) != (
+        dataset.graph.content_hash,
+        dataset.subgraphs.content_hash,
+    ):
+        hint = f"continue with the dataset in {path}, or give another --out"
+        raise DataError("the run there is of other data", where=str(out), hint=hint)
+
+
+def dataset_path(run: Path, results: dict[str, Any], data: Path | None) -> Path:
+    """The dataset of a run: ``data``, or the one in its folder, or the path in its results.
 
     Raises:
         DataError: if it does not exist.
     """
+    if data is None and (run / DATASET).is_file():
+        return run / DATASET
     source = data if data is not None else Path(results.get("source") or "the run names no dataset")
     try:
         if source.exists():
