@@ -180,21 +180,12 @@ def _print_report(report: dict[str, Any], out: Path, json: bool) -> None:
         print_json(report)
         return
     from subgnn.experiments.suites.page import failure_text
-    from subgnn.experiments.suites.tables import (
-        as_published_table,
-        by_dataset,
-        change_table,
-        short_table,
-        short_title,
-        standings_table,
-    )
+    from subgnn.experiments.suites.tables import by_dataset, change_table, short_table, short_title, standings_table
 
     for rows in by_dataset(report["rows"]).values():
         print_table(short_title(rows), *short_table(rows))
     if report["standings"]:
         print_table(*standings_table(report["standings"]))
-    if report["as_published"]:
-        print_table(*as_published_table(report["as_published"]))
     for dataset, rows in by_dataset(report["settings"]).items():
         print_table(f"{dataset}: change of validation micro-F1, one setting at a time", *change_table(rows))
     for failure in report["failures"]:

@@ -110,7 +110,7 @@ def _shared(found: dict[str, Any]) -> dict[str, Any]:
     return {
         "title": found["title"],
         "facts": header_facts(found),
-        "as_published": as_published_table(found["as_published"])[1:] if found["as_published"] else None,
+        "as_published": as_published_table(found["as_published"]) if found["as_published"] else None,
         "as_published_note": AS_PUBLISHED_NOTE,
         "commands": found["circumstances"]["commands"],
         "sources": sorted({row["published"]["source"] for row in found["rows"] if row["published"]}),

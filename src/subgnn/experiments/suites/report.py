@@ -31,7 +31,10 @@ SELECTION = (
     "validation loss, then the earliest; validation also decides the choices that a recipe leaves open. A portfolio "
     "chooses by out-of-fold predictions. The test split is scored once"
 )
-TEST = "paired sign-flip test over seeds, two-sided, exact up to 15 seeds; no correction for several comparisons"
+TEST = (
+    "paired sign-flip test over seeds, two-sided, exact up to 15 seeds; with a stored split also a paired "
+    "randomisation test over subgraphs; no correction for several comparisons"
+)
 FOLDS_TEST = (
     "paired randomisation test over subgraphs, two-sided: swaps of two models' predictions (McNemar's exact test for "
     "one class a subgraph), those of one group together; no correction for several comparisons"
