@@ -10,7 +10,7 @@ import pytest
 
 from subgnn import read_dataset
 from subgnn.data.check import check
-from subgnn.data.real.genes import read_annotations, read_gene_symbols, read_interactome
+from subgnn.data.real.genes import read_annotations, read_gene_symbols, read_interactome, read_node_ids
 from subgnn.data.real.ppi_bp import PpiBpFiles, PpiBpSettings, build_ppi_bp, class_splits
 from subgnn.errors import DataError
 from tests.data.real_samples import gene2go, obo, ppi_rows, symbols, write_ppi
@@ -41,6 +41,26 @@ def test_a_smaller_component_goes(tmp_path: Path) -> None:
     found = read_interactome(path)
     assert found.genes == ["1", "2", "3"]
     assert found.dropped["genes outside the largest component"] == 2
+
+
+def test_nodes_are_numbered_as_a_table_says(tmp_path: Path) -> None:
+    path, table = tmp_path / "network.csv", tmp_path / "node_ids.tsv"
+    path.write_text("Gene 1,Gene 2\n1,2\n2,3\n8,9\n8,8\n3,5\n")
+    table.write_text("node\tGeneID\n1\t9\n0\t3\n2\t8\n3\t2\n4\t7\n")
+    found = read_interactome(path, symbols={"2": "TWO"}, node_ids=read_node_ids(table))
+    assert found.genes == ["3", "9", "8", "2", "7"]
+    assert found.dropped["pairs with a gene that has no node"] == 2
+    a, b, _ = found.graph.edges()
+    assert sorted(zip(a.tolist(), b.tolist(), strict=True)) == [(0, 3), (1, 2)]
+    assert found.graph.names is not None
+    assert list(found.graph.names) == ["3", "9", "8", "TWO", "7"]
+
+
+@pytest.mark.parametrize("lines", ["0\t3\n2\t4\n", "0\t3\n1\t3\n", "0\t3\n0\t4\n", "0\tTP53\n", "-1\t3\n"])
+def test_a_table_of_nodes_has_each_number_and_each_gene_once(tmp_path: Path, lines: str) -> None:
+    (tmp_path / "node_ids.tsv").write_text(f"node\tGeneID\n{lines}")
+    with pytest.raises(DataError, match=r"node_ids.tsv: .*accepted: "):
+        read_node_ids(tmp_path / "node_ids.tsv")
 
 
 def test_a_first_line_of_ids_is_an_edge(tmp_path: Path) -> None:

@@ -130,6 +130,14 @@ def build_dataset(
     gene_symbols: Annotated[
         Path | None, _source("--gene-symbols", "ppi-bp: GeneID and Symbol of human genes; other ids are dropped.")
     ] = None,
+    node_ids: Annotated[
+        Path | None,
+        _source(
+            "--node-ids",
+            "ppi-bp: node and GeneID of the released graph, to build that one. Its authors published no such table, "
+            "and it does not follow from the interactome.",
+        ),
+    ] = None,
     orphapacket: Annotated[
         Path | None, _source("--orphapacket", "hpo-*: a folder or archive of ORPHApacket JSON.")
     ] = None,
@@ -171,6 +179,7 @@ def build_dataset(
         "go": go,
         "annotations": annotations,
         "gene_symbols": gene_symbols,
+        "node_ids": node_ids,
         "orphapacket": orphapacket,
         "hpo": hpo,
         "records": records,

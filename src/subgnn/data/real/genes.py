@@ -41,8 +41,31 @@ def read_gene_symbols(path: Path) -> dict[str, str]:
     return symbols
 
 
-def read_interactome(path: Path, *, symbols: dict[str, str] | None = None) -> Interactome:
-    """The largest component of an interactome.
+def read_node_ids(path: Path) -> list[str]:
+    """The NCBI Gene id of each node, from a table with the columns ``node``, which counts from 0, and ``GeneID``.
+
+    Raises:
+        DataError: where a number or a gene is missing, there twice, or not a whole number.
+    """
+    genes: dict[int, str] = {}
+    for row in read_columns(path, ("node", "GeneID")):
+        node, gene = row["node"].strip(), row["GeneID"].strip()
+        if not is_id(node) or not is_id(gene) or int(node) in genes:
+            hint = "accepted: a number from 0 and an NCBI Gene id a line, each once"
+            raise DataError(f"node {excerpt(node)}, gene {excerpt(gene)}", where=str(path), hint=hint)
+        genes[int(node)] = str(int(gene))
+    if sorted(genes) != list(range(len(genes))) or len(set(genes.values())) < len(genes):
+        hint = "accepted: every number from 0 to one less than their count, and every gene, once"
+        raise DataError(
+            f"{len(genes)} nodes, of which some share a gene or a number is missing", where=str(path), hint=hint
+        )
+    return [genes[node] for node in range(len(genes))]
+
+
+def read_interactome(
+    path: Path, *, symbols: dict[str, str] | None = None, node_ids: list[str] | None = None
+) -> Interactome:
+    """The largest component of an interactome, or the genes of a given numbering.
 
     Self loops, repeated pairs and, where symbols are given, ids that are not in them are dropped and counted. Nodes are
     numbered in the order of their gene ids.
@@ -50,29 +73,37 @@ def read_interactome(path: Path, *, symbols: dict[str, str] | None = None) -> In
     Args:
         path: CSV with a header line and two columns of gene ids; further columns are ignored.
         symbols: the symbol of each human gene; without it, every id counts as one.
+        node_ids: the gene of each node. All of these are kept, human or not, and no others.
 
     Raises:
         DataError: for a row without two ids.
     """
-    pairs, dropped = _read_pairs(path, symbols)
+    if node_ids is None:
+        pairs, dropped = _read_pairs(path, symbols, "pairs with another species")
+    else:
+        pairs, dropped = _read_pairs(path, set(node_ids), "pairs with a gene that has no node")
     if not len(pairs):
         raise DataError("no pair of genes is left", where=str(path), hint=f"dropped: {dropped}")
-    ids, codes = np.unique(pairs, return_inverse=True)
-    codes = codes.reshape(pairs.shape)
-    component = _largest_component(codes, len(ids))
-    dropped["genes outside the largest component"] = int(len(ids) - component.sum())
-    codes = codes[component[codes[:, 0]]]
-    number = np.cumsum(component) - 1
-    genes = [str(gene) for gene in ids[component]]
-    columns = {} if symbols is None else {"symbol": Strings.of(symbols[gene] for gene in genes)}
+    if node_ids is None:
+        ids, codes = np.unique(pairs, return_inverse=True)
+        codes = codes.reshape(pairs.shape)
+        component = _largest_component(codes, len(ids))
+        dropped["genes outside the largest component"] = int(len(ids) - component.sum())
+        codes = (np.cumsum(component) - 1)[codes[component[codes[:, 0]]]]
+        genes = [str(gene) for gene in ids[component]]
+    else:
+        genes, ids = node_ids, np.array(node_ids, np.int64)
+        order = np.argsort(ids)
+        codes = order[np.searchsorted(ids[order], pairs)]
+    columns = {} if symbols is None else {"symbol": Strings.of(symbols.get(gene, gene) for gene in genes)}
     names = NodeNames({**columns, "ncbi_gene_id": Strings.of(genes)})
-    graph = Graph.from_edges(number[codes[:, 0]], number[codes[:, 1]], num_nodes=len(genes), names=names)
+    graph = Graph.from_edges(codes[:, 0], codes[:, 1], num_nodes=len(genes), names=names)
     return Interactome(graph, genes, dropped)
 
 
-def _read_pairs(path: Path, symbols: dict[str, str] | None) -> tuple[NDArray[np.int64], dict[str, int]]:
-    """Distinct pairs of two different genes, smaller id first."""
-    dropped = {"pairs of a gene with itself": 0, "pairs with another species": 0, "repeated pairs": 0}
+def _read_pairs(path: Path, known: Collection[str] | None, unknown: str) -> tuple[NDArray[np.int64], dict[str, int]]:
+    """Distinct pairs of two different genes, smaller id first; pairs with others are counted as ``unknown``."""
+    dropped = {"pairs of a gene with itself": 0, unknown: 0, "repeated pairs": 0}
     pairs: set[tuple[int, int]] = set()
     for place, (number, line) in enumerate(source_lines(path)):
         columns = [column.strip() for column in line.split(",")]
@@ -83,8 +114,8 @@ def _read_pairs(path: Path, symbols: dict[str, str] | None) -> tuple[NDArray[np.
             raise DataError(f"{excerpt(line)} is not a pair of genes", where=f"{path}:{number}", hint=hint)
         if columns[0] == columns[1]:
             dropped["pairs of a gene with itself"] += 1
-        elif symbols is not None and (columns[0] not in symbols or columns[1] not in symbols):
-            dropped["pairs with another species"] += 1
+        elif known is not None and (columns[0] not in known or columns[1] not in known):
+            dropped[unknown] += 1
         else:
             a, b = int(columns[0]), int(columns[1])
             pair = (a, b) if a < b else (b, a)

@@ -27,7 +27,14 @@ from subgnn.data.real.builder import (
     read_options,
     within,
 )
-from subgnn.data.real.genes import Annotations, Interactome, read_annotations, read_gene_symbols, read_interactome
+from subgnn.data.real.genes import (
+    Annotations,
+    Interactome,
+    read_annotations,
+    read_gene_symbols,
+    read_interactome,
+    read_node_ids,
+)
 from subgnn.data.real.obo import Ontology, read_obo
 from subgnn.data.real.sources import SourceFile
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
@@ -86,12 +93,16 @@ class PpiBpFiles:
         go: the Gene Ontology in OBO.
         annotations: in the columns of gene2go or of GAF 2.
         gene_symbols: ids and symbols of all human genes; other ids are then dropped, and nodes get their symbols.
+        node_ids: the gene of each node of the released graph; the graph is then that one, and the subgraphs that the
+            authors released fit it. From the interactome alone it cannot be had: nodes are the genes that its authors
+            took for human, then the others, and which these are is not published.
     """
 
     interactome: Path
     go: Path
     annotations: Path
     gene_symbols: Path | None = None
+    node_ids: Path | None = None
 
 
 def build_ppi_bp(
@@ -105,7 +116,8 @@ def build_ppi_bp(
     settings = settings or PpiBpSettings()
     on_step("reading the interactome")
     symbols = None if files.gene_symbols is None else read_gene_symbols(files.gene_symbols)
-    network = read_interactome(files.interactome, symbols=symbols)
+    node_ids = None if files.node_ids is None else read_node_ids(files.node_ids)
+    network = read_interactome(files.interactome, symbols=symbols, node_ids=node_ids)
     on_step("reading the Gene Ontology")
     ontology = read_obo(files.go)
     on_step("reading annotations")
@@ -129,7 +141,7 @@ def build_ppi_bp(
         "Nodes are human genes, edges physical interactions, a subgraph the genes directly annotated with one "
         "GO biological process, its label the one broad function above it. Not the paper's own file: releases differ."
     )
-    given = {key: getattr(files, key) for key in ("interactome", "go", "annotations", "gene_symbols")}
+    given = {key: getattr(files, key) for key in ("interactome", "go", "annotations", "gene_symbols", "node_ids")}
     versions = {"go": ontology.version}
     sources = [SourceFile(key, (path,), versions.get(key, "")) for key, path in given.items() if path is not None]
     dropped = {**network.dropped, **{f"annotations ({k})": v for k, v in annotated.dropped.items()}, **dropped}
@@ -147,7 +159,7 @@ def _places(network: Interactome, annotated: Annotations, symbols: dict[str, str
         raise DataError("GAF names genes by symbol, the interactome by id", where=str(path), hint=hint)
     places: dict[str, int] = {}
     for node, gene in enumerate(network.genes):
-        places.setdefault(symbols[gene], node)
+        places.setdefault(symbols.get(gene, gene), node)
     return places
 
 
@@ -226,4 +238,4 @@ def _build(request: Request) -> BuiltDataset:
     return build_ppi_bp(PpiBpFiles(**request.sources), settings=settings, seed=request.seed, on_step=request.on_step)
 
 
-PPI_BP = Builder("ppi-bp", ("interactome", "go", "annotations"), ("gene_symbols",), _build)
+PPI_BP = Builder("ppi-bp", ("interactome", "go", "annotations"), ("gene_symbols", "node_ids"), _build)

@@ -64,6 +64,11 @@ SOURCES: dict[str, Source] = {
         "https://ftp.ncbi.nlm.nih.gov/gene/DATA/GENE_INFO/Mammalia (Homo_sapiens.gene_info.gz)",
         "NCBI: no restrictions",
     ),
+    "node_ids": Source(
+        "numbers of the nodes, columns node and GeneID",
+        "nowhere for the released PPI-BP: which 17,080 genes its authors numbered first is not published",
+        "that of the release",
+    ),
     "orphapacket": Source(
         "Orphanet's rare diseases as ORPHApacket JSON", "https://www.orphadata.com (ORPHApacket)", "CC BY 4.0"
     ),
