@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import uvicorn
@@ -18,19 +15,10 @@ from subgnn.serve.runs import open_runs
 from subgnn.serve.server import bind_socket
 from tests.serve.examples import NAMES, run_folder
 
+from .tabs import WAIT, Tab
+
 playwright = pytest.importorskip("playwright.sync_api")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 PERCENT = re.compile(r"([\d.]+) %")
-WAIT = 60_000
 
 
 @pytest.fixture(scope="module")
@@ -46,29 +34,11 @@ def address() -> Iterator[str]:
     thread.join()
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[object]:
-    """Debian's Chromium where it is there, else Playwright's own; else these tests are skipped."""
-    installed = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    with playwright.sync_playwright() as here, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        executable = installed or here.chromium.executable_path
-        if not Path(executable).exists():
-            pytest.skip("there is no Chromium: apt-get install chromium, or playwright install chromium")
-        found = here.chromium.launch_persistent_context(profile, executable_path=executable, args=FLAGS)
-        yield found
-        found.close()
-
-
-class Page:
+class Page(Tab):
     """What a person does and sees."""
 
-    def __init__(self, browser, address: str, *, width: int = 1280) -> None:
-        self.page = browser.new_page()
-        self.page.set_default_timeout(WAIT)
-        self.page.set_viewport_size({"width": width, "height": 900})
-        self.complaints: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+    def __init__(self, browser, address: str, *, width: int = 1280, scheme: str = "light") -> None:
+        super().__init__(browser, width=width, scheme=scheme)
         self.url = address
 
     def open(self, state: str = "") -> None:
@@ -101,8 +71,7 @@ class Page:
 def page(browser, address) -> Iterator[Page]:
     found = Page(browser, address)
     yield found
-    found.page.close()
-    assert found.complaints == []
+    found.close()
 
 
 def test_pick_predict_remove_and_reload(page):
@@ -228,8 +197,7 @@ def test_a_phone_shows_all_of_it(browser, address):
     boxes = [narrow.page.locator(f".panel.{name}").bounding_box() for name in ("nodes", "says", "where", "why", "near")]
     assert [box["y"] for box in boxes] == sorted(box["y"] for box in boxes)
     assert all(box["width"] > 340 for box in boxes)
-    narrow.page.close()
-    assert narrow.complaints == []
+    narrow.close()
 
 
 def test_errors_of_the_server_are_shown(page):

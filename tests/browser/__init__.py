@@ -1,0 +1,1 @@
+"""Pages in a browser, which is started once for all of them."""
