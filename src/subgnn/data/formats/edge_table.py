@@ -39,10 +39,15 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
         raise missing(table.where, table.titles, ["source", "target"])
     if not columns.explicit("source", "target", "weight") and _is_edge(table, found):
         table = table.without_header()
-        found = table.titles[0], table.titles[1]
-        options.on_note(f"{table.where}: no header line; edges are the first two columns")
+        titles = table.titles
+        found = titles[0], titles[1]
+        # A third column of numbers is the weight, as in edge_list.txt.
+        weight = titles[2] if len(titles) > 2 and table.is_number(titles[2]) else None
+        more = "" if weight is None else " and weights the third"
+        options.on_note(f"{table.where}: no header line; edges are the first two columns{more}")
+    else:
+        weight = columns.find(table, "weight", found)
     roles = {"source": found[0], "target": found[1]}
-    weight = columns.find(table, "weight", found)
     if weight is not None:
         roles["weight"] = weight
     if not columns.explicit("source", "target") and table.header is not None and (note := described(table, roles)):

@@ -6,6 +6,7 @@ Nothing is unpickled. The other library is imported where it is used.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,14 @@ from typing import Any
 from subgnn.data.formats.format import FileFormat, ReadOptions
 from subgnn.data.formats.objects import from_networkx, from_pyg, from_scipy
 from subgnn.data.formats.tables import check_unpacked
+from subgnn.data.formats.text import read_bytes
 from subgnn.data.graph import Graph, plausible_nodes
+from subgnn.data.strings import NodeNames, Strings
 from subgnn.errors import DataError, MissingExtra
 from subgnn.storage.parsing import parse_json
+
+_NAMES = ("name", "label", "symbol", "gene_symbol", "shared name")
+"""Attributes that may hold the names of nodes: igraph and Cytoscape number the nodes, and name them there."""
 
 
 def _networkx() -> Any:
@@ -30,11 +36,25 @@ def _from_networkx(graph: Any, options: ReadOptions) -> Graph:
     # A networkx graph states itself whether it is directed.
     if options.directed and not graph.is_directed():
         raise DataError("the graph in the file is undirected", hint="leave --directed out")
-    return from_networkx(graph, weight=options.columns.weight)
+    return _named_by_attribute(from_networkx(graph, weight=options.columns.weight), graph)
+
+
+def _named_by_attribute(graph: Graph, given: Any) -> Graph:
+    """The graph with nodes named by an attribute that names each one, where the file has one; ids come second."""
+    for title in _NAMES:
+        names = [str(value).strip() for _, value in given.nodes(data=title, default="")]
+        if all(names) and len(set(names)) == len(names) and names != [str(node) for node in given.nodes]:
+            ids = {} if graph.names is None else {"id": graph.names.primary}
+            return replace(graph, names=NodeNames({"name": Strings.of(names), **ids}))
+    return graph
 
 
 def _graphml(path: Path, options: ReadOptions) -> Graph:
-    return _from_networkx(_networkx().read_graphml(path), options)
+    text = read_bytes(path)
+    if b"<!DOCTYPE" in text or b"<!ENTITY" in text:
+        what = "it declares a document type or entities"
+        raise DataError(what, hint="remove the declaration: GraphML needs none, and entities can fill memory")
+    return _from_networkx(_networkx().read_graphml(BytesIO(text)), options)
 
 
 def _gml(path: Path, options: ReadOptions) -> Graph:
@@ -118,7 +138,7 @@ def _checked(read: Callable[[Path, ReadOptions], Graph]) -> Callable[[Path, Read
 
 
 GRAPH_FILES = (
-    FileFormat("GraphML", (".graphml",), read_graph=_checked(_graphml)),
+    FileFormat("GraphML", (".graphml", ".graphml.gz"), read_graph=_checked(_graphml)),
     FileFormat("GML", (".gml",), read_graph=_checked(_gml)),
     FileFormat("node-link JSON of networkx", (".json",), read_graph=_checked(_node_link)),
     FileFormat("PyG Data", (".pt",), read_graph=_checked(_pyg)),

@@ -30,7 +30,6 @@ _DEFAULTS = ReadOptions()
 _SAMPLE = 100
 _SEPARATORS = (";", "|", ",", " ", "-")
 _SEPARATOR_NAMES = {" ": "spaces", ",": "commas"}
-_ROLES = ("subgraph", "label", "split")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +85,7 @@ class Members:
         )
 
 
-def read_members(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS) -> Members:
+def read_members(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, labelled: bool = True) -> Members:
     """Read subgraphs from a file or a data frame; nodes are still text, and may be unknown.
 
     Args:
@@ -94,12 +93,18 @@ def read_members(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS)
         graph: of which they are subgraphs; its names tell how a list of nodes is separated.
         options: ``columns`` (subgraph, node, label, split), ``encoding``, ``id_base``; each guess is told to
             ``on_note``.
+        labelled: read labels and splits, where there are any; otherwise these columns are ignored.
 
     Raises:
         DataError: for a file that is none of these, or in which cells are missing.
     """
+    found = _read(source, graph, options, labelled=labelled)
+    return found if labelled else replace(found, labels=None, splits=None)
+
+
+def _read(source: Source, graph: Graph, options: ReadOptions, *, labelled: bool) -> Members:
     if not isinstance(source, str | Path):
-        return _from_table(read_table(source), graph, options)
+        return _from_table(read_table(source), graph, options, labelled=labelled)
     path = Path(source)
     if is_folder_file(path):
         return _from_lines(path, graph, options, ids_from=folder_node_field(path, graph).id_base)
@@ -119,15 +124,15 @@ def read_members(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS)
             return _from_gene_sets(path, options)
         if len(table.titles) == 1 or _begins_with_nodes(first, graph):
             return _from_lines(path, graph, options)
-    return _from_table(table, graph, options)
+    return _from_table(table, graph, options, labelled=labelled)
 
 
-def _from_table(table: Table, graph: Graph, options: ReadOptions) -> Members:
+def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: bool) -> Members:
     columns, found = options.columns, {}
     node = columns.find(table, "node")
     if node is not None:
         found["node"] = node
-    for role in _ROLES:
+    for role in ("subgraph", "label", "split") if labelled else ("subgraph",):
         title = columns.find(table, role, list(found.values()))
         if title is not None:
             found[role] = title
@@ -142,7 +147,8 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions) -> Members:
         options.on_note(note)
     names = table.filled(found["subgraph"], "subgraph").to_pylist() if "subgraph" in found else None
     if table.is_list(node):
-        return _wide(table, found, names, table.lists(node, "node"))
+        lists = table.lists(node, "node")
+        return _wide(table, found, names, [" ".join(nodes) for nodes in lists], lists)
     cells = table.filled(node, "node").to_pylist()
     if names is not None and len(set(names)) < len(names):
         return _long(table, found, names, cells)
@@ -154,7 +160,8 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions) -> Members:
     called = _SEPARATOR_NAMES.get(separator, f"'{separator}'")
     options.on_note(f"{table.where}: a subgraph in each row, its nodes in '{node}' separated by {called}")
     split = splitter(separator, graph)
-    return _wide(table, found, names, [_split_at(split, cell, table.place(i)) for i, cell in enumerate(cells)])
+    lists = [_split_at(split, cell, table.place(i)) for i, cell in enumerate(cells)]
+    return _wide(table, found, names, cells, lists)
 
 
 def _long(table: Table, found: dict[str, str], names: list[str], cells: list[str]) -> Members:
@@ -180,8 +187,10 @@ def _long(table: Table, found: dict[str, str], names: list[str], cells: list[str
     return Members(table.where, list(first), list(texts), nodes, labels, splits, rows, titles=_unused(table, found))
 
 
-def _wide(table: Table, found: dict[str, str], names: list[str] | None, lists: list[list[str]]) -> Members:
-    """A row for each subgraph."""
+def _wide(
+    table: Table, found: dict[str, str], names: list[str] | None, cells: list[str], lists: list[list[str]]
+) -> Members:
+    """A row for each subgraph; without a name, it is called by the cell of its nodes."""
     labels, splits = (_values(table, found[role], role) if role in found else None for role in ("label", "split"))
     empty = next((row for row, nodes in enumerate(lists) if not nodes), None)
     if empty is not None:
@@ -190,11 +199,10 @@ def _wide(table: Table, found: dict[str, str], names: list[str] | None, lists: l
         row = next(i for i, name in enumerate(names) if name in names[:i])
         what = f"subgraph {excerpt(names[row])} again"
         raise DataError(what, where=table.place(row), hint="a list of nodes has one row for each subgraph")
-    given = [" ".join(nodes) for nodes in lists] if names is None else names
     texts, nodes = _encode(lists)
     return Members(
         table.where,
-        given,
+        cells if names is None else names,
         texts,
         nodes,
         labels,
@@ -346,10 +354,20 @@ def splitter(separator: str, graph: Graph) -> Callable[[str], list[str]]:
     Raises:
         DataError: from that function, for a list that can be read in two ways; without a place.
     """
+    if separator != "-":
+        return lambda cell: [part.strip() for part in cell.split(separator) if part.strip()]
     known, dashes = is_known(graph), 0 if graph.names is None else graph.names.most_dashes
-    if separator == "-":
-        return lambda cell: [part.strip() for part in split_names(cell, known, dashes) if part.strip()]
-    return lambda cell: [part.strip() for part in cell.split(separator) if part.strip()]
+
+    def exact(text: str) -> bool:
+        return find_node(text, graph.num_nodes, graph.names) is not None
+
+    def split(cell: str) -> list[str]:
+        parts = split_names(cell, exact, dashes)
+        if dashes and not all(map(exact, parts)):
+            parts = split_names(cell, known, dashes)
+        return [part.strip() for part in parts if part.strip()]
+
+    return split
 
 
 def _parts(cell: str, separator: str, graph: Graph) -> list[str]:

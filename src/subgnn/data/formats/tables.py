@@ -142,6 +142,14 @@ class Table:
             raise DataError(f"{noun} {values[row]}", where=self.place(row), hint=f"{noun}s must be finite numbers")
         return values
 
+    def is_number(self, title: str) -> bool:
+        """Whether all cells of a column are numbers."""
+        try:
+            self.numbers(title)
+        except DataError:
+            return False
+        return True
+
     def _column(self, title: str) -> pa.ChunkedArray:
         count = self.titles.count(title)
         if count == 0:
