@@ -27,7 +27,8 @@ def folder(tmp_path_factory):
 
 def test_json(folder, tmp_path):
     done = call("explain", folder / "run", "--subgraphs", folder / "new.tsv", "--out", tmp_path / "why.json", "--json")
-    assert done.json == {"run": str(folder / "run"), "out": str(tmp_path / "why.json"), "num_subgraphs": 2}
+    wanted = {"run": str(folder / "run"), "out": str(tmp_path / "why.json"), "num_subgraphs": 2, "notes": []}
+    assert done.json == wanted
     found = json.loads((tmp_path / "why.json").read_text())
     assert (found["format"], found["version"]) == ("subgnn-explanations", 1)
     first, second = found["explanations"]
@@ -69,7 +70,9 @@ def test_mistakes(folder, tmp_path):
     assert done.error.startswith(f"{tmp_path / 'wrong.tsv'}:2: ")
     assert not (tmp_path / "why.json").exists()
     done = call("explain", folder / "run", "--subgraphs", folder / "new.tsv", "--out", tmp_path / "why.txt")
-    assert done.error.endswith("unknown kind of file '.txt'; accepted: .json, .tsv")
+    assert done.error.endswith(
+        "unknown kind of file '.txt'; accepted: .json, .csv, .tsv, .parquet, .jsonl, or - for the standard output"
+    )
 
 
 def test_an_exported_run_in_place_of_the_folder(folder, tmp_path):

@@ -75,7 +75,7 @@ def test_predict_names_the_line_that_is_wrong_and_leaves_nothing(run):
     (folder / "bad.tsv").write_text("0-1\n99\n")
     called = call("predict", folder / "run", "--subgraphs", folder / "bad.tsv", "--out", folder / "q.tsv")
     assert called.code == 2
-    assert called.error.startswith(f"{folder / 'bad.tsv'}:2: node 99 is not in the graph")
+    assert called.error.startswith(f"{folder / 'bad.tsv'}:2: node '99' is not in the graph")
     assert not (folder / "q.tsv").exists()
 
 

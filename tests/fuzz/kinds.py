@@ -32,9 +32,9 @@ from subgnn.experiments.search_space import read_space
 from subgnn.experiments.suites.spec import find_suite
 from subgnn.experiments.train import train
 from subgnn.inference import export_run
+from subgnn.inference.answers import Files, write_predictions
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
-from subgnn.inference.subgraph_files import write_predictions
 from subgnn.prepare.cached import encode, read_prepared
 from subgnn.prepare.measure import Plan
 from subgnn.reports import write_report
@@ -296,7 +296,7 @@ def archive(path: Path) -> str:
 
 def predict(path: Path) -> str:
     """Answers for a file of subgraphs."""
-    write_predictions(trained() / "run", path, path.parent / "out.tsv", overwrite=True)
+    write_predictions(trained() / "run", Files(path, path.parent / "out.tsv", overwrite=True))
     return (path.parent / "out.tsv").read_text()
 
 

@@ -16,9 +16,9 @@ from subgnn.embeddings.stored import vectors_hash
 from subgnn.experiments.train import train
 from subgnn.explain.files import open_explainer
 from subgnn.inference import export_program, export_run
+from subgnn.inference.answers import Files, write_embeddings, write_predictions
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.open import EXPORT, open_run
-from subgnn.inference.subgraph_files import write_embeddings, write_predictions
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.metrics import metrics
 from subgnn.reports.run_page import run_report
@@ -59,13 +59,13 @@ def test_a_portfolio_is_not_a_program(run, tmp_path):
 
 def test_files_of_subgraphs(run, tmp_path):
     (tmp_path / "some.txt").write_text("n0-n1-n2\nn3-n9\n")
-    write_predictions(run, tmp_path / "some.txt", tmp_path / "found.tsv")
+    write_predictions(run, Files(tmp_path / "some.txt", tmp_path / "found.tsv"))
     predictor = open_run(run).predictor
     rows = Ragged.from_rows([[0, 1, 2], [3, 9]])
     lines = [line.split("\t") for line in (tmp_path / "found.tsv").read_text().splitlines()[1:]]
     assert [line[1] for line in lines] == predictor.predict(rows)
     np.testing.assert_allclose(np.array([line[2:] for line in lines], float), predictor.probabilities(rows), rtol=1e-4)
-    shape = write_embeddings(run, tmp_path / "some.txt", tmp_path / "found.npy")
+    shape = write_embeddings(run, Files(tmp_path / "some.txt", tmp_path / "found.npy"))
     np.testing.assert_array_equal(np.load(tmp_path / "found.npy"), predictor.embeddings(rows))
     assert shape == predictor.embeddings(rows).shape
 

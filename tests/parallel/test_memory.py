@@ -8,7 +8,7 @@ import pytest
 
 from subgnn.channels import distances
 from subgnn.errors import UserError
-from subgnn.inference.subgraph_files import chunk_size
+from subgnn.inference.answers import chunk_size
 from subgnn.parallel import memory
 from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, prepare_example, random_graph
 from tests.prepared_equal import assert_same

@@ -34,8 +34,20 @@ SubgraphsFile = Annotated[
     Option(
         "--subgraphs",
         metavar="FILE",
-        help="A subgraph per line: nodes by name (or #row), joined by '-'; further columns are ignored.",
+        help="A table (a row a membership, or a row a subgraph), gene sets (.gmt), or lines of nodes joined by '-'.",
     ),
+]
+SubgraphColumn = Annotated[
+    str | None,
+    Option("--subgraph-column", metavar="NAME", help="Table: column of subgraph names; by default a likely one."),
+]
+NodeColumn = Annotated[
+    str | None,
+    Option("--node-column", metavar="NAME", help="Table: column of nodes, or of lists of nodes; a likely one."),
+]
+UnknownNodes = Annotated[
+    Literal["error", "drop"],
+    Option("--unknown", help="Nodes that are not in the graph: refuse them, or leave them out and list them."),
 ]
 DataPath = Annotated[Path | None, Option("--data", metavar="DIR", help="The dataset; by default the run's own.")]
 RecipeName = Annotated[

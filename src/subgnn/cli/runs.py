@@ -9,10 +9,24 @@ from typing import Annotated, Any, Literal
 from typer import Argument, Option
 
 from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
-from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, MemoryLimit, RunPath, SubgraphsFile
-from subgnn.cli.output import print_error, print_json, print_line, print_next, print_table
+from subgnn.cli.options import (
+    DataPath,
+    ForceFlag,
+    JsonFlag,
+    MemoryLimit,
+    NodeColumn,
+    RunPath,
+    SubgraphColumn,
+    SubgraphsFile,
+    UnknownNodes,
+)
+from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
 from subgnn.cli.train import print_results
+from subgnn.data.formats.columns import Columns
+from subgnn.data.formats.format import ReadOptions, Unknown
+from subgnn.errors import UserError
 from subgnn.storage.parsing import finite
+from subgnn.storage.tables import STDOUT
 
 
 def evaluate_run(
@@ -37,7 +51,15 @@ def evaluate_run(
 def predict_subgraphs(
     run: RunPath,
     subgraphs: SubgraphsFile,
-    out: Annotated[Path, Option(metavar="FILE", help="The TSV file to write.")],
+    out: Annotated[
+        Path, Option(metavar="FILE", help="The file to write: .tsv, .csv, .parquet, .jsonl; - for the standard output.")
+    ],
+    top: Annotated[
+        int | None, Option(min=1, metavar="K", help="The K likeliest classes in place of a column for each class.")
+    ] = None,
+    subgraph_column: SubgraphColumn = None,
+    node_column: NodeColumn = None,
+    unknown: UnknownNodes = "error",
     data: DataPath = None,
     force: ForceFlag = False,
     engine: EngineChoice = EngineKind.local,
@@ -47,22 +69,32 @@ def predict_subgraphs(
 ) -> None:
     """Predict the labels of subgraphs of the graph that a run was trained on.
 
-    Example: subgnn predict runs/first --subgraphs new.tsv --out predictions.tsv
-    """
-    from subgnn.inference.subgraph_files import write_predictions
+    Examples:
+    subgnn predict runs/first --subgraphs new.tsv --out predictions.tsv
 
+    subgnn predict runs/first --subgraphs sets.gmt --unknown drop --top 3 --out -
+    """
+    from subgnn.inference.answers import Files, write_predictions
+
+    reading, notes = _reading(subgraph_column, node_column, unknown, out, json=json)
     with cluster(engine, address) as workers:
-        count = write_predictions(run, subgraphs, out, data=data, overwrite=force, engine=workers)
-    if json:
-        print_json({"run": str(run), "out": str(out), "num_subgraphs": count})
-    else:
-        print_line(f"{out}: predictions for {count:,} subgraphs")
+        files = Files(subgraphs, out, reading, data, force, workers)
+        count = write_predictions(run, files, top=top)
+    _report(run, out, json, f"predictions for {count:,} subgraphs", notes, num_subgraphs=count)
 
 
 def embed_subgraphs(
     run: RunPath,
     subgraphs: SubgraphsFile,
-    out: Annotated[Path, Option(metavar="FILE", help="The .npy or .parquet file to write.")],
+    out: Annotated[
+        Path,
+        Option(
+            metavar="FILE", help="The file to write: .npy, .parquet, .csv, .tsv, .jsonl; - for the standard output."
+        ),
+    ],
+    subgraph_column: SubgraphColumn = None,
+    node_column: NodeColumn = None,
+    unknown: UnknownNodes = "error",
     data: DataPath = None,
     force: ForceFlag = False,
     engine: EngineChoice = EngineKind.local,
@@ -70,29 +102,35 @@ def embed_subgraphs(
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
-    """Compute the vector of each subgraph: .npy, or .parquet with the subgraphs beside their vectors.
+    """Compute the vector of each subgraph: .npy, or a table with the subgraphs beside their vectors.
 
     Example: subgnn embed runs/first --subgraphs new.tsv --out vectors.npy
     """
-    from subgnn.inference.subgraph_files import write_embeddings
+    from subgnn.inference.answers import Files, write_embeddings
 
+    reading, notes = _reading(subgraph_column, node_column, unknown, out, json=json)
     with cluster(engine, address) as workers:
-        shape = write_embeddings(run, subgraphs, out, data=data, overwrite=force, engine=workers)
-    if json:
-        print_json({"run": str(run), "out": str(out), "num_subgraphs": shape[0], "width": shape[1]})
-    else:
-        print_line(f"{out}: vectors of {shape[1]} numbers for {shape[0]:,} subgraphs")
+        files = Files(subgraphs, out, reading, data, force, workers)
+        count, width = write_embeddings(run, files)
+    words = f"vectors of {width} numbers for {count:,} subgraphs"
+    _report(run, out, json, words, notes, num_subgraphs=count, width=width)
 
 
 def explain_subgraphs(
     run: RunPath,
     subgraphs: SubgraphsFile,
-    out: Annotated[Path, Option(metavar="FILE", help="The .json or .tsv file to write.")],
+    out: Annotated[
+        Path,
+        Option(metavar="FILE", help="The file to write: .json, .jsonl, .tsv, .csv, .parquet; - for TSV on stdout."),
+    ],
     attributions: Annotated[
         bool, Option("--attributions", help="Add integrated gradients, which sum to the logits; needs Captum.")
     ] = False,
     max_nodes: Annotated[int, Option(min=0, help="Nodes of larger subgraphs are not left out.")] = 500,
     max_anchors: Annotated[int, Option(min=0, help="Anchors to list, those that matter most.")] = 100,
+    subgraph_column: SubgraphColumn = None,
+    node_column: NodeColumn = None,
+    unknown: UnknownNodes = "error",
     data: DataPath = None,
     force: ForceFlag = False,
     memory: MemoryLimit = None,
@@ -102,15 +140,38 @@ def explain_subgraphs(
 
     Example: subgnn explain runs/first --subgraphs new.tsv --out why.json
     """
-    from subgnn.explain.files import check_suffix, open_explainer, write_explanations
+    from subgnn.explain.files import explanation_format, open_explainer, write_explanations
+    from subgnn.inference.answers import Files
 
-    check_suffix(out)
+    reading, notes = _reading(subgraph_column, node_column, unknown, out, json=json)
+    files = Files(subgraphs, out, reading, data, force)
+    explanation_format(files)  # refuses a wrong output before the run is opened
     explainer = open_explainer(run, data, max_nodes=max_nodes, max_anchors=max_anchors)
-    count = write_explanations(explainer, subgraphs, out, attributions=attributions, overwrite=force)
+    count = write_explanations(explainer, files, attributions=attributions)
+    _report(run, out, json, f"explanations of {count:,} predictions", notes, num_subgraphs=count)
+
+
+def _reading(
+    subgraph_column: str | None, node_column: str | None, unknown: Unknown, out: Path, *, json: bool
+) -> tuple[ReadOptions, list[str]]:
+    """How the file of subgraphs is read, and the notes about what was guessed; stdout is for one thing alone."""
+    if json and out == STDOUT:
+        what = "the table and the JSON object would both go to the standard output"
+        raise UserError(what, where="--out", hint="leave --json out, or name a file")
+    columns, notes = Columns(subgraph=subgraph_column, node=node_column), list[str]()
+    return ReadOptions(columns=columns, unknown=unknown, on_note=notes.append), notes
+
+
+def _report(run: Path, out: Path, json: bool, words: str, notes: list[str], **numbers: int) -> None:
+    """Print what was written and notes about the input; on stderr if the answers are on the standard output."""
     if json:
-        print_json({"run": str(run), "out": str(out), "num_subgraphs": count})
+        print_json({"run": str(run), "out": str(out), **numbers, "notes": notes})
+    elif out == STDOUT:
+        for note in notes:
+            print_error(f"note: {note}")
     else:
-        print_line(f"{out}: explanations of {count:,} predictions")
+        print_notes(notes)
+        print_line(f"{out}: {words}")
 
 
 def export_run_file(
@@ -132,7 +193,6 @@ def export_run_file(
 
     Example: subgnn export runs/first --with-graph --out first.safetensors
     """
-    from subgnn.errors import UserError
     from subgnn.inference import export_program, export_run
 
     format = format or ("torch-export" if out.suffix == ".pt2" else "portable")

@@ -1,13 +1,12 @@
-"""Explain a file of subgraphs, and write JSON or a table."""
+"""Explain the subgraphs of a file, and write JSON or a table."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from subgnn.errors import DataError
 from subgnn.explain.explainer import Explainer
 from subgnn.explain.explanation import (
     VALUE,
@@ -18,16 +17,16 @@ from subgnn.explain.explanation import (
     NodeContribution,
     Values,
 )
+from subgnn.inference.answers import Asked, Files
 from subgnn.inference.open import open_run
-from subgnn.inference.subgraph_files import chunks
-from subgnn.storage.files import atomic_write
+from subgnn.storage.tables import Column, Part, TableFormat, distinct, open_output, write_table
 
 FORMAT, VERSION = "subgnn-explanations", 1
-_SUFFIXES = (".json", ".tsv")
+_TITLES = ("subgraph", "label", "by", "kind", "item")
 _BATCH = 64
 _SHOWN_NAMES = 8
 
-Items = Iterator[tuple[str, Explanation]]
+Items = Iterator[tuple[int, Explanation | None]]
 Contribution = NodeContribution | ComponentContribution | ChannelContribution | AnchorContribution
 Row = tuple[str, str, str, Values]
 
@@ -44,59 +43,73 @@ def open_explainer(run: Path, data: Path | None = None, *, max_nodes: int = 500,
     )
 
 
-def check_suffix(out: Path) -> None:
-    """Refuse the name of an output file that ends neither in .json nor in .tsv."""
-    if out.suffix not in _SUFFIXES:
-        hint = f"accepted: {', '.join(_SUFFIXES)}"
-        raise DataError(f"unknown kind of file '{out.suffix}'", where=str(out), hint=hint)
+def explanation_format(files: Files) -> TableFormat | None:
+    """The format of a table of explanations; None for JSON.
+
+    Raises:
+        DataError: for an output of another kind, or one that exists and is not to be replaced.
+    """
+    return files.output_format(others=[".json"])
 
 
-def write_explanations(
-    explainer: Explainer, subgraphs: Path, out: Path, *, attributions: bool = False, overwrite: bool = False
-) -> int:
-    """Explain the prediction of every line of a file; JSON, or TSV if the name of ``out`` ends in .tsv.
+def write_explanations(explainer: Explainer, files: Files, *, attributions: bool = False) -> int:
+    """Explain the prediction of every subgraph of a file.
+
+    JSON, and JSON lines, have an object for each subgraph; other tables a row for each node, component, channel and
+    anchor: its contribution to every class. A subgraph without nodes in the graph has no explanation.
 
     Returns:
         The number of subgraphs.
     """
-    check_suffix(out)
+    form = explanation_format(files)
+    asked = files.read(explainer.predictor.graph)
 
     def items() -> Items:
-        for texts, rows in chunks(subgraphs, explainer.predictor.graph, size=_BATCH):
-            yield from zip(texts, explainer.explain(rows, attributions=attributions), strict=True)
+        for rows, there, nodes in asked.parts(_BATCH):
+            found = iter(explainer.explain(nodes, attributions=attributions) if len(there) else ())
+            explained = set(there.tolist())
+            yield from ((row, next(found) if i in explained else None) for i, row in enumerate(rows))
 
-    with (
-        atomic_write(out, overwrite=overwrite) as temporary,
-        temporary.open("w", encoding="utf-8", newline="\n") as file,
-    ):
-        if out.suffix == ".tsv":
-            return _write_table(file, explainer, items())
-        return _write_json(file, items())
-
-
-def _write_json(file: IO[str], items: Items) -> int:
-    """One object, with an explanation a line."""
-    count = 0
-    file.write(json.dumps({"format": FORMAT, "version": VERSION})[:-1] + ', "explanations": [')
-    for count, (text, explanation) in enumerate(items, 1):
-        found = {"subgraph": text, **explanation.to_json()}
-        file.write((",\n" if count > 1 else "\n") + json.dumps(found, ensure_ascii=False))
-    file.write("\n]}\n")
-    return count
+    with open_output(files.out, overwrite=files.overwrite) as file:
+        if form in (None, "jsonl"):
+            _write_json(file, asked, items(), lines=form is not None)
+        else:
+            _write_table(file, form, explainer, asked, items())
+    return len(asked)
 
 
-def _write_table(file: IO[str], explainer: Explainer, items: Items) -> int:
-    """A row for each node, component, channel and anchor: its contribution to every class."""
-    checkpoint = explainer.predictor.checkpoint
-    classes = (VALUE,) if checkpoint.spec.task == "regression" else checkpoint.spec.classes
-    file.write("\t".join(["subgraph", "label", "by", "kind", "item", *classes]) + "\n")
-    count = 0
-    for text, explanation in items:
-        count += 1
-        for by, kind, item, numbers in _rows(explanation):
-            shown = (f"{number:.6g}" for number in numbers)
-            file.write("\t".join([text, explanation.label, by, kind, item, *shown]) + "\n")
-    return count
+def _write_json(file: IO[bytes], asked: Asked, items: Items, *, lines: bool) -> None:
+    """One object with an explanation a line, or these lines alone."""
+    if not lines:
+        file.write((json.dumps({"format": FORMAT, "version": VERSION})[:-1] + ', "explanations": [\n').encode())
+    for row, explanation in items:
+        found: dict[str, Any] = {"subgraph": asked.text(row)}
+        found |= {"name": asked.members.names[row]} if asked.members.named else {}
+        found |= {"dropped": asked.dropped(row)} if asked.drops else {}
+        found |= {} if explanation is None else explanation.to_json()
+        end = "" if lines or row == len(asked) - 1 else ","
+        file.write((json.dumps(found, ensure_ascii=False) + end + "\n").encode("utf-8", "backslashreplace"))
+    if not lines:
+        file.write(b"]}\n")
+
+
+def _write_table(file: IO[bytes], form: TableFormat, explainer: Explainer, asked: Asked, items: Items) -> None:
+    spec = explainer.predictor.checkpoint.spec
+    classes = (VALUE,) if spec.task == "regression" else spec.classes
+    named = [("name", "subgraph_")] if asked.members.named else []
+    titles = distinct([*((title, "") for title in _TITLES), *((title, "class_") for title in classes), *named])
+    kinds = [str] * len(_TITLES) + [float] * len(classes) + [str] * len(named)
+    columns = [Column(title, kind) for title, kind in zip(titles, kinds, strict=True)]
+
+    def parts() -> Iterator[Part]:
+        for row, explanation in items:
+            if explanation is not None:
+                start, end = (asked.text(row), explanation.label), [asked.members.names[row]] * len(named)
+                yield list(
+                    zip(*((*start, *item, *numbers, *end) for *item, numbers in _rows(explanation)), strict=True)
+                )
+
+    write_table(file, form, columns, parts())
 
 
 def _rows(found: Explanation) -> Iterator[Row]:

@@ -7,8 +7,8 @@ subgraph and a list of nodes (wide), gene sets (GMT), and lines of nodes joined 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,7 @@ class Members:
         unit: ``row`` of a table, or ``line``.
         named: whether the file names its subgraphs.
         titles: of the columns that hold none of these.
+        others: with a row for each subgraph, all columns but those of names and nodes: their values by title.
     """
 
     where: str
@@ -59,6 +60,7 @@ class Members:
     unit: str = "row"
     named: bool = True
     titles: Sequence[str] = ()
+    others: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -82,6 +84,7 @@ class Members:
             labels=None if self.labels is None else [self.labels[i] for i in chosen],
             splits=None if self.splits is None else [self.splits[i] for i in chosen],
             rows=[self.rows[i] for i in chosen],
+            others={title: [values[i] for i in chosen] for title, values in self.others.items()},
         )
 
 
@@ -210,6 +213,11 @@ def _wide(
         rows=range(1, len(lists) + 1),
         named=names is not None,
         titles=_unused(table, found),
+        others={
+            title: [None if cell is None else str(cell) for cell in table.data.column(title).to_pylist()]
+            for title in table.titles
+            if title not in (found["node"], found.get("subgraph"))
+        },
     )
 
 
@@ -250,9 +258,8 @@ def _from_gene_sets(path: Path, options: ReadOptions) -> Members:
         what = f"no column {excerpt(label)} in a file of gene sets"
         raise DataError(what, where=str(path), hint="--label-column description takes the second column")
     texts, nodes = _encode(lists)
-    return Members(
-        str(path), names, texts, nodes, about if label else None, None, lines, "line", titles=["description"]
-    )
+    labels, others = about if label else None, {"description": about}
+    return Members(str(path), names, texts, nodes, labels, None, lines, "line", titles=list(others), others=others)
 
 
 def _looks_like_gene_sets(lines: Sequence[str], graph: Graph) -> bool:

@@ -1,4 +1,4 @@
-"""Arrays of vectors as files: read and write .npy, write .parquet with the subgraphs in a column."""
+"""Arrays of vectors as files: read and write .npy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from subgnn.errors import DataError
 
-Chunks = Iterable[tuple[list[str], NDArray[np.float32]]]
 _HEADER = 128
 _MAX_HEADER = 10_000
 _DAMAGE = (ValueError, TypeError, KeyError, SyntaxError, RecursionError, MemoryError, OverflowError)
@@ -81,34 +80,14 @@ def _npy_header(rows: int, width: int) -> bytes:
     return start + text.ljust(_HEADER - 11) + b"\n"
 
 
-def write_npy(path: Path, chunks: Chunks) -> tuple[int, int]:
-    """Write vectors alone; returns their shape."""
+def write_npy(path: Path, chunks: Iterable[NDArray[np.float32]]) -> tuple[int, int]:
+    """Write vectors, some at a time; returns their shape."""
     rows, width = 0, 0
     with path.open("wb") as file:
         file.write(_npy_header(0, 0))
-        for _, vectors in chunks:
+        for vectors in chunks:
             file.write(np.ascontiguousarray(vectors, "<f4").data)
             rows, width = rows + len(vectors), vectors.shape[1]
         file.seek(0)
         file.write(_npy_header(rows, width))
-    return rows, width
-
-
-def write_parquet(path: Path, chunks: Chunks) -> tuple[int, int]:
-    """Write a column of subgraphs and one of vectors; returns the shape of the latter."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    rows, width, writer = 0, 0, None
-    try:
-        for texts, vectors in chunks:
-            rows, width = rows + len(vectors), vectors.shape[1]
-            flat = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), width)
-            table = pa.table({"subgraph": texts, "vector": flat})
-            if writer is None:
-                writer = parquet.ParquetWriter(path, table.schema)
-            writer.write_table(table)
-    finally:
-        if writer is not None:
-            writer.close()
     return rows, width

@@ -1,0 +1,277 @@
+"""Answers about the subgraphs of a user's table, joined to its rows: predictions and vectors.
+
+The table is read by the one reader of tables (:func:`~subgnn.data.formats.members.read_members`), and answers are a
+table again (:mod:`subgnn.storage.tables`), with a row for each subgraph in the order of the input. After the columns of
+the answer come the name of the subgraph, if it has one, the nodes that were dropped, if unknown ones may be, and the
+other columns of the input, if it has a row for each subgraph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.config.settings import Recipe
+from subgnn.data.formats.format import ReadOptions
+from subgnn.data.formats.members import Members, read_members
+from subgnn.data.formats.tables import Source
+from subgnn.data.formats.vectors import write_npy
+from subgnn.data.graph import Graph
+from subgnn.data.matching import Matched, match_nodes
+from subgnn.errors import DataError, UserError
+from subgnn.inference.open import open_run
+from subgnn.inference.predictor import Predictor
+from subgnn.models.interface import BATCH
+from subgnn.models.spec import ModelSpec
+from subgnn.parallel.engine import Engine
+from subgnn.parallel.memory import share
+from subgnn.ragged import Ragged
+from subgnn.storage.files import atomic_write, refuse_existing
+from subgnn.storage.tables import FORMATS, STDOUT, Column, Part, TableFormat, distinct, open_output, write_table
+
+NPY = ".npy"
+_DEFAULTS = ReadOptions()
+_OWN, _CLASS, _GIVEN = "subgraph_", "class_", "given_"  # put before a title that an earlier column has
+
+
+def chunk_size(recipe: Recipe | ModelSpec) -> int:
+    """Number of subgraphs to measure at once: as fit in a fifth of the memory if each has four components.
+
+    Each chunk searches the whole graph from the shared anchors, so chunks are large; they are a multiple of the sizes
+    of batches, so that outputs do not depend on them.
+    """
+    each = 4 * 12 * recipe.model.layers * sum(channel.num_anchors for channel in recipe.channels) + 1000
+    return BATCH * max(1, min(64, share(0.2) // (BATCH * each)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """The subgraphs of a table, as written and as nodes of the graph.
+
+    Args:
+        drops: whether nodes that are not in the graph were dropped; a subgraph may then have no nodes.
+    """
+
+    members: Members
+    matched: Matched
+    drops: bool = False
+
+    @classmethod
+    def read(cls, source: Source, graph: Graph, options: ReadOptions = _DEFAULTS) -> Asked:
+        """Read a file or a data frame.
+
+        Raises:
+            DataError: for what is not a table of subgraphs; and for nodes that are not in the graph, unless
+                ``options.unknown`` drops them.
+        """
+        members = read_members(source, graph, options)
+        matched = match_nodes(members, graph, unknown=options.unknown)
+        return cls(members, matched, options.unknown == "drop")
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def text(self, row: int) -> str:
+        """A subgraph as text: its nodes as written, joined by ``-`` where they were in a list or in many rows."""
+        return "-".join(self.members.nodes_of(row)) if self.members.named else self.members.names[row]
+
+    def dropped(self, row: int) -> list[str]:
+        """The nodes of a subgraph that are not in the graph, as written, each once."""
+        unknown = self.matched.unknown
+        return list(dict.fromkeys(text for text in self.members.nodes_of(row) if text in unknown))
+
+    def parts(self, size: int) -> Iterator[tuple[range, NDArray[np.int64], Ragged]]:
+        """The rows, ``size`` at a time; of each part, the places of those with nodes in the graph, and these nodes."""
+        for begin in range(0, len(self), size):
+            rows = range(begin, min(begin + size, len(self)))
+            nodes = self.matched.nodes.take(np.arange(rows.start, rows.stop))
+            there = np.flatnonzero(nodes.lengths > 0)
+            yield rows, there, nodes.take(there)
+
+    def joined(self) -> list[tuple[Column, str, Sequence[Any]]]:
+        """The columns that come after an answer: each with a prefix for a title that is taken, and all its values."""
+        found: list[tuple[Column, str, Sequence[Any]]] = []
+        if self.members.named:
+            found.append((Column("name"), _OWN, self.members.names))
+        if self.drops:
+            found.append((Column("dropped"), _OWN, [";".join(self.dropped(row)) for row in range(len(self))]))
+        found += [(Column(title), _GIVEN, values) for title, values in self.members.others.items()]
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerTable:
+    """Answers, which are computed part by part while the table is written."""
+
+    columns: list[Column]
+    parts: Iterator[Part]
+
+    @classmethod
+    def of(
+        cls, asked: Asked, own: list[tuple[Column, str]], answer: Callable[[Ragged], list[Sequence[Any]]], size: int
+    ) -> AnswerTable:
+        """The columns of an answer between the subgraph and what is joined to it.
+
+        Args:
+            own: the columns of the answer, each with a prefix for a title that is taken.
+            answer: the values of these columns for some subgraphs.
+            size: how many subgraphs to answer at once.
+        """
+        joined = asked.joined()
+        columns = [(Column("subgraph"), ""), *own, *((column, prefix) for column, prefix, _ in joined)]
+        titles = distinct((column.title, prefix) for column, prefix in columns)
+
+        def parts() -> Iterator[Part]:
+            for rows, there, nodes in asked.parts(size):
+                values = answer(nodes) if len(there) else [[] for _ in own]
+                yield [
+                    [asked.text(row) for row in rows],
+                    *(_spread(column, there, len(rows)) for column in values),
+                    *(column[rows.start : rows.stop] for _, _, column in joined),
+                ]
+
+        return cls([replace(c, title=title) for (c, _), title in zip(columns, titles, strict=True)], parts())
+
+
+def _spread(values: Sequence[Any], places: NDArray[np.int64], count: int) -> Sequence[Any]:
+    """Values at their places among ``count``, with None in the others; vectors of NaN in place of vectors."""
+    if len(values) == count:
+        return values
+    if getattr(values, "ndim", 1) == 2:
+        vectors = np.full((count, values.shape[1]), np.nan, np.float32)  # type: ignore[attr-defined]
+        vectors[places] = values
+        return vectors
+    found: list[Any] = [None] * count
+    for place, value in zip(places.tolist(), values, strict=True):
+        found[place] = value
+    return found
+
+
+def prediction_table(predictor: Predictor, asked: Asked, *, top: int | None = None) -> AnswerTable:
+    """Label and probabilities of each subgraph.
+
+    Args:
+        top: give this many classes, the likeliest first, with their probabilities, in place of a column a class.
+    """
+    spec = predictor.spec
+    classes = ("value",) if spec.task == "regression" else spec.classes
+    own = [(Column("label"), ""), *((Column(title, float), _CLASS) for title in classes)]
+    if top is not None:
+        if spec.task == "regression":
+            raise UserError("the labels are values, not classes", where="--top", hint="leave it out")
+        most = min(top, len(classes))
+        pairs = [(Column(f"class_{k + 1}"), Column(f"probability_{k + 1}", float)) for k in range(most)]
+        own = [(Column("label"), ""), *((column, "") for pair in pairs for column in pair)]
+
+    def answer(nodes: Ragged) -> list[Sequence[Any]]:
+        scores = predictor.probabilities(nodes)
+        labels = [predictor.label_text(row) for row in scores]
+        if top is None:
+            return [labels, *scores.T.tolist()]
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :most]
+        ranked = np.take_along_axis(scores, order, axis=1)
+        found: list[Sequence[Any]] = [labels]
+        for k in range(most):
+            found += [[classes[c] for c in order[:, k]], ranked[:, k].tolist()]
+        return found
+
+    return AnswerTable.of(asked, own, answer, chunk_size(spec))
+
+
+def vector_table(predictor: Predictor, asked: Asked) -> AnswerTable:
+    """The vector of each subgraph."""
+    first = asked.matched.nodes.take(np.flatnonzero(asked.matched.nodes.lengths > 0)[:1])
+    if not len(first):
+        raise DataError("no subgraph has a node in the graph", where=asked.members.where)
+    width = predictor.embeddings(first).shape[1]
+
+    def answer(nodes: Ragged) -> list[Sequence[Any]]:
+        vectors: Any = predictor.embeddings(nodes)
+        return [vectors]
+
+    return AnswerTable.of(asked, [(Column("vector", float, width), "")], answer, chunk_size(predictor.spec))
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """A file of subgraphs, and the file to write answers to.
+
+    Args:
+        reading: how the subgraphs are read.
+        data: the dataset of the run; by default its own.
+        overwrite: replace an existing output.
+        engine: workers that measure subgraphs and predict; this process by default.
+    """
+
+    subgraphs: Path
+    out: Path
+    reading: ReadOptions = _DEFAULTS
+    data: Path | None = None
+    overwrite: bool = False
+    engine: Engine | None = None
+
+    def output_format(self, *, default: TableFormat | None = None, others: Sequence[str] = ()) -> TableFormat | None:
+        """The format of the output by its name, TSV on the standard output; None for one of ``others``.
+
+        Args:
+            default: for other endings; without it they are refused.
+            others: endings of files that are not tables, which are accepted as well.
+
+        Raises:
+            DataError: for another ending, and for an output that exists and is not to be replaced.
+        """
+        suffix = self.out.suffix
+        found = "tsv" if self.out == STDOUT else FORMATS.get(suffix, default)
+        if found is None and suffix not in others:
+            hint = f"accepted: {', '.join([*others, *FORMATS])}, or - for the standard output"
+            raise DataError(f"unknown kind of file '{suffix}'", where=str(self.out), hint=hint)
+        if self.out != STDOUT:
+            refuse_existing(self.out, overwrite=self.overwrite)
+        return None if suffix in others else found
+
+    def read(self, graph: Graph) -> Asked:
+        """The subgraphs; a warning reports nodes that were dropped."""
+        asked = Asked.read(self.subgraphs, graph, self.reading)
+        asked.matched.warn()
+        return asked
+
+    def write(self, form: TableFormat, table: AnswerTable) -> None:
+        """Write a table."""
+        with open_output(self.out, overwrite=self.overwrite) as file:
+            write_table(file, form, table.columns, table.parts)
+
+
+def write_predictions(run: Path, files: Files, *, top: int | None = None) -> int:
+    """Write :func:`prediction_table`; TSV unless the name of the output says otherwise.
+
+    Returns:
+        The number of subgraphs.
+    """
+    form = files.output_format(default="tsv")
+    predictor = open_run(run, files.data, engine=files.engine).predictor
+    asked = files.read(predictor.graph)
+    files.write(form or "tsv", prediction_table(predictor, asked, top=top))
+    return len(asked)
+
+
+def write_embeddings(run: Path, files: Files) -> tuple[int, int]:
+    """Write :func:`vector_table`, or the vectors alone as .npy.
+
+    Returns:
+        The shape of the vectors.
+    """
+    form = files.output_format(others=[NPY])
+    predictor = open_run(run, files.data, engine=files.engine).predictor
+    asked = files.read(predictor.graph)
+    table = vector_table(predictor, asked)
+    if form is None:
+        with atomic_write(files.out, overwrite=files.overwrite) as temporary:
+            write_npy(temporary, (part[1] for part in table.parts))
+    else:
+        files.write(form, table)
+    return len(asked), table.columns[1].width or 0

@@ -1,0 +1,136 @@
+"""Write tables as CSV, TSV, Parquet or JSON lines, in parts, so that a table may have any number of rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+
+from subgnn.storage.files import atomic_write
+from subgnn.storage.parsing import finite
+
+TableFormat = Literal["csv", "tsv", "parquet", "jsonl"]
+FORMATS: dict[str, TableFormat] = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".jsonl": "jsonl"}
+"""Formats of tables by the ending of a file's name."""
+STDOUT = Path("-")
+Part = Sequence[Sequence[Any]]
+"""Some rows of a table, as the values of each column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    Args:
+        kind: of its values; None stands for an empty cell.
+        width: how many values a cell has, where it has several; in CSV and TSV, each is a column of its own.
+    """
+
+    title: str
+    kind: type[str] | type[int] | type[float] = str
+    width: int | None = None
+
+    @property
+    def titles(self) -> list[str]:
+        """The titles of its columns in CSV and TSV."""
+        return [self.title] if self.width is None else [f"{self.title}_{i}" for i in range(self.width)]
+
+
+def distinct(titles: Iterable[tuple[str, str]]) -> list[str]:
+    """Titles that differ: pairs of a title and the prefix that it gets where an earlier column has the same title.
+
+    Example:
+        >>> distinct([("label", ""), ("label", "class_"), ("label", "given_")])
+        ['label', 'class_label', 'given_label']
+    """
+    found: list[str] = []
+    for title, prefix in titles:
+        while title in found:
+            title = (prefix or "_") + title
+        found.append(title)
+    return found
+
+
+def write_table(file: IO[bytes], form: TableFormat, columns: Sequence[Column], parts: Iterable[Part]) -> None:
+    """Write a table to a file that is open for bytes, which stays open.
+
+    Numbers have six significant digits in text, and all of theirs in Parquet.
+
+    Example:
+        >>> file = io.BytesIO()
+        >>> write_table(file, "csv", [Column("name"), Column("p", float)], [[["a, b", "c"], [0.25, 1 / 3]]])
+        >>> print(file.getvalue().decode(), end="")
+        name,p
+        "a, b",0.25
+        c,0.333333
+    """
+    if form == "parquet":
+        _write_parquet(file, columns, parts)
+        return
+    text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
+    try:
+        if form == "jsonl":
+            for part in parts:
+                text.writelines(_json_line(columns, row) for row in zip(*part, strict=True))
+        else:
+            rows = csv.writer(text, delimiter="," if form == "csv" else "\t", lineterminator="\n")
+            rows.writerow(title for column in columns for title in column.titles)
+            for part in parts:
+                rows.writerows(_cells(columns, row) for row in zip(*part, strict=True))
+    finally:
+        text.detach()
+
+
+def _cells(columns: Sequence[Column], row: Sequence[Any]) -> list[str]:
+    found: list[str] = []
+    for column, value in zip(columns, row, strict=True):
+        for one in [value] if column.width is None else value:
+            found.append("" if one is None else f"{one:.6g}" if column.kind is float else str(one))
+    return found
+
+
+def _json_line(columns: Sequence[Column], row: Sequence[Any]) -> str:
+    found: dict[str, Any] = {}
+    for column, value in zip(columns, row, strict=True):
+        values = [value] if column.width is None else value
+        plain = [float(f"{one:.6g}") if column.kind is float and one is not None else one for one in values]
+        found[column.title] = plain[0] if column.width is None else plain
+    return json.dumps(finite(found), ensure_ascii=False) + "\n"
+
+
+def _write_parquet(file: IO[bytes], columns: Sequence[Column], parts: Iterable[Part]) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    types = {str: pa.string(), int: pa.int64(), float: pa.float32()}
+    schema = pa.schema(
+        (column.title, types[column.kind] if column.width is None else pa.list_(types[column.kind], column.width))
+        for column in columns
+    )
+    with parquet.ParquetWriter(file, schema) as writer:
+        for part in parts:
+            arrays = []
+            for column, values in zip(columns, part, strict=True):
+                array = pa.array(values if column.width is None else np.ravel(values), types[column.kind])
+                arrays.append(array if column.width is None else pa.FixedSizeListArray.from_arrays(array, column.width))
+            writer.write_table(pa.table(arrays, schema))
+
+
+@contextmanager
+def open_output(out: Path, *, overwrite: bool = False) -> Iterator[IO[bytes]]:
+    """Open a file that is written whole or not at all; ``-`` is the standard output."""
+    if out == STDOUT:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with atomic_write(out, overwrite=overwrite) as temporary, temporary.open("wb") as file:
+        yield file

@@ -1,0 +1,151 @@
+"""Answers about tables of every form and task, in every format, beside the predictor itself."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+from subgnn import NodeNames, Ragged, write_folder
+from subgnn.config.recipes import find_recipe
+from subgnn.data.dataset import Dataset
+from subgnn.experiments.train import train
+from subgnn.inference.open import open_run
+from tests.cli.command import call
+from tests.training.examples import dataset
+
+TASKS = ("multi-class", "binary", "multi-label", "regression")
+LONG = "set,gene,note\nfirst,G0,x\nsecond,G3,y\nfirst,G1,x\nsecond,NOBODY,y\nthird,WHO,z\n"
+WIDE = 'pathway,score,genes\nfirst,007,G0;G1\nsecond,,G3;NOBODY\n"third, last",2.50,WHO\n'
+NODES = [[0, 1], [3], []]
+
+
+def named(task: str = "multi-class") -> Dataset:
+    data = dataset(task)
+    return replace(data, graph=replace(data.graph, names=NodeNames.of(f"G{i}" for i in range(data.graph.num_nodes))))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The folder of a run for each task."""
+    here = tmp_path_factory.mktemp("answers")
+
+    @cache
+    def run(task):
+        data = named(task)
+        write_folder(data, here / f"{task} data")
+        source = str(here / f"{task} data")
+        train(data, find_recipe("bag"), here / task, device="cpu", source=source, cache=False, report=False)
+        return here / task
+
+    return lambda task="multi-class": run(task)
+
+
+def answers(text: str, delimiter: str = "\t") -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_answers_join_the_rows_of_a_table(runs, tmp_path, task):
+    (tmp_path / "sets.csv").write_text(WIDE)
+    out = tmp_path / "out.csv"
+    done = call("predict", runs(task), "--subgraphs", tmp_path / "sets.csv", "--unknown", "drop", "--out", out)
+    assert done.code == 0
+    assert "2 nodes are not in the graph, in 2 of 3 subgraphs: 'NOBODY', 'WHO'" in done.err
+    predictor = open_run(runs(task)).predictor
+    scores = predictor.probabilities(Ragged.from_rows(NODES[:2]))
+    classes = ["value"] if task == "regression" else list(predictor.spec.classes)
+    rows = answers(out.read_text(), ",")
+    assert list(rows[0]) == ["subgraph", "label", *classes, "name", "dropped", "score"]
+    assert [row["subgraph"] for row in rows] == ["G0-G1", "G3-NOBODY", "WHO"]
+    assert [row["name"] for row in rows] == ["first", "second", "third, last"]
+    assert [row["dropped"] for row in rows] == ["", "NOBODY", "WHO"]
+    assert [row["score"] for row in rows] == ["007", "", "2.50"]
+    assert [row["label"] for row in rows] == [*(predictor.label_text(row) for row in scores), ""]
+    found = [[row[name] for name in classes] for row in rows]
+    np.testing.assert_allclose(np.array(found[:2], float), scores, rtol=1e-5)
+    assert set(found[2]) == {""}
+
+
+def test_every_format_has_the_same_answers(runs, tmp_path):
+    (tmp_path / "sets.csv").write_text(LONG)
+    asked = ("--subgraphs", tmp_path / "sets.csv", "--subgraph-column", "set", "--node-column", "GENE")
+    options = (*asked, "--unknown", "drop")
+    for verb in ("predict", "embed", "explain"):
+        for name in ("a.tsv", "a.csv", "a.parquet", "a.jsonl"):
+            assert call(verb, runs(), *options, "--out", tmp_path / verb / name).code == 0
+        texts = [answers((tmp_path / verb / f"a.{kind}").read_text(), by) for kind, by in (("tsv", "\t"), ("csv", ","))]
+        assert texts[0] == texts[1]
+        printed = call(verb, runs(), *options, "--out", "-").out
+        assert printed == (tmp_path / verb / "a.tsv").read_text()
+        table = parquet.read_table(tmp_path / verb / "a.parquet").to_pylist()
+        lines = [json.loads(line) for line in (tmp_path / verb / "a.jsonl").read_text().splitlines()]
+        assert [row["name"] for row in table] == [row["name"] for row in texts[0]]
+        assert list(dict.fromkeys(line["name"] for line in lines)) == ["first", "second", "third"]
+        if verb == "predict":
+            for line, row, text in zip(lines, table, texts[0], strict=True):
+                assert list(line) == list(row) == list(text)
+                assert line["label"] == row["label"] == (text["label"] or None)
+                for name in ("clique0", "clique1", "clique2"):
+                    assert line[name] == (None if row[name] is None else pytest.approx(row[name], rel=1e-5))
+    assert call("embed", runs(), *options, "--out", tmp_path / "v.npy").code == 0
+    vectors = np.load(tmp_path / "v.npy")
+    wanted = open_run(runs()).predictor.embeddings(Ragged.from_rows(NODES[:2]))
+    np.testing.assert_array_equal(vectors[:2], wanted)
+    assert np.isnan(vectors[2]).all()
+    stored = parquet.read_table(tmp_path / "embed" / "a.parquet")["vector"].to_pylist()
+    np.testing.assert_array_equal(np.array(stored, np.float32), vectors)
+    explained = json.loads((tmp_path / "explain" / "a.jsonl").read_text().splitlines()[1])
+    assert (explained["nodes"], explained["dropped"]) == ([3], ["NOBODY"])
+
+
+def test_the_likeliest_classes(runs, tmp_path):
+    (tmp_path / "new.tsv").write_text("G0-G1\nG9\n")
+    scores = open_run(runs()).predictor.probabilities(Ragged.from_rows([[0, 1], [9]]))
+    for top, shown in ((2, 2), (9, 3)):
+        done = call("predict", runs(), "--subgraphs", tmp_path / "new.tsv", "--top", top, "--out", "-")
+        rows = answers(done.out)
+        titles = [f"{what}_{k + 1}" for k in range(shown) for what in ("class", "probability")]
+        assert list(rows[0]) == ["subgraph", "label", *titles]
+        for row, all_scores in zip(rows, scores, strict=True):
+            order = np.argsort(-all_scores)[:shown]
+            assert [row[f"class_{k + 1}"] for k in range(shown)] == [f"clique{c}" for c in order]
+            found = [float(row[f"probability_{k + 1}"]) for k in range(shown)]
+            np.testing.assert_allclose(found, all_scores[order], rtol=1e-5)
+            assert row["label"] == row["class_1"]
+    done = call("predict", runs("regression"), "--subgraphs", tmp_path / "new.tsv", "--top", 2, "--out", "-")
+    assert (done.code, done.out) == (2, "")
+    assert done.error == "--top: the labels are values, not classes; leave it out"
+
+
+def test_titles_that_are_taken(runs, tmp_path):
+    (tmp_path / "sets.csv").write_text("id,genes,label,clique1,name\n5,G0;G1,a,b,c\n6,G2;G4,d,e,f\n")
+    done = call("predict", runs(), "--subgraphs", tmp_path / "sets.csv", "--subgraph-column", "id", "--out", "-")
+    first, second = answers(done.out)
+    own = ["subgraph", "label", "clique0", "clique1", "clique2", "name"]
+    assert list(first) == [*own, "given_label", "given_clique1", "given_name"]
+    assert (first["name"], first["given_label"], second["given_clique1"], second["given_name"]) == ("5", "a", "e", "f")
+
+
+def test_nothing_is_lost_where_something_is_wrong(runs, tmp_path):
+    (tmp_path / "sets.csv").write_text(WIDE)
+    out = tmp_path / "out.csv"
+    out.write_text("mine\n")
+    for options, message in (
+        (("--force",), "2 nodes are not in the graph"),
+        (("--unknown", "drop"), "exists already"),
+        (("--unknown", "drop", "--node-column", "gene", "--force"), "no column 'gene'"),
+    ):
+        done = call("predict", runs(), "--subgraphs", tmp_path / "sets.csv", "--out", out, *options)
+        assert done.code == 2
+        assert message in done.error
+        assert out.read_text() == "mine\n"
+    done = call("predict", runs(), "--subgraphs", tmp_path / "sets.csv", "--out", "-", "--json")
+    assert (done.code, done.out) == (2, "")
+    assert done.error.startswith("--out: the table and the JSON object would both go to the standard output")
