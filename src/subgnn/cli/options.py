@@ -37,18 +37,6 @@ SubgraphsFile = Annotated[
         help="A table (a row a membership, or a row a subgraph), gene sets (.gmt), or lines of nodes joined by '-'.",
     ),
 ]
-SubgraphColumn = Annotated[
-    str | None,
-    Option("--subgraph-column", metavar="NAME", help="Table: column of subgraph names; by default a likely one."),
-]
-NodeColumn = Annotated[
-    str | None,
-    Option("--node-column", metavar="NAME", help="Table: column of nodes, or of lists of nodes; a likely one."),
-]
-UnknownNodes = Annotated[
-    Literal["error", "drop"],
-    Option("--unknown", help="Nodes that are not in the graph: refuse them, or leave them out and list them."),
-]
 DataPath = Annotated[Path | None, Option("--data", metavar="DIR", help="The dataset; by default the run's own.")]
 RecipeName = Annotated[
     str, Option("--recipe", help="A recipe by name, or a .toml file.", autocompletion=_recipes_beginning_with)

@@ -9,18 +9,9 @@ from typing import Annotated, Any, Literal
 from typer import Argument, Option
 
 from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
-from subgnn.cli.options import (
-    DataPath,
-    ForceFlag,
-    JsonFlag,
-    MemoryLimit,
-    NodeColumn,
-    RunPath,
-    SubgraphColumn,
-    SubgraphsFile,
-    UnknownNodes,
-)
+from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, MemoryLimit, RunPath, SubgraphsFile
 from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
+from subgnn.cli.tables import Encoding, NodeColumn, SubgraphColumn, UnknownNodes
 from subgnn.cli.train import print_results
 from subgnn.data.formats.columns import Columns
 from subgnn.data.formats.format import ReadOptions, Unknown
@@ -59,6 +50,7 @@ def predict_subgraphs(
     ] = None,
     subgraph_column: SubgraphColumn = None,
     node_column: NodeColumn = None,
+    encoding: Encoding = None,
     unknown: UnknownNodes = "error",
     data: DataPath = None,
     force: ForceFlag = False,
@@ -76,7 +68,7 @@ def predict_subgraphs(
     """
     from subgnn.inference.answers import Files, write_predictions
 
-    reading, notes = _reading(subgraph_column, node_column, unknown, out, json=json)
+    reading, notes = _reading(Columns(subgraph=subgraph_column, node=node_column), encoding, unknown, out, json=json)
     with cluster(engine, address) as workers:
         files = Files(subgraphs, out, reading, data, force, workers)
         count = write_predictions(run, files, top=top)
@@ -94,6 +86,7 @@ def embed_subgraphs(
     ],
     subgraph_column: SubgraphColumn = None,
     node_column: NodeColumn = None,
+    encoding: Encoding = None,
     unknown: UnknownNodes = "error",
     data: DataPath = None,
     force: ForceFlag = False,
@@ -108,7 +101,7 @@ def embed_subgraphs(
     """
     from subgnn.inference.answers import Files, write_embeddings
 
-    reading, notes = _reading(subgraph_column, node_column, unknown, out, json=json)
+    reading, notes = _reading(Columns(subgraph=subgraph_column, node=node_column), encoding, unknown, out, json=json)
     with cluster(engine, address) as workers:
         files = Files(subgraphs, out, reading, data, force, workers)
         count, width = write_embeddings(run, files)
@@ -130,6 +123,7 @@ def explain_subgraphs(
     max_anchors: Annotated[int, Option(min=0, help="Anchors to list, those that matter most.")] = 100,
     subgraph_column: SubgraphColumn = None,
     node_column: NodeColumn = None,
+    encoding: Encoding = None,
     unknown: UnknownNodes = "error",
     data: DataPath = None,
     force: ForceFlag = False,
@@ -143,7 +137,7 @@ def explain_subgraphs(
     from subgnn.explain.files import explanation_format, open_explainer, write_explanations
     from subgnn.inference.answers import Files
 
-    reading, notes = _reading(subgraph_column, node_column, unknown, out, json=json)
+    reading, notes = _reading(Columns(subgraph=subgraph_column, node=node_column), encoding, unknown, out, json=json)
     files = Files(subgraphs, out, reading, data, force)
     explanation_format(files)  # refuses a wrong output before the run is opened
     explainer = open_explainer(run, data, max_nodes=max_nodes, max_anchors=max_anchors)
@@ -152,14 +146,14 @@ def explain_subgraphs(
 
 
 def _reading(
-    subgraph_column: str | None, node_column: str | None, unknown: Unknown, out: Path, *, json: bool
+    columns: Columns, encoding: str | None, unknown: Unknown, out: Path, *, json: bool
 ) -> tuple[ReadOptions, list[str]]:
     """How the file of subgraphs is read, and the notes about what was guessed; stdout is for one thing alone."""
     if json and out == STDOUT:
         what = "the table and the JSON object would both go to the standard output"
         raise UserError(what, where="--out", hint="leave --json out, or name a file")
-    columns, notes = Columns(subgraph=subgraph_column, node=node_column), list[str]()
-    return ReadOptions(columns=columns, unknown=unknown, on_note=notes.append), notes
+    notes: list[str] = []
+    return ReadOptions(columns=columns, encoding=encoding, unknown=unknown, on_note=notes.append), notes
 
 
 def _report(run: Path, out: Path, json: bool, words: str, notes: list[str], **numbers: int) -> None:
