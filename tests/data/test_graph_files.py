@@ -56,9 +56,17 @@ def mtx(path):
     scipy_io.mmwrite(path, MATRIX)
 
 
-WRITERS = {".graphml": graphml, ".gml": gml, ".json": node_link, ".pt": pyg, ".npz": npz, ".mtx": mtx}
+WRITERS = {
+    ".graphml": graphml,
+    ".graphml.gz": graphml,
+    ".gml": gml,
+    ".json": node_link,
+    ".pt": pyg,
+    ".npz": npz,
+    ".mtx": mtx,
+}
 SUFFIXES = [suffix for each in GRAPH_FILES for suffix in each.suffixes]
-OF_NAMES, OF_NUMBERS = (".graphml", ".gml", ".json"), (".pt", ".npz", ".mtx")
+OF_NAMES, OF_NUMBERS = (".graphml", ".graphml.gz", ".gml", ".json"), (".pt", ".npz", ".mtx")
 
 
 def test_every_kind_of_file_has_a_test():
@@ -325,3 +333,20 @@ def test_a_matrix_of_two_thousand_million_rows(tmp_path):
     called = call("data", "convert", tmp_path / "x.mtx", "--out", tmp_path / "out")
     assert called.code == 2
     assert "x.mtx: a matrix of shape (2000000000, 2000000000) with few entries" in called.error
+
+
+def test_nodes_are_named_by_an_attribute(tmp_path):
+    """igraph and Cytoscape number the nodes, and name them in an attribute; either finds a node."""
+    graph = nx.path_graph(3)
+    nx.set_node_attributes(nx.relabel_nodes(graph, "n{}".format, copy=False), {"n0": "b", "n1": "a", "n2": "c"}, "name")
+    nx.write_graphml(graph, tmp_path / "g.graphml")
+    names = read_graph(tmp_path / "g.graphml").names
+    assert list(names.primary) == ["b", "a", "c"]
+    assert (names.find("a"), names.find("n2")) == (1, 2)
+
+
+def test_entities_of_graphml_are_refused(tmp_path):
+    path = tmp_path / "g.graphml"
+    path.write_text('<!DOCTYPE x [<!ENTITY a "aaaa">]><graphml><graph edgedefault="undirected"/></graphml>')
+    with pytest.raises(DataError, match=r"g\.graphml: it declares a document type or entities; remove"):
+        read_graph(path)

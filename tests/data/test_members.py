@@ -1,0 +1,248 @@
+"""Subgraphs of users' files: long and wide tables, gene sets, lines of nodes."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from subgnn import DataError, DataWarning, Graph, NodeNames
+from subgnn.data.formats.columns import Columns
+from subgnn.data.formats.format import ReadOptions
+from subgnn.data.formats.members import find_separator, read_members
+from subgnn.data.matching import match_nodes
+
+NAMES = ["TP53", "BAX", "HLA-A", "B2M", "x y", "a,b", "-5", "007", "7", "Ünal", "CASP9", "12"]
+
+
+def graph_of(names):
+    return Graph.from_edges(range(len(names) - 1), range(1, len(names)), names=NodeNames.of(names))
+
+
+GRAPH = graph_of(NAMES)
+
+
+def read(path, content=None, graph=GRAPH, **options):
+    """The subgraphs as (name, nodes), the file's labels and splits, and the notes."""
+    if content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    notes = []
+    found = read_members(path, graph, ReadOptions(on_note=notes.append, **options))
+    return {found.names[i]: found.nodes_of(i) for i in range(len(found))}, found, notes
+
+
+LONG = "subgraph,node,label,split\ns,TP53,x,train\nt,HLA-A,y-z,val\ns,BAX,x,train\n"
+SETS = {"s": ["TP53", "BAX"], "t": ["HLA-A"]}
+FORMS = {
+    "long": ("m.csv", LONG),
+    "windows": ("m.csv", "\ufeff" + LONG.replace("\n", "\r\n")),
+    "semicolons": ("m.dat", LONG.replace(",", ";")),
+    "tabs": ("m", LONG.replace(",", "\t")),
+    "utf-16": ("m.txt", LONG.replace(",", "\t").encode("utf-16")),
+    "wide with semicolons": ("m.csv", "subgraph,nodes,label,split\ns,TP53;BAX,x,train\nt,HLA-A,y-z,val\n"),
+    "wide with spaces": ("m.csv", "subgraph,nodes,label,split\ns,TP53 BAX,x,train\nt,HLA-A,y-z,val\n"),
+    "wide with commas": ("m.csv", 'subgraph,nodes,label,split\ns,"TP53, BAX",x,train\nt,HLA-A,y-z,val\n'),
+    "wide with bars": ("m.tsv", "subgraph\tnodes\tlabel\tsplit\ns\tTP53|BAX\tx\ttrain\nt\tHLA-A\ty-z\tval\n"),
+    "wide with hyphens": ("m.csv", "subgraph,nodes,label,split\ns,TP53-BAX,x,train\nt,HLA-A,y-z,val\n"),
+    "json lines": (
+        "m.jsonl",
+        "".join(
+            json.dumps(dict(zip(("subgraph", "nodes", "label", "split"), row, strict=True))) + "\n"
+            for row in (("s", ["TP53", "BAX"], "x", "train"), ("t", ["HLA-A"], "y-z", "val"))
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "content"), FORMS.values(), ids=FORMS)
+def test_forms_of_tables(tmp_path, name, content):
+    sets, found, _ = read(tmp_path / name, content)
+    assert sets == SETS
+    assert (found.labels, found.splits) == (["x", "y-z"], ["train", "val"])
+    assert found.named
+
+
+def test_parquet_long_and_wide(tmp_path):
+    long = {"subgraph": ["s", "t", "s"], "node": ["TP53", "HLA-A", "BAX"]}
+    wide = {"subgraph": ["s", "t"], "node": [["TP53", "BAX"], ["HLA-A"]]}
+    for columns in (long, wide):
+        parquet.write_table(pa.table(columns), tmp_path / "m.parquet")
+        assert read(tmp_path / "m.parquet")[0] == SETS
+
+
+def test_a_data_frame():
+    found = read_members(pa.table({"set": ["s", "s", "t"], "gene": ["TP53", "BAX", "HLA-A"]}), GRAPH)
+    assert [found.nodes_of(i) for i in range(len(found))] == list(SETS.values())
+
+
+@pytest.mark.parametrize("name", ["m.gmt", "sets"])
+def test_gene_sets(tmp_path, name):
+    text = "s\thttp://example.org\tTP53\tBAX\nt\tna\tHLA-A\nu\tna\tB2M\tBAX\tCASP9\n"
+    sets, found, _ = read(tmp_path / name, text)
+    assert sets == SETS | {"u": ["B2M", "BAX", "CASP9"]}
+    assert found.labels is None
+    if name == "m.gmt":
+        assert read(tmp_path / name, columns=Columns(label="description"))[1].labels[1] == "na"
+
+
+LINES = {
+    "joined": "TP53-BAX\nHLA-A\n",
+    "with labels": "TP53-BAX\tx\ttrain\nHLA-A\ty\tval\n",
+    "spaces": "TP53 BAX\nHLA-A\n",
+    "commas": "TP53,BAX\nHLA-A\n",
+    "rows": "#0-#1\n#2\n",
+}
+
+
+@pytest.mark.parametrize("text", LINES.values(), ids=LINES)
+def test_lines_of_nodes(tmp_path, text):
+    _, found, _ = read(tmp_path / "m.tsv", text)
+    assert [row.tolist() for row in match_nodes(found, GRAPH).nodes] == [[0, 1], [2]]
+    assert list(found.names) == [line.split("\t")[0] for line in text.splitlines()]
+    assert not found.named
+
+
+def test_columns_are_guessed_and_said(tmp_path):
+    text = "Pathway,Gene_Symbol,CATEGORY\np1,TP53,x\np1,BAX,x\np2,B2M,y\n"
+    sets, found, notes = read(tmp_path / "m.csv", text)
+    assert sets == {"p1": ["TP53", "BAX"], "p2": ["B2M"]}
+    assert found.labels == ["x", "y"]
+    assert notes == [f"{tmp_path}/m.csv: subgraph from 'Pathway', node from 'Gene_Symbol', label from 'CATEGORY'"]
+
+
+def test_columns_are_named_in_any_case(tmp_path):
+    text = "a,b,c,d\nTP53,s,x,train\n"
+    columns = Columns(subgraph="B", node="A", label="C", split="D")
+    sets, found, _ = read(tmp_path / "m.csv", text, columns=columns)
+    assert (sets, found.labels, found.splits) == ({"s": ["TP53"]}, ["x"], ["train"])
+
+
+def test_an_error_names_the_options_that_take_the_columns(tmp_path):
+    with pytest.raises(DataError) as error:
+        read(tmp_path / "m.csv", "a set,who,kind\np1,TP53,x\n")
+    what = "which column holds the subgraphs and nodes? its columns are a set, who, kind"
+    assert str(error.value).endswith(f'{what}; name them: --subgraph-column "a set" --node-column who')
+
+
+def test_latin_1_is_offered(tmp_path):
+    content = "subgraph,node\nGène,Ünal\nGène,BAX\n".encode("latin-1")
+    with pytest.raises(DataError, match="this is not text in UTF-8; pass --encoding latin-1"):
+        read(tmp_path / "m.csv", content)
+    assert read(tmp_path / "m.csv", content, encoding="latin-1")[0] == {"Gène": ["Ünal", "BAX"]}
+    with pytest.raises(DataError, match="--encoding: unknown encoding 'latin-x'"):
+        read(tmp_path / "m.csv", content, encoding="latin-x")
+
+
+BAD = {
+    "two labels": ("subgraph,node,label\ns,TP53,x\ns,BAX,y\n", ": row 2: subgraph 's' has two labels"),
+    "subgraph again": ("subgraph,nodes\ns,TP53;BAX\nt,B2M;BAX\ns,7;12\n", None),
+    "no node": ("subgraph,node\ns,TP53\ns,\n", ": row 2: no node; fill or drop empty cells"),
+    "no rows": ("subgraph,node\n", ": no subgraphs; a row for each node"),
+    "no such column": ("subgraph,node\ns,TP53\n", ": no column 'x'; accepted: subgraph, node"),
+    "not JSON": ('{"subgraph": "s"\n', ":1: this is not valid JSON"),
+    "an object in an object": ('{"subgraph": {"s": 1}}\n', ":1: an object within an object"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BAD.values(), ids=BAD)
+def test_bad_tables(tmp_path, text, message):
+    options = {"columns": Columns(label="x")} if message and "'x'" in message else {}
+    if message is None:  # a list that belongs to one subgraph twice is a long table of odd names
+        _, found, _ = read(tmp_path / "m.csv", text)
+        with pytest.raises(DataError, match="nodes are not in the graph"):
+            match_nodes(found, GRAPH)
+        return
+    with pytest.raises(DataError) as error:
+        read(tmp_path / "m.csv", text, **options)
+    assert str(error.value).startswith(f"{tmp_path}/m.csv{message}")
+
+
+def test_labels_may_be_ignored(tmp_path):
+    path = tmp_path / "m.csv"
+    path.write_text("subgraph,node,label\ns,TP53,x\ns,BAX,y\n")
+    found = read_members(path, GRAPH, labelled=False)
+    assert (len(found), found.labels) == (1, None)
+
+
+def test_unknown_nodes_are_listed_once_with_counts(tmp_path):
+    text = "subgraph,node\ns,TP53\ns,TP35\nt,TP35\nt,BAX\nu,CASP8\nu,B2M\n"
+    found = read(tmp_path / "m.csv", text)[1]
+    with pytest.raises(DataError) as error:
+        match_nodes(found, GRAPH)
+    assert str(error.value) == (
+        f"{tmp_path}/m.csv: row 1: 2 nodes are not in the graph, in 3 of 3 subgraphs: 'TP35' (nearest: 'TP53'), "
+        "'CASP8' (nearest: 'CASP9'); correct them, or pass --unknown drop to leave them out"
+    )
+    dropped = match_nodes(found, GRAPH, unknown="drop")
+    assert [row.tolist() for row in dropped.nodes] == [[0], [1], [3]]
+    assert (dropped.unknown, dropped.dropped.tolist()) == ({"TP35": 2, "CASP8": 1}, [1, 1, 1])
+    with pytest.warns(DataWarning, match=r"2 nodes are not in the graph, .*; left out"):
+        dropped.warn()
+
+
+def test_a_subgraph_may_lose_all_its_nodes(tmp_path):
+    found = read(tmp_path / "m.csv", "subgraph,node\ns,TP53\nt,nobody\n")[1]
+    matched = match_nodes(found, GRAPH, unknown="drop")
+    assert (matched.empty.tolist(), matched.nodes.lengths.tolist()) == ([1], [1, 0])
+
+
+def test_case_is_ignored_with_a_warning(tmp_path):
+    found = read(tmp_path / "m.csv", "subgraph,node\ns,tp53\ns,BAX\ns,ünal\n")[1]
+    matched = match_nodes(found, GRAPH)
+    assert matched.nodes[0].tolist() == [0, 1, 9]
+    with pytest.warns(DataWarning, match=r"m.csv: 2 names found in another case only: 'tp53' is 'TP53'"):
+        matched.warn()
+
+
+def test_a_case_that_two_nodes_share_is_refused(tmp_path):
+    found = read(tmp_path / "m.csv", "subgraph,node\ns,ABC\n", graph_of(["abc", "Abc", "d"]))[1]
+    with pytest.raises(DataError, match="row 1: 'ABC' names several nodes"):
+        match_nodes(found, graph_of(["abc", "Abc", "d"]), unknown="drop")
+
+
+def test_an_exact_reading_of_a_list_comes_before_one_by_case(tmp_path):
+    graph = graph_of(["HLA", "a", "HLA-A"])
+    found = read(tmp_path / "m.tsv", "HLA-A\nHLA-a\n", graph)[1]
+    assert [found.nodes_of(i) for i in range(2)] == [["HLA-A"], ["HLA", "a"]]
+
+
+def test_names_that_a_spreadsheet_has_turned_into_dates(tmp_path):
+    found = read(tmp_path / "m.csv", "subgraph,node\ns,1-Mar\ns,TP53\n")[1]
+    with pytest.raises(DataError, match="a spreadsheet has turned names into dates"):
+        match_nodes(found, GRAPH)
+
+
+def test_row_numbers_of_a_graph_without_names(tmp_path):
+    graph = Graph.from_edges([0, 1], [1, 2])
+    found = read(tmp_path / "m.csv", "subgraph,node\ns,0\ns,2\nt,3\n", graph)[1]
+    with pytest.raises(DataError, match=r"node '3' is not in the graph .*; ids run 0..2; was the file .* --id-base 1"):
+        match_nodes(found, graph)
+
+
+NODE = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zs", "Zl", "Zp"), blacklist_characters=";"), min_size=1)
+
+
+@given(st.lists(st.lists(NODE, min_size=2, max_size=5, unique=True), min_size=1, max_size=5))
+def test_the_separator_of_any_names_is_found(lists):
+    """Names may contain any separator but the one that joins them."""
+    names = sorted({name for row in lists for name in row})
+    found = find_separator([";".join(row) for row in lists], graph_of(names) if len(names) > 1 else GRAPH)
+    assert found == ";"
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([*NAMES, "nobody", "TP35"])), min_size=1, max_size=30))
+def test_matching_equals_its_definition(rows):
+    table = pa.table({"subgraph": [f"s{key}" for key, _ in rows], "node": [name for _, name in rows]})
+    found = read_members(table, GRAPH, ReadOptions(columns=Columns(subgraph="subgraph", node="node")))
+    matched = match_nodes(found, GRAPH, unknown="drop")
+    keys = list(dict.fromkeys(key for key, _ in rows))
+    for i, key in enumerate(keys):
+        texts = {name for other, name in rows if other == key}
+        assert matched.nodes[i].tolist() == sorted(NAMES.index(name) for name in texts if name in NAMES)
+        assert matched.dropped[i] == sum(name not in NAMES for name in texts)
+    unknown = {name: len({key for key, other in rows if other == name}) for _, name in rows if name not in NAMES}
+    assert matched.unknown == unknown
