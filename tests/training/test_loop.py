@@ -241,3 +241,11 @@ def test_every_task_is_learned(tmp_path, task):
     else:
         assert scores.shape[1] == 2
         assert (scores.argmax(axis=1) == truth).mean() > 0.8
+
+
+def test_an_epoch_shows_every_training_subgraph_as_often_as_asked(monkeypatch):
+    seen = []
+    monkeypatch.setattr(loop, "batches", lambda order, size: seen.append(order.tolist()) or [order])
+    data = example([0, 1, 1])
+    run_fit(data, epochs=1, repeats=3)
+    assert sorted(seen[0]) == sorted(3 * data.train.tolist())

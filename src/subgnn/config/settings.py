@@ -230,7 +230,8 @@ class TrainingSettings:
 
     schedule says how the rate changes: plateau multiplies it by plateau_factor, down to 5e-5 at the lowest, whenever
     the loss that plateau names has not fallen by a ten-thousandth for more than ten epochs. select_from is the first
-    epoch that may be selected, and from which patience is counted.
+    epoch that may be selected, and from which patience is counted. repeats is how often an epoch shows every training
+    subgraph, to models that see another sample of its surroundings each time.
 
     members is how many networks are fitted, one after the other, to the same prepared subgraphs: each has its own
     initial weights, order of batches and dropout, and is selected on validation by itself. The prediction is the mean
@@ -252,6 +253,7 @@ class TrainingSettings:
     plateau: Literal["train loss", "val loss"] = "train loss"
     plateau_factor: Probability = 0.7
     select_from: int = 0
+    repeats: Count = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,7 +428,7 @@ class Recipe:
 ADDED_LATER = {
     "prepare": ("border_anchors", "giving", "taking", "damping"),
     "model": ("hidden_norm",),
-    "training": ("members", "plateau", "plateau_factor", "select_from"),
+    "training": ("members", "plateau", "plateau_factor", "select_from", "repeats"),
     "baseline": ("tune_settings", "views", "kernel", "loss", "damping", "diffusion", "push_edges", "push_nodes"),
 }
 """Settings, by section, that did not exist when cache keys were first made of the others."""

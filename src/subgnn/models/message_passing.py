@@ -412,7 +412,7 @@ class MessagePassingModel(TensorModel):
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
         """That of a pass over the whole graph for each batch, and of two more for validation."""
         one_pass = recipe.model.layers * recipe.embeddings.dim * (6e-8 * sizes.nodes + 1.5e-9 * sizes.edges)
-        passes = 2 + -(-sizes.subgraphs // recipe.training.batch_size)
+        passes = 2 + -(-recipe.training.repeats * sizes.subgraphs // recipe.training.batch_size)
         return replace(super().cost(recipe, sizes), fit=0.3 + recipe.training.epochs * (0.01 + passes * one_pass))
 
     def check(self, recipe: Recipe, graph: Graph) -> None:

@@ -8,9 +8,9 @@ linear layer gives the outputs.
 
 *Differs from the paper:* prediction takes one fixed sample, a function of the seed and of the nodes of S alone, where
 the published one walks anew at each call. Training walks anew in every step (the paper's online views), or takes one of
-``message_passing.views`` fixed samples at random for each subgraph and step; the paper's pre-computed views show all of
-them in each epoch instead, which is as many more epochs. All nodes of S start walks, and there is no further network
-between pooling and the linear layer: the paper has options for both.
+``message_passing.views`` fixed samples at random for each subgraph and step; with ``training.repeats`` as large, an
+epoch is as long as with the paper's pre-computed views, which shows each of them once. All nodes of S start walks, and
+there is no further network between pooling and the linear layer: the paper has options for both.
 """
 
 from __future__ import annotations

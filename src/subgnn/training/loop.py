@@ -196,7 +196,8 @@ def class_weights(examples: Examples, settings: TrainingSettings) -> Tensor | No
 def _train_epoch(model: Any, step: Steps | GraphedSteps, fitting: Fitting, epoch: int) -> float:
     examples = fitting.examples
     torch.manual_seed(stream_key(fitting.seed, f"dropout/{epoch}"))
-    order = stream(fitting.seed, f"batches/{epoch}").permutation(examples.train)
+    shown = np.tile(examples.train, fitting.settings.repeats)
+    order = stream(fitting.seed, f"batches/{epoch}").permutation(shown)
     inputs = examples.of_epoch(epoch)
     model.train()
     total = torch.zeros((), device=examples.targets.device)
