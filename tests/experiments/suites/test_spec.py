@@ -32,6 +32,8 @@ def test_every_recipe_of_a_suite_builds(name):
         instance = name == "instances" or dataset.name.startswith("glass-")
         generated = CATALOG[suite.like(dataset.name)].kind == "synthetic" and not instance
         assert bool(dataset.generate) == generated
+        if next(d for d in suite.datasets if suite.like(d.name) == suite.like(dataset.name)) is not dataset:
+            continue  # it has the recipes of an earlier one
         for model in suite.models:
             recipe = suite.recipe(model, dataset.name)
             assert isinstance(recipe, Recipe)
