@@ -84,7 +84,7 @@ def metrics(
         macro = multiclass_f1_score(found, truth, num_classes=classes, average="macro")
         one_hot = functional.one_hot(truth, classes)
     scores = probabilities(outputs, task)
-    area = {"auprc": _auprc(scores, one_hot)} if task == "binary" else {}
+    area = {"auprc": auprc(scores, truth)} if task == "binary" else {}
     return {
         "micro_f1": float(micro),
         "macro_f1": float(macro),
@@ -119,9 +119,14 @@ def _auroc(scores: Tensor, one_hot: Tensor) -> float:
     return sum(areas) / len(areas) if areas else float("nan")
 
 
-def _auprc(scores: Tensor, one_hot: Tensor) -> float:
-    first, second = one_hot.sum(dim=0).tolist()
-    if not first or not second:
+def auprc(scores: Tensor, classes: Tensor) -> float:
+    """The average precision of the rarer of two classes, of equally many of the second; NaN where one is missing.
+
+    Shapes:
+        scores: (n, 2). classes: (n,) 0 or 1.
+    """
+    second = int(classes.sum())
+    if not 0 < second < len(classes):
         return float("nan")
-    rarer = 0 if first < second else 1
-    return float(binary_average_precision(scores[:, rarer], one_hot[:, rarer]))
+    rarer = 0 if len(classes) < 2 * second else 1
+    return float(binary_average_precision(scores[:, rarer], (classes == rarer).long()))
