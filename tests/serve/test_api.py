@@ -301,7 +301,10 @@ def test_the_description_has_examples(asking):
         "/metrics",
         "/api/runs",
         "/api/runs/{run}",
-        *(f"/api/runs/{{run}}/{q}" for q in ("nodes", "resolve", "predict", "embed", "explain", "draw", "nearest")),
+        *(
+            f"/api/runs/{{run}}/{q}"
+            for q in ("nodes", "resolve", "predict", "table", "embed", "explain", "draw", "nearest")
+        ),
     }
 
 

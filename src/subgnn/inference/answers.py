@@ -69,7 +69,7 @@ class Asked:
             DataError: for what is not a table of subgraphs; and for nodes that are not in the graph, unless
                 ``options.unknown`` drops them.
         """
-        members = read_members(source, graph, options)
+        members = read_members(source, graph, options, labelled=False)
         matched = match_nodes(members, graph, unknown=options.unknown)
         return cls(members, matched, options.unknown == "drop")
 

@@ -19,6 +19,7 @@ class Limits:
         body_bytes: of a request's body; more is 413.
         subgraphs: of one request; more is 422.
         nodes: of all subgraphs of one request together; more is 422.
+        table_subgraphs, table_nodes: of one table.
         explained: subgraphs of one request for explanations.
         left_out: subgraphs with more nodes have no contributions of nodes in explanations.
         quick_nodes: requests with no more nodes than this, other than explanations, use the quick lane.
@@ -33,6 +34,8 @@ class Limits:
     body_bytes: int = 1_000_000
     subgraphs: int = 256
     nodes: int = 10_000
+    table_subgraphs: int = 2_000
+    table_nodes: int = 100_000
     explained: int = 8
     left_out: int = 200
     quick_nodes: int = 1_000
@@ -50,7 +53,8 @@ class Limits:
 
     def to_json(self) -> dict[str, Any]:
         """The limits that a client needs to know."""
-        shown = ("body_bytes", "subgraphs", "nodes", "explained", "left_out", "seconds", "drawn", "found")
+        tables = ("table_subgraphs", "table_nodes")
+        shown = ("body_bytes", "subgraphs", "nodes", *tables, "explained", "left_out", "seconds", "drawn", "found")
         return {name: getattr(self, name) for name in shown}
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 
+from subgnn.data.formats.columns import Columns
 from subgnn.errors import UserError, choices
 from subgnn.serve import schemas
 from subgnn.serve.limits import Deadline, Limits
@@ -17,6 +18,7 @@ from subgnn.serve.monitoring import Metrics, log
 from subgnn.serve.nodes import check_size, resolve, subgraphs_of
 from subgnn.serve.responses import JSON, Refusal, encode
 from subgnn.serve.runs import ServedRun
+from subgnn.serve.tables import MEDIA_TYPES, AnswerFormat, TableOptions, Upload, accepted_format, answer_table
 from subgnn.serve.workers import Lane, Lanes, PredictionBatcher
 from subgnn.versions import __version__
 
@@ -172,11 +174,13 @@ async def answer(
     return counted_response(request, run, body, subgraphs=subgraphs)
 
 
-def counted_response(request: Request, run: ServedRun, body: bytes, *, subgraphs: int) -> Response:
+def counted_response(
+    request: Request, run: ServedRun, body: bytes, *, subgraphs: int, media_type: str = JSON
+) -> Response:
     """An answer, counted in the metrics."""
     question = request.scope["route"].path.rpartition("/")[2]
     state_of(request).metrics.subgraphs.labels(run=run.name, question=question).inc(subgraphs)
-    return Response(body, media_type=JSON)
+    return Response(body, media_type=media_type)
 
 
 def lane_for(request: Request, nodes: int, *, slow: bool = False) -> Lane:
@@ -255,6 +259,63 @@ async def predict(request: Request, run: Run, body: schemas.Subgraphs) -> Any:
     return await answer(
         request, run, lambda: run.predict(subgraphs_of(run.index, rows)), lane=lane, subgraphs=len(rows)
     )
+
+
+_TABLE = {"type": "string", "format": "binary", "description": "CSV, TSV, Parquet, Excel, JSON lines or GMT."}
+_FORM = {"type": "object", "properties": {"file": _TABLE}, "required": ["file"]}
+_TABLE_BODY = {
+    "required": True,
+    "content": {"text/csv": {"schema": {"type": "string"}}, "multipart/form-data": {"schema": _FORM}},
+}
+_TABLE_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": schemas.TableAnswer,
+        "content": {media.partition(";")[0]: {} for media in MEDIA_TYPES.values() if media != JSON},
+        "description": "Predictions, joined to the rows of the table.",
+    }
+}
+
+
+@router.post("/{run}/table", openapi_extra={"requestBody": _TABLE_BODY}, responses=_TABLE_RESPONSES)
+async def table(
+    request: Request,
+    run: Run,
+    unknown: Annotated[
+        Literal["error", "drop"], Query(description="Nodes that are not in the graph: refuse them, or leave them out.")
+    ] = "error",
+    top: Annotated[
+        int | None, Query(ge=1, le=1000, description="The likeliest classes, in place of a column for each class.")
+    ] = None,
+    format: Annotated[
+        AnswerFormat | None, Query(description="The format of the answer; by default what Accept names first, or json.")
+    ] = None,
+    name: Annotated[
+        str, Query(min_length=1, max_length=100, description="The name of the table's file, such as sets.gmt.")
+    ] = "table",
+    subgraph_column: Annotated[
+        str | None, Query(max_length=200, description="The column of names of subgraphs; by default a likely one.")
+    ] = None,
+    node_column: Annotated[
+        str | None, Query(max_length=200, description="The column of nodes, or of lists of nodes; a likely one.")
+    ] = None,
+    encoding: Annotated[str | None, Query(max_length=40, description="Of text; UTF-8 by default.")] = None,
+) -> Any:
+    """Predict the subgraphs of a table, sent as the body or as a file of a form, and answer with a table."""
+    state = state_of(request)
+    upload = Upload.of(request.headers.get("content-type", ""), await request.body(), name)
+    options = TableOptions(
+        Columns(subgraph=subgraph_column, node=node_column), encoding, drop=unknown == "drop", top=top
+    )
+    form = format or accepted_format(request.headers.get("accept", ""))
+
+    def work() -> tuple[bytes, int]:
+        return answer_table(run, upload, options, form, state.limits)
+
+    content, count = await state.lanes.slow.run(work, request.scope["deadline"])
+    found = counted_response(request, run, content, subgraphs=count, media_type=MEDIA_TYPES[form])
+    if form != "json":
+        found.headers["content-disposition"] = f'attachment; filename="predictions.{form}"'
+    return found
 
 
 @router.post("/{run}/embed", response_model=schemas.Vectors)

@@ -146,6 +146,26 @@ class Predictions(BaseModel):
     predictions: list[Prediction]
 
 
+class UnknownNode(BaseModel):
+    """A node of a table that is not in the graph."""
+
+    given: str
+    subgraphs: int = Field(description="The number of subgraphs it is in.")
+    nearest: str | None = Field(description="The most similar name in the graph, for the first few.")
+
+
+class TableAnswer(BaseModel):
+    """Predictions joined to the rows of a table, in its order."""
+
+    run: str
+    task: str
+    columns: list[str] = Field(description="subgraph, label, a class each; then name, dropped and those of the table.")
+    rows: list[list[str | float | None]]
+    num_unknown: int = Field(description="The number of nodes that are not in the graph.")
+    unknown: list[UnknownNode] = Field(description="These nodes, the most frequent first; up to a thousand.")
+    notes: list[str] = Field(description="What was guessed about the table, a line each.")
+
+
 class Vectors(BaseModel):
     """z_S of each subgraph, in the order of the request."""
 

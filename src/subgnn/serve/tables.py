@@ -1,0 +1,167 @@
+"""Tables of subgraphs that are sent to the server, and the tables that it answers with.
+
+They are read and written as ``subgnn predict`` does it (:mod:`subgnn.inference.answers`).
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass, replace
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from typing import Any, Literal, cast
+
+from subgnn.data.formats.columns import Columns
+from subgnn.data.formats.format import ReadOptions
+from subgnn.data.graph import Graph
+from subgnn.errors import DataError
+from subgnn.inference.answers import AnswerTable, Asked, prediction_table
+from subgnn.serve.limits import Limits
+from subgnn.serve.responses import JSON, Refusal, encode
+from subgnn.serve.runs import ServedRun
+from subgnn.storage.files import temporary_folder
+from subgnn.storage.tables import write_table
+
+AnswerFormat = Literal["json", "csv", "tsv", "jsonl", "parquet"]
+MEDIA_TYPES: dict[AnswerFormat, str] = {
+    "json": JSON,
+    "csv": "text/csv; charset=utf-8",
+    "tsv": "text/tab-separated-values; charset=utf-8",
+    "jsonl": "application/x-ndjson",
+    "parquet": "application/vnd.apache.parquet",
+}
+_MAX_LISTED = 1000
+_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
+_ENDING = re.compile(r"(\.[A-Za-z0-9]{1,8}){1,2}$")
+
+
+def accepted_format(accept: str) -> AnswerFormat:
+    """The format that an Accept header names first; JSON if it names none.
+
+    Example:
+        >>> accepted_format("text/csv, application/json;q=0.5"), accepted_format("*/*")
+        ('csv', 'json')
+    """
+    formats = {media.partition(";")[0]: form for form, media in MEDIA_TYPES.items()}
+    named = (kind.partition(";")[0].strip().lower() for kind in accept.split(","))
+    return next((formats[kind] for kind in named if kind in formats), "json")
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file that was sent: its name, and its bytes."""
+
+    name: str
+    content: bytes
+
+    @classmethod
+    def of(cls, content_type: str, body: bytes, name: str) -> Upload:
+        """The first file of a form, or else the body itself.
+
+        Args:
+            name: of the body.
+
+        Raises:
+            Refusal: 422, for a form without a file.
+        """
+        if not content_type.lower().startswith("multipart/"):
+            return cls(name, body)
+        head = b"content-type: " + content_type.encode("latin-1", "replace") + b"\r\n\r\n"
+        form = cast(EmailMessage, message_from_bytes(head + body, policy=policy.HTTP))
+        for part in form.iter_parts() if form.is_multipart() else ():
+            if (called := part.get_filename()) is not None:
+                content = part.get_payload(decode=True)
+                return cls(called[:100] or name, content if isinstance(content, bytes) else b"")
+        raise Refusal(422, "the form has no file", hint="send one as a field of the form, or the table as the body")
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """How a table is read and answered.
+
+    Args:
+        columns, encoding: as of :class:`~subgnn.data.formats.format.ReadOptions`.
+        drop: leave out nodes that are not in the graph, instead of refusing the table.
+        top: as of :func:`~subgnn.inference.answers.prediction_table`.
+    """
+
+    columns: Columns
+    encoding: str | None = None
+    drop: bool = False
+    top: int | None = None
+
+
+def answer_table(
+    run: ServedRun, upload: Upload, options: TableOptions, form: AnswerFormat, limits: Limits
+) -> tuple[bytes, int]:
+    """The predictions for a table, encoded, and how many there are.
+
+    Raises:
+        Refusal: 422, for what is not a table of subgraphs, for one that is too large, and for unknown nodes.
+    """
+    notes: list[str] = []
+    asked = _read(run.predictor.graph, upload, options, notes)
+    _check(asked, options, limits)
+    table = prediction_table(run.predictor, asked, top=options.top)
+    if form != "json":
+        file = io.BytesIO()
+        write_table(file, form, table.columns, table.parts)
+        return file.getvalue(), len(asked)
+    return encode(_as_json(run, asked, table, notes)), len(asked)
+
+
+def _read(graph: Graph, upload: Upload, options: TableOptions, notes: list[str]) -> Asked:
+    """Read a table from a temporary file, which is removed at once; its path is not in messages."""
+    ending = _ENDING.search(upload.name)
+    with temporary_folder("subgnn-table") as folder:
+        path = folder / f"table{ending[0] if ending else ''}"
+        path.write_bytes(upload.content)
+        reading = ReadOptions(columns=options.columns, encoding=options.encoding, unknown="drop", on_note=notes.append)
+        try:
+            asked = replace(Asked.read(path, graph, reading), drops=options.drop)
+        except DataError as error:
+            where, hint = (_OPTION.sub(_parameter, text) for text in (error.where, error.hint))
+            where = where.replace(str(path), upload.name)
+            raise Refusal(422, f"{where}: {error.what}" if where else error.what, hint=hint) from None
+        notes[:] = [note.replace(str(path), upload.name) for note in notes]
+        return asked
+
+
+def _parameter(option: re.Match[str]) -> str:
+    """The parameter of a request that an option of the command line is called."""
+    return option[1].replace("-", "_")
+
+
+def _check(asked: Asked, options: TableOptions, limits: Limits) -> None:
+    matched = asked.matched
+    for count, most, noun in (
+        (len(asked), limits.table_subgraphs, "subgraphs"),
+        (len(asked.members.nodes.values), limits.table_nodes, "nodes"),
+    ):
+        if count > most:
+            raise Refusal(422, f"{count:,} {noun}", hint=f"accepted: at most {most:,} in a table")
+    if matched.unknown and not options.drop:
+        hint = "correct them, or leave them out with unknown=drop"
+        raise Refusal(422, matched.unknown_text(), hint=hint, nodes=list(matched.unknown)[:_MAX_LISTED])
+
+
+def _as_json(run: ServedRun, asked: Asked, table: AnswerTable, notes: list[str]) -> dict[str, Any]:
+    matched = asked.matched
+    unknown = list(matched.unknown.items())[:_MAX_LISTED]
+    rows = [
+        [round(cell, 6) if isinstance(cell, float) else cell for cell in row]
+        for part in table.parts
+        for row in zip(*part, strict=True)
+    ]
+    return {
+        "run": run.name,
+        "task": run.predictor.spec.task,
+        "columns": [column.title for column in table.columns],
+        "rows": rows,
+        "num_unknown": len(matched.unknown),
+        "unknown": [
+            {"given": text, "subgraphs": count, "nearest": matched.nearest.get(text)} for text, count in unknown
+        ],
+        "notes": notes,
+    }

@@ -1,0 +1,131 @@
+"""Tables sent to the server, beside what ``subgnn predict`` writes about them."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from subgnn.serve.limits import Limits
+from subgnn.serve.tables import Upload
+from tests.cli.command import call
+from tests.serve.examples import client, run_folder
+
+WIDE = "pathway,genes,score\nfirst,GENE0;gene1,1\nsecond,HLA-A;NOBODY,2\nthird,WHO,3\n"
+LONG = "set\tgene\nfirst\tGENE0\nfirst\tGENE1\nsecond\tHLA-A\n"
+CSV = {"content-type": "text/csv"}
+
+
+@pytest.fixture(scope="module")
+def asking():
+    with client() as found:
+        yield found
+
+
+def send(asking, content, *, headers=CSV, **options):
+    return asking.post("/api/runs/small/table", content=content, headers=headers, params=options)
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize("top", [None, 2])
+def test_a_table_is_answered_as_by_predict(asking, tmp_path, form, top):
+    (tmp_path / "sets.csv").write_text(WIDE)
+    options = ["--unknown", "drop", *(["--top", top] if top else [])]
+    out = tmp_path / f"out.{form}"
+    assert call("predict", run_folder(), "--subgraphs", tmp_path / "sets.csv", "--out", out, *options).code == 0
+    answer = send(asking, WIDE, unknown="drop", format=form, **({"top": top} if top else {}))
+    assert answer.status_code == 200
+    assert answer.headers["content-disposition"] == f'attachment; filename="predictions.{form}"'
+    if form == "parquet":
+        assert parquet.read_table(pa.BufferReader(answer.content)) == parquet.read_table(out)
+    else:
+        assert answer.content == out.read_bytes()
+
+
+def test_accept_names_the_format_and_json_lists_unknown_nodes(asking):
+    answer = send(asking, WIDE, headers=CSV | {"accept": "text/csv"}, unknown="drop")
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    header, *rows = csv.reader(io.StringIO(answer.text))
+    found = send(asking, WIDE, unknown="drop").json()
+    assert found["columns"] == header
+    assert header[-3:] == ["name", "dropped", "score"]
+    assert [row[:2] for row in found["rows"][:2]] == [row[:2] for row in rows[:2]]
+    assert found["rows"][2][1:-3] == [None] * 4
+    assert [row[-3:] for row in found["rows"]] == [["first", "", "1"], ["second", "NOBODY", "2"], ["third", "WHO", "3"]]
+    assert (found["run"], found["task"], found["num_unknown"]) == ("small", "multi-class", 2)
+    assert [(one["given"], one["subgraphs"]) for one in found["unknown"]] == [("NOBODY", 1), ("WHO", 1)]
+    assert found["notes"][0] == "table: subgraph from 'pathway', node from 'genes'"
+
+
+def test_unknown_nodes_are_refused_by_default(asking):
+    answer = send(asking, WIDE)
+    assert answer.status_code == 422
+    assert answer.json() == {
+        "error": "2 nodes are not in the graph, in 2 of 3 subgraphs: 'NOBODY', 'WHO'",
+        "hint": "correct them, or leave them out with unknown=drop",
+        "nodes": ["NOBODY", "WHO"],
+    }
+
+
+def test_the_same_table_in_every_way(asking):
+    wanted = send(asking, LONG).json()
+    assert [row[0] for row in wanted["rows"]] == ["GENE0-GENE1", "HLA-A"]
+    form = asking.post("/api/runs/small/table", files={"file": ("sets.tsv", LONG.encode())}).json()
+    gmt = send(asking, "first\t-\tGENE0\tGENE1\nsecond\t-\tHLA-A\n", name="sets.gmt").json()
+    file = io.BytesIO()
+    parquet.write_table(pa.table({"set": ["first", "first", "second"], "gene": ["GENE0", "GENE1", "HLA-A"]}), file)
+    binary = asking.post("/api/runs/small/table", files={"file": ("sets.parquet", file.getvalue())}).json()
+    lines = send(asking, "GENE0-GENE1\nHLA-A\n").json()
+    places = [wanted["columns"].index(name) for name in ("subgraph", "label", "clique0", "clique1", "clique2")]
+    for found in (form, gmt, binary, lines):
+        assert [[row[i] for i in places] for row in found["rows"]] == [
+            [row[i] for i in places] for row in wanted["rows"]
+        ]
+    assert form["notes"][0].startswith("sets.tsv: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("", {}, "table: the file is empty"),
+        ("set,who\na,GENE0\nb,GENE1\n", {}, "table: which column holds the nodes?"),
+        ("set,gene\na,GENE0\na,\n", {}, "table: row 2: no node"),
+        (WIDE, {"node_column": "other"}, "table: no column 'other'"),
+        (WIDE, {"encoding": "nonsense"}, "encoding: unknown encoding 'nonsense'"),
+        (b"set,gene\na,\xe4\nb,\xe4\n", {"name": "../../a\nb"}, "../../a\nb: this is not text in UTF-8"),
+        (b"\x1f\x8b damaged", {}, "table: "),
+        (b"PAR1 damaged", {}, "table: "),
+    ],
+)
+def test_what_is_wrong_is_said_without_paths_of_the_server(asking, content, options, message):
+    answer = send(asking, content, **options)
+    assert answer.status_code == 422
+    assert answer.json()["error"].startswith(message)
+    assert "subgnn-table" not in answer.text
+    assert "--" not in answer.text
+
+
+def test_limits_and_forms_without_a_file():
+    with client(limits=Limits(table_subgraphs=2, table_nodes=4, body_bytes=1000)) as asking:
+        assert send(asking, LONG).status_code == 200
+        assert send(asking, WIDE, unknown="drop").json()["hint"] == "accepted: at most 2 in a table"
+        assert send(asking, LONG + "second\t#1\nsecond\t#2\n").json()["error"] == "5 nodes"
+        assert send(asking, LONG * 100).status_code == 413
+        assert "no file" in asking.post("/api/runs/small/table", files={"file": (None, "a")}).json()["error"]
+        assert send(asking, LONG, headers={"content-type": "multipart/form-data"}).status_code == 422
+        assert send(asking, LONG, unknown="keep").status_code == 422
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.binary(), st.text(st.characters(codec="ascii", exclude_characters='"\\\r\n', min_codepoint=32), min_size=1))
+def test_a_file_of_a_form_arrives_byte_by_byte(content, name):
+    import httpx
+
+    request = httpx.Request("POST", "http://a", files={"other": (None, "x"), "file": (name, content)})
+    upload = Upload.of(request.headers["content-type"], request.read(), "table")
+    assert upload.content == content
