@@ -97,7 +97,7 @@ def test_our_own_mistake(tmp_path, monkeypatch):
     def fail(_):
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr("subgnn.cli.data.describe", fail)
+    monkeypatch.setattr("subgnn.data.describe.describe", fail)
     folder = write_sample(tmp_path / "x")
     called = call("data", "describe", folder)
     assert (called.code, called.out) == (1, "")

@@ -73,7 +73,7 @@ def test_without_ray(monkeypatch, verb):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra):
         RayEngine()
-    monkeypatch.setattr("subgnn.cli.prepare.read_dataset", lambda *_, **__: None)
+    monkeypatch.setattr("subgnn.data.formats.read_dataset", lambda *_, **__: None)
     called = call(*verb.split(), "--engine", "ray")
     assert called.code == 2
     assert called.error == "--engine ray needs the package ray; install it with: pip install 'subgnn[ray]'"

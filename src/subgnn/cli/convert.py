@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
@@ -28,14 +28,11 @@ from subgnn.cli.tables import (
     WeightColumn,
     label_format,
 )
-from subgnn.data.convert import WriteOptions, convert
-from subgnn.data.describe import label_notes, task_line
-from subgnn.data.formats.bundle import is_bundle
-from subgnn.data.formats.columns import Columns
-from subgnn.data.formats.format import ReadOptions
-from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError, excerpt
 from subgnn.parallel.memory import parse_size
+
+if TYPE_CHECKING:
+    from subgnn.data.subgraphs import SubgraphSet
 
 _MIN_MEMORY = 10**7
 
@@ -92,6 +89,12 @@ def convert_dataset(
 
     subgnn data convert edges.csv --subgraphs sets.xlsx --node-column gene --unknown drop --out my_folder
     """
+    from subgnn.data.convert import WriteOptions, convert
+    from subgnn.data.describe import label_notes, task_line
+    from subgnn.data.formats.bundle import is_bundle
+    from subgnn.data.formats.columns import Columns
+    from subgnn.data.formats.format import ReadOptions
+
     form, notes = label_format(task, separator), list[str]()
     columns = Columns(
         source_column, target_column, weight_column, subgraph_column, node_column, label_column, split_column, node_id

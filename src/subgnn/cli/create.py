@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -15,15 +15,13 @@ from typer import Argument, Option
 from subgnn.cli.options import ForceFlag, GzipFlag, JsonFlag, KeyValues, OutFolder, read_key_values
 from subgnn.cli.output import print_json, print_line, print_next, print_notes, print_table
 from subgnn.data.catalog import CATALOG, COLUMNS, differences_from_paper
-from subgnn.data.describe import describe
-from subgnn.data.download import download_dataset
-from subgnn.data.fetch import Progress
-from subgnn.data.formats.folder import write_folder
-from subgnn.data.real import BUILDERS, build
-from subgnn.data.real.builder import BuiltDataset, OnStep, Request, ignore_step
-from subgnn.data.synthetic import RECIPES, find_recipe, generate, read_settings
-from subgnn.storage.files import refuse_existing
 
+if TYPE_CHECKING:
+    from subgnn.data.fetch import Progress
+    from subgnn.data.real.builder import BuiltDataset, OnStep
+
+GENERATED = ("density", "cut-ratio", "coreness", "component", "density-and-position")
+BUILT = ("ppi-bp", "hpo-metab", "hpo-neuro", "em-user")
 GRAPH_KEYS = ("num_nodes", "num_edges", "density", "num_subgraphs", "num_labels")
 SUBGRAPHS_TITLE = "Subgraphs, mean ± standard deviation"
 SUBGRAPHS_HEADER = ("nodes", "density", "cut ratio", "components")
@@ -47,7 +45,7 @@ def _target(flag: str, text: str) -> Any:
 
 def generate_dataset(
     context: typer.Context,
-    name: Annotated[str, Argument(metavar="NAME", help=f"One of: {', '.join(RECIPES)}.")],
+    name: Annotated[str, Argument(metavar="NAME", help=f"One of: {', '.join(GENERATED)}.")],
     out: OutFolder,
     seed: Annotated[int, Option(help="Seed of all draws: the same seed gives the same bytes.")] = 0,
     num_nodes: Annotated[int | None, Option(help="Nodes of the base graph.")] = None,
@@ -78,6 +76,11 @@ def generate_dataset(
 
     subgnn data generate coreness --set subgraph_retention=0.6 --seed 3 --out coreness_3
     """
+    from subgnn.data.describe import describe
+    from subgnn.data.formats.folder import write_folder
+    from subgnn.data.synthetic import find_recipe, generate, read_settings
+    from subgnn.storage.files import refuse_existing
+
     given = {key: value for key, value in context.params.items() if key not in _NOT_SETTINGS and value is not None}
     options: dict[str, Any] = given | read_key_values(settings or [])
     resolved = read_settings(find_recipe(name), options)
@@ -120,7 +123,7 @@ def _source(flag: str, text: str) -> Any:
 
 
 def build_dataset(
-    name: Annotated[str, Argument(metavar="NAME", help=f"One of: {', '.join(BUILDERS)}.")],
+    name: Annotated[str, Argument(metavar="NAME", help=f"One of: {', '.join(BUILT)}.")],
     out: OutFolder,
     interactome: Annotated[Path | None, _source("--interactome", "ppi-bp: CSV of pairs of NCBI Gene ids.")] = None,
     go: Annotated[Path | None, _source("--go", "ppi-bp: the Gene Ontology in OBO.")] = None,
@@ -174,6 +177,10 @@ def build_dataset(
 
     subgnn data build em-user --records endomondoHR.json.gz --out em_user
     """
+    from subgnn.data.real import build
+    from subgnn.data.real.builder import Request
+    from subgnn.storage.files import refuse_existing
+
     sources = {
         "interactome": interactome,
         "go": go,
@@ -198,6 +205,8 @@ def build_dataset(
 @contextmanager
 def _steps(name: str) -> Iterator[OnStep]:
     """Show the current step on stderr, if that is a terminal."""
+    from subgnn.data.real.builder import ignore_step
+
     if not sys.stderr.isatty():
         yield ignore_step
         return
@@ -246,6 +255,8 @@ def download(
 
     Example: subgnn data download ppi-bp --out ppi_bp
     """
+    from subgnn.data.download import download_dataset
+
     with _progress_bar(name) as progress:
         found = download_dataset(name, out, url=url, sha256=sha256, progress=progress, overwrite=force)
     graph, subgraphs = found.dataset.graph, found.dataset.subgraphs

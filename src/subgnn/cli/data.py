@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import numpy as np
 import typer
 from typer import Argument, Option
 
@@ -24,16 +23,10 @@ from subgnn.cli.create import (
 from subgnn.cli.options import DatasetPath, ForceFlag, IdBase, JsonFlag, SplitName
 from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
 from subgnn.data.catalog import CATALOG
-from subgnn.data.check import check
-from subgnn.data.describe import describe, task_line
-from subgnn.data.formats import read_dataset
-from subgnn.data.formats.bundle import SUFFIX, write_bundle
-from subgnn.data.formats.folder import write_folder
-from subgnn.data.formats.text import read_lines
-from subgnn.data.plot import plot_dataset
-from subgnn.data.splits import FRACTIONS, named_split, split_subgraphs
-from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, UserError, excerpt
+
+if TYPE_CHECKING:
+    from subgnn.data.subgraphs import SubgraphSet
 
 data = typer.Typer(no_args_is_help=True, help="Make, get, describe, check, split and convert datasets.")
 data.command("generate")(generate_dataset)
@@ -76,6 +69,11 @@ def describe_dataset(
 
     Example: subgnn data describe my_folder --plot pictures
     """
+    from subgnn.data.describe import describe, task_line
+    from subgnn.data.formats import read_dataset
+    from subgnn.data.plot import plot_dataset
+    from subgnn.data.splits import named_split
+
     stored = read_dataset(path, id_base=id_base)
     dataset = replace(stored, subgraphs=named_split(stored.subgraphs, split))
     found = describe(dataset) | {"split": split}
@@ -109,6 +107,8 @@ def check_dataset(path: DatasetFiles, id_base: IdBase = None, json: JsonFlag = F
 
     Example: subgnn data check my_folder
     """
+    from subgnn.data.check import check
+
     problems, dataset = check(path, id_base=id_base)
     if json:
         print_json(
@@ -142,12 +142,12 @@ def check_dataset(path: DatasetFiles, id_base: IdBase = None, json: JsonFlag = F
 @data.command("split")
 def split_dataset(
     source: DatasetPath,
-    out: Annotated[Path, Option(metavar="DIR2", help=f"The folder to write, or a bundle if it ends in {SUFFIX}.")],
+    out: Annotated[Path, Option(metavar="DIR2", help="The folder to write, or a bundle if it ends in .subgnn.")],
     method: Annotated[
         Literal["random", "stratified", "group"],
         Option(help="stratified keeps the shares of classes; group keeps groups together."),
     ] = "stratified",
-    fractions: Annotated[str, Option(help="Shares of train, val and test.")] = ",".join(map(str, FRACTIONS)),
+    fractions: Annotated[str, Option(help="Shares of train, val and test.")] = "0.5,0.25,0.25",
     seed: Annotated[int, Option(help="The same seed gives the same split.")] = 0,
     groups: Annotated[
         Path | None,
@@ -168,6 +168,12 @@ def split_dataset(
 
     Example: subgnn data split my_folder --out my_folder_seed1 --method stratified --fractions 0.5,0.25,0.25 --seed 1
     """
+    from subgnn.data.formats import read_dataset
+    from subgnn.data.formats.bundle import SUFFIX, write_bundle
+    from subgnn.data.formats.folder import write_folder
+    from subgnn.data.splits import split_subgraphs
+    from subgnn.data.subgraphs import SPLITS
+
     dataset = read_dataset(source, id_base=id_base)
     shares = _parse_fractions(fractions)
     given = None if groups is None else _read_groups(groups, len(dataset.subgraphs))
@@ -213,6 +219,8 @@ def _parse_fractions(text: str) -> tuple[float, ...]:
 
 
 def _read_groups(path: Path, count: int) -> list[str]:
+    from subgnn.data.formats.text import read_lines
+
     found = [line.strip() for _, line in read_lines(path)]
     if len(found) != count:
         what = f"{len(found):,} groups for {count:,} subgraphs"
@@ -222,5 +230,9 @@ def _read_groups(path: Path, count: int) -> list[str]:
 
 def _labels_by_split(subgraphs: SubgraphSet) -> dict[str, dict[str, int]]:
     """Number of subgraphs of each label in each split; empty without classes."""
+    import numpy as np
+
+    from subgnn.data.subgraphs import SPLITS
+
     by_split = {split: subgraphs.take(np.asarray(subgraphs.indices(split))).label_counts() for split in SPLITS}
     return {name: {split: by_split[split][name] for split in SPLITS} for name in subgraphs.classes}

@@ -6,11 +6,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from subgnn.parallel.engine import Engine
+if TYPE_CHECKING:
+    from subgnn.parallel.engine import Engine
 
 
 class EngineKind(StrEnum):

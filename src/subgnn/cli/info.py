@@ -7,11 +7,8 @@ import platform
 from importlib import metadata
 from typing import Any
 
-import numba
-
 from subgnn.cli.options import JsonFlag
 from subgnn.cli.output import print_json, print_table
-from subgnn.storage.cache import cache_entries, cache_folder, cache_limit
 from subgnn.versions import __version__
 
 _PACKAGES = (
@@ -47,6 +44,10 @@ def _devices() -> list[str]:
 
 def gather() -> dict[str, Any]:
     """Facts to include in a bug report."""
+    import numba
+
+    from subgnn.storage.cache import cache_entries, cache_folder, cache_limit
+
     entries = cache_entries()
     return {
         "subgnn": __version__,

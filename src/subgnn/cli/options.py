@@ -9,8 +9,6 @@ from typing import Annotated, Literal
 import typer
 from typer import Argument, Option
 
-from subgnn.config.recipes import recipe_names
-from subgnn.data.splits import NamedSplit
 from subgnn.errors import DataError, excerpt
 from subgnn.parallel.memory import within
 
@@ -23,6 +21,8 @@ def _limit_memory(context: typer.Context, memory: str | None) -> str | None:
 
 def _recipes_beginning_with(incomplete: str) -> list[str]:
     """Names of recipes, for the completion of the shell."""
+    from subgnn.config.recipes import recipe_names
+
     return [name for name in recipe_names() if name.startswith(incomplete)]
 
 
@@ -49,7 +49,7 @@ KeyValues = Annotated[
     list[str] | None, Option("--set", metavar="KEY=VALUE", help="Any other setting of the dataset; may be repeated.")
 ]
 SplitName = Annotated[
-    NamedSplit,
+    Literal["stored", "published"],
     Option(
         "--split",
         help="published: as in published results, with val and test of the file exchanged where val is the smaller.",

@@ -10,10 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
 from subgnn.errors import DataWarning
 
 # Commands that can be continued, and the options that they need for it.
@@ -38,6 +34,10 @@ def print_json(value: Any) -> None:
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a short table; columns of numbers are aligned to the right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(
         title=_printable(title), title_justify="left", title_style="bold", header_style="bold", box=box.SIMPLE_HEAD
     )

@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 from typer import Option
 
 from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
@@ -24,18 +23,13 @@ from subgnn.cli.options import (
 )
 from subgnn.cli.output import print_json, print_next, print_table, print_unused
 from subgnn.cli.progress import progress_bar
-from subgnn.config.files import parse_recipe
-from subgnn.config.recipes import find_recipe
-from subgnn.config.settings import Recipe
-from subgnn.data.dataset import Dataset
-from subgnn.data.formats import read_dataset
 from subgnn.errors import DataError, UserError
-from subgnn.parallel.engine import Engine
-from subgnn.parallel.locks import locked_file
-from subgnn.parallel.progress import OnProgress
-from subgnn.storage.files import refuse_existing
 
 if TYPE_CHECKING:
+    from subgnn.config.settings import Recipe
+    from subgnn.data.dataset import Dataset
+    from subgnn.parallel.engine import Engine
+    from subgnn.parallel.progress import OnProgress
     from subgnn.prepare.measure import Measuring
 
 
@@ -55,10 +49,14 @@ def prepare_dataset(
 
     Example: subgnn prepare my_folder --recipe subgnn --seed 0
     """
-    from subgnn.models.registry import model_of
+    from subgnn.config.recipes import find_recipe
+    from subgnn.data.formats import read_dataset
 
     chosen = find_recipe(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
+
+    from subgnn.models.registry import model_of
+
     begin = time.perf_counter()
     with progress_bar() as bar, cluster(engine, address) as workers:
         measuring = _measure_on(workers, dataset, path)
@@ -96,6 +94,8 @@ def _prepare(
     recipe: Recipe, dataset: Dataset, *, seed: int, cache: bool, on_progress: OnProgress, measuring: Measuring | None
 ) -> dict[str, Any]:
     """Prepare every draw that train would use, one at a time, and summarise them."""
+    import numpy as np
+
     from subgnn.prepare.cached import prepare_draws_cached
 
     touched, components, cached, files = np.empty(0, np.int32), 0, [], []
@@ -162,11 +162,11 @@ def pretrain_nodes(
 
     Example: subgnn pretrain my_folder --method gin --out vectors.safetensors
     """
-    from subgnn.embeddings.pretrain import pretrain
-    from subgnn.embeddings.stored import write_vectors
-    from subgnn.training.devices import quiet_lightning
+    from subgnn.config.files import parse_recipe
+    from subgnn.data.formats import read_dataset
+    from subgnn.parallel.locks import locked_file
+    from subgnn.storage.files import refuse_existing
 
-    quiet_lightning()
     given = list(settings or ()) + ([f"pretrain.seed={seed}"] if seed is not None else [])
     for text in given:
         if not text.strip().startswith("pretrain."):
@@ -177,6 +177,12 @@ def pretrain_nodes(
         raise DataError(f"unknown kind of file '{out.suffix}'", where=str(out), hint="accepted: .safetensors")
     refuse_existing(out, overwrite=force)
     graph = read_dataset(path, id_base=id_base).graph
+
+    from subgnn.embeddings.pretrain import pretrain
+    from subgnn.embeddings.stored import write_vectors
+    from subgnn.training.devices import quiet_lightning
+
+    quiet_lightning()
     with locked_file(out, doing="pretraining into this file"), progress_bar(pretrain_epochs=chosen.epochs) as bar:
         found = pretrain(
             graph.undirected(),

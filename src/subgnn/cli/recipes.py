@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from subgnn.cli.options import JsonFlag
 from subgnn.cli.output import print_json, print_line, print_next, print_table
-from subgnn.config.recipes import find_recipe, recipe_groups
-from subgnn.config.settings import Recipe
-from subgnn.embeddings.sources import PRETRAINED
+
+if TYPE_CHECKING:
+    from subgnn.config.settings import Recipe
 
 
 def list_recipes(json: JsonFlag = False) -> None:
@@ -16,6 +16,8 @@ def list_recipes(json: JsonFlag = False) -> None:
 
     Example: subgnn recipes
     """
+    from subgnn.config.recipes import find_recipe, recipe_groups
+
     groups = {title: [_describe(find_recipe(name)) for name in names] for title, names in recipe_groups().items()}
     if json:
         print_json({"recipes": [one for found in groups.values() for one in found]})
@@ -46,6 +48,7 @@ def _describe(recipe: Recipe) -> dict[str, Any]:
 
 def _needs(recipe: Recipe) -> list[str]:
     """What the recipe needs beside labelled subgraphs; a model of known subgraphs cannot predict others."""
+    from subgnn.embeddings.sources import PRETRAINED
     from subgnn.models.registry import model_of
 
     model, source = model_of(recipe), recipe.embeddings.source

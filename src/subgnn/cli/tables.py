@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Option
 
-from subgnn.data.formats.format import LabelFormat
-from subgnn.data.subgraphs import Task, parse_task
 from subgnn.errors import UserError, excerpt
+
+if TYPE_CHECKING:
+    from subgnn.data.formats.format import LabelFormat
+    from subgnn.data.subgraphs import Task
 
 _GUESSED = "by default guessed from likely titles"
 SourceColumn = Annotated[
@@ -66,6 +68,9 @@ _LABELLED: tuple[Task, ...] = ("multi-class", "binary", "multi-label", "regressi
 
 def label_format(task: str | None, separator: str | None) -> LabelFormat | None:
     """How labels are written, by the options ``--task`` and ``--label-separator``; None without these."""
+    from subgnn.data.formats.format import LabelFormat
+    from subgnn.data.subgraphs import parse_task
+
     if task is None and separator is None:
         return None
     if separator is not None and not separator.strip():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Context, Option
 
@@ -45,16 +45,12 @@ from subgnn.cli.tables import (
     WeightColumn,
     label_format,
 )
-from subgnn.config.recipes import find_recipe
-from subgnn.data.dataset import Dataset
-from subgnn.data.describe import task_line
-from subgnn.data.formats import read_dataset
-from subgnn.data.formats.bundle import is_bundle
-from subgnn.data.formats.columns import OPTIONS, Columns
-from subgnn.data.formats.format import ReadOptions
-from subgnn.data.read_tables import read_tables
 from subgnn.errors import DataError, UserError
 from subgnn.storage.parsing import finite
+
+if TYPE_CHECKING:
+    from subgnn.data.dataset import Dataset
+    from subgnn.data.formats.format import ReadOptions
 
 
 def train_run(
@@ -122,12 +118,11 @@ def train_run(
 
     subgnn train my_folder --recipe subgnn --out runs/second --seed 0
     """
-    from subgnn.experiments.train import train
-    from subgnn.models.registry import model_of
-    from subgnn.training.devices import current_ranks, quiet_lightning
-    from subgnn.training.run_dir import PAGE
+    from subgnn.config.recipes import find_recipe
+    from subgnn.data.describe import task_line
+    from subgnn.data.formats.columns import Columns
+    from subgnn.data.formats.format import ReadOptions
 
-    quiet_lightning()
     loggers = {"tensorboard": tensorboard, "mlflow": mlflow, "wandb": wandb}
     chosen = find_recipe(recipe, settings or ())
     columns = Columns(
@@ -137,6 +132,13 @@ def train_run(
     form = label_format(task, separator)
     reading = ReadOptions(id_base, form, columns, directed, encoding, unknown, on_note=notes.append)
     dataset = _read_data(path, members, nodes, reading, seed)
+
+    from subgnn.experiments.train import train
+    from subgnn.models.registry import model_of
+    from subgnn.training.devices import current_ranks, quiet_lightning
+    from subgnn.training.run_dir import PAGE
+
+    quiet_lightning()
     prints = (ranks := current_ranks(devices)) is None or not ranks.rank  # of several ranks, only one
     if prints and not json:
         print_notes(notes)
@@ -179,6 +181,11 @@ def train_run(
 
 def _read_data(path: Path, members: Path | None, nodes: Path | None, reading: ReadOptions, seed: int) -> Dataset:
     """A dataset by its path, or from tables."""
+    from subgnn.data.formats import read_dataset
+    from subgnn.data.formats.bundle import is_bundle
+    from subgnn.data.formats.columns import OPTIONS
+    from subgnn.data.read_tables import read_tables
+
     if members is not None:
         return read_tables(path, members, nodes=nodes, options=reading, seed=seed)
     given = {OPTIONS[role]: getattr(reading.columns, role) for role in OPTIONS} | {

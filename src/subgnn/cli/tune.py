@@ -20,9 +20,7 @@ from subgnn.cli.options import (
 )
 from subgnn.cli.output import print_json, print_line, print_next, print_table
 from subgnn.cli.progress import progress_bar
-from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import AutoSettings
-from subgnn.data.formats import read_dataset
 
 _MAX_ROWS = 10
 
@@ -75,6 +73,8 @@ def tune_recipe(
 
     Example: subgnn tune my_folder --recipe subgnn --space paper --trials 50 --out tuned
     """
+    from subgnn.config.recipes import find_recipe
+    from subgnn.data.formats import read_dataset
     from subgnn.experiments.search_space import find_space
     from subgnn.experiments.study import require_optuna
 

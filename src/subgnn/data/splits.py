@@ -24,8 +24,7 @@ from subgnn.rng import stream, stream_key
 Method = Literal["random", "stratified", "group"]
 METHODS: tuple[Method, ...] = ("random", "stratified", "group")
 FRACTIONS = (0.5, 0.25, 0.25)
-NamedSplit = Literal["stored", "published"]
-NAMED_SPLITS: tuple[NamedSplit, ...] = ("stored", "published")
+NAMED_SPLITS = ("stored", "published")
 _BINS = 10
 _TINY = 1e-9
 
