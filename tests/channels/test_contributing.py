@@ -18,8 +18,7 @@ from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.errors import UserError
 from subgnn.experiments.train import train
 from subgnn.explain.files import open_explainer
-from subgnn.inference import export_run
-from subgnn.inference.export import export_program, program_inputs
+from subgnn.inference.export import export_program, export_run, program_inputs
 from subgnn.inference.open import open_run
 from subgnn.prepare.measure import Plan, prepare
 from subgnn.serve.app import create_app

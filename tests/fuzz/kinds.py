@@ -31,8 +31,8 @@ from subgnn.errors import UserError
 from subgnn.experiments.search_space import read_space
 from subgnn.experiments.suites.spec import find_suite
 from subgnn.experiments.train import train
-from subgnn.inference import export_run
 from subgnn.inference.answers import Files, write_predictions
+from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.prepare.cached import encode, read_prepared

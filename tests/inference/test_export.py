@@ -16,8 +16,7 @@ from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import BaselineSettings
 from subgnn.experiments.train import train
 from subgnn.explain.files import open_explainer
-from subgnn.inference import export_run
-from subgnn.inference.export import write_export
+from subgnn.inference.export import export_run, write_export
 from subgnn.inference.open import EXPORT, open_run
 from subgnn.storage.arrays import read_arrays
 from subgnn.training.run_dir import CHECKPOINT

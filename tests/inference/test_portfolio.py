@@ -15,9 +15,9 @@ from subgnn.embeddings.sources import save_run_vectors, source_vectors
 from subgnn.embeddings.stored import vectors_hash
 from subgnn.experiments.train import train
 from subgnn.explain.files import open_explainer
-from subgnn.inference import export_program, export_run
 from subgnn.inference.answers import Files, write_embeddings, write_predictions
 from subgnn.inference.evaluate import evaluate_split
+from subgnn.inference.export import export_program, export_run
 from subgnn.inference.open import EXPORT, open_run
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.metrics import metrics

@@ -13,7 +13,7 @@ from subgnn.channels import neighborhood
 from subgnn.channels.channel import Work
 from subgnn.experiments.train import train
 from subgnn.explain.files import open_explainer
-from subgnn.inference import export_run
+from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
 from subgnn.kernels import border_sets, heaviest_borders
 from subgnn.kernels.borders import BYTES_AN_EDGE

@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from subgnn.explain import Explainer
-from subgnn.inference import export_run
+from subgnn.inference.export import export_run
 from subgnn.ragged import Ragged
 from subgnn.serve import routes
 from subgnn.serve.app import create_app

@@ -11,7 +11,8 @@ import pytest
 from subgnn import Ragged, read_dataset
 from subgnn.embeddings.stored import read_vectors
 from subgnn.errors import DataError
-from subgnn.inference import export_run, open_run
+from subgnn.inference.export import export_run
+from subgnn.inference.open import open_run
 from subgnn.prepare.cached import prepare_cached, read_prepared
 from subgnn.prepare.measure import Plan
 from tests.training.examples import CHANNELS, dataset, recipe

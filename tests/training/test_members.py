@@ -15,9 +15,8 @@ from subgnn.config.recipes import find_recipe
 from subgnn.estimator import SubgraphClassifier
 from subgnn.experiments.train import train
 from subgnn.explain import Explainer
-from subgnn.inference import export_run
 from subgnn.inference.distributed import Workers
-from subgnn.inference.export import make_program
+from subgnn.inference.export import export_run, make_program
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.models.metrics import metrics

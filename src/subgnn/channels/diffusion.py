@@ -24,8 +24,8 @@ from typing import Any
 
 import numba
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from subgnn.channels.channel import NodeAnchors, OwnAnchors, Similarities, Similarity, Work
 from subgnn.data.graph import Graph
@@ -176,7 +176,7 @@ def lifts_at(work: Work, components: Ragged, nodes: NDArray[np.int32]) -> NDArra
     for part, lifts in _component_lifts(work, components):
         wanted = np.broadcast_to(nodes, found.shape)[part]
         largest = lifts.max(axis=1)
-        if sparse.issparse(lifts):
+        if scipy.sparse.issparse(lifts):
             rows = np.repeat(np.arange(len(wanted)), wanted.shape[1])
             values = np.asarray(lifts[rows, wanted.reshape(-1)]).reshape(wanted.shape)
             largest = largest.toarray().reshape(-1)
@@ -196,7 +196,7 @@ def largest_lifts(work: Work, components: Ragged, most: int) -> tuple[NDArray[np
     nodes, weights = np.zeros((len(components), most), np.int32), np.zeros((len(components), most), np.float32)
     for part, lifts in _component_lifts(work, components):
         for i, c in enumerate(range(part.start, part.stop)):
-            if sparse.issparse(lifts):
+            if scipy.sparse.issparse(lifts):
                 row = slice(lifts.indptr[i], lifts.indptr[i + 1])
                 near, values = lifts.indices[row], lifts.data[row].copy()
             else:
@@ -227,7 +227,7 @@ def _component_lifts(work: Work, components: Ragged) -> Iterator[tuple[slice, An
             continue
         nodes, ratios = diffuse_nearby(walks, some, damping, edges=_PUSH_EDGES, most=_PUSH_NODES)
         shape = (len(some), graph.num_nodes)
-        lifts = sparse.csr_array((np.log1p(ratios), nodes.values.astype(np.int32), nodes.offsets), shape=shape)
+        lifts = scipy.sparse.csr_array((np.log1p(ratios), nodes.values.astype(np.int32), nodes.offsets), shape=shape)
         lifts.sort_indices()
         yield part, lifts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
@@ -13,11 +13,25 @@ from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, MemoryLimit, RunPa
 from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
 from subgnn.cli.tables import Encoding, NodeColumn, SubgraphColumn, UnknownNodes
 from subgnn.cli.train import print_results
-from subgnn.data.formats.columns import Columns
-from subgnn.data.formats.format import ReadOptions, Unknown
-from subgnn.errors import UserError
+from subgnn.errors import DataError, UserError
 from subgnn.storage.parsing import finite
-from subgnn.storage.tables import STDOUT
+
+if TYPE_CHECKING:
+    from subgnn.data.formats.format import ReadOptions, Unknown
+
+
+def _check_paths(run: Path, subgraphs: Path | None = None, out: Path | None = None, *, force: bool = False) -> None:
+    """Refuse paths that cannot be right before torch is imported, which takes a second."""
+    from subgnn.storage.files import refuse_existing
+    from subgnn.storage.tables import STDOUT
+    from subgnn.training.run_dir import read_results
+
+    if not run.is_file():
+        read_results(run)
+    if subgraphs is not None and not subgraphs.exists():
+        raise DataError("no such file", where=str(subgraphs), hint="check the path")
+    if out is not None and out != STDOUT:
+        refuse_existing(out, overwrite=force)
 
 
 def evaluate_run(
@@ -30,6 +44,7 @@ def evaluate_run(
 
     Example: subgnn evaluate runs/first --split test
     """
+    _check_paths(run)
     from subgnn.inference.evaluate import evaluate_split
 
     results = evaluate_split(run, split, data)
@@ -66,9 +81,11 @@ def predict_subgraphs(
 
     subgnn predict runs/first --subgraphs sets.gmt --unknown drop --top 3 --out -
     """
+    _check_paths(run, subgraphs, out, force=force)
+    reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=json)
+
     from subgnn.inference.answers import Files, write_predictions
 
-    reading, notes = _reading(Columns(subgraph=subgraph_column, node=node_column), encoding, unknown, out, json=json)
     with cluster(engine, address) as workers:
         files = Files(subgraphs, out, reading, data, force, workers)
         count = write_predictions(run, files, top=top)
@@ -99,9 +116,11 @@ def embed_subgraphs(
 
     Example: subgnn embed runs/first --subgraphs new.tsv --out vectors.npy
     """
+    _check_paths(run, subgraphs, out, force=force)
+    reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=json)
+
     from subgnn.inference.answers import Files, write_embeddings
 
-    reading, notes = _reading(Columns(subgraph=subgraph_column, node=node_column), encoding, unknown, out, json=json)
     with cluster(engine, address) as workers:
         files = Files(subgraphs, out, reading, data, force, workers)
         count, width = write_embeddings(run, files)
@@ -134,10 +153,12 @@ def explain_subgraphs(
 
     Example: subgnn explain runs/first --subgraphs new.tsv --out why.json
     """
+    _check_paths(run, subgraphs, out, force=force)
+    reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=json)
+
     from subgnn.explain.files import explanation_format, open_explainer, write_explanations
     from subgnn.inference.answers import Files
 
-    reading, notes = _reading(Columns(subgraph=subgraph_column, node=node_column), encoding, unknown, out, json=json)
     files = Files(subgraphs, out, reading, data, force)
     explanation_format(files)  # refuses a wrong output before the run is opened
     explainer = open_explainer(run, data, max_nodes=max_nodes, max_anchors=max_anchors)
@@ -146,18 +167,25 @@ def explain_subgraphs(
 
 
 def _reading(
-    columns: Columns, encoding: str | None, unknown: Unknown, out: Path, *, json: bool
+    subgraph: str | None, node: str | None, encoding: str | None, unknown: Unknown, out: Path, *, json: bool
 ) -> tuple[ReadOptions, list[str]]:
     """How the file of subgraphs is read, and the notes about what was guessed; stdout is for one thing alone."""
+    from subgnn.data.formats.columns import Columns
+    from subgnn.data.formats.format import ReadOptions
+    from subgnn.storage.tables import STDOUT
+
     if json and out == STDOUT:
         what = "the table and the JSON object would both go to the standard output"
         raise UserError(what, where="--out", hint="leave --json out, or name a file")
     notes: list[str] = []
+    columns = Columns(subgraph=subgraph, node=node)
     return ReadOptions(columns=columns, encoding=encoding, unknown=unknown, on_note=notes.append), notes
 
 
 def _report(run: Path, out: Path, json: bool, words: str, notes: list[str], **numbers: int) -> None:
     """Print what was written and notes about the input; on stderr if the answers are on the standard output."""
+    from subgnn.storage.tables import STDOUT
+
     if json:
         print_json({"run": str(run), "out": str(out), **numbers, "notes": notes})
     elif out == STDOUT:
@@ -187,7 +215,8 @@ def export_run_file(
 
     Example: subgnn export runs/first --with-graph --out first.safetensors
     """
-    from subgnn.inference import export_program, export_run
+    _check_paths(run, out=out, force=force)
+    from subgnn.inference.export import export_program, export_run
 
     format = format or ("torch-export" if out.suffix == ".pt2" else "portable")
     if format == "torch-export":
@@ -216,6 +245,7 @@ def report_run(
 
     Example: subgnn report runs/first
     """
+    _check_paths(run, out=out, force=force)
     from subgnn.reports import write_report
 
     written = write_report(run, out, data=data, overwrite=force)

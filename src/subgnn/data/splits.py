@@ -11,9 +11,8 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
@@ -255,7 +254,9 @@ def split_units(subgraphs: SubgraphSet, groups: Iterable[Hashable] | None = None
     number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
     group = np.array([number[g] for g in groups], np.int64) + len(place)
     size = len(place) + len(number)
-    _, joined = connected_components(coo_array((np.ones(len(own)), (own, group)), shape=(size, size)), directed=False)
+    _, joined = scipy.sparse.csgraph.connected_components(
+        scipy.sparse.coo_array((np.ones(len(own)), (own, group)), shape=(size, size)), directed=False
+    )
     smallest = np.full(size, size)
     np.minimum.at(smallest, joined[own], own)
     return np.unique(smallest[joined[own]], return_inverse=True)[1].astype(np.int64)

@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy import special
 
 from subgnn.channels.topology import Standard
 from subgnn.config.recipes import portfolio
@@ -161,10 +161,10 @@ def scores_from(outputs: NDArray[np.floating], task: Task, target: Standard | No
     """
     values = np.asarray(outputs, np.float64)
     if task == "multi-label":
-        return np.asarray(special.expit(values))
+        return np.asarray(scipy.special.expit(values))
     if task == "regression":
         return values if target is None else values * target.deviation + target.mean
-    return np.asarray(special.softmax(values, axis=-1))
+    return np.asarray(scipy.special.softmax(values, axis=-1))
 
 
 def outputs_from(scores: Scores, task: Task, target: Standard | None = None) -> Scores:
@@ -174,7 +174,7 @@ def outputs_from(scores: Scores, task: Task, target: Standard | None = None) -> 
         scores, returns: (n, outputs).
     """
     if task == "multi-label":
-        return np.asarray(special.logit(scores.clip(_SMALLEST, 1 - _SMALLEST)))
+        return np.asarray(scipy.special.logit(scores.clip(_SMALLEST, 1 - _SMALLEST)))
     if task == "regression":
         return scores if target is None else (scores - target.mean) / target.deviation
     return np.asarray(np.log(scores.clip(_SMALLEST)))

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -75,7 +75,7 @@ class BagModel(TensorModel):
         kept = place[values.indices] >= 0
         starts = np.concatenate([[0], np.cumsum(kept)])[values.indptr].astype(np.int32)
         size, places = (len(nodes), len(columns)), place[values.indices[kept]]
-        return Bags(*(sparse.csr_array((m.data[kept], places, starts), shape=size) for m in (values, unit)))
+        return Bags(*(scipy.sparse.csr_array((m.data[kept], places, starts), shape=size) for m in (values, unit)))
 
     def network(self, checkpoint: Checkpoint) -> LinearBag:
         """The linear model; its weights are 0 until it is solved or loaded."""
@@ -112,7 +112,7 @@ class BagModel(TensorModel):
             yield "the columns of its bag are not in order, or not of nodes of the graph"
 
 
-def features(graph: Graph, nodes: Ragged, *, one_hop: bool) -> tuple[sparse.csr_array, sparse.csr_array]:
+def features(graph: Graph, nodes: Ragged, *, one_hop: bool) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]:
     """What the linear model sees, as it is and with the rows of each half scaled to length one.
 
     Shapes:
@@ -125,7 +125,7 @@ def features(graph: Graph, nodes: Ragged, *, one_hop: bool) -> tuple[sparse.csr_
     for part in parts:
         length = np.sqrt(part.multiply(part).sum(axis=1))
         scaled.append(part * (1 / np.where(length > 0, length, 1.0))[:, None])
-    return sparse.hstack(parts, format="csr"), sparse.hstack(scaled, format="csr")
+    return scipy.sparse.hstack(parts, format="csr"), scipy.sparse.hstack(scaled, format="csr")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,7 +145,7 @@ class BagBatch:
 class Bags:
     """The rows of the subgraphs over the columns that training knows."""
 
-    def __init__(self, values: sparse.csr_array, unit: sparse.csr_array) -> None:
+    def __init__(self, values: scipy.sparse.csr_array, unit: scipy.sparse.csr_array) -> None:
         self.values, self.unit, self.device = values, unit, torch.device("cpu")
 
     def __len__(self) -> int:

@@ -25,9 +25,9 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy import special
 
 from subgnn.channels.topology import Standard
 from subgnn.config.settings import Recipe
@@ -60,9 +60,9 @@ def scores_of(outputs: NDArray[Any], task: Task) -> NDArray[np.float32]:
     """
     values = np.asarray(outputs, np.float64)
     if task == "multi-label":
-        values = special.logit((1 - _SHARED_OUT) * special.expit(values) + _SHARED_OUT / 2)
+        values = scipy.special.logit((1 - _SHARED_OUT) * scipy.special.expit(values) + _SHARED_OUT / 2)
     elif task != "regression":
-        values = np.log((1 - _SHARED_OUT) * special.softmax(values, axis=1) + _SHARED_OUT / values.shape[1])
+        values = np.log((1 - _SHARED_OUT) * scipy.special.softmax(values, axis=1) + _SHARED_OUT / values.shape[1])
     return values.astype(np.float32)
 
 

@@ -30,9 +30,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy.spatial import distance
 from torch import Tensor, nn
 
 from subgnn.channels.topology import SUBGRAPH_STATISTICS, Standard
@@ -275,7 +275,7 @@ class Reference:
             return found
         if self.standard is not None and statistics is not None:
             own, known = (np.clip(self.standard(table), -_FARTHEST, _FARTHEST) for table in statistics)
-            found -= _TOPOLOGY_SCALE * distance.cdist(own, known, "sqeuclidean")
+            found -= _TOPOLOGY_SCALE * scipy.spatial.distance.cdist(own, known, "sqeuclidean")
         return np.exp(found - 1)
 
 

@@ -9,13 +9,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
-from torchmetrics.functional.classification import (
-    binary_auroc,
-    binary_average_precision,
-    binary_f1_score,
-    multiclass_f1_score,
-    multilabel_f1_score,
-)
 
 from subgnn.data.subgraphs import Task
 
@@ -73,6 +66,8 @@ def metrics(
         r2 = 1 - error.square().sum() / spread if spread > 0 else torch.tensor(float("nan"))
         mae, rmse = float(error.abs().mean()), float(error.square().mean().sqrt())
         return {"mae": mae * unit, "rmse": rmse * unit, "r2": float(r2)}
+    from torchmetrics.functional.classification import multiclass_f1_score
+
     classes = outputs.shape[1]
     truth = targets.long()
     if task == "multi-label":
@@ -105,12 +100,16 @@ def metric_text(name: str, value: float) -> str:
 
 def _multilabel_f1(found: Tensor, truth: Tensor, average: Literal["micro", "macro"]) -> Tensor:
     """F1 over labels; torchmetrics accepts a single label only as a binary task."""
+    from torchmetrics.functional.classification import binary_f1_score, multilabel_f1_score
+
     if truth.shape[1] == 1:
         return binary_f1_score(found[:, 0], truth[:, 0])
     return multilabel_f1_score(found, truth, num_labels=truth.shape[1], average=average)
 
 
 def _auroc(scores: Tensor, one_hot: Tensor) -> float:
+    from torchmetrics.functional.classification import binary_auroc
+
     areas = [
         float(binary_auroc(scores[:, c], one_hot[:, c]))
         for c in range(one_hot.shape[1])
@@ -125,6 +124,8 @@ def auprc(scores: Tensor, classes: Tensor) -> float:
     Shapes:
         scores: (n, 2). classes: (n,) 0 or 1.
     """
+    from torchmetrics.functional.classification import binary_average_precision
+
     second = int(classes.sum())
     if not 0 < second < len(classes):
         return float("nan")

@@ -21,9 +21,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy import optimize, special
 from torch import Tensor, nn
 
 from subgnn.config.settings import Recipe
@@ -189,7 +189,9 @@ def _scale(scores: Floats, targets: NDArray[Any], task: Task) -> tuple[Floats | 
 
     def surprise(pair: Floats) -> float:
         logits = pair[0] * scores[:, there] + pair[1] * prior[there]
-        return float((special.logsumexp(logits, axis=1) - (y[:, there] * logits).sum(axis=1)).mean())
+        return float((scipy.special.logsumexp(logits, axis=1) - (y[:, there] * logits).sum(axis=1)).mean())
 
-    scale, trust = optimize.minimize(surprise, np.array([5.0, 1.0]), method="L-BFGS-B", bounds=[(0, 200), (0, 3)]).x
+    scale, trust = scipy.optimize.minimize(
+        surprise, np.array([5.0, 1.0]), method="L-BFGS-B", bounds=[(0, 200), (0, 3)]
+    ).x
     return float(scale), np.where(there, trust * prior, _NEVER)

@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize, special
 
 from subgnn.data.subgraphs import Task
 
@@ -86,9 +86,9 @@ def _as_logits(weight: Floats, bias: Floats, left_out: Floats, y: Floats, *, sev
 
         def surprise(scale: float) -> float:
             logits = scale * left_out
-            return float((special.logsumexp(logits, axis=1) - (y * logits).sum(axis=1)).mean())
+            return float((scipy.special.logsumexp(logits, axis=1) - (y * logits).sum(axis=1)).mean())
 
-        scale = optimize.minimize_scalar(surprise, bounds=(0.1, _LARGEST_SCALE), method="bounded").x
+        scale = scipy.optimize.minimize_scalar(surprise, bounds=(0.1, _LARGEST_SCALE), method="bounded").x
         return weight * scale, bias * scale
     pairs = [fit_label_scale(left_out[:, k], y[:, k]) for k in range(y.shape[1])]
     scales, offsets = (np.array(part) for part in zip(*pairs, strict=True))
@@ -110,13 +110,13 @@ def fit_label_scale(scores: Floats, labels: NDArray[Any]) -> tuple[float, float]
 
     def surprise(pair: Floats) -> tuple[float, Floats]:
         logits = pair[0] * scores / unit + pair[1]
-        gap = special.expit(logits) - y
+        gap = scipy.special.expit(logits) - y
         # A weak penalty: where a scale separates the labels, the largest one would be the likeliest.
         value = float((np.logaddexp(0, logits) - y * logits).sum()) + 1e-3 * float(pair @ pair)
         return value, np.array([gap @ scores / unit, gap.sum()]) + 2e-3 * pair
 
-    start = np.array([1.0, float(special.logit(y.mean()))])
-    found = optimize.minimize(surprise, start, jac=True, method="L-BFGS-B", bounds=[(0, 50), (-50, 50)]).x
+    start = np.array([1.0, float(scipy.special.logit(y.mean()))])
+    found = scipy.optimize.minimize(surprise, start, jac=True, method="L-BFGS-B", bounds=[(0, 50), (-50, 50)]).x
     return float(found[0] / unit), float(found[1])
 
 
@@ -142,20 +142,20 @@ def fit_logistic(rows: Floats, targets: Floats, inverse_penalty: float, *, softm
         v, b = flat[:-k].reshape(r, k), flat[-k:]
         logits = scaled @ v + b * step
         if softmax:
-            total = special.logsumexp(logits, axis=1, keepdims=True)
+            total = scipy.special.logsumexp(logits, axis=1, keepdims=True)
             loss = float((total[:, 0] - (targets * logits).sum(axis=1)).sum())
             gap = np.exp(logits - total) - targets
         else:
             loss = float((np.logaddexp(0, logits) - targets * logits).sum())
-            gap = special.expit(logits) - targets
+            gap = scipy.special.expit(logits) - targets
         w = scale * v
         value = inverse_penalty * loss + 0.5 * float((w * w).sum())
         slope = inverse_penalty * (scaled.T @ gap) + scale * w
         return value, np.concatenate([slope.reshape(-1), inverse_penalty * step * gap.sum(axis=0)])
 
     # From the frequencies of classes: log-odds, or logarithms, of which a softmax knows the differences.
-    start = np.log(chance) if softmax else special.logit(chance)
+    start = np.log(chance) if softmax else scipy.special.logit(chance)
     options = {"maxiter": _STEPS, "gtol": 1e-5 * np.sqrt(inverse_penalty), "ftol": 1e-12}
     first = np.concatenate([np.zeros(r * k), start / step])
-    found = optimize.minimize(objective, first, jac=True, method="L-BFGS-B", options=options).x
+    found = scipy.optimize.minimize(objective, first, jac=True, method="L-BFGS-B", options=options).x
     return scale * found[:-k].reshape(r, k), found[-k:] * step

@@ -27,9 +27,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -175,7 +175,7 @@ class JoinedSubgraphs:
         settings, stored = checkpoint.spec.s2n, {name: checkpoint.weights[name].numpy() for name in _OF_TRAINING}
         train, standard = Ragged(stored["train_nodes"], stored["train_offsets"]), stored["standard"]
         parts = stored["edge_weights"].astype(np.float64), stored["edge_sources"], stored["edge_offsets"]
-        self.train_edges, self.train_own = without_loops(sparse.csr_array(parts, shape=(len(train), len(train))))
+        self.train_edges, self.train_own = without_loops(scipy.sparse.csr_array(parts, shape=(len(train), len(train))))
         self.edges = edges_between(graph, nodes, train, standard, settings)
         inside = np.bincount(nodes.row_ids, 1.0 + induced_graphs(graph, nodes).degrees, len(nodes)).astype(np.float64)
         self.own = edge_weights(inside, standard, settings)
@@ -212,10 +212,12 @@ class JoinedSubgraphs:
         """The training subgraphs, the chosen ones, and their graph."""
         edges = self.edges[rows]
         if self.among is None:
-            back, among = None, sparse.csr_array((len(rows), len(rows)))
+            back, among = None, scipy.sparse.csr_array((len(rows), len(rows)))
         else:
             back, among = edges.T, self.among[rows][:, rows]
-        whole = sparse.csr_array(sparse.block_array([[self.train_edges, back], [edges, among]], format="csr"))
+        whole = scipy.sparse.csr_array(
+            scipy.sparse.block_array([[self.train_edges, back], [edges, among]], format="csr")
+        )
         adjacency = Adjacency.of(whole, np.concatenate([self.train_own, self.own[rows]]), self.device)
         return Joined([*self.of_training.members, self.members.take(rows)], adjacency)
 

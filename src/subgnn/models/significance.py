@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 from torch import Tensor
 
 from subgnn.data.splits import split_units
@@ -102,7 +102,7 @@ def swap_test(ours: ScoreTerms, theirs: ScoreTerms) -> float:
     delta = np.stack([theirs.gain - ours.gain, theirs.weight - ours.weight], axis=1)
     differs = delta[np.abs(delta).sum(axis=1) > 0]  # a swap of equals changes nothing
     if not differs[:, 1].any() and (np.abs(differs[:, 0]) == 1).all():
-        return float(stats.binom.sf((differs[:, 0] < 0).sum() - 1, len(differs), 0.5))
+        return float(scipy.stats.binom.sf((differs[:, 0] < 0).sum() - 1, len(differs), 0.5))
     rng = stream(0, "experiments/swaps")
     mine, other = (np.array([terms.gain.sum(), terms.weight.sum()]) for terms in (ours, theirs))
     as_large = 0

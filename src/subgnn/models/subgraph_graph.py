@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 from torch import Tensor
 from torch.nn import functional
 
@@ -30,7 +30,7 @@ from subgnn.ragged import Ragged
 _ROWS = 1024  # of W at a time
 
 
-def meetings(graph: Graph, left: Ragged, right: Ragged) -> Iterator[sparse.csr_array]:
+def meetings(graph: Graph, left: Ragged, right: Ragged) -> Iterator[scipy.sparse.csr_array]:
     """M A M^T between two lists of subgraphs, some rows at a time.
 
     Example:
@@ -46,10 +46,10 @@ def meetings(graph: Graph, left: Ragged, right: Ragged) -> Iterator[sparse.csr_a
         bag = bag_of_nodes(left.take(np.arange(begin, min(begin + _ROWS, len(left)))), graph.num_nodes)
         # The rows of A of the nodes that are there alone: one subgraph need not cost what the graph does.
         nodes, columns = np.unique(bag.indices, return_inverse=True)
-        narrow = sparse.csr_array((bag.data, columns, bag.indptr), shape=(bag.shape[0], len(nodes)))
+        narrow = scipy.sparse.csr_array((bag.data, columns, bag.indptr), shape=(bag.shape[0], len(nodes)))
         rows = every.take(nodes)
         size = (len(nodes), graph.num_nodes)
-        adjacency = sparse.csr_array((np.ones(len(rows.values)), rows.values, rows.offsets), shape=size)
+        adjacency = scipy.sparse.csr_array((np.ones(len(rows.values)), rows.values, rows.offsets), shape=size)
         yield ((narrow @ adjacency + bag) @ others).tocsr()
 
 
@@ -83,18 +83,18 @@ def edge_weights(
 
 def edges_between(
     graph: Graph, left: Ragged, right: Ragged, standard: NDArray[np.float64], settings: S2NSettings
-) -> sparse.csr_array:
+) -> scipy.sparse.csr_array:
     """Weights of the edges from subgraphs to others, those of a subgraph with itself among them.
 
     Shapes:
         returns: (left, right), entries above 0 up to 1.
     """
-    blocks = [sparse.csr_array((0, len(right)))]
+    blocks = [scipy.sparse.csr_array((0, len(right)))]
     for block in meetings(graph, left, right):
         block.data = edge_weights(block.data, standard, settings)
         block.eliminate_zeros()
         blocks.append(block)
-    found = sparse.vstack(blocks, format="csr")
+    found = scipy.sparse.vstack(blocks, format="csr")
     found.sort_indices()
     return found
 
@@ -115,7 +115,7 @@ class Adjacency:
     own: Tensor
 
     @classmethod
-    def of(cls, edges: sparse.csr_array, own: NDArray[np.float64], device: torch.device) -> Adjacency:
+    def of(cls, edges: scipy.sparse.csr_array, own: NDArray[np.float64], device: torch.device) -> Adjacency:
         """From the weights of edges, row by row, without self loops."""
         counts = np.diff(edges.indptr)
         arrays = (
@@ -149,7 +149,7 @@ class Adjacency:
         return summed + self.own[:, None] * x
 
 
-def without_loops(edges: sparse.csr_array) -> tuple[sparse.csr_array, NDArray[np.float64]]:
+def without_loops(edges: scipy.sparse.csr_array) -> tuple[scipy.sparse.csr_array, NDArray[np.float64]]:
     """Edges among subgraphs without self loops, and the weights of these.
 
     Shapes:
@@ -158,5 +158,5 @@ def without_loops(edges: sparse.csr_array) -> tuple[sparse.csr_array, NDArray[np
     own = edges.diagonal()
     coo = edges.tocoo()
     other = coo.row != coo.col
-    plain = sparse.csr_array((coo.data[other], (coo.row[other], coo.col[other])), shape=edges.shape)
+    plain = scipy.sparse.csr_array((coo.data[other], (coo.row[other], coo.col[other])), shape=edges.shape)
     return plain, own

@@ -17,9 +17,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy import special
 
 from subgnn.data.subgraphs import Task
 from subgnn.models.spec import Weights
@@ -234,8 +234,8 @@ def tree_outputs(trees: Trees, table: NDArray[np.float64], task: Task, *, boosti
     """
     found = trees.columns(table)
     if task == "multi-label":
-        chance = (special.expit(found) if boosting else found).clip(_SMALLEST, 1 - _SMALLEST)
+        chance = (scipy.special.expit(found) if boosting else found).clip(_SMALLEST, 1 - _SMALLEST)
         found = np.log(chance / (1 - chance))
     elif task != "regression":
-        found = np.log((special.softmax(found, axis=1) if boosting else found).clip(_SMALLEST))
+        found = np.log((scipy.special.softmax(found, axis=1) if boosting else found).clip(_SMALLEST))
     return found.astype(np.float32)

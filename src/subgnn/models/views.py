@@ -31,8 +31,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from subgnn.channels.diffusion import diffuse, diffuse_nearby, walks_of
 from subgnn.channels.topology import subgraph_statistics
@@ -58,17 +58,17 @@ Matrix = Any
 """A scipy CSR array, or a dense array, (n, columns)."""
 
 
-def bag_of_nodes(nodes: Ragged, num_nodes: int) -> sparse.csr_array:
+def bag_of_nodes(nodes: Ragged, num_nodes: int) -> scipy.sparse.csr_array:
     """B: 1 where a node is in a subgraph.
 
     Shapes:
         returns: (n, N).
     """
     ones = np.ones(len(nodes.values))
-    return sparse.csr_array((ones, nodes.values.astype(np.int32), nodes.offsets), shape=(len(nodes), num_nodes))
+    return scipy.sparse.csr_array((ones, nodes.values.astype(np.int32), nodes.offsets), shape=(len(nodes), num_nodes))
 
 
-def spread_one_hop(bag: sparse.csr_array, graph: Graph) -> sparse.csr_array:
+def spread_one_hop(bag: scipy.sparse.csr_array, graph: Graph) -> scipy.sparse.csr_array:
     """B D^-1/2 A D^-1/2; a node without neighbours spreads nothing.
 
     Shapes:
@@ -78,10 +78,12 @@ def spread_one_hop(bag: sparse.csr_array, graph: Graph) -> sparse.csr_array:
     scale = np.where(degrees > 0, 1 / np.sqrt(np.maximum(degrees, 1)), 0.0)
     # The rows of the nodes that are there alone: one subgraph need not cost what the graph does.
     nodes, columns = np.unique(bag.indices, return_inverse=True)
-    narrow = sparse.csr_array((bag.data * scale[bag.indices], columns, bag.indptr), shape=(bag.shape[0], len(nodes)))
+    narrow = scipy.sparse.csr_array(
+        (bag.data * scale[bag.indices], columns, bag.indptr), shape=(bag.shape[0], len(nodes))
+    )
     rows = Ragged(graph.neighbors, graph.offsets).take(nodes)
     size = (len(nodes), graph.num_nodes)
-    spread = narrow @ sparse.csr_array((np.ones(len(rows.values)), rows.values, rows.offsets), shape=size)
+    spread = narrow @ scipy.sparse.csr_array((np.ones(len(rows.values)), rows.values, rows.offsets), shape=size)
     return (spread * scale[None, :]).tocsr()
 
 
@@ -116,7 +118,7 @@ class Rows:
     @classmethod
     def of(cls, values: Matrix) -> Rows:
         """The rows and their lengths."""
-        squares = values.multiply(values).sum(axis=1) if sparse.issparse(values) else None
+        squares = values.multiply(values).sum(axis=1) if scipy.sparse.issparse(values) else None
         if squares is None:
             squares = np.einsum("ij,ij->i", values, values, dtype=np.float64)
         return cls(values, np.asarray(squares, np.float64))
@@ -152,7 +154,7 @@ def multiply(rows: Matrix, others: Matrix) -> NDArray[np.float32]:
         rows: (n, N). others: (m, N). returns: (n, m).
     """
     found = rows @ others.T
-    return np.asarray(found.toarray() if sparse.issparse(found) else found, np.float32)
+    return np.asarray(found.toarray() if scipy.sparse.issparse(found) else found, np.float32)
 
 
 def compute_view(
@@ -184,12 +186,12 @@ def compute_view(
         values: Matrix = _diffuse_few(graph, *key, diffusing).copy()
     else:
         values = (_diffuse_stored if stored else _diffuse)(graph, nodes, diffusing, on_progress)
-    numbers = values.data if sparse.issparse(values) else values
+    numbers = values.data if scipy.sparse.issparse(values) else values
     if view == "lift":
         np.log1p(numbers, out=numbers)
     else:
         chance = walks_of(graph).chance.astype(np.float32)
-        numbers *= chance[values.indices] if sparse.issparse(values) else chance
+        numbers *= chance[values.indices] if scipy.sparse.issparse(values) else chance
     if view == "root":
         np.sqrt(numbers, out=numbers)
     return Rows.of(values)
@@ -208,7 +210,7 @@ def _diffuse(graph: Graph, nodes: Ragged, diffusing: Diffusing, on_progress: OnP
     options: dict[str, Any] = {"edges": diffusing.push_edges, "most": diffusing.push_nodes, "on_progress": on_progress}
     found, ratios = diffuse_nearby(walks_of(graph), nodes, diffusing.damping, **options)
     shape = (len(nodes), graph.num_nodes)
-    values = sparse.csr_array((ratios, found.values.astype(np.int32), found.offsets), shape=shape)
+    values = scipy.sparse.csr_array((ratios, found.values.astype(np.int32), found.offsets), shape=shape)
     values.sort_indices()
     return values
 
@@ -236,7 +238,7 @@ def _diffuse_stored(graph: Graph, nodes: Ragged, diffusing: Diffusing, on_progre
             if "values" in file.arrays:
                 return file.arrays["values"].reshape(len(nodes), graph.num_nodes)
             parts = tuple(file.arrays[name] for name in _SPARSE)
-            found = sparse.csr_array(parts, shape=(len(nodes), graph.num_nodes))
+            found = scipy.sparse.csr_array(parts, shape=(len(nodes), graph.num_nodes))
             found.check_format(full_check=True)
             return found
         except (KeyError, ValueError) as error:
@@ -245,7 +247,7 @@ def _diffuse_stored(graph: Graph, nodes: Ragged, diffusing: Diffusing, on_progre
     found = lookup(path, read)
     if found is None:
         found = _diffuse(graph, nodes, diffusing, on_progress)
-        names = _SPARSE if sparse.issparse(found) else ()
+        names = _SPARSE if scipy.sparse.issparse(found) else ()
         parts = encode_arrays({name: getattr(found, name) for name in names} or {"values": found}, _STORED)
         size = sum(memoryview(part).nbytes for part in parts)
         store(path, size, lambda: write_parts(path, parts, overwrite=True, sync=False))

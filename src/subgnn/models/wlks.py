@@ -34,9 +34,9 @@ from itertools import combinations, product
 from typing import Any, Self
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy import optimize, sparse, special
 from torch import Tensor, nn
 
 from subgnn.config.settings import Recipe
@@ -119,7 +119,7 @@ class WLKSModel(TensorModel):
         if "embeddings" in known:
             vectors = known["embeddings"][nodes.values].astype(np.float64)
             sums = bag_of_nodes(Ragged(np.arange(len(vectors)), nodes.offsets), len(vectors)) @ vectors
-            found["embeddings"] = Histogram(sparse.csr_array(sums), np.sqrt(np.square(sums).sum(axis=1)))
+            found["embeddings"] = Histogram(scipy.sparse.csr_array(sums), np.sqrt(np.square(sums).sum(axis=1)))
         return Histograms(len(nodes), found)
 
     def network(self, checkpoint: Checkpoint) -> KernelMachine:
@@ -193,7 +193,7 @@ class Histogram:
         counts: (n, columns). lengths: (n,), Euclidean, over all colours.
     """
 
-    counts: sparse.csr_array
+    counts: scipy.sparse.csr_array
     lengths: NDArray[np.float64]
 
     def take(self, rows: NDArray[np.int64]) -> Histogram:
@@ -216,14 +216,14 @@ def histogram(nodes: Ragged, colours: Colours, columns: NDArray[np.int32]) -> Hi
         ([[2.0, 0.0], [0.0, 1.0]], [5.0, 1.0])
     """
     size = (len(nodes), int(colours.max(initial=0)) + 1)
-    every = sparse.csr_array((np.ones(len(colours)), (nodes.row_ids, colours)), shape=size)
+    every = scipy.sparse.csr_array((np.ones(len(colours)), (nodes.row_ids, colours)), shape=size)
     every.sum_duplicates()
     lengths = np.sqrt(every.multiply(every).sum(axis=1))
     kept = np.isin(every.indices, columns)
     # 32-bit places: the only ones all solvers take.
     places = np.searchsorted(columns, every.indices[kept]).astype(np.int32)
     starts = np.concatenate([[0], np.cumsum(kept)])[every.indptr].astype(np.int32)
-    counts = sparse.csr_array((every.data[kept], places, starts), shape=(len(nodes), len(columns)))
+    counts = scipy.sparse.csr_array((every.data[kept], places, starts), shape=(len(nodes), len(columns)))
     return Histogram(counts, lengths)
 
 
@@ -282,7 +282,7 @@ class KernelMachine(nn.Module):
         self.register_buffer("bias", torch.zeros(machines))
         self.register_buffer("scale", torch.ones(self.outputs if spec.task == "multi-label" else 1))
 
-    def features(self, batch: dict[str, Histogram]) -> list[sparse.csr_array]:
+    def features(self, batch: dict[str, Histogram]) -> list[scipy.sparse.csr_array]:
         """Histograms whose products sum to the kernel: by part, each times the root of its weight."""
         found = []
         for name, share in self.parts.items():
@@ -294,7 +294,7 @@ class KernelMachine(nn.Module):
 
     def solve(self, examples: Examples) -> None:
         """Fit the machines to the training split, and the scale to folds of it."""
-        rows: Any = sparse.hstack(self.features(examples.inputs.batch(examples.train)), format="csr")
+        rows: Any = scipy.sparse.hstack(self.features(examples.inputs.batch(examples.train)), format="csr")
         targets = examples.targets.cpu().numpy()[examples.train]
         gram = (rows @ rows.T).toarray() if len(targets) <= _LARGEST_MATRIX else None
         fit = Fit(self.task, self.outputs, self.settings.inverse_penalty[-1])
@@ -446,7 +446,7 @@ def _best_factor(scores: NDArray[np.float64], targets: NDArray[Any]) -> float:
         logits = np.exp(log_factor) * scores
         if logits.shape[1] == 1:
             return float(np.logaddexp(0, logits[:, 0] * np.where(targets > 0, -1, 1)).mean())
-        return float(-special.log_softmax(logits, axis=1)[np.arange(len(targets)), targets].mean())
+        return float(-scipy.special.log_softmax(logits, axis=1)[np.arange(len(targets)), targets].mean())
 
-    found = optimize.minimize_scalar(loss, bounds=(np.log(1e-2), np.log(1e2)), method="bounded")
+    found = scipy.optimize.minimize_scalar(loss, bounds=(np.log(1e-2), np.log(1e2)), method="bounded")
     return float(np.exp(found.x))

@@ -16,8 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize, special
 
 from subgnn.data.subgraphs import Task
 from subgnn.models.auto import outputs_from
@@ -56,14 +56,14 @@ def calibrate(predictions: NDArray[np.float64], targets: NDArray[np.float64], ta
         classes = targets.astype(np.int64)
 
         def loss(log_scale: float) -> float:
-            logs = special.log_softmax(np.exp(log_scale) * outputs, axis=2)
+            logs = scipy.special.log_softmax(np.exp(log_scale) * outputs, axis=2)
             return float(-logs[:, np.arange(len(classes)), classes].sum() / repeats + log_scale**2)
 
-        found = optimize.minimize_scalar(loss, bounds=(-_WIDEST, _WIDEST), method="bounded")
+        found = scipy.optimize.minimize_scalar(loss, bounds=(-_WIDEST, _WIDEST), method="bounded")
         return Calibration(np.exp([found.x]), np.zeros(1), np.empty(0))
     pairs = [_platt(outputs[:, :, label], targets[:, label]) for label in range(targets.shape[1])]
     scale, offset = (np.array(column) for column in zip(*pairs, strict=True))
-    threshold = best_threshold(special.expit(scale * outputs + offset), targets)
+    threshold = best_threshold(scipy.special.expit(scale * outputs + offset), targets)
     return Calibration(scale, offset, np.full(len(scale), threshold))
 
 
@@ -77,7 +77,7 @@ def _platt(log_odds: NDArray[np.float64], truth: NDArray[np.float64]) -> tuple[f
         return float(wrong.sum() / len(log_odds) + (given**2).sum())
 
     bounds = [(-_WIDEST, _WIDEST), (-10.0, 10.0)]
-    found = optimize.minimize(loss, np.zeros(2), method="L-BFGS-B", bounds=bounds)
+    found = scipy.optimize.minimize(loss, np.zeros(2), method="L-BFGS-B", bounds=bounds)
     return float(np.exp(found.x[0])), float(found.x[1])
 
 

@@ -20,17 +20,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from subgnn.config.files import parse_recipe
 from subgnn.config.settings import AutoSettings, Recipe, recipe_key
-from subgnn.data.dataset import Dataset
-from subgnn.data.formats.bundle import read_bundle, write_bundle
-from subgnn.data.splits import named_split
 from subgnn.errors import DataError
 from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
 from subgnn.storage.files import remove_leftovers
 from subgnn.storage.parsing import read_json, write_json
+
+if TYPE_CHECKING:
+    from subgnn.data.dataset import Dataset
 
 RESULTS, RECIPE, METRICS, LAST = "run.json", "recipe.json", "metrics.jsonl", "last.pt"
 CHECKPOINT = "checkpoint.safetensors"
@@ -191,6 +191,8 @@ def without_standardised_errors(results: dict[str, Any]) -> dict[str, Any]:
 
 def as_trained(dataset: Dataset, results: dict[str, Any]) -> Dataset:
     """The dataset of a run with the split that it was trained on; one without splits as it is."""
+    from subgnn.data.splits import named_split
+
     if dataset.subgraphs.splits is None:
         return dataset
     return replace(dataset, subgraphs=named_split(dataset.subgraphs, results.get("split", "stored")))
@@ -202,6 +204,8 @@ def keep_dataset(dataset: Dataset, out: Path) -> None:
     Raises:
         DataError: if that is another one.
     """
+    from subgnn.data.formats.bundle import read_bundle, write_bundle
+
     path = out / DATASET
     if not path.is_file():
         write_bundle(dataset, path)
