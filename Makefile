@@ -49,7 +49,7 @@ chromium:
 	   timeout 600 apt-get install -y -qq --no-install-recommends chromium) >/dev/null 2>&1 || true; fi
 
 test: check chromium
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 benchmark: install
 	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[benchmark]'

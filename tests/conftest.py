@@ -20,6 +20,9 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_AUTH_MODE", "token")
 os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
+# Processes of tests would compile the package again each time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # A shell starts background jobs with Ctrl-C ignored, and nohup with SIGHUP, which the processes of tests would inherit.
 for ignored, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(ignored) is signal.SIG_IGN:

@@ -19,7 +19,7 @@ Edge = tuple[int, int]
 
 # The first example of a test waits for the compiler, so there is no deadline.
 many = settings(
-    max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=False
+    max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=False
 )
 
 

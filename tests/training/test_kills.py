@@ -17,7 +17,7 @@ from subgnn.training.resume import load_progress
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS
 from tests.training.examples import dataset
 
-KILLS_PREPARE, KILLS_TRAIN = 8, 12
+KILLS = 8
 RECIPE_OPTIONS = ("--recipe", "subgnn", "--seed", "5")
 
 
@@ -34,8 +34,10 @@ class Killer:
             text=True,
         )
 
-    def run(self, *arguments: object, delay: float | None = None) -> dict:
-        self.process.stdin.write(json.dumps({"arguments": [str(a) for a in arguments], "delay": delay}) + "\n")
+    def run(self, *arguments: object, folder: Path, kill_at: int | None = None) -> dict:
+        """Run a command, which kills itself before that change of a file in the folder."""
+        asked = {"arguments": [str(a) for a in arguments], "kill_at": kill_at, "folder": str(folder)}
+        self.process.stdin.write(json.dumps(asked) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
 
@@ -58,52 +60,36 @@ def folder(killer, tmp_path_factory):
     return folder
 
 
-def delays(longest: float, seed: int):
-    """Random moments of a command that takes ``longest``, drawing nearer in case it became quicker."""
-    rng = np.random.default_rng(seed)
-    while True:
-        yield longest * rng.random()
-        longest *= 0.97
-
-
 def test_prepare_is_killed(killer, folder):
-    command = ("prepare", folder / "data", "--recipe", "subgnn", "--seed")
-    took = killer.run(*command, 0)
-    assert took["code"] == 0
+    command = ("prepare", folder / "data", "--recipe", "subgnn", "--seed", 0)
     kept = folder / "cache" / "prepared"
+    changes = killer.run(*command, folder=folder / "cache")["changes"]
     (whole,) = (path.read_bytes() for path in kept.iterdir())
-    kills = 0
-    for delay in delays(took["seconds"], 0):
+    for change in range(changes):
         for path in kept.glob("*.prepared"):
             path.unlink()
-        kills += killer.run(*command, 0, delay=delay)["killed"]
+        assert killer.run(*command, folder=folder / "cache", kill_at=change)["killed"]
         # Whole or not at all; a killed writer may leave its temporary file, which goes when the next one writes.
         assert all(path.read_bytes() == whole for path in kept.glob("*.prepared"))
-        if kills == KILLS_PREPARE:
-            break
-    assert killer.run(*command, 0)["code"] == 0
+    assert killer.run(*command, folder=folder / "cache")["code"] == 0
     assert [path.read_bytes() for path in kept.glob("*.prepared")] == [whole]
 
 
 def test_train_is_killed_and_goes_on(killer, folder):
-    command = ("train", folder / "data", *RECIPE_OPTIONS, "--set", "training.epochs=25", "--resume", "--out")
-    took = killer.run(*command, folder / "whole")
-    assert took["code"] == 0
-    kills, runs = 0, 0
-    for delay in delays(took["seconds"], 1):
+    command = ("train", folder / "data", *RECIPE_OPTIONS, "--set", "training.epochs=4", "--resume", "--out")
+    changes = killer.run(*command, folder / "whole", folder=folder / "whole")["changes"]
+    moments = np.random.default_rng(1).permutation(changes)[:KILLS].tolist()
+    runs = 0
+    while moments:
         run = folder / f"run{runs}"
-        one = killer.run(*command, run, delay=delay)
-        kills += one["killed"]
-        assert one["killed"] or one["code"] == 0
+        one = killer.run(*command, run, folder=run, kill_at=moments[-1])
         _assert_sound(run)
-        if kills == KILLS_TRAIN:
-            assert killer.run(*command, run)["code"] == 0
-        if (run / RESULTS).is_file():
-            assert killer.run(*command, run)["code"] == 0
+        if one["killed"]:
+            moments.pop()
+        if not one["killed"] or not moments:
+            assert killer.run(*command, run, folder=run)["code"] == 0
             _assert_equal(folder / "whole", run)
             runs += 1
-        if kills == KILLS_TRAIN:
-            break
 
 
 def _assert_sound(run: Path) -> None:

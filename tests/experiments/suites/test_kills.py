@@ -62,13 +62,10 @@ def test_killed_again_and_again(killer, tmp_path):
     settings = [word for given in SMALL for word in ("--set", given)]
     command = ["benchmark", "run", tmp_path / "suite.toml", "--data", f"cliques={folder(tmp_path)}", *settings]
     command += ["--set", "training.epochs=10", "--device", "cpu", "--out"]
-    took = killer.run(*command, tmp_path / "whole")
-    assert took["code"] == 0
+    changes = killer.run(*command, tmp_path / "whole", folder=tmp_path / "whole")["changes"]
     finished: set[str] = set()
-    rng, kills = np.random.default_rng(0), 0
-    while kills < KILLS:
-        one = killer.run(*command, tmp_path / "out", delay=took["seconds"] * rng.random())
-        kills += one["killed"]
+    for moment in sorted(np.random.default_rng(0).permutation(changes)[:KILLS].tolist()):
+        one = killer.run(*command, tmp_path / "out", folder=tmp_path / "out", kill_at=moment)
         there = {path.parent.name for path in (tmp_path / "out").glob("runs/*/outcome.json")}
         started = {path.name for path in (tmp_path / "out").glob("runs/*")}
         assert finished <= there
@@ -79,7 +76,7 @@ def test_killed_again_and_again(killer, tmp_path):
         if not one["killed"]:
             assert one["code"] == 0
             break
-    assert killer.run(*command, tmp_path / "out")["code"] == 0
+    assert killer.run(*command, tmp_path / "out", folder=tmp_path / "out")["code"] == 0
     reports = [json.loads((tmp_path / name / "report.json").read_text()) for name in ("whole", "out")]
     for report in reports:
         report.pop("circumstances")  # the command names the folder
