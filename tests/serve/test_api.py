@@ -127,6 +127,20 @@ def test_unknown_nodes_are_named(asking, question, nodes, message, named):
     assert answer.headers["content-type"] == "application/json"
 
 
+@pytest.mark.parametrize("limits", [None, Limits(quick_nodes=1)])
+def test_unknown_nodes_are_dropped_and_listed_where_that_is_asked_for(limits):
+    body = {"subgraphs": [[*SOME, "NOBODY", "#99"], ["gene5"]], "unknown": "drop"}
+    with client(limits=limits) as asking:
+        for question, key in (("predict", "predictions"), ("embed", "vectors"), ("explain", "explanations")):
+            answer, plain = (post(asking, question, given).json() for given in (body, ASKED))
+            assert answer["dropped"] == [["NOBODY", "#99"], []]
+            assert plain["dropped"] == [[], []]
+            assert answer[key] == plain[key]
+        nothing = post(asking, "predict", body | {"subgraphs": [["NOBODY"]]})
+    assert nothing.status_code == 422
+    assert nothing.json()["nodes"] == ["NOBODY"]
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -170,7 +184,7 @@ def test_a_hundred_thousand_unknown_keys_have_a_short_answer(asking):
     body = {f"k{i}": 0 for i in range(80_000)}
     answer = post(asking, "predict", {**body, "subgraphs": [[0]]})
     assert answer.status_code == 422
-    assert answer.json()["error"] == "body: unknown key 'k0'; accepted: subgraphs"
+    assert answer.json()["error"] == "body: unknown key 'k0'; accepted: subgraphs, unknown"
 
 
 def test_large_bodies_are_parsed_outside_the_event_loop(asking, monkeypatch):

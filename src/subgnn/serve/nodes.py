@@ -11,19 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
-from subgnn.data.strings import Strings, find_node, is_number
+from subgnn.data.strings import Strings, find_node
 from subgnn.errors import excerpt
 from subgnn.ragged import Ragged
 from subgnn.serve.limits import Limits
 from subgnn.serve.responses import Refusal
 
-_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 _MAX_HITS = 1000  # of each kind that are ranked
 _MAX_LISTED = 20
 
@@ -40,12 +38,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Column:
-    """Names in lower case; line i, of node i, begins at ``starts[i]``. ``order`` sorts their hashes."""
+    """Names in lower case; line i, of node i, begins at ``starts[i]``."""
 
     text: bytes
     starts: NDArray[np.int64]
-    hashes: NDArray[np.int64]
-    order: NDArray[np.int64]
 
     @classmethod
     def of(cls, names: Strings) -> _Column:
@@ -53,17 +49,7 @@ class _Column:
         starts = np.zeros(len(lines), np.int64)
         if lines:
             np.cumsum([len(line) + 1 for line in lines[:-1]], out=starts[1:])
-        hashes = np.fromiter(map(hash, lines), np.int64, len(lines))
-        return cls(b"\n" + b"\n".join(lines) + b"\n", starts + 1, hashes, np.argsort(hashes, kind="stable"))
-
-    def named(self, name: bytes) -> list[int]:
-        """At most two nodes of exactly that name, found by its hash."""
-        value = hash(name)
-        begin, end = (int(np.searchsorted(self.hashes, value, side=side, sorter=self.order)) for side in _SIDES)
-        line = b"\n" + name + b"\n"
-        nodes = (int(node) for node in self.order[begin:end])
-        same = (node for node in nodes if self.text.startswith(line, int(self.starts[node]) - 1))
-        return list(islice(same, 2))
+        return cls(b"\n" + b"\n".join(lines) + b"\n", starts + 1)
 
     def hits(self, query: bytes) -> Iterator[int]:
         """Nodes whose line contains the query, in rising order; newlines in the query match the ends of a line."""
@@ -121,17 +107,15 @@ class NodeIndex:
     def find(self, given: int | str) -> int | None:
         """The node of a name, or of a row number (``#12``, or ``12`` if the graph has no names).
 
-        If there are names, a number is a name, too. The case of a name is ignored if only one node matches.
+        If there are names, a number is a name, too. The case of a name is ignored if no node has it as it is, and only
+        one has it in another case.
 
         Returns:
             The node; None for none, -1 for several.
         """
-        text = str(given)
-        node = find_node(text, self._graph.num_nodes, self._graph.names)
-        if node is not None or self._graph.names is None or is_number(text):
-            return node
-        nodes = {node for column in self._columns.values() for node in column.named(_folded(text))}
-        return None if not nodes else nodes.pop() if len(nodes) == 1 else -1
+        names = self._graph.names
+        node = find_node(str(given), self._graph.num_nodes, names)
+        return node if node is not None or names is None else names.find_ignoring_case(str(given))
 
     def name(self, node: int) -> str:
         """The text that identifies a node in a request: its name, or its row number."""
@@ -166,19 +150,32 @@ def resolve(index: NodeIndex, given: Sequence[int | str]) -> tuple[dict[int, str
     return found, unknown, several
 
 
-def subgraphs_of(index: NodeIndex, given: Sequence[Sequence[int | str]]) -> Ragged:
-    """Sorted node sets of a request; a repeated node counts once.
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """Node sets of a request, sorted; and of each, the texts that match no node and were dropped."""
+
+    rows: Ragged
+    dropped: list[list[str]]
+
+
+def subgraphs_of(index: NodeIndex, given: Sequence[Sequence[int | str]], *, drop: bool = False) -> Known:
+    """The subgraphs of a request; a repeated node counts once.
+
+    Args:
+        drop: leave out unknown nodes.
 
     Raises:
-        Refusal: 422, if nodes are unknown; it lists up to twenty of them.
+        Refusal: 422, if nodes are unknown and not dropped, which it lists up to twenty of; or if none is left.
     """
     rows: list[NDArray[np.int32]] = []
+    dropped: list[list[str]] = []
     for place, nodes in enumerate(given):
         found, unknown, several = resolve(index, nodes)
-        if unknown or several:
+        if several or (unknown and not (drop and found)):
             raise _unknown_nodes(place, unknown, several)
         rows.append(np.array(sorted(found), np.int32))
-    return Ragged.from_rows(rows)
+        dropped.append(unknown)
+    return Known(Ragged.from_rows(rows), dropped)
 
 
 def _unknown_nodes(place: int, unknown: list[str], several: list[str]) -> Refusal:

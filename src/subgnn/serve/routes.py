@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Annotated, Any, Literal, get_type_hints
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from subgnn.data.formats.columns import Columns
 from subgnn.errors import UserError, choices
+from subgnn.ragged import Ragged
 from subgnn.serve import schemas
 from subgnn.serve.limits import Deadline, Limits
 from subgnn.serve.monitoring import Metrics, log
@@ -183,6 +185,18 @@ def counted_response(
     return Response(body, media_type=media_type)
 
 
+def about_each(
+    run: ServedRun, body: schemas.Subgraphs, work: Callable[[Ragged], dict[str, Any]]
+) -> Callable[[], dict[str, Any]]:
+    """Work on the subgraphs of a body, and the nodes that were dropped beside its result."""
+
+    def found() -> dict[str, Any]:
+        known = subgraphs_of(run.index, body.subgraphs, drop=body.unknown == "drop")
+        return work(known.rows) | {"dropped": known.dropped}
+
+    return found
+
+
 def lane_for(request: Request, nodes: int, *, slow: bool = False) -> Lane:
     """The lane of a request with that many nodes."""
     state = state_of(request)
@@ -254,11 +268,10 @@ async def predict(request: Request, run: Run, body: schemas.Subgraphs) -> Any:
     lane = lane_for(request, size)
     if lane is state.lanes.quick:
         deadline = request.scope["deadline"]
-        content = await state.batchers[run.name].predict(rows, nodes=size, lane=lane, deadline=deadline)
+        batcher, drop = state.batchers[run.name], body.unknown == "drop"
+        content = await batcher.predict(rows, nodes=size, lane=lane, deadline=deadline, drop=drop)
         return counted_response(request, run, content, subgraphs=len(rows))
-    return await answer(
-        request, run, lambda: run.predict(subgraphs_of(run.index, rows)), lane=lane, subgraphs=len(rows)
-    )
+    return await answer(request, run, about_each(run, body, run.predict), lane=lane, subgraphs=len(rows))
 
 
 _TABLE = {"type": "string", "format": "binary", "description": "CSV, TSV, Parquet, Excel, JSON lines or GMT."}
@@ -323,7 +336,7 @@ async def embed(request: Request, run: Run, body: schemas.Subgraphs) -> Any:
     """Compute the vector of each subgraph, as the head receives it."""
     rows = body.subgraphs
     lane = lane_for(request, check_size(rows, state_of(request).limits))
-    return await answer(request, run, lambda: run.embed(subgraphs_of(run.index, rows)), lane=lane, subgraphs=len(rows))
+    return await answer(request, run, about_each(run, body, run.embed), lane=lane, subgraphs=len(rows))
 
 
 @router.post("/{run}/explain", response_model=schemas.Explanations)
@@ -332,9 +345,7 @@ async def explain(request: Request, run: Run, body: schemas.SubgraphsToExplain) 
     rows = body.subgraphs
     size = check_size(rows, state_of(request).limits, explained=True)
 
-    def work() -> Any:
-        return run.explain(subgraphs_of(run.index, rows), attributions=body.attributions)
-
+    work = about_each(run, body, partial(run.explain, attributions=body.attributions))
     return await answer(request, run, work, lane=lane_for(request, size, slow=True), subgraphs=len(rows))
 
 
@@ -345,7 +356,7 @@ async def draw(request: Request, run: Run, body: schemas.SubgraphToDraw) -> Any:
     size = check_size([body.nodes], limits)
 
     def work() -> Any:
-        return run.draw(subgraphs_of(run.index, [body.nodes])[0], most=min(body.most, limits.drawn))
+        return run.draw(subgraphs_of(run.index, [body.nodes]).rows[0], most=min(body.most, limits.drawn))
 
     return await answer(request, run, work, lane=lane_for(request, size))
 
@@ -356,6 +367,6 @@ async def nearest(request: Request, run: Run, body: schemas.SubgraphToCompare) -
     size = check_size([body.nodes], state_of(request).limits)
 
     def work() -> Any:
-        return run.nearest(subgraphs_of(run.index, [body.nodes])[0], body.count)
+        return run.nearest(subgraphs_of(run.index, [body.nodes]).rows[0], body.count)
 
     return await answer(request, run, work, lane=lane_for(request, size, slow=not run.training.ready))

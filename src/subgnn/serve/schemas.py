@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -19,6 +19,7 @@ Nodes = Annotated[list[Node], Field(min_length=1), FailFast()]
 _EXAMPLE: list[list[int | str]] = [["TP53", "BAX", "CASP9"], ["#0", "#1", "#2"]]
 _ROW, _NAME = "Its row number.", "Its name, or its row number as #12: the text for requests."
 _NAMES = "The same nodes by name, or by row number as #12: the text for requests."
+_DROPPED = "Of each subgraph, the nodes that are not in the graph, as they were given."
 _AS = "by name (also of digits), or by row number as #12; if the graph has no names, numbers are rows"
 
 
@@ -47,6 +48,9 @@ class Subgraphs(Strict):
         Field(min_length=1, description=f"The nodes of each subgraph, {_AS}.", examples=[_EXAMPLE]),
         FailFast(),
     ]
+    unknown: Literal["error", "drop"] = Field(
+        "error", description="Nodes that are not in the graph: refuse them, or leave them out."
+    )
 
 
 class SubgraphsToExplain(Subgraphs):
@@ -144,6 +148,7 @@ class Predictions(BaseModel):
     run: str
     task: str
     predictions: list[Prediction]
+    dropped: list[list[str]] = Field(description=_DROPPED)
 
 
 class UnknownNode(BaseModel):
@@ -172,6 +177,7 @@ class Vectors(BaseModel):
     run: str
     width: int
     vectors: list[list[float | None]]
+    dropped: list[list[str]] = Field(description=_DROPPED)
 
 
 class Explanations(BaseModel):
@@ -179,6 +185,7 @@ class Explanations(BaseModel):
 
     run: str
     explanations: list[dict[str, Any]]
+    dropped: list[list[str]] = Field(description=_DROPPED)
 
 
 class DrawnNode(BaseModel):

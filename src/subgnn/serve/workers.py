@@ -27,7 +27,7 @@ from subgnn.kernels import induced_components
 from subgnn.ragged import Ragged
 from subgnn.serve.limits import CURRENT, Deadline, DeadlinePassed, Limits
 from subgnn.serve.monitoring import Metrics
-from subgnn.serve.nodes import subgraphs_of
+from subgnn.serve.nodes import Known, subgraphs_of
 from subgnn.serve.responses import Refusal, encode
 from subgnn.serve.runs import ServedRun
 
@@ -160,10 +160,11 @@ def _kernels_are_threadsafe() -> bool:
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """A request that waits: its subgraphs, how many nodes they have, and its answer."""
+    """A request that waits: its subgraphs, how many nodes they have, whether unknown ones are dropped, its answer."""
 
     rows: Sequence[Sequence[int | str]]
     nodes: int
+    drop: bool
     answer: Future[bytes] = field(default_factory=Future)
 
 
@@ -180,14 +181,14 @@ class PredictionBatcher:
         self._lock = threading.Lock()
 
     async def predict(
-        self, rows: Sequence[Sequence[int | str]], *, nodes: int, lane: Lane, deadline: Deadline
+        self, rows: Sequence[Sequence[int | str]], *, nodes: int, lane: Lane, deadline: Deadline, drop: bool = False
     ) -> bytes:
         """The answer to one request.
 
         Raises:
             Refusal: as :meth:`Lane.run`, or for unknown nodes.
         """
-        waiting = _Waiting(rows, nodes)
+        waiting = _Waiting(rows, nodes, drop)
         self._queue.append(waiting)
         try:
             # Each request submits one job, and a job answers the requests that wait longest: none is left over.
@@ -236,18 +237,18 @@ class PredictionBatcher:
         return batch
 
     def _answer(self, batch: list[_Waiting]) -> None:
-        known: list[tuple[_Waiting, Ragged]] = []
+        answered: list[tuple[_Waiting, Known]] = []
         for waiting in batch:
             try:
-                known.append((waiting, subgraphs_of(self._run.index, waiting.rows)))
+                answered.append((waiting, subgraphs_of(self._run.index, waiting.rows, drop=waiting.drop)))
             except Refusal as refusal:
                 waiting.answer.set_exception(refusal)
-        if not known:
+        if not answered:
             return
-        values = np.concatenate([rows.values for _, rows in known])
-        lengths = np.concatenate([rows.lengths for _, rows in known])
+        values = np.concatenate([known.rows.values for _, known in answered])
+        lengths = np.concatenate([known.rows.lengths for _, known in answered])
         found = self._run.predict(Ragged.from_lengths(values, lengths))
         predictions = iter(found["predictions"])
-        for waiting, rows in known:
-            mine = [next(predictions) for _ in range(len(rows))]
-            waiting.answer.set_result(encode(found | {"predictions": mine}))
+        for waiting, known in answered:
+            mine = [next(predictions) for _ in range(len(known.rows))]
+            waiting.answer.set_result(encode(found | {"predictions": mine, "dropped": known.dropped}))
