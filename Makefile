@@ -4,11 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO ?= demo
 
-.PHONY: help demo test check install install-demo install-test chromium benchmark clean
+.PHONY: help demo test docs check install install-demo install-test chromium benchmark clean
 
 help:
 	@echo "make demo       install, then generate a dataset, train the best model for it, and predict"
 	@echo "make test       install with the test extras, then ruff, mypy and all tests"
+	@echo "make docs       install with the test extras, then build the documentation site: build/site"
 	@echo "make benchmark  time the kernels beside what one would use instead"
 	@echo "make clean      remove the environment and what the demo wrote"
 
@@ -51,9 +52,14 @@ chromium:
 test: check chromium
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
+# Pictures of pages are taken by the tests' browser; without one, the site has none.
+docs: install-test chromium
+	$(BIN)/python -m pytest -q tests/browser/screenshots.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 benchmark: install
 	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[benchmark]'
 	$(BIN)/python benchmarks/kernels.py
 
 clean:
-	rm -rf $(VENV) $(DEMO)
+	rm -rf $(VENV) $(DEMO) build

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 import uvicorn
@@ -21,17 +22,22 @@ playwright = pytest.importorskip("playwright.sync_api")
 PERCENT = re.compile(r"([\d.]+) %")
 
 
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """A server in a thread of this process, which is there sooner than one of its own."""
+@contextmanager
+def serving(*runs: str) -> Iterator[str]:
+    """A server in a thread of this process, which is there sooner than one of its own; its address."""
     listening = bind_socket("127.0.0.1", 0)
-    runs = open_runs([f"small={run_folder()}", f"value={run_folder('regression')}"], limits=Limits())
-    server = uvicorn.Server(uvicorn.Config(create_app(runs), log_config=None))
+    server = uvicorn.Server(uvicorn.Config(create_app(open_runs(list(runs), limits=Limits())), log_config=None))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
     server.should_exit = True
     thread.join()
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with serving(f"small={run_folder()}", f"value={run_folder('regression')}") as found:
+        yield found
 
 
 class Page(Tab):

@@ -1,0 +1,56 @@
+"""Hooks of MkDocs: parts of the site that are not pages of docs/.
+
+- Files elsewhere in the repository that pages link to, as ``../CONTRIBUTING.md``, so that links work on the site and in
+  the repository.
+- The Python reference, from docstrings of the names in ``subgnn.__all__``.
+- Pictures of pages in a browser, which ``tests/browser/screenshots.py`` takes before the site is built. A page has a
+  comment in the place of a picture, ``<!-- screenshot: run.png: The page of a run -->``, so that the repository has no
+  pictures that could be out of date. Without a browser, the site has none either.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[2]
+SCREENSHOTS = ROOT / "build" / "screenshots"
+_ELSEWHERE = re.compile(r"\]\(\.\./([^)#]+)")
+_COMMENT = re.compile(r"^<!-- screenshot: (\S+\.png): (.+) -->$", re.MULTILINE)
+_REFERENCE = """# Python reference
+
+The public names of the package, all as `subgnn.NAME`; [python.md](python.md) has examples.
+
+::: subgnn
+"""
+_log = logging.getLogger("mkdocs.hooks")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the files that are not in docs/."""
+    texts = [file.content_string for file in files if file.is_documentation_page()]
+    linked = {path for text in texts for path in _ELSEWHERE.findall(text)} | {"CHANGELOG.md"}
+    for path in sorted(linked):
+        files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
+    files.append(File.generated(config, "reference.md", content=_REFERENCE))
+    pictures = {name for text in texts for name, _ in _COMMENT.findall(text)}
+    for name in sorted(name for name in pictures if (SCREENSHOTS / name).is_file()):
+        files.append(File.generated(config, f"screenshots/{name}", abs_src_path=str(SCREENSHOTS / name)))
+    if pictures and not SCREENSHOTS.is_dir():
+        _log.info("there are no pictures of pages; make docs takes them if there is a browser")
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: Any, files: Files) -> str:
+    """Point links into the site, and put pictures in the place of their comments."""
+
+    def picture(found: re.Match[str]) -> str:
+        there = files.get_file_from_path(f"screenshots/{found[1]}")
+        return f"![{found[2]}](screenshots/{found[1]})" if there else ""
+
+    return _COMMENT.sub(picture, _ELSEWHERE.sub(r"](\1", markdown))
