@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.formats.columns import described, missing
+from subgnn.data.formats.columns import Columns, described, missing
 from subgnn.data.formats.folder import folder_node_field, is_folder_file
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.formats.tables import Source, Table, UnequalRows, read_table
@@ -132,7 +132,7 @@ def _read(source: Source, graph: Graph, options: ReadOptions, *, labelled: bool)
 
 def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: bool) -> Members:
     columns, found = options.columns, {}
-    node = columns.find(table, "node")
+    node = columns.find(table, "node") or _column_of_nodes(table, graph, columns)
     if node is not None:
         found["node"] = node
     for role in ("subgraph", "label", "split") if labelled else ("subgraph",):
@@ -165,6 +165,19 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: b
     split = splitter(separator, graph)
     lists = [_split_at(split, cell, table.place(i)) for i, cell in enumerate(cells)]
     return _wide(table, found, names, cells, lists)
+
+
+def _column_of_nodes(table: Table, graph: Graph, columns: Columns) -> str | None:
+    """The column with the largest share of nodes of the graph, at least half; a title that is named is another's."""
+    named = {str(each).casefold() for each in (columns.subgraph, columns.label, columns.split) if each is not None}
+    shares = {}
+    for title in table.titles:
+        if table.titles.count(title) > 1 or title.casefold() in named or table.is_list(title):
+            continue
+        cells = [cell for cell in table.cells(title, "label").slice(0, _SAMPLE).to_pylist() if cell]
+        shares[title] = _share(cells, find_separator(cells, graph), graph)
+    best = max(shares, key=lambda title: shares[title], default=None)
+    return best if best is not None and shares[best] >= 0.5 else None
 
 
 def _long(table: Table, found: dict[str, str], names: list[str], cells: list[str]) -> Members:
@@ -340,19 +353,19 @@ def find_separator(cells: Sequence[str], graph: Graph) -> str | None:
 
     Where no part is a node, it is the first that occurs in half of the cells.
     """
-    known = is_known(graph)
-
-    def share(separator: str | None) -> float:
-        lists = [[cell] if separator is None else _parts(cell, separator, graph) for cell in cells]
-        parts = [part for row in lists for part in row]
-        return sum(map(known, parts)) / max(1, len(parts))
-
     candidates = (None, *(s for s in _SEPARATORS if any(s in cell for cell in cells)))
-    shares = {separator: share(separator) for separator in candidates}
+    shares = {separator: _share(cells, separator, graph) for separator in candidates}
     best = max(candidates, key=lambda separator: shares[separator])
     if shares[best] > 0:
         return best
     return next((s for s in _SEPARATORS if 2 * sum(s in cell for cell in cells) >= len(cells)), None)
+
+
+def _share(cells: Sequence[str], separator: str | None, graph: Graph) -> float:
+    """The share of the parts of cells that are nodes."""
+    known = is_known(graph)
+    parts = [part for cell in cells for part in ([cell] if separator is None else _parts(cell, separator, graph))]
+    return sum(map(known, parts)) / max(1, len(parts))
 
 
 def splitter(separator: str, graph: Graph) -> Callable[[str], list[str]]:
