@@ -9,6 +9,7 @@ from typing import Any
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, DataWarning
+from subgnn.render import render
 
 _MAX_ERRORS = 1000
 
@@ -31,6 +32,15 @@ class Dataset:
             what = f"node {int(nodes.max())} is not in the graph"
             hint = f"ids run 0..{self.graph.num_nodes - 1}"
             raise DataError(what, where="subgraphs", hint=hint)
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name!r}, {self.graph!r}, {self.subgraphs!r})"
+
+    def _repr_html_(self) -> str:
+        """A card, which a notebook shows."""
+        from subgnn.data.describe import dataset_facts
+
+        return render("card.html", title=self.name, facts=dataset_facts(self))
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,29 @@ def describe(dataset: Dataset) -> dict[str, Any]:
     }
 
 
+def dataset_facts(dataset: Dataset) -> list[tuple[str, str]]:
+    """What a dataset is in a few lines, without measuring its subgraphs: pairs of a name and a text.
+
+    Example:
+        >>> from subgnn.data.graph import Graph
+        >>> made = SubgraphSet.from_lists([[0, 1], [2]], num_nodes=3, labels=["a", "b"])
+        >>> dict(dataset_facts(Dataset("tiny", Graph.from_edges([0], [1], num_nodes=3), made)))["graph"]
+        '3 nodes, 1 edges'
+    """
+    graph, subgraphs, card = dataset.graph, dataset.subgraphs, dataset.card
+    lengths = subgraphs.nodes.lengths
+    sizes = f", of {lengths.min():,} to {lengths.max():,} nodes, mean {lengths.mean():.1f}" if len(lengths) else ""
+    facts = [
+        ("graph", repr(graph).removeprefix("Graph(").removesuffix(")")),
+        ("subgraphs", f"{len(subgraphs):,}{sizes}"),
+        ("task", task_line(subgraphs).removeprefix("task: ")),
+    ]
+    if subgraphs.splits is not None:
+        counts = (f"{split} {len(subgraphs.indices(split)):,}" for split in SPLITS)
+        facts.append(("split", ", ".join(counts)))
+    return facts + [(key, str(card[key])) for key in ("source", "licence", "note") if card.get(key)]
+
+
 def task_line(subgraphs: SubgraphSet) -> str:
     """The task and its classes or values, in one line.
 

@@ -128,6 +128,22 @@ class Graph:
             warnings.warn(f"dropped {loops:,} self loops and {repeats:,} repeated edges", DataWarning, stacklevel=2)
         return graph
 
+    def __repr__(self) -> str:
+        features = 0 if self.features is None else self.features.shape[1]
+        parts = [
+            f"{self.num_nodes:,} nodes",
+            f"{self.num_edges:,} edges",
+            *(["directed"] if self.directed else []),
+            *(["weighted"] if self.weights is not None else []),
+            *([f"{features:,} features"] if features else []),
+            *(["named"] if self.names is not None else []),
+        ]
+        return f"Graph({', '.join(parts)})"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        """The graph itself, as nothing can change it; scikit-learn copies the parameters of an estimator often."""
+        return self
+
     @property
     def num_nodes(self) -> int:
         """N."""

@@ -108,6 +108,17 @@ class SubgraphSet:
     def __len__(self) -> int:
         return len(self.nodes)
 
+    def __getitem__(self, rows: int | slice | Sequence[int] | NDArray[Any]) -> SubgraphSet:
+        """Some of the subgraphs; a number gives a set of one."""
+        index = np.arange(len(self))[rows]  # which raises IndexError beyond the last, so that iteration ends
+        return self.take(np.atleast_1d(index))
+
+    def __repr__(self) -> str:
+        classes = [f"{self.num_classes:,} classes"] if self.classes else []
+        count = f"{len(self):,} subgraph{'' if len(self) == 1 else 's'}"
+        splits = [] if self.splits is None else [", ".join(f"{split} {len(self.indices(split)):,}" for split in SPLITS)]
+        return f"SubgraphSet({', '.join([count, self.task, *classes, *splits])})"
+
     @property
     def num_classes(self) -> int:
         """Classes; 0 for regression and unlabelled subgraphs."""
