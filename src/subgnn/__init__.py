@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 from subgnn.versions import __version__
 
 if TYPE_CHECKING:
+    from subgnn.api.estimator import SubgraphClassifier, SubgraphRegressor
+    from subgnn.api.inputs import read_tables
+    from subgnn.api.run import Run, load, train
     from subgnn.data.dataset import Dataset
     from subgnn.data.describe import describe
     from subgnn.data.formats import read_dataset
@@ -27,9 +30,6 @@ if TYPE_CHECKING:
     from subgnn.data.strings import NodeNames
     from subgnn.data.subgraphs import SubgraphSet
     from subgnn.errors import DataError, DataWarning, SubgnnError, UserError
-    from subgnn.estimator import SubgraphClassifier
-    from subgnn.experiments.train import train
-    from subgnn.inference.open import load
     from subgnn.ragged import Ragged
 
 
@@ -40,8 +40,10 @@ __all__ = [
     "Graph",
     "NodeNames",
     "Ragged",
+    "Run",
     "SubgnnError",
     "SubgraphClassifier",
+    "SubgraphRegressor",
     "SubgraphSet",
     "UserError",
     "__version__",
@@ -55,6 +57,7 @@ __all__ = [
     "from_scipy",
     "load",
     "read_dataset",
+    "read_tables",
     "to_networkx",
     "to_pyg",
     "to_scipy",
@@ -70,8 +73,10 @@ _MODULES = {
     "Graph": "subgnn.data.graph",
     "NodeNames": "subgnn.data.strings",
     "Ragged": "subgnn.ragged",
+    "Run": "subgnn.api.run",
     "SubgnnError": "subgnn.errors",
-    "SubgraphClassifier": "subgnn.estimator",
+    "SubgraphClassifier": "subgnn.api.estimator",
+    "SubgraphRegressor": "subgnn.api.estimator",
     "SubgraphSet": "subgnn.data.subgraphs",
     "UserError": "subgnn.errors",
     "dataset_from_pyg": "subgnn.data.formats.objects",
@@ -82,12 +87,13 @@ _MODULES = {
     "from_networkx": "subgnn.data.formats.objects",
     "from_pyg": "subgnn.data.formats.objects",
     "from_scipy": "subgnn.data.formats.objects",
-    "load": "subgnn.inference.open",
+    "load": "subgnn.api.run",
     "read_dataset": "subgnn.data.formats",
+    "read_tables": "subgnn.api.inputs",
     "to_networkx": "subgnn.data.formats.objects",
     "to_pyg": "subgnn.data.formats.objects",
     "to_scipy": "subgnn.data.formats.objects",
-    "train": "subgnn.experiments.train",
+    "train": "subgnn.api.run",
     "write_bundle": "subgnn.data.formats.bundle",
     "write_folder": "subgnn.data.formats.folder",
     "data": "subgnn.data",

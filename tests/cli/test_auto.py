@@ -73,7 +73,7 @@ def test_refusals(folder, tmp_path, options, message):
 
 def test_the_estimator_uses_it_without_a_recipe():
     data = dataset()
-    model = SubgraphClassifier(settings=SETTINGS, device="cpu").fit(data.graph, data.subgraphs)
-    assert model.results_["recipe"] == "auto"
+    model = SubgraphClassifier(data.graph, settings=SETTINGS, device="cpu").fit(data.subgraphs)
+    assert model.run_.results["recipe"] == "auto"
     test = data.subgraphs.take(data.subgraphs.indices("test"))
-    assert model.score(test) == pytest.approx(model.results_["test"]["accuracy"])
+    assert model.score(test) == pytest.approx(model.run_.results["test"]["accuracy"])

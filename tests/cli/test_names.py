@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from subgnn import DataError, SubgraphSet, read_dataset
+from subgnn import DataError, Ragged, SubgraphSet, read_dataset
+from subgnn.api.estimator import SubgraphClassifier
 from subgnn.data.strings import NodeNames
-from subgnn.estimator import SubgraphClassifier
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
@@ -303,11 +303,11 @@ def test_an_estimator_keeps_labels_whole(made):
         num_nodes=data.graph.num_nodes,
         labels=[data.subgraphs.label_text(i) for i in range(len(data.subgraphs))],
     )
-    fitted = SubgraphClassifier("bag", device="cpu").fit(data.graph, subgraphs)
+    fitted = SubgraphClassifier(data.graph, recipe="bag", device="cpu").fit(subgraphs)
     assert tuple(fitted.classes_) == LABELS
     assert set(fitted.predict(data.subgraphs)) <= set(LABELS)
     by_name = fitted.predict_proba([[str(node) for node in nodes] for nodes in SETS])
-    by_row = fitted.predict_proba([rows_of(made[0] / "data", nodes) for nodes in SETS])
+    by_row = fitted.predict_proba(Ragged.from_rows([rows_of(made[0] / "data", nodes) for nodes in SETS]))
     assert np.array_equal(by_name, by_row)
-    with pytest.raises(DataError, match="'1' is not a node of the graph; nodes are written by name"):
+    with pytest.raises(DataError, match=r"subgraphs: node '1' is not in the graph.*row 1 is written #1"):
         fitted.predict([["1"]])

@@ -13,7 +13,6 @@ import pytest
 from fastapi.testclient import TestClient
 
 import subgnn
-from subgnn.config.files import read_recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
 from subgnn.explain import explain
@@ -56,16 +55,14 @@ def run(entered, tmp_path):
     recipe.write_text(f'method = "{entered}"\n[training]\nepochs = 3\n')
     write_folder(dataset(), tmp_path / "data")
     out = tmp_path / "run"
-    results = subgnn.train(
-        dataset(), read_recipe(recipe), out, device="cpu", cache=False, source=str(tmp_path / "data")
-    )
-    assert results["method"] == entered
+    made = subgnn.train(tmp_path / "data", out, recipe=recipe, device="cpu", cache=False)
+    assert made.results["method"] == entered
     assert (out / "report.html").is_file()
     return out
 
 
 def test_it_trains_and_predicts_new_subgraphs(run):
-    loaded = subgnn.load(run)
+    loaded = subgnn.load(run).predictor
     assert loaded.probabilities(NEW).shape == (3, 3)
     assert set(loaded.predict(NEW)) <= set(dataset().subgraphs.classes)
     assert loaded.embed(NEW).shape == (3, 2)
@@ -73,15 +70,15 @@ def test_it_trains_and_predicts_new_subgraphs(run):
 
 
 def test_it_is_explained_by_leaving_nodes_out(run):
-    found = explain(subgnn.load(run), NEW)
+    found = explain(subgnn.load(run).predictor, NEW)
     assert [len(one.by_node) for one in found] == [3, 0, 3]
     assert not any(one.by_channel for one in found)
 
 
 def test_it_is_exported_and_served(run, tmp_path):
     export_run(run, tmp_path / "it.subgnn", with_graph=True)
-    expected = subgnn.load(run).probabilities(NEW)
-    np.testing.assert_array_equal(subgnn.load(tmp_path / "it.subgnn").probabilities(NEW), expected)
+    expected = subgnn.load(run).predictor.probabilities(NEW)
+    np.testing.assert_array_equal(subgnn.load(tmp_path / "it.subgnn").predictor.probabilities(NEW), expected)
     runs = open_runs([f"small={tmp_path / 'it.subgnn'}"], limits=Limits())
     with TestClient(create_app(runs, limits=Limits()), base_url=HOST) as client:
         answer = client.post("/api/runs/small/predict", json={"subgraphs": [["#0", "#1", "#2"]]})
@@ -115,4 +112,4 @@ def test_a_network_that_breaks_the_contract_is_refused(before, after, message, m
     recipe = tmp_path / "my.toml"
     recipe.write_text('method = "degrees"\n[training]\nepochs = 1\n')
     with pytest.raises(UserError, match=message):
-        subgnn.train(dataset(), read_recipe(recipe), tmp_path / "run", device="cpu", cache=False)
+        subgnn.train(dataset(), tmp_path / "run", recipe=recipe, device="cpu", cache=False)

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from subgnn import Dataset, Graph, Ragged, SubgraphSet
+from subgnn.api.estimator import SubgraphClassifier
 from subgnn.config.recipes import find_recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
-from subgnn.estimator import SubgraphClassifier
 from subgnn.experiments.train import train
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
@@ -237,7 +237,7 @@ def test_what_needs_edges_says_so(tmp_path, name):
 @pytest.mark.parametrize("name", ["avg", "bag", "topology", "glass", "ssnp"])
 def test_the_estimator_takes_a_baseline(name):
     data = dataset()
-    model = SubgraphClassifier(name, settings=SMALL).fit(data.graph, data.subgraphs)
+    model = SubgraphClassifier(data.graph, recipe=name, settings=SMALL).fit(data.subgraphs)
     assert model.predict_proba(data.subgraphs).shape == (30, 3)
     assert model.transform([[0, 1], [3]]).shape[0] == 2
 

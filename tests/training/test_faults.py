@@ -17,9 +17,9 @@ import pytest
 import torch
 
 from subgnn import SubgraphSet
+from subgnn.api.estimator import SubgraphClassifier
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, DataWarning
-from subgnn.estimator import SubgraphClassifier
 from subgnn.experiments.train import train
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.parallel.interrupts import noted_interrupt
@@ -349,5 +349,5 @@ def test_a_class_with_one_member_in_the_estimator(seed):
     data = with_labels(["only", *(["a", "b"] * 15)][:30])
     subgraphs = replace(data.subgraphs, splits=None)
     options = ("training.epochs=1", "embeddings.dim=4", "model.head=[8, 8]")
-    model = SubgraphClassifier("structure", settings=options, seed=seed).fit(data.graph, subgraphs)
+    model = SubgraphClassifier(data.graph, recipe="structure", settings=options, random_state=seed).fit(subgraphs)
     assert model.predict_proba(subgraphs).shape == (30, 3)

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from subgnn import DataError, Ragged, UserError
+from subgnn.api.estimator import SubgraphClassifier
 from subgnn.config.recipes import find_recipe
-from subgnn.estimator import SubgraphClassifier
 from subgnn.experiments.train import train
 from subgnn.explain import Explainer
 from subgnn.inference.distributed import Workers
@@ -194,12 +194,12 @@ def test_a_server_answers_alike(done, predictor):
 
 def test_an_estimator_answers_with_the_mean():
     data, small = dataset(), ["embeddings.dim=4", "training.epochs=1", "training.members=2", "prepare.walks=2"]
-    model = SubgraphClassifier("neighborhood", settings=[*small, "embeddings.source=random"], device="cpu")
-    model.fit(data.graph, data.subgraphs)
-    each = [alone(model.predictor_, i).outputs(ROWS) for i in range(2)]
+    settings = [*small, "embeddings.source=random"]
+    model = SubgraphClassifier(data.graph, recipe="neighborhood", settings=settings, device="cpu").fit(data.subgraphs)
+    each = [alone(model.run_.predictor, i).outputs(ROWS) for i in range(2)]
     expected = torch.from_numpy(np.mean(each, axis=0)).softmax(dim=1)
     np.testing.assert_allclose(model.predict_proba(ROWS), expected, atol=1e-6)
-    assert len(model.results_["members"]) == 2
+    assert len(model.run_.results["members"]) == 2
 
 
 def test_losses_of_the_mean_are_weighted_as_those_of_each(tmp_path):

@@ -1,10 +1,11 @@
-"""A progress bar on stderr, if that is a terminal."""
+"""A progress bar on stderr if that is a terminal, or in a notebook."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from subgnn.cli.output import print_line
@@ -93,8 +94,12 @@ class LiveLeaderboard:
 
 
 @contextmanager
-def progress_bar(epochs: int = 0, pretrain_epochs: int = 0) -> Iterator[Bar]:
-    """Show a progress bar until the end of the block; without a terminal, it is hidden."""
+def progress_bar(epochs: int = 0, pretrain_epochs: int = 0, *, shown: bool | None = None) -> Iterator[Bar]:
+    """Show a progress bar until the end of the block.
+
+    Args:
+        shown: by default whether stderr is a terminal, or this is a notebook, in which ipywidgets draws it.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -105,6 +110,7 @@ def progress_bar(epochs: int = 0, pretrain_epochs: int = 0) -> Iterator[Bar]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[state]}"),
     )
-    hidden = not sys.stderr.isatty()
-    with Progress(*columns, console=Console(stderr=True), disable=hidden) as bar:
+    console = Console(stderr=True)
+    possible = find_spec("ipywidgets") is not None if console.is_jupyter else sys.stderr.isatty()
+    with Progress(*columns, console=console, disable=not (possible if shown is None else shown)) as bar:
         yield Bar(bar, epochs, pretrain_epochs)

@@ -16,6 +16,7 @@ from subgnn.data.formats.edge_table import read_edges
 from subgnn.data.formats.format import LabelFormat, ReadOptions
 from subgnn.data.formats.members import Members, read_members
 from subgnn.data.formats.node_table import read_attributes
+from subgnn.data.formats.objects import graph_from_object
 from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
 from subgnn.data.formats.tables import Source
 from subgnn.data.graph import Graph
@@ -43,7 +44,7 @@ def read_tables(
     """A dataset from a graph and its subgraphs, each a file or a data frame.
 
     Args:
-        edges: a table of edges, or a graph file of another library (GraphML, GML, ...).
+        edges: a table of edges, a graph file of another library (GraphML, GML, ...), or a graph.
         members: the subgraphs, in any form that :func:`~subgnn.data.formats.members.read_members` reads.
         nodes: a table of node attributes, which become features.
         name: of the dataset; by default that of the file of subgraphs.
@@ -66,20 +67,21 @@ def read_tables(
 
 
 def read_graph(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
-    """A graph from a file of any format that holds one, or from a data frame of edges.
+    """A graph from a file of any format that holds one, a data frame of edges, or an object of another library.
 
     Raises:
         DataError: for a file that holds a dataset or subgraphs instead, or cannot be read.
     """
     if not isinstance(source, str | Path):
-        return read_edges(source, options)
+        found = graph_from_object(source)
+        return read_edges(source, options) if found is None else found
     path = Path(source)
-    found = next(each for each in FORMATS if (each.read_dataset or each.read_graph) and each.accepts(path))
-    if found.read_graph is not None:
-        return found.read_graph(path, options)
+    form = next(each for each in FORMATS if (each.read_dataset or each.read_graph) and each.accepts(path))
+    if form.read_graph is not None:
+        return form.read_graph(path, options)
     if not path.exists():
         raise DataError("no such file", where=str(path), hint="check the path")
-    if found is SUBGRAPH_TEXT:
+    if form is SUBGRAPH_TEXT:
         raise DataError("this is a file of subgraphs, not of edges", where=str(path), hint="give it with --subgraphs")
     raise DataError(
         "this is a dataset, which has subgraphs already", where=str(path), hint="give it alone, or give edges here"

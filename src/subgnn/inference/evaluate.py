@@ -1,14 +1,18 @@
-"""Score a finished run on a split of its dataset."""
+"""Score a finished run on labelled subgraphs, such as a split of its dataset."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from subgnn.errors import DataError
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.errors import DataError, excerpt
 from subgnn.inference.open import open_run
+from subgnn.inference.predictor import Predictor
 from subgnn.models.examples import label_unit, target_tensor
 from subgnn.models.metrics import metrics
 
@@ -20,16 +24,38 @@ def evaluate_split(out: Path, split: str, data: Path | None = None) -> dict[str,
         data: the dataset; by default where the run read it.
     """
     whole = open_run(out, data)
-    results, predictor, subgraphs = whole.results, whole.predictor, whole.subgraphs
-    if subgraphs is None:
+    if whole.subgraphs is None:
         raise DataError("the file holds no subgraphs to score", where=str(out), hint="give the dataset with --data")
-    if subgraphs.classes != predictor.checkpoint.spec.classes:
+    subgraphs = whole.subgraphs.take(whole.subgraphs.indices(split))
+    return {"run": str(out), **whole.results, split: score(whole.predictor, subgraphs, where=str(data or out))}
+
+
+def score(predictor: Predictor, subgraphs: SubgraphSet, *, where: str = "subgraphs") -> dict[str, float]:
+    """Metrics of predictions on labelled subgraphs, whose classes are some or all of the run's.
+
+    Raises:
+        DataError: for labels of another kind than the run's, or that it does not know.
+    """
+    spec = predictor.spec
+    found, known = subgraphs.task.replace("multi-class", "binary"), spec.task.replace("multi-class", "binary")
+    unseen = [name for name in subgraphs.classes if name not in spec.classes]
+    if found != known or unseen:
+        which = f"{excerpt(unseen[0])}" if unseen else f"of the task {subgraphs.task}"
         raise DataError(
-            "the dataset has other labels than the run", where=str(data or out), hint="give the run's dataset"
+            f"the dataset has other labels than the run: {which}", where=where, hint="give subgraphs with its labels"
         )
-    rows = subgraphs.indices(split)
-    standards = predictor.checkpoint.spec.standards
-    targets = target_tensor(subgraphs, standards)[torch.from_numpy(rows)]
-    outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
-    scores = metrics(outputs, targets, subgraphs.task, unit=label_unit(standards), thresholds=predictor.thresholds)
-    return {"run": str(out), **results, split: scores}
+    subgraphs = replace(subgraphs, task=spec.task, classes=spec.classes, targets=_renumbered(subgraphs, spec.classes))
+    targets = target_tensor(subgraphs, spec.standards)
+    outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes))
+    return metrics(outputs, targets, spec.task, unit=label_unit(spec.standards), thresholds=predictor.thresholds)
+
+
+def _renumbered(subgraphs: SubgraphSet, classes: tuple[str, ...]) -> Any:
+    """Targets by the order of other classes."""
+    targets = np.asarray(subgraphs.targets)
+    places = np.array([classes.index(name) for name in subgraphs.classes], np.int64)
+    if subgraphs.task == "multi-label":
+        wide = np.zeros((len(targets), len(classes)), targets.dtype)
+        wide[:, places] = targets
+        return wide
+    return targets if subgraphs.task == "regression" else places[targets].astype(targets.dtype)

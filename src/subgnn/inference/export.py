@@ -26,7 +26,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats.bundle import pack_dataset
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
-from subgnn.inference.open import EXPORT, open_run
+from subgnn.inference.open import EXPORT, OpenedRun, open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import pack
 from subgnn.models.subgnn.batches import Batch, ChannelBatch
@@ -45,18 +45,19 @@ _PLACES = ("run", "source")  # results that name a path, which means nothing els
 
 
 def export_run(
-    run: Path, out: Path, *, data: Path | None = None, with_graph: bool = False, overwrite: bool = False
+    run: Path | OpenedRun, out: Path, *, data: Path | None = None, with_graph: bool = False, overwrite: bool = False
 ) -> dict[str, Any]:
     """Write a finished run as one file, which :func:`~subgnn.inference.open.open_run` opens.
 
     Args:
+        run: its path, or the run as it was opened.
         data: the dataset; by default the one that the run was trained on.
         with_graph: put the graph into the file, with the names of its nodes, but no subgraphs.
 
     Returns:
         Its size in bytes, the graph's hash and whether the graph is in it.
     """
-    opened = open_run(run, data)
+    opened = run if isinstance(run, OpenedRun) else open_run(run, data)
     predictor, checkpoint = opened.predictor, opened.predictor.checkpoint
     packed, content = pack(checkpoint)
     arrays: Arrays = {f"checkpoint.{name}": array for name, array in packed.items()}

@@ -69,7 +69,7 @@ class OpenedRun:
 
 def open_run(
     path: Path,
-    data: Path | None = None,
+    data: Path | Dataset | None = None,
     *,
     engine: Engine | None = None,
     read: Callable[[Path], Dataset] = read_dataset,
@@ -79,7 +79,7 @@ def open_run(
 
     Args:
         path: the folder of a run, or a file that ``subgnn export`` wrote.
-        data: the dataset; by default the one that the run was trained on, or the graph in the file.
+        data: the dataset or its path; by default the one that the run was trained on, or the graph in the file.
         engine: workers that measure subgraphs and predict; this process by default.
         read: reads a dataset.
         predictor: makes the predictor from a checkpoint and a graph.
@@ -91,23 +91,17 @@ def open_run(
         if engine is not None:
             hint = "leave --engine out, or give the folder of the run"
             raise DataError("an exported run predicts in this process only", where=str(path), hint=hint)
-        return _open_export(path, None if data is None else read(data), predictor)
+        return _open_export(path, read(data) if isinstance(data, Path) else data, predictor)
     results = read_results(path)
-    source = dataset_path(path, results, data)
-    dataset = as_trained(read(source), results)
+    if isinstance(data, Dataset):
+        source, dataset = None, data
+    else:
+        source = dataset_path(path, results, data)
+        dataset = read(source)
+    dataset = as_trained(dataset, results)
     graph = dataset.graph.undirected()
     workers = None if engine is None else Workers(engine, graph, source=source)
     return OpenedRun(predictor(path / CHECKPOINT, graph, workers=workers, cache=True), results, dataset.subgraphs)
-
-
-def load(path: str | Path, data: str | Path | None = None) -> Predictor:
-    """Open a finished run for predictions; :func:`open_run` gives its results and subgraphs, too.
-
-    Args:
-        path: the folder of a run, or a file that ``subgnn export`` wrote.
-        data: the dataset; by default the one that the run was trained on, or the graph in the file.
-    """
-    return open_run(Path(path), None if data is None else Path(data)).predictor
 
 
 def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., Predictor]) -> OpenedRun:

@@ -1,0 +1,1 @@
+"""Trained models in Python: runs, and estimators by scikit-learn's conventions."""

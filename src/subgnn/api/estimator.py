@@ -1,0 +1,276 @@
+"""Estimators of labels of subgraphs by the conventions of scikit-learn."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.preprocessing import MultiLabelBinarizer
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from subgnn.api.inputs import Settings, Subgraphs, as_graph, as_members, as_recipe
+from subgnn.api.run import train
+from subgnn.config.settings import Recipe
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats.format import ReadOptions, Unknown
+from subgnn.data.graph import Graph
+from subgnn.data.matching import match_nodes
+from subgnn.data.splits import split_subgraphs
+from subgnn.data.subgraphs import SPLITS, SubgraphSet
+from subgnn.errors import DataError, UserError
+from subgnn.models.registry import model_of
+from subgnn.ragged import Ragged
+
+_SEEDS = 2**31 - 1
+
+
+class _SubgraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What the classifier and the regressor share."""
+
+    def __init__(
+        self,
+        graph: Any = None,
+        *,
+        recipe: str | Path | Recipe = "auto",
+        time: float | str | None = None,
+        settings: Settings = (),
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "auto",
+        unknown: Unknown = "error",
+        verbose: bool = False,
+    ) -> None:
+        self.graph = graph
+        self.recipe = recipe
+        self.time = time
+        self.settings = settings
+        self.random_state = random_state
+        self.device = device
+        self.unknown = unknown
+        self.verbose = verbose
+
+    @abstractmethod
+    def _labelled(self, nodes: Ragged, y: Any) -> SubgraphSet:
+        """Subgraphs with their labels; sets what the kind of estimator learns of the labels."""
+
+    def fit(self, X: Subgraphs, y: Any = None) -> Self:
+        """Train a model.
+
+        Args:
+            X: the subgraphs: lists of nodes, or a set of subgraphs.
+            y: a label for each. A fifth of them selects the model. Without y, X is a set of subgraphs with labels, and
+                with a split of its own if it has one.
+        """
+        if isinstance(X, Graph):
+            hint = f"write {type(self).__name__}(graph=graph).fit(subgraphs, labels)"
+            raise UserError("the graph is given to fit", where="fit", hint=hint)
+        graph, recipe = as_graph(self.graph), as_recipe(self.recipe, self.settings)
+        if y is not None:
+            subgraphs = self._labelled(self._rows(X, graph), y)
+        elif isinstance(X, SubgraphSet) and X.targets is not None:
+            subgraphs = self._labelled(X.nodes, _labels_of(X))
+            subgraphs = replace(subgraphs, splits=X.splits, groups=X.groups)
+        else:
+            what = f"{type(self).__name__} requires y to be passed, but the target y is None"
+            raise ValueError(what)
+        seed = self.random_state
+        if not isinstance(seed, (int, np.integer)):
+            seed = check_random_state(seed).randint(_SEEDS)
+        self.run_ = train(
+            Dataset("subgraphs", graph, _with_splits(subgraphs, int(seed))),
+            recipe=recipe,
+            time=self.time,
+            seed=int(seed),
+            device=self.device,
+            devices=1,
+            cache=model_of(recipe).is_portfolio,  # whose folds share what is prepared
+            report=False,
+            progress=None if self.verbose else False,
+        )
+        return self
+
+    def transform(self, X: Subgraphs) -> NDArray[np.float32]:
+        """The vector of each subgraph, as the head of the model receives it.
+
+        Shapes:
+            returns: (n, width).
+        """
+        check_is_fitted(self)
+        return self.run_.predictor.embeddings(self._rows(X, self.run_.graph))
+
+    def _scores(self, X: Subgraphs) -> NDArray[np.float32]:
+        check_is_fitted(self)
+        return self.run_.predictor.probabilities(self._rows(X, self.run_.graph))
+
+    def _rows(self, X: Subgraphs, graph: Graph) -> Ragged:
+        """Subgraphs as rows of the graph, each with at least one node."""
+        if isinstance(X, SubgraphSet):
+            X = X.nodes
+        members = as_members(X, graph, ReadOptions(unknown=self.unknown))
+        matched = match_nodes(members, graph, unknown=self.unknown)
+        matched.warn()
+        if len(matched.empty):
+            raise DataError("no node of it is in the graph", where=members.place(int(matched.empty[0])))
+        return matched.nodes
+
+    def _truth(self, X: Subgraphs, y: Any) -> Any:
+        """Given labels, or those of a set of subgraphs."""
+        if y is not None:
+            return y
+        if not isinstance(X, SubgraphSet) or X.targets is None:
+            raise DataError("the subgraphs have no labels", where="score", hint="give them labels, or pass y")
+        return _labels_of(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+class SubgraphClassifier(ClassifierMixin, _SubgraphEstimator):  # type: ignore[misc]
+    """Classifies subgraphs of one graph.
+
+    Args:
+        graph: the graph: of this library, networkx, PyG, DGL, igraph or scipy; or a table of edges, as a data frame or
+            a path. A node of X is written by its name, or by its number where nodes have no names.
+        recipe: a recipe by name, or a .toml file; by default the best model that a portfolio of them finds.
+        time: the budget of ``auto``, in seconds or as ``"5m"``; five minutes by default.
+        settings: overrides, as ``{"training.epochs": 5}``.
+        random_state: of anchors, weights, batches and dropout.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        unknown: what to do with nodes that are not in the graph: ``error`` or ``drop``.
+        verbose: show a progress bar.
+
+    After :meth:`fit`: ``classes_``, and ``run_``, which explains, evaluates and exports the model.
+
+    Example:
+        >>> import networkx as nx
+        >>> club = nx.karate_club_graph()
+        >>> X = [[n, *club[n]] for n in club]
+        >>> y = [club.nodes[n]["club"] for n in club]
+        >>> SubgraphClassifier(graph=club, recipe="bag", device="cpu").fit(X, y).predict([[0, 1, 2]]).tolist()
+        ['Mr. Hi']
+    """
+
+    def _labelled(self, nodes: Ragged, y: Any) -> SubgraphSet:
+        y = _plain_labels(y)
+        _check_lengths(nodes, y)
+        if _is_lists(y):
+            several = MultiLabelBinarizer()
+            targets, self.classes_ = several.fit_transform(y), several.classes_
+        elif type_of_target(y, input_name="y") == "multilabel-indicator":
+            targets = np.asarray(y.todense() if hasattr(y, "todense") else y)
+            self.classes_ = np.arange(targets.shape[1])
+        else:
+            check_classification_targets(y)
+            self.classes_, targets = np.unique(column_or_1d(y, warn=True), return_inverse=True)
+        names = tuple(map(str, self.classes_.tolist()))
+        if targets.ndim == 2:
+            return SubgraphSet(nodes, "multi-label", targets.astype(np.uint8), names)
+        if len(names) < 2:
+            raise ValueError(f"{type(self).__name__} needs at least two classes, but y has one class: {names[0]}")
+        return SubgraphSet(nodes, "binary" if len(names) == 2 else "multi-class", targets.astype(np.int32), names)
+
+    def predict_proba(self, X: Subgraphs) -> NDArray[np.float32]:
+        """Class probabilities.
+
+        Shapes:
+            returns: (n, classes).
+        """
+        return self._scores(X)
+
+    def predict(self, X: Subgraphs) -> NDArray[Any]:
+        """Classes (n,); for several labels a subgraph, 0 and 1 for each class (n, classes)."""
+        scores = self._scores(X)
+        if self.run_.task == "multi-label":
+            return (scores > self.run_.predictor.thresholds).astype(np.int64)
+        found: NDArray[Any] = self.classes_[scores.argmax(axis=1)]
+        return found
+
+    def score(self, X: Subgraphs, y: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy; with several labels a subgraph, all of them must be right.
+
+        Args:
+            y: the labels; by default those of the set of subgraphs X.
+        """
+        truth = _plain_labels(self._truth(X, y))
+        if _is_lists(truth):
+            truth = MultiLabelBinarizer(classes=list(self.classes_)).fit_transform(truth)
+        return float(accuracy_score(truth, self.predict(X), sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+class SubgraphRegressor(RegressorMixin, _SubgraphEstimator):  # type: ignore[misc]
+    """Predicts a number for each subgraph of one graph; arguments are those of :class:`SubgraphClassifier`.
+
+    After :meth:`fit`: ``run_``, which explains, evaluates and exports the model.
+    """
+
+    def _labelled(self, nodes: Ragged, y: Any) -> SubgraphSet:
+        values = column_or_1d(y, dtype=np.float64, warn=True)
+        _check_lengths(nodes, values)
+        if not np.isfinite(values).all():
+            raise ValueError("Input y contains NaN or infinity: finite numbers are accepted")
+        return SubgraphSet(nodes, "regression", values)
+
+    def predict(self, X: Subgraphs) -> NDArray[np.float64]:
+        """Values (n,)."""
+        return self._scores(X)[:, 0].astype(np.float64)
+
+    def score(self, X: Subgraphs, y: Any = None, sample_weight: Any = None) -> float:
+        """R², the share of the variance of y that predictions explain.
+
+        Args:
+            y: the labels; by default those of the set of subgraphs X.
+        """
+        return float(r2_score(self._truth(X, y), self.predict(X), sample_weight=sample_weight))
+
+
+def _labels_of(subgraphs: SubgraphSet) -> Any:
+    """The labels of a set as y: names of classes, lists of them, or numbers."""
+    targets, classes = np.asarray(subgraphs.targets), np.array(subgraphs.classes)
+    if subgraphs.task == "multi-label":
+        return [classes[row.astype(bool)].tolist() for row in targets]
+    return targets if subgraphs.task == "regression" else classes[targets]
+
+
+def _is_lists(y: Any) -> bool:
+    """Whether y is a list of labels for each subgraph."""
+    return isinstance(y, list) and all(isinstance(labels, (list, tuple, set, frozenset)) for labels in y)
+
+
+def _plain_labels(y: Any) -> Any:
+    """A column of lists, as a list of them; anything else as it is."""
+    if getattr(y, "dtype", None) is not None and y.dtype == object and len(y):
+        found = list(y)
+        return found if _is_lists(found) else y
+    return y
+
+
+def _check_lengths(nodes: Ragged, y: Any) -> None:
+    count = y.shape[0] if hasattr(y, "shape") else len(y)
+    if count != len(nodes):
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(nodes), count]}")
+    if count < len(SPLITS):
+        raise ValueError(f"n_samples = {count}, and at least {len(SPLITS)} are needed, to train and to select")
+
+
+def _with_splits(subgraphs: SubgraphSet, seed: int) -> SubgraphSet:
+    """The subgraphs with their split; without one, a fifth is for validation."""
+    if subgraphs.splits is not None:
+        return subgraphs
+    drawn = split_subgraphs(subgraphs, method="stratified", fractions=(0.8, 0.1, 0.1), seed=seed)
+    return replace(subgraphs, splits=np.minimum(np.array(drawn.splits), SPLITS.index("val")).astype(np.int8))

@@ -1,0 +1,201 @@
+"""Recipes, graphs, subgraphs and tables as a caller gives them, also as objects of other libraries."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from subgnn.cli.tables import label_format
+from subgnn.config.recipes import find_recipe, recipe_names
+from subgnn.config.settings import Recipe
+from subgnn.data import read_tables as tables
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats.columns import Columns
+from subgnn.data.formats.format import ReadOptions, Unknown
+from subgnn.data.formats.members import Members, read_members
+from subgnn.data.formats.objects import graph_from_object
+from subgnn.data.formats.tables import Source
+from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.errors import DataError, DataWarning, UserError, excerpt
+from subgnn.ragged import Ragged
+
+Settings = Mapping[str, Any] | Sequence[str]
+"""Overrides of a recipe: ``{"training.epochs": 5}``, or ``["training.epochs=5"]`` as on the command line."""
+Subgraphs = SubgraphSet | Ragged | Mapping[str, Iterable[Any]] | Iterable[Iterable[Any]] | str | Path
+"""Subgraphs: a set, rows of a graph, names with their nodes, lists of nodes, or a table: its path, or a data frame."""
+_WHERE = "subgraphs"
+_DEFAULTS = ReadOptions()
+
+
+def as_recipe(recipe: str | Path | Recipe, settings: Settings = ()) -> Recipe:
+    """A recipe by its name or file, with overrides; or one as it is.
+
+    Raises:
+        UserError: for an unknown name or setting, and for overrides of a recipe that is no name.
+
+    Example:
+        >>> as_recipe("subgnn", {"training.epochs": 5, "model.head": [8, 8]}).training.epochs
+        5
+    """
+    if isinstance(recipe, Recipe):
+        if settings:
+            hint = "give the name of the recipe, or leave the settings out"
+            raise UserError("settings beside a recipe that is no name", where="settings", hint=hint)
+        return recipe
+    if isinstance(settings, Mapping):
+        settings = [f"{key}={_toml(value)}" for key, value in settings.items()]
+    return find_recipe(str(recipe), list(settings))
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_toml, value))}]"
+    return repr(value) if isinstance(value, str) else str(value)
+
+
+def as_graph(value: Any) -> Graph:
+    """A graph of this library, of networkx, PyG, DGL, igraph or scipy; or a table of edges: its path, or a data frame.
+
+    Raises:
+        DataError: for anything else, and for a file that is not there.
+    """
+    if isinstance(value, str) and value in recipe_names() and not Path(value).exists():
+        raise DataError(f"{excerpt(value)} is a recipe", where="graph", hint=f"write recipe={value!r}")
+    if not isinstance(value, (str, Path)) and not _is_table(value) and graph_from_object(value) is None:
+        hint = "accepted: a Graph, a networkx, PyG, DGL, igraph or scipy graph, or a table of edges"
+        raise DataError("no graph" if value is None else f"a {type(value).__name__}", where="graph", hint=hint)
+    return tables.read_graph(value)
+
+
+def read_tables(
+    edges: Source,
+    members: Source | None = None,
+    *,
+    nodes: Source | None = None,
+    name: str = "",
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | None = None,
+    directed: bool = False,
+    subgraph_column: str | None = None,
+    node_column: str | None = None,
+    label_column: str | None = None,
+    split_column: str | None = None,
+    node_id: str | None = None,
+    task: str | None = None,
+    label_separator: str | None = None,
+    unknown: Unknown = "error",
+    encoding: str | None = None,
+    seed: int = 0,
+) -> Dataset:
+    """A dataset from tables; the keywords are the options of ``subgnn train`` and ``subgnn data convert``.
+
+    A table is a data frame (pandas, polars, Arrow) or a file: CSV, TSV, Parquet, Excel, JSON lines. A warning states
+    what is guessed, such as columns by likely titles.
+
+    Args:
+        edges: a table with a row for each edge; or a graph: of this library or another one, or its file.
+        members: the subgraphs: a table with a row for each membership, or with a row for each subgraph and a list of
+            nodes; or a file of gene sets.
+        nodes: a table of node attributes, which become features.
+        name: of the dataset; by default that of the file of subgraphs.
+        source, target, weight: columns of edges.
+        directed: keep the direction of edges.
+        subgraph_column, node_column, label_column, split_column: columns of members.
+        node_id: the column of ``nodes`` with the names of nodes.
+        task: multiclass, binary, multilabel or regression; by default inferred from the labels.
+        label_separator: of several labels in one cell.
+        unknown: what to do with nodes that are not in the graph: ``error`` or ``drop``.
+        encoding: of text files; UTF-8 by default.
+        seed: of the split, if there is no column for it.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> edges = pa.table({"source": ["a", "b", "c"], "target": ["b", "c", "d"]})
+        >>> members = pa.table({"subgraph": ["one", "two", "three"], "node": [["a", "b"], ["c"], ["b", "d"]],
+        ...                     "label": ["x", "y", "x"], "split": ["train", "val", "test"]})
+        >>> read_tables(edges, members).subgraphs
+        SubgraphSet(3 subgraphs, binary, 2 classes, train 1, val 1, test 1)
+    """
+    columns = Columns(source, target, weight, subgraph_column, node_column, label_column, split_column, node_id)
+    options = ReadOptions(
+        labels=label_format(task, label_separator),
+        columns=columns,
+        directed=directed,
+        encoding=encoding,
+        unknown=unknown,
+        on_note=lambda note: warnings.warn(note, DataWarning, stacklevel=4),
+    )
+    return tables.read_tables(edges, members, nodes=nodes, name=name, options=options, seed=seed)
+
+
+def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAULTS) -> Members:
+    """Subgraphs with their nodes as text, which :func:`~subgnn.data.matching.match_nodes` finds in the graph.
+
+    A node in a list is a name, also where it is a number; only a graph without names has row numbers. A set of
+    subgraphs and rows hold row numbers.
+
+    Raises:
+        DataError: for what is none of the accepted kinds, and for an empty subgraph.
+    """
+    if isinstance(subgraphs, (str, Path)) or _is_table(subgraphs):
+        return read_members(subgraphs, graph, options)
+    names: Sequence[str] | None = None
+    rows: Any = subgraphs
+    if isinstance(subgraphs, SubgraphSet):
+        names, rows = None if subgraphs.names is None else list(subgraphs.names), subgraphs.nodes
+    elif isinstance(subgraphs, Mapping):
+        names, rows = list(map(str, subgraphs)), subgraphs.values()
+    if isinstance(rows, Ragged):
+        lists = _written(rows, graph)
+    elif isinstance(rows, Iterable):
+        lists = [texts for i, nodes in enumerate(rows) for texts in _texts(nodes, graph, i)]
+    else:
+        hint = "accepted: lists of nodes, names with lists of nodes, a SubgraphSet, a data frame or a path"
+        raise DataError(f"a {type(subgraphs).__name__}", where=_WHERE, hint=hint)
+    places: dict[str, int] = {}
+    nodes = Ragged.from_rows([[places.setdefault(text, len(places)) for text in texts] for texts in lists])
+    if not nodes.lengths.all():
+        hint = "at least one node is needed"
+        raise DataError("empty subgraph", where=f"{_WHERE}: row {int(np.argmin(nodes.lengths)) + 1}", hint=hint)
+    return Members(
+        where=_WHERE,
+        names=[" ".join(texts) for texts in lists] if names is None else names,
+        texts=list(places),
+        nodes=nodes,
+        rows=range(1, len(lists) + 1),
+        named=names is not None,
+    )
+
+
+def _texts(nodes: Any, graph: Graph, row: int) -> list[list[str]]:
+    """The nodes of one subgraph, or of each in a set."""
+    if isinstance(nodes, SubgraphSet):
+        return _written(nodes.nodes, graph)
+    if isinstance(nodes, str) or not isinstance(nodes, Iterable):
+        hint = "a list of nodes is needed for each subgraph; write one subgraph as [[...]]"
+        raise DataError(f"a single node, {excerpt(str(nodes))}", where=f"{_WHERE}: row {row + 1}", hint=hint)
+    return [[str(node) for node in nodes]]
+
+
+def _written(rows: Ragged, graph: Graph) -> list[list[str]]:
+    """Rows of the graph as texts that name them."""
+    used, places = np.unique(rows.values, return_inverse=True)
+    if len(used) and not 0 <= used[0] <= used[-1] < graph.num_nodes:
+        what = f"node {used[0] if used[0] < 0 else used[-1]} is not in the graph"
+        raise DataError(what, where=_WHERE, hint=f"ids run 0..{graph.num_nodes - 1}")
+    names = graph.names
+    texts = [str(node) if names is None else names.written(node) for node in used.tolist()]
+    return [[texts[place] for place in row] for row in Ragged(places.ravel(), rows.offsets)]
+
+
+def _is_table(value: Any) -> bool:
+    """Whether a value is a data frame or a table of Arrow."""
+    return hasattr(value, "column_names") or (hasattr(value, "columns") and hasattr(value, "shape"))

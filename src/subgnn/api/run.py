@@ -1,0 +1,332 @@
+"""A trained model in Python: train one or open one, then predict, embed, explain and evaluate."""
+
+from __future__ import annotations
+
+import shutil
+import weakref
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from subgnn.api.inputs import Settings, Subgraphs, as_members, as_recipe
+from subgnn.cli.progress import LiveLeaderboard, progress_bar
+from subgnn.config.settings import Recipe
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats import read_dataset
+from subgnn.data.formats.format import ReadOptions, Unknown
+from subgnn.data.graph import Graph
+from subgnn.data.matching import match_nodes
+from subgnn.data.subgraphs import SubgraphSet, Task
+from subgnn.errors import DataError, UserError
+from subgnn.experiments.train import train as train_recipe
+from subgnn.experiments.train import write_run_page
+from subgnn.inference.answers import AnswerTable, Asked, prediction_table, vector_table
+from subgnn.inference.evaluate import score
+from subgnn.inference.export import export_run
+from subgnn.inference.open import OpenedRun, open_run
+from subgnn.inference.predictor import Predictor
+from subgnn.ragged import Ragged
+from subgnn.render import render
+from subgnn.reports.leaderboard import candidates
+from subgnn.reports.run_page import METRIC_NAMES, score_text
+from subgnn.storage.files import temporary_folder
+from subgnn.training.run_dir import PAGE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from subgnn.explain import Explanation
+    from subgnn.serve.drawing import Picture
+
+
+class Run:
+    """A trained model and its results; :func:`train` and :func:`load` make one.
+
+    Subgraphs are given as lists of nodes, names with lists of nodes, a data frame or the path of a table, long or wide,
+    or a :class:`~subgnn.data.subgraphs.SubgraphSet`. Nodes that are not in the graph are an error, or are left out with
+    ``unknown="drop"``.
+
+    Attributes:
+        path: the folder of the run, or the exported file.
+        results: as in run.json.
+        predictor: the model itself, for arrays in place of tables.
+    """
+
+    def __init__(self, path: Path, opened: OpenedRun) -> None:
+        self.path, self.results, self.predictor = path, opened.results, opened.predictor
+        self._opened = opened
+
+    @property
+    def task(self) -> Task:
+        """The task: binary, multi-class, multi-label or regression."""
+        return self.predictor.spec.task
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes; none for regression."""
+        return self.predictor.spec.classes
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that the model was trained on, without orientations."""
+        return self.predictor.graph
+
+    def predict(self, subgraphs: Subgraphs, *, top: int | None = None, unknown: Unknown = "error") -> pd.DataFrame:
+        """Label and class probabilities of each subgraph, or its value, as ``subgnn predict`` writes them.
+
+        Args:
+            top: give this many classes, the likeliest first, in place of a column for each class.
+        """
+        return _frame(prediction_table(self.predictor, self._asked(subgraphs, unknown), top=top))
+
+    def embed(self, subgraphs: Subgraphs, *, unknown: Unknown = "error") -> pd.DataFrame:
+        """The vector of each subgraph: a row each, with the name of the subgraph as index."""
+        import pandas as pd
+
+        asked = self._asked(subgraphs, unknown)
+        vectors = np.concatenate([np.asarray(part[1]) for part in vector_table(self.predictor, asked).parts])
+        return pd.DataFrame(vectors, index=pd.Index(list(asked.members.names), name="subgraph"))
+
+    def explain(
+        self,
+        subgraphs: Subgraphs,
+        *,
+        attributions: bool = False,
+        max_nodes: int = 500,
+        max_anchors: int = 100,
+        unknown: Unknown = "error",
+    ) -> list[Explanation]:
+        """Contributions of nodes, components, channels and anchors to the prediction of each subgraph.
+
+        Args:
+            attributions: compute integrated gradients as well; they need Captum.
+            max_nodes: nodes of larger subgraphs are not left out one by one.
+            max_anchors: how many anchors are listed, those that matter most.
+        """
+        from subgnn.explain import Explainer
+
+        explainer = Explainer(
+            self.predictor,
+            background=self._opened.training_subgraphs(),
+            reference=self._opened.reference,
+            max_nodes=max_nodes,
+            max_anchors=max_anchors,
+        )
+        return explainer.explain(self._rows(subgraphs, unknown), attributions=attributions)
+
+    def evaluate(self, subgraphs: str | SubgraphSet = "test") -> dict[str, float]:
+        """Metrics on a split of the run's dataset, or on labelled subgraphs.
+
+        Raises:
+            DataError: without a dataset, and for other labels than those of the run.
+        """
+        if isinstance(subgraphs, str):
+            if self._opened.subgraphs is None:
+                hint = "open it with data=, or give labelled subgraphs"
+                raise DataError("the file holds no subgraphs to score", where=str(self.path), hint=hint)
+            subgraphs = self._opened.subgraphs.take(self._opened.subgraphs.indices(subgraphs))
+        return score(self.predictor, subgraphs, where=str(self.path))
+
+    @property
+    def leaderboard(self) -> pd.DataFrame:
+        """The candidates of a portfolio, the best first: out-of-fold score with its interval, seconds, weight, note.
+
+        Raises:
+            UserError: for a run of one recipe.
+        """
+        import pandas as pd
+
+        if "leaderboard" not in self.results:
+            what = f"this run is of one recipe, {self.results.get('recipe')}"
+            raise UserError(what, where="leaderboard", hint="train without a recipe to compare several")
+        return pd.DataFrame(candidates(self.results))
+
+    @property
+    def report(self) -> Path:
+        """The page of the run, which is written where it is missing."""
+        page, subgraphs, graph = self.path / PAGE, self._opened.subgraphs, self.graph
+        if not page.is_file():
+            if subgraphs is None or not self.path.is_dir():
+                hint = "open the folder of the run"
+                raise UserError("an exported run has no page", where=str(self.path), hint=hint)
+            dataset = Dataset(str(self.results.get("dataset", "")), graph.oriented or graph, subgraphs)
+            write_run_page(dataset, self.path, None)
+        return page
+
+    def export(self, out: str | Path, *, with_graph: bool = True, overwrite: bool = False) -> Path:
+        """Write the model as one file, which :func:`load` opens anywhere, and return its path.
+
+        Args:
+            with_graph: put the graph into the file; without it, ``load`` needs ``data``.
+        """
+        export_run(self._opened, Path(out), with_graph=with_graph, overwrite=overwrite)
+        return Path(out)
+
+    def draw(self, nodes: Iterable[Any], *, explain: bool = False, neighbors: int = 30) -> Picture:
+        """A drawing of one subgraph, its neighbours and the model's anchors, which a notebook shows.
+
+        Args:
+            nodes: a list of nodes, or a set of one subgraph.
+            explain: ring nodes by their contribution to the predicted class.
+            neighbors: how many nodes to draw besides those of the subgraph.
+        """
+        from subgnn.serve.drawing import draw_with_anchors, picture
+        from subgnn.serve.nodes import NodeIndex
+
+        rows = self._rows(nodes if isinstance(nodes, SubgraphSet) else [nodes], "error")
+        drawing = draw_with_anchors(self.predictor, NodeIndex(self.graph), rows[0], most=neighbors)
+        if not explain:
+            return picture(drawing)
+        (why,) = self.explain(rows)
+        pushes = {item.node: why.of_class(item.contributions) for item in why.by_node}
+        return picture(drawing, pushes=pushes, towards=why.classes[why.leading])
+
+    def _asked(self, subgraphs: Subgraphs, unknown: Unknown) -> Asked:
+        members = as_members(subgraphs, self.graph, ReadOptions(unknown=unknown))
+        matched = match_nodes(members, self.graph, unknown=unknown)
+        matched.warn()
+        return Asked(members, matched, drops=unknown == "drop")
+
+    def _rows(self, subgraphs: Subgraphs, unknown: Unknown) -> Ragged:
+        return self._asked(subgraphs, unknown).matched.nodes
+
+    def _scores(self, split: str, *names: str) -> str:
+        """Metrics of a split in words: those named, or all but the loss."""
+        scores = self.results.get(split) or {}
+        shown = {name: value for name, value in scores.items() if (name in names if names else name != "loss")}
+        return ", ".join(f"{METRIC_NAMES.get(name, name)} {score_text(value, name)}" for name, value in shown.items())
+
+    def __repr__(self) -> str:
+        found = [f"{split} {text}" for split in ("test", "val") if (text := self._scores(split, "micro_f1", "r2"))]
+        about = f"{self.results.get('recipe')} on {self.results.get('dataset')}"
+        return f"Run({', '.join([about, *found[:1], f'path={str(self.path)!r}'])})"
+
+    def _repr_html_(self) -> str:
+        """A card, which a notebook shows."""
+        results, facts = self.results, [("task", self.task)]
+        if self.classes:
+            facts.append(("classes", f"{len(self.classes):,}: {', '.join(self.classes[:10])}"))
+        facts += [(split, text) for split in ("test", "val") if (text := self._scores(split))]
+        if "leaderboard" in results:
+            members = [f"{row['name']} {row['weight']:.2f}" for row in candidates(results) if row["weight"]]
+            facts += [
+                ("chosen", f"{results.get('chosen')}: {', '.join(members)}"),
+                ("labels", results.get("signal", "")),
+            ]
+        facts += [(key, str(results[key])) for key in ("seed", "date") if key in results]
+        facts.append(("path", str(self.path)))
+        return render("card.html", title=f"{results.get('recipe')} on {results.get('dataset')}", facts=facts)
+
+    def __getattr__(self, name: str) -> Any:
+        """Refuse the names of a predictor, which :func:`load` gave before, and say where they are."""
+        if not name.startswith("_") and hasattr(Predictor, name):
+            raise AttributeError(f"a Run has no '{name}': it is run.predictor.{name}")
+        raise AttributeError(f"a Run has no '{name}'")
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Run], tuple[bytes]]:
+        """For pickle: the exported file, which is checked when it is opened as any other."""
+        with temporary_folder("subgnn-export") as folder:
+            return _opened_again, (self.export(folder / "run.safetensors").read_bytes(),)
+
+
+def _opened_again(content: bytes) -> Run:
+    """A run from the bytes of an exported file."""
+    with temporary_folder("subgnn-export") as folder:
+        path = folder / "run.safetensors"
+        path.write_bytes(content)
+        return Run(path, open_run(path))
+
+
+def _frame(table: AnswerTable) -> pd.DataFrame:
+    import pandas as pd
+
+    parts = list(table.parts)
+    columns = {column.title: [value for part in parts for value in part[i]] for i, column in enumerate(table.columns)}
+    return pd.DataFrame(columns)
+
+
+def train(
+    data: Dataset | str | Path,
+    out: str | Path | None = None,
+    *,
+    recipe: str | Path | Recipe = "auto",
+    settings: Settings = (),
+    time: float | str | None = None,
+    seed: int = 0,
+    split: str = "stored",
+    device: str = "auto",
+    devices: int | None = None,
+    resume: bool = False,
+    cache: bool = True,
+    report: bool = True,
+    progress: bool | None = None,
+) -> Run:
+    """Train on a dataset: the best model that a portfolio of recipes finds, or the recipe that is named.
+
+    Args:
+        data: a dataset (:func:`~subgnn.data.read_tables.read_tables`), or the path of a folder or bundle.
+        out: the folder of the run; by default it is temporary and removed with the :class:`Run`.
+        recipe: the name of a recipe, or a .toml file.
+        settings: overrides, as ``{"training.epochs": 5}``.
+        time: the budget of ``auto``, in seconds or as ``"5m"``.
+        seed: of anchors, weights, batches and dropout.
+        split: ``stored``, or ``published``.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        devices: how many to train on, a process each.
+        resume: continue an interrupted run in ``out``.
+        cache: read prepared subgraphs and pretrained embeddings from the cache, and write them there.
+        report: write the page of the run.
+        progress: show a progress bar; by default in a terminal and in a notebook.
+
+    Raises:
+        UserError: for settings that are unknown or do not fit the data.
+    """
+    if isinstance(out, Recipe):
+        hint = "write train(data, out, recipe=...)"
+        raise UserError("the second argument is a recipe, not the folder of the run", where="train", hint=hint)
+    chosen = as_recipe(recipe, settings)
+    source = "" if isinstance(data, Dataset) else str(Path(data).resolve())
+    dataset = data if isinstance(data, Dataset) else read_dataset(data)
+    temporary = mkdtemp(prefix="subgnn-") if out is None else None
+    folder = Path(temporary, "run") if out is None else Path(out)
+    with progress_bar(chosen.training.epochs, chosen.pretrain.epochs, shown=progress) as bar:
+        train_recipe(
+            dataset,
+            chosen,
+            folder,
+            time=time,
+            seed=seed,
+            split=split,
+            device=device,
+            devices=devices,
+            resume=resume,
+            source=source,
+            keep_data=not source and out is not None,
+            cache=cache,
+            on_epoch=bar.epoch,
+            on_prepare=bar.prepare,
+            on_pretrain=bar.pretrain,
+            on_leaderboard=LiveLeaderboard(bar, quiet=True).show,
+            report=report,
+        )
+    run = load(folder, dataset)
+    if temporary is not None:
+        weakref.finalize(run, shutil.rmtree, temporary, ignore_errors=True)
+    return run
+
+
+def load(path: str | Path, data: Dataset | str | Path | None = None) -> Run:
+    """Open a finished run.
+
+    Args:
+        path: the folder of a run, or a file that :meth:`Run.export` or ``subgnn export`` wrote.
+        data: the dataset or its path; by default the one that the run was trained on, or the graph in the file.
+
+    Raises:
+        DataError: if the run is not finished or damaged, or its graph is missing or another one.
+    """
+    opened = open_run(Path(path), Path(data) if isinstance(data, str) else data)
+    return Run(Path(path), opened)

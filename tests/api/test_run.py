@@ -1,0 +1,283 @@
+"""Train, load and use a run in Python."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from types import ModuleType
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import rich.console
+
+import subgnn
+from subgnn import Dataset, DataWarning, NodeNames, Ragged, SubgraphSet
+from subgnn.api.inputs import as_recipe
+from subgnn.cli import progress
+from subgnn.config.recipes import find_recipe
+from subgnn.errors import DataError, UserError
+from subgnn.explain import Explanation
+from tests.training.examples import dataset
+
+PLAIN = dataset()
+DATA = replace(PLAIN, graph=replace(PLAIN.graph, names=NodeNames.of(f"n{i}" for i in range(24))))
+SETS = {"one": ["n0", "n1", "n2"], "two": ["n9", "n10"]}
+CLASSES = ["clique0", "clique1", "clique2"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return subgnn.train(DATA, tmp_path_factory.mktemp("api") / "run", recipe="bag", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def portfolio():
+    return subgnn.train(DATA, settings={"auto.only": ["bag", "bag-1hop"]}, device="cpu")
+
+
+def same(one, other):
+    pd.testing.assert_frame_equal(one[CLASSES], other[CLASSES], check_exact=True)
+
+
+def test_predictions_are_a_data_frame(run):
+    found = run.predict(SETS)
+    assert list(found) == ["subgraph", "label", *CLASSES, "name"]
+    assert list(found["name"]) == ["one", "two"]
+    assert list(found["subgraph"]) == ["n0-n1-n2", "n9-n10"]
+    assert list(found["label"]) == ["clique0", "clique1"]
+    np.testing.assert_allclose(found[CLASSES].sum(axis=1), 1, atol=1e-5)
+    assert list(run.predict(SETS, top=1)) == ["subgraph", "label", "class_1", "probability_1", "name"]
+
+
+def test_subgraphs_of_every_kind_are_predicted_alike(run, tmp_path):
+    expected = run.predict(SETS)
+    rows = [run.graph.row_of(node) for nodes in SETS.values() for node in nodes]
+    long = pd.DataFrame({"subgraph": ["one"] * 3 + ["two"] * 2, "node": [n for nodes in SETS.values() for n in nodes]})
+    wide = pd.DataFrame({"subgraph": list(SETS), "node": list(SETS.values()), "group": ["x", "y"]})
+    long.to_csv(tmp_path / "long.csv", index=False)
+    for given in (
+        list(SETS.values()),
+        [set(nodes) for nodes in SETS.values()],
+        np.array([np.array(nodes) for nodes in SETS.values()], object),
+        pd.Series(list(SETS.values())),
+        Ragged.from_rows([rows[:3], rows[3:]]),
+        SubgraphSet.from_lists([rows[:3], rows[3:]], num_nodes=24),
+        list(SubgraphSet.from_lists([rows[:3], rows[3:]], num_nodes=24)),
+        long,
+        wide,
+        pa.table(long),
+        tmp_path / "long.csv",
+        str(tmp_path / "long.csv"),
+    ):
+        same(run.predict(given), expected)
+    joined = run.predict(wide)
+    assert list(joined["group"]) == ["x", "y"]
+    named = SubgraphSet.from_lists([rows[:3]], num_nodes=24, names=["mine"])
+    assert run.predict(named)["name"].tolist() == ["mine"]
+
+
+def test_unknown_nodes(run):
+    with pytest.raises(DataError, match="subgraphs: node 'n99' is not in the graph"):
+        run.predict([["n0", "n99"]])
+    with pytest.warns(DataWarning, match="node 'n99' is not in the graph"):
+        found = run.predict([["n0", "n99"], ["n99"]], unknown="drop")
+    same(found[:1], run.predict([["n0"]]))
+    assert found["dropped"].tolist() == ["n99", "n99"]
+    assert found["label"].isna().tolist() == [False, True]
+    with pytest.raises(DataError, match=r"row 1: a single node, 'n0'; .*write one subgraph as \[\[...\]\]"):
+        run.predict(["n0", "n1"])
+    with pytest.raises(DataError, match="node 24 is not in the graph"):
+        run.predict(Ragged.from_rows([[24]]))
+
+
+def test_vectors_and_explanations(run):
+    vectors = run.embed(SETS)
+    assert vectors.index.tolist() == ["one", "two"]
+    np.testing.assert_array_equal(vectors, run.predictor.embed([[0, 1, 2], [9, 10]]))
+    why = run.explain(SETS)
+    assert [type(one) for one in why] == [Explanation, Explanation]
+    assert why[0].names == ("n0", "n1", "n2")
+
+
+def test_evaluate(run):
+    assert run.evaluate() == pytest.approx(run.results["test"])
+    # Labelled subgraphs may have some of the classes only.
+    first = SubgraphSet.from_lists([[0, 1, 2], [8, 9]], num_nodes=24, labels=["clique0", "clique1"])
+    assert run.evaluate(first)["accuracy"] == 1
+    with pytest.raises(DataError, match="other labels than the run: 'x'"):
+        run.evaluate(SubgraphSet.from_lists([[0], [1]], num_nodes=24, labels=["x", "clique1"]))
+    with pytest.raises(DataError, match="of the task regression"):
+        run.evaluate(SubgraphSet.from_lists([[0], [1]], num_nodes=24, labels=[0.5, 1.5]))
+
+
+@pytest.mark.parametrize("task", ["multi-label", "regression"])
+def test_other_tasks(task):
+    made = subgnn.train(dataset(task), recipe="bag", device="cpu")
+    assert made.evaluate() == pytest.approx(made.results["test"])
+    found = made.predict([[0, 1, 2]])
+    assert list(found) == ["subgraph", "label", *(made.classes or ["value"])]
+    if task == "multi-label":
+        some = SubgraphSet.from_lists([[8, 9], [16, 17]], num_nodes=24, labels=[["late"], ["late"]])
+        assert 0 <= made.evaluate(some)["micro_f1"] <= 1
+
+
+def test_loaded_and_exported_runs_predict_alike(run, tmp_path):
+    expected = run.predict(SETS)
+    loaded = subgnn.load(run.path)
+    same(loaded.predict(SETS), expected)
+    same(subgnn.load(str(run.path), DATA).predict(SETS), expected)
+    assert loaded.evaluate("val") == run.evaluate("val")
+    exported = subgnn.load(run.export(tmp_path / "run.safetensors"))
+    same(exported.predict(SETS), expected)
+    with pytest.raises(DataError, match="holds no subgraphs to score; open it with data="):
+        exported.evaluate()
+    with pytest.raises(UserError, match="an exported run has no page"):
+        _ = exported.report
+    assert subgnn.load(exported.path, DATA).evaluate() == run.evaluate()
+    same(pickle.loads(pickle.dumps(run)).predict(SETS), expected)
+
+
+def test_a_run_without_a_folder_is_removed_with_it():
+    made = subgnn.train(PLAIN, recipe="bag", device="cpu", report=False)
+    folder = made.path
+    assert made.report == folder / "report.html"
+    assert made.report.is_file()
+    assert not (folder / "dataset.subgnn").exists()
+    del made
+    assert not folder.exists()
+
+
+def test_leaderboard(portfolio, run):
+    board = portfolio.leaderboard
+    assert {"bag", "bag-1hop"} <= set(board["name"])
+    assert {"score", "low", "high", "seconds", "weight"} <= set(board)
+    assert "chosen" in portfolio._repr_html_()
+    with pytest.raises(UserError, match="leaderboard: this run is of one recipe, bag"):
+        _ = run.leaderboard
+
+
+class Texts(HTMLParser):
+    """The texts of a fragment whose tags are all closed."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.open, self.found = [], []
+        self.feed(html)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.found.append(data)
+
+
+def test_what_a_notebook_shows(run):
+    assert (
+        repr(run) == f"Run(bag on cliques, test micro-F1 {run.results['test']['micro_f1']:.3f}, path={str(run.path)!r})"
+    )
+    shown = Texts(run._repr_html_()).found
+    assert {"bag on cliques", "multi-class", str(run.path)} <= set(shown)
+    assert repr(DATA).startswith("Dataset('cliques', Graph(24 nodes, 87 edges, named), SubgraphSet(30 subgraphs,")
+    nasty = Dataset("<b>", DATA.graph, DATA.subgraphs, {"note": "<script>"})
+    assert {"<b>", "<script>", "24 nodes, 87 edges, named"} <= set(Texts(nasty._repr_html_()).found)
+    assert run.draw(["n0", "n1"])._repr_svg_().startswith("<svg")
+    assert "pushes" in run.draw(DATA.subgraphs[0], explain=True)._repr_svg_()
+
+
+def test_former_calls_are_told_the_new_ones(run):
+    with pytest.raises(AttributeError, match=r"a Run has no 'probabilities': it is run\.predictor\.probabilities"):
+        run.probabilities([[0]])
+    assert not hasattr(run, "anything")
+    with pytest.raises(UserError, match=r"train: the second argument is a recipe.*train\(data, out, recipe=...\)"):
+        subgnn.train(DATA, find_recipe("bag"))
+
+
+def test_recipes_and_settings(tmp_path):
+    settings = {
+        "model.head": [8, 4],
+        "training.class_weights": True,
+        "embeddings.source": "random",
+        "model.norm": "batch",
+    }
+    found = as_recipe("subgnn", settings)
+    assert (found.model.head, found.training.class_weights, found.embeddings.source) == ((8, 4), True, "random")
+    assert as_recipe(found) is found
+    assert as_recipe("auto", {"auto.only": ["bag"]}).auto.only == ("bag",)
+    (tmp_path / "mine.toml").write_text('method = "bag"\n')
+    assert as_recipe(tmp_path / "mine.toml").method == "bag"
+    with pytest.raises(UserError, match="settings: settings beside a recipe that is no name"):
+        as_recipe(found, settings)
+
+
+def test_a_path_in_place_of_a_dataset(tmp_path):
+    subgnn.write_folder(DATA, tmp_path / "data")
+    made = subgnn.train(tmp_path / "data", tmp_path / "run", recipe="bag", device="cpu", report=False)
+    assert made.results["source"] == str((tmp_path / "data").resolve())
+    assert subgnn.load(tmp_path / "run").evaluate() == made.evaluate()
+
+
+def test_read_tables():
+    edges = pd.DataFrame({"a": ["x", "y", "z"], "b": ["y", "z", "w"], "cost": [1.0, 2.0, 0.5]})
+    members = pd.DataFrame(
+        {
+            "pathway": ["p", "p", "q", "r", "r"],
+            "who": ["x", "y", "z", "w", "?"],
+            "kind": ["k1", "k1", "k2", "k2", "k2"],
+            "part": ["train", "train", "val", "test", "test"],
+        }
+    )
+    columns = {"subgraph_column": "pathway", "node_column": "who", "label_column": "kind", "split_column": "part"}
+    with pytest.warns(DataWarning, match=r"'\?' is not in the graph"):
+        found = subgnn.read_tables(edges, members, **columns, source="a", target="b", weight="cost", unknown="drop")
+    assert repr(found.graph) == "Graph(4 nodes, 3 edges, weighted, named)"
+    assert list(found.subgraphs.names) == ["p", "q", "r"]
+    assert found.subgraphs.classes == ("k1", "k2")
+    assert [len(found.subgraphs.indices(split)) for split in ("train", "val", "test")] == [1, 1, 1]
+    with pytest.raises(DataError, match=r"which column holds the nodes.*--node-column"):
+        subgnn.read_tables(DATA.graph, members[["pathway", "who"]])
+    nodes = pd.DataFrame({"node": list("wxyz"), "size": [1.0, 2.0, 3.0, 4.0]})
+    with pytest.warns(DataWarning):
+        described = subgnn.read_tables(edges, members[:4], nodes=nodes, **columns | {"split_column": None})
+    assert described.graph.features.shape == (4, 1)
+
+
+def test_progress_in_a_notebook(monkeypatch, capsys):
+    """As rich draws it: an output of ipywidgets that is shown once and filled again and again."""
+    shown, printed = [], []
+
+    class Output:
+        def clear_output(self, wait):
+            assert wait
+
+        def __enter__(self):
+            printed.append(True)
+
+        def __exit__(self, *_):
+            return None
+
+    modules = {"IPython": ModuleType("IPython"), "IPython.display": ModuleType("IPython.display")}
+    modules["IPython.display"].display = lambda *given, **_: shown.extend(given)
+    modules["ipywidgets"] = ModuleType("ipywidgets")
+    modules["ipywidgets"].Output = Output
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(progress, "find_spec", lambda _: True)
+    monkeypatch.setattr(rich.console, "_is_jupyter", lambda: True)
+    subgnn.train(PLAIN, recipe="structure", settings={"training.epochs": 2}, device="cpu", report=False)
+    assert any(isinstance(one, Output) for one in shown)
+    assert printed
+    shown.clear()
+    subgnn.train(PLAIN, recipe="bag", device="cpu", report=False, progress=False)
+    assert not shown
+    monkeypatch.setattr(progress, "find_spec", lambda _: None)
+    subgnn.train(PLAIN, recipe="bag", device="cpu", report=False)
+    assert not shown
+    assert not capsys.readouterr().out
