@@ -39,6 +39,7 @@ def test_there_is_something_to_run():
     assert README_BLOCKS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUN)
 def test_page_runs_as_it_stands(name, tmp_path, monkeypatch):
     shutil.copytree(ROOT / "examples", tmp_path / "examples")

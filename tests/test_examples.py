@@ -14,6 +14,8 @@ import pytest
 from subgnn.data.check import check
 from tests.pages import ROOT
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = ROOT / "examples"
 
 

@@ -18,6 +18,7 @@ from tests.serve.examples import NAMES, run_folder
 
 from .tabs import WAIT, Tab
 
+pytestmark = pytest.mark.slow
 playwright = pytest.importorskip("playwright.sync_api")
 PERCENT = re.compile(r"([\d.]+) %")
 

@@ -71,6 +71,7 @@ def test_exact_equals_dense_linear_algebra(case, damping):
     np.testing.assert_allclose(np.log1p(found), np.log1p(dense_ratios(graph, sets, damping)), atol=1e-4)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(cases(), st.sampled_from([0.1, 0.5, 0.9]), st.sampled_from([3, 30, 1000]))
 def test_push_is_within_its_bound(case, damping, edges):

@@ -15,6 +15,8 @@ from subgnn.data.formats.bundle import verify_bundle
 from tests.cli.command import call
 from tests.data.samples import CARD, EDGES, FEATURES, NODES, SUBGRAPHS, WHOLE, whole_dataset, write_files
 
+pytestmark = pytest.mark.slow
+
 quick = settings(
     max_examples=20,
     deadline=None,

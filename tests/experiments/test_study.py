@@ -56,6 +56,7 @@ def server():
         pytest.skip(f"no PostgreSQL server: {reason}")
 
 
+@pytest.mark.slow
 def test_two_processes_share_a_study_on_postgresql(server, tmp_path, monkeypatch):
     monkeypatch.setattr(worker, "_run_trial", run_together)
     # Which trials are pruned would depend on which worker is faster.

@@ -5,9 +5,13 @@ The same in a large size: python benchmarks/fuzz.py.
 
 from __future__ import annotations
 
+import pytest
+
 from tests.fuzz import wrong
 from tests.fuzz.kinds import KINDS
 from tests.fuzz.runner import run_inputs
+
+pytestmark = pytest.mark.slow
 
 
 def test_damaged_files_of_every_kind():

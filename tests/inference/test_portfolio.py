@@ -30,6 +30,8 @@ from subgnn.storage.parsing import write_json
 from subgnn.training.run_dir import CHECKPOINT, RESULTS, read_results
 from tests.models.portfolios import SHARES, given_embeddings, named_dataset, opened, portfolio, write_run
 
+pytestmark = pytest.mark.slow
+
 ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])
 TASKS = ("multi-class", "multi-label", "regression")
 

@@ -14,6 +14,8 @@ from subgnn.inference.export import make_program, program_inputs
 from tests.explain.examples import baseline, explained, run_of
 from tests.training.examples import dataset, recipe
 
+pytestmark = pytest.mark.slow
+
 # One of shared nodes, one of patches and their walks, one of own anchors.
 CHANNELS = tuple(
     ChannelSettings(kind, side, 3)

@@ -66,6 +66,7 @@ def test_an_unknown_model_is_refused_with_the_nearest_name(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_it_overfits_twenty_subgraphs(tmp_path, name):
     fast = ("training.epochs=80", "model.dropout=0.0", "baseline.link_steps=30", "training.patience=30")

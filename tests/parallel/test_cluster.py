@@ -102,6 +102,7 @@ def listeners(ports):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc")
 def test_a_ray_of_ones_own():
     ray = pytest.importorskip("ray")

@@ -131,6 +131,7 @@ run()
 """
 
 
+@pytest.mark.slow
 def test_a_training_that_is_terminated_is_saved(tmp_path):
     write_folder(dataset(), tmp_path / "data")
     options = ["--recipe", "subgnn", "--set", "training.epochs=5", "--no-cache"]
@@ -164,6 +165,7 @@ run()
 """
 
 
+@pytest.mark.slow
 def test_a_portfolio_that_is_terminated_ends_at_once_and_is_resumed(tmp_path):
     write_folder(dataset(), tmp_path / "data")
     settings = ("auto.only=['bag', 'bag-1hop', 'topology']", "auto.folds=2", "auto.repeats=1")

@@ -280,6 +280,7 @@ def at_once(trainers, **asked: object) -> list[str]:
     return [process.stdout.readline().strip() for process in trainers]
 
 
+@pytest.mark.slow
 def test_of_two_that_claim_a_new_run_one_is_refused(trainers, tmp_path):
     for attempt in range(8):
         out = tmp_path / str(attempt)
@@ -290,6 +291,7 @@ def test_of_two_that_claim_a_new_run_one_is_refused(trainers, tmp_path):
         assert LOCK not in names(out)
 
 
+@pytest.mark.slow
 def test_of_two_that_resume_a_run_one_writes(trainers, tmp_path):
     for attempt in range(3):
         out = tmp_path / str(attempt)

@@ -28,6 +28,8 @@ from tests.pages import ROOT
 from tests.prepared_equal import assert_same
 from tests.training.examples import dataset
 
+pytestmark = pytest.mark.slow
+
 ray = pytest.importorskip("ray")
 NODE = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "object_store_memory": 100 * 2**20, "include_dashboard": False}
 

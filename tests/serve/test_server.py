@@ -15,6 +15,8 @@ import pytest
 from subgnn.serve.server import bind_socket
 from tests.serve.examples import SOME, Running, start
 
+pytestmark = pytest.mark.slow
+
 PREDICT = "/api/runs/small/predict"
 EXPLAIN = "/api/runs/small/explain"
 ASKED = {"subgraphs": [SOME]}

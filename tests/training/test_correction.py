@@ -25,6 +25,8 @@ from subgnn.training.run_dir import CHECKPOINT, METRICS
 
 from .examples import CHANNELS, dataset, recipe
 
+pytestmark = pytest.mark.slow
+
 BASELINE = BaselineSettings(classifier="boosting", normalize="rows")
 TASKS = ["multi-class", "multi-label", "regression"]
 CPU = torch.device("cpu")

@@ -76,6 +76,7 @@ def ranks_of_ours() -> list[int]:
     return [found[rank] for rank in sorted(found)]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/environ").is_file(), reason="finds processes in /proc")
 def test_two_devices_that_are_interrupted_and_killed_are_one_with_twice_the_batch(tmp_path):
     run, alone, data, seen = tmp_path / "two", tmp_path / "one", odd_dataset(), []
@@ -119,6 +120,7 @@ def test_two_devices_that_are_interrupted_and_killed_are_one_with_twice_the_batc
     assert sorted(path.name for path in run.iterdir()) == sorted(path.name for path in alone.iterdir())
 
 
+@pytest.mark.slow
 def test_several_networks_on_two_devices_are_those_of_one_with_twice_the_batch(tmp_path):
     found = []
     for devices, size in ((2, 3), (1, 6)):
@@ -130,6 +132,7 @@ def test_several_networks_on_two_devices_are_those_of_one_with_twice_the_batch(t
     assert two["test"] == pytest.approx(one["test"], abs=1e-4)
 
 
+@pytest.mark.slow
 def test_the_command_line_trains_a_baseline_on_two_devices(tmp_path, capfd):
     write_folder(dataset(), tmp_path / "data")
     options = ["--set", "training.epochs=2", "--set", "training.lr_finder=true", "--no-cache", "--json"]

@@ -30,6 +30,8 @@ from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RES
 from tests.cli.command import call
 from tests.training.examples import CHANNELS, dataset, recipe
 
+pytestmark = pytest.mark.slow
+
 FEW = CHANNELS[2:3]
 OPTIONS = ("--recipe", "structure", "--set", "training.epochs=6", "--set", "embeddings.dim=4", "--no-cache")
 

@@ -18,6 +18,8 @@ from subgnn.models.examples import outputs_of
 from subgnn.training import run as runs
 from subgnn.training.run_dir import CHECKPOINT
 
+pytestmark = pytest.mark.slow
+
 TRANSDUCTIVE = {"mn-gin", "mn-gat", "s2v-n", "s2v-s", "s2v-ns"}
 INDUCTIVE = sorted(set(recipe_names()) - TRANSDUCTIVE - {"auto"})
 SMALL = (

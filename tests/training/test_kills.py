@@ -17,6 +17,8 @@ from subgnn.training.resume import load_progress
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS
 from tests.training.examples import dataset
 
+pytestmark = pytest.mark.slow
+
 KILLS = 8
 RECIPE_OPTIONS = ("--recipe", "subgnn", "--seed", "5")
 

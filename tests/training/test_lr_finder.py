@@ -63,6 +63,7 @@ def test_it_leaves_weights_and_random_state_as_they_were():
     assert rate == find_rate(model, fitting)
 
 
+@pytest.mark.slow
 def test_the_found_rate_is_used_written_and_kept_on_resume(tmp_path, monkeypatch):
     monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
     results = train(dataset(), with_finder(), tmp_path / "whole")

@@ -68,6 +68,7 @@ VARIANTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_run_is_the_same_at_load_time_whatever_the_batch_and_after_an_interruption(tmp_path, monkeypatch, name):
     monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)

@@ -23,6 +23,8 @@ from subgnn.training.portfolio import CANDIDATES, Pool, Row, judge, load_candida
 from subgnn.training.run_dir import CHECKPOINT, RESULTS
 from tests.training.examples import dataset
 
+pytestmark = pytest.mark.slow
+
 SMALL = ("training.epochs=2", "embeddings.dim=4", "baseline.inverse_penalty=10", "baseline.normalize=rows")
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from subgnn.config.recipes import find_recipe
 from subgnn.experiments.train import train
 from subgnn.storage.parsing import write_json
 from subgnn.training.portfolio import Budget
 from tests.training.examples import dataset
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_first_candidate_is_finished_when_no_time_is_left(tmp_path, monkeypatch):

@@ -36,6 +36,7 @@ def assert_equal_weights(a, b):
         assert torch.equal(a[name], b[name]), name
 
 
+@pytest.mark.slow
 def test_it_overfits_twenty_subgraphs(tmp_path):
     train(dataset(), recipe(60, dropout=0.0), tmp_path / "run", source="")
     lines = [json.loads(line) for line in (tmp_path / "run" / METRICS).read_text().splitlines()]
@@ -175,6 +176,7 @@ def test_recipes_parse_and_carry_the_published_number(name):
         assert 0 < found.published["micro_f1"] < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in recipe_names() if name != "auto"])
 def test_recipes_build_a_network_that_answers(name):
     data, found = dataset(), find_recipe(name)

@@ -13,6 +13,8 @@ from tests.experiments.suites.examples import SMALL, folder, timeless
 from tests.pages import ROOT
 from tests.training.test_kills import Killer
 
+pytestmark = pytest.mark.slow
+
 KILLS = 3
 # Everything that the children would import, once.
 SERVE = """

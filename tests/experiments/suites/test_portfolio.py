@@ -20,6 +20,8 @@ from subgnn.storage.parsing import write_json
 from tests.experiments.suites.examples import folder, run, tiny
 from tests.training.examples import dataset
 
+pytestmark = pytest.mark.slow
+
 FEW = "auto.only=['bag', 'topology']"
 MODELS = [
     {"label": "auto", "recipe": "auto", "set": [FEW, "auto.fit_on=train"]},
