@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO ?= demo
 
-.PHONY: help demo test docs check install install-demo install-test chromium benchmark clean
+.PHONY: help demo test test-kernels docs check install install-demo install-test chromium benchmark clean
 
 help:
 	@echo "make demo       install, then generate a dataset, train the best model for it, and predict"
@@ -49,8 +49,13 @@ chromium:
 	  (timeout 300 apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 	   timeout 600 apt-get install -y -qq --no-install-recommends chromium) >/dev/null 2>&1 || true; fi
 
-test: check chromium
-	$(BIN)/python -m pytest -q -n auto --dist worksteal
+# The tests of kernels compile them, once and on one core, while the types are checked on another.
+test: install-test chromium
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync check test-kernels
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore tests/kernels
+
+test-kernels: install-test
+	$(BIN)/python -m pytest -q tests/kernels
 
 # Pictures of pages are taken by the tests' browser; without one, the site has none.
 docs: install-test chromium

@@ -14,6 +14,8 @@ from tests.serve.examples import run_folder
 
 from .tabs import Tab
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory) -> dict[str, Path]:
