@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from xml.etree import ElementTree
 
 import pytest
 import uvicorn
@@ -83,7 +86,7 @@ def page(browser, address) -> Iterator[Page]:
 
 def test_pick_predict_remove_and_reload(page):
     page.open()
-    assert page.page.locator("#nothing").is_visible()
+    assert page.page.locator(".first").is_visible()
     assert page.page.locator(".why").is_hidden()
     page.page.click("text=About this run")
     assert "cliques" in page.page.inner_text("#about")
@@ -150,7 +153,7 @@ def test_paste_a_list_add_a_neighbour_and_choose_a_class(page):
     assert page.page.inner_text("#why-class") == chosen.get_attribute("data-class")
     assert f"class={chosen.get_attribute('data-class')}" in page.page.url
     page.page.click("#clear")
-    page.page.wait_for_selector("#nothing:visible")
+    page.page.wait_for_selector(".first:visible")
     assert page.page.evaluate("document.activeElement.id") == "search"
 
 
@@ -196,14 +199,101 @@ def test_another_run_on_the_same_graph_keeps_the_nodes(page):
     assert page.page.input_value("#run") == "small"
 
 
-def test_a_phone_shows_all_of_it(browser, address):
-    narrow = Page(browser, address, width=390)
+def test_the_first_screen_has_examples_of_the_test_split(page):
+    page.open()
+    assert page.page.inner_text("#first-title") == "Start with a subgraph of the test split"
+    buttons = page.page.locator("#examples button")
+    assert buttons.count() == 5
+    assert {text.split("\n")[1] for text in buttons.all_inner_texts()[:3]} == {"clique0", "clique1", "clique2"}
+    name, label = buttons.first.inner_text().split("\n")[:2]
+    buttons.first.click()
+    page.page.wait_for_selector("#by-node li")
+    page.settle()
+    assert page.page.inner_text("#known") == f"{name}, true label: {label}"
+    assert page.page.locator(".first").is_hidden()
+    page.page.click("#picked button >> nth=0")
+    page.settle()
+    assert page.page.locator("#known").is_hidden()
+    page.page.select_option("#run", "value")
+    page.page.click("#clear")
+    assert page.page.locator("#examples button").count() == 5
+
+
+def test_what_is_shown_is_downloaded(page):
+    page.open("#run=small&nodes=0,1,9,22")
+    page.settle()
+    name, content = page.download("#save-csv")
+    assert name == "small_prediction.csv"
+    header, *rows = csv.reader(io.StringIO(content.decode(), newline=""))
+    assert header == ["part", "name", "class", "value", "unit"]
+    found = {row[1]: float(row[3]) for row in rows if row[0] == "prediction"}
+    assert {name: round(100 * p, 1) for name, p in found.items()} == page.probabilities
+    assert {row[1] for row in rows if row[0] == "node"} == set(page.picked)
+    assert {row[0] for row in rows} == {"prediction", "node", "component", "channel", "anchor"}
+    assert {row[2] for row in rows if row[0] != "prediction"} == {page.page.inner_text("#label")}
+    name, content = page.download("#save-svg")
+    assert name == "small_subgraph.svg"
+    drawn = ElementTree.fromstring(content.decode())
+    names = {text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")}
+    assert set(page.picked) <= names
+    name, content = page.download("#save-png")
+    assert (name, content[:8]) == ("small_subgraph.png", b"\x89PNG\r\n\x1a\n")
+
+
+def test_equal_bars_are_equal_amounts(page):
+    page.open("#run=small&nodes=0,1,9,22")
+    page.settle()
+    bars = page.page.evaluate(
+        """[...document.querySelectorAll('.bars li')].filter((bar) => bar.checkVisibility()).map((bar) => [
+        parseFloat(bar.querySelector('.fill').style.width), bar.querySelector('.number').firstChild.textContent,
+        bar.querySelector('.track').clientWidth])"""
+    )
+    assert len({width for _, _, width in bars}) == 1
+    pairs = [(share, abs(float(text.replace("\u2212", "-")))) for share, text, _ in bars]
+    scale = max(share for share, _ in pairs) / max(value for _, value in pairs)
+    for share, value in pairs:
+        assert share == pytest.approx(scale * value, abs=0.06 * scale + 0.1)
+
+
+def test_light_and_dark_follow_the_system_until_the_button_is_pressed(browser, address):
+    dark = Page(browser, address, scheme="dark")
+    dark.open("#nodes=0,1")
+    assert dark.contrast > 7
+    theme = "document.documentElement.dataset.theme"
+    background = "getComputedStyle(document.body).backgroundColor"
+    seen = dark.page.evaluate(background)
+    assert (dark.page.evaluate(theme), dark.page.inner_text("#theme")) == ("dark", "Light")
+    dark.page.click("#theme")
+    assert (dark.page.evaluate(theme), dark.page.inner_text("#theme")) == ("light", "Dark")
+    assert dark.page.evaluate(background) != seen
+    assert dark.contrast > 7
+    dark.open("#nodes=0")
+    assert dark.page.evaluate(theme) == "light"
+    dark.page.click("#theme")
+    dark.page.emulate_media(color_scheme="light")
+    dark.page.wait_for_selector(":root[data-theme=light]")
+    assert dark.page.evaluate("localStorage.length") == 0
+    dark.settle()
+    dark.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_shows_all_of_it(browser, address, scheme):
+    narrow = Page(browser, address, width=390, scheme=scheme)
+    narrow.open()
+    assert narrow.out_of_reach == []
+    boxes = [narrow.page.locator(f".panel.{name}").bounding_box() for name in ("nodes", "first", "upload")]
+    assert [box["y"] for box in boxes] == sorted(box["y"] for box in boxes)
     narrow.open("#nodes=0,1,9,22")
     narrow.settle()
-    assert narrow.page.evaluate("document.documentElement.scrollWidth") <= 390
-    boxes = [narrow.page.locator(f".panel.{name}").bounding_box() for name in ("nodes", "says", "where", "why", "near")]
+    assert narrow.out_of_reach == []
+    panels = ("nodes", "says", "where", "why", "near", "upload")
+    boxes = [narrow.page.locator(f".panel.{name}").bounding_box() for name in panels]
     assert [box["y"] for box in boxes] == sorted(box["y"] for box in boxes)
     assert all(box["width"] > 340 for box in boxes)
+    shown = [box.bounding_box() for box in narrow.page.locator("#nearest button").all()]
+    assert len(shown) == 6
+    assert all(box["x"] + box["width"] <= 390 for box in shown)
     narrow.close()
 
 
@@ -233,3 +323,40 @@ def test_a_token_is_asked_for(page):
     page.page.keyboard.press("Enter")
     page.page.wait_for_selector("body[data-ready]")
     page.complaints[:] = [text for text in page.complaints if "401" not in text]
+
+
+def test_a_table_comes_back_with_its_predictions(page, tmp_path):
+    page.open()
+    given = tmp_path / "my sets.csv"
+    given.write_text('set,genes,remark\n"a, <b>b</b>",GENE0 GENE1 GENE2,yes\nsecond,GENE9 HLA-A NOBODY,"=1+1"\n')
+    page.page.set_input_files("#file", given)
+    page.page.click("#upload-form button[type=submit]")
+    page.page.wait_for_selector("#uploaded tbody tr")
+    rows = [line.locator("td").all_inner_texts() for line in page.page.locator("#uploaded tbody tr").all()]
+    assert len(rows) == 2
+    assert "a, <b>b</b>" in rows[0]
+    assert "1 node is not in the graph and left out: NOBODY" in page.page.inner_text("#upload-notes")
+    name, content = page.download("#upload-save")
+    assert name == "my_sets_predictions.csv"
+    table = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
+    assert list(table[0])[:2] == ["subgraph", "label"]
+    assert [row["name"] for row in table] == ["a, <b>b</b>", "second"]
+    assert [row["remark"] for row in table] == ["yes", "=1+1"]
+    assert table[1]["dropped"] == "NOBODY"
+    page.open("#nodes=0,1,2")
+    page.settle()
+    assert table[0]["label"] == page.page.inner_text("#label")
+    assert {name: round(100 * float(table[0][name]), 1) for name in page.probabilities} == page.probabilities
+
+
+def test_a_table_that_cannot_be_read_is_refused(page, tmp_path):
+    page.open()
+    given = tmp_path / "sets.csv"
+    given.write_text("set,genes\none,GENE0 NOBODY\n")
+    page.page.set_input_files("#file", given)
+    page.page.uncheck("#drop")
+    page.page.click("#upload-form button[type=submit]")
+    page.page.wait_for_selector("#problem:visible")
+    assert "NOBODY" in page.page.inner_text("#problem")
+    assert page.page.locator("#uploaded").is_hidden()
+    page.complaints[:] = [text for text in page.complaints if "422" not in text]

@@ -1,6 +1,8 @@
-"""Training subgraphs by cosine, beside all pairs."""
+"""Training subgraphs by cosine, beside all pairs; and examples to start with."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -41,6 +43,21 @@ def test_a_subgraph_of_training_is_nearest_to_itself():
     assert described["nodes"] == own.tolist()
     assert described["similarity"] == pytest.approx(1)
     assert described["labels"] == [run.subgraphs.classes[run.subgraphs.targets[3]]]
+
+
+@pytest.mark.parametrize("splits", [None, [0] * 30, [0] * 20 + [1] * 10, [0] * 20 + [1] * 5 + [2] * 5])
+def test_examples_are_of_every_class_and_of_test_if_there_is_one(splits):
+    run = served()
+    subgraphs = replace(run.subgraphs, splits=None if splits is None else np.array(splits, np.int8))
+    found = replace(run, subgraphs=subgraphs).examples()
+    split = "all" if splits is None else ("train", "val", "test")[max(splits)]
+    assert {one["split"] for one in found} == {split}
+    rows = range(30) if splits is None else subgraphs.indices(split)
+    assert {one["place"] for one in found} <= set(rows)
+    assert len(found) == min(8, len(rows))
+    assert len({label for one in found[:3] for label in one["labels"]}) == 3
+    assert [one["nodes"] for one in found] == [subgraphs.nodes[one["place"]].tolist() for one in found]
+    assert replace(run, subgraphs=None).examples() == []
 
 
 def test_more_than_there_are_and_none_at_all():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -32,6 +33,7 @@ from subgnn.versions import __version__
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
 _SHOWN_NODES = 100
+_EXAMPLES, _SAMPLED_EXAMPLES = 8, 1000
 _SAMPLED_NAMES = 1000
 _MAX_ANCHORS = 50
 _PART_NODES = 2_000  # of the subgraphs that are predicted between two looks at the deadline
@@ -163,11 +165,46 @@ class ServedRun:
             "named": graph.names is not None,
             "row_prefix": self.index.row_prefix,
             "num_training": len(self.training),
-            "example": [] if not len(self.training) else self.training.nodes[0][:_SHOWN_NODES].tolist(),
+            "examples": self.examples(),
             "graph_hash": graph.content_hash,
             "trained_with": self.results.get("versions", {}),
             "served_by": {"subgnn": __version__},
             "limits": self.limits.to_json(),
+        }
+
+    def examples(self) -> list[dict[str, Any]]:
+        """A few subgraphs of the dataset to start with, of each class in turn: of test, or else of another split."""
+        subgraphs = self.subgraphs
+        if subgraphs is None:
+            return []
+        given = ("all",) if subgraphs.splits is None else ("test", "val", "train")
+        for split in given:
+            places = np.arange(len(subgraphs)) if split == "all" else subgraphs.indices(split)
+            sizes = np.diff(subgraphs.nodes.offsets)[places]
+            places = places[sizes <= _SHOWN_NODES][:_SAMPLED_EXAMPLES]
+            if len(places):
+                # Sorted by how many of the same label came before, so that each class has its turn.
+                seen: Counter[tuple[str, ...]] = Counter()
+                turns = []
+                for place in places.tolist():
+                    label = tuple(_labels(subgraphs, place))
+                    turns.append((seen[label], place))
+                    seen[label] += 1
+                chosen = [place for _, place in sorted(turns)[:_EXAMPLES]]
+                return [self._described(subgraphs, place) | {"split": split} for place in chosen]
+        return []
+
+    def _described(self, subgraphs: SubgraphSet, place: int) -> dict[str, Any]:
+        """A subgraph of the dataset, with its first hundred nodes."""
+        nodes = subgraphs.nodes[place]
+        shown = nodes[:_SHOWN_NODES].tolist()
+        return {
+            "place": place,
+            "name": subgraphs.names[place] if subgraphs.names is not None else f"subgraph {place}",
+            "labels": _labels(subgraphs, place),
+            "num_nodes": len(nodes),
+            "nodes": shown,
+            "names": [self.index.name(node) for node in shown],
         }
 
     def predict(self, subgraphs: Ragged) -> dict[str, Any]:
@@ -209,19 +246,7 @@ class ServedRun:
         if subgraphs is None:
             return {"run": self.name, "nearest": found}
         for place, cosine in self.training.nearest(subgraph, count):
-            nodes = subgraphs.nodes[place]
-            shown = nodes[:_SHOWN_NODES].tolist()
-            found.append(
-                {
-                    "place": place,
-                    "name": subgraphs.names[place] if subgraphs.names is not None else f"subgraph {place}",
-                    "labels": _labels(subgraphs, place),
-                    "num_nodes": len(nodes),
-                    "nodes": shown,
-                    "names": [self.index.name(node) for node in shown],
-                    "similarity": round(cosine, 6),
-                }
-            )
+            found.append(self._described(subgraphs, place) | {"similarity": round(cosine, 6)})
         return {"run": self.name, "nearest": found}
 
 

@@ -221,8 +221,8 @@ class Drawing(BaseModel):
     left_out: dict[str, int] = Field(description="Numbers of nodes that were left out for lack of space.")
 
 
-class NearSubgraph(BaseModel):
-    """A training subgraph, with its first hundred nodes."""
+class KnownSubgraph(BaseModel):
+    """A subgraph of the dataset, with its first hundred nodes."""
 
     place: int
     name: str
@@ -230,6 +230,17 @@ class NearSubgraph(BaseModel):
     num_nodes: int
     nodes: list[int] = Field(description="Row numbers.")
     names: list[str] = Field(description=_NAMES)
+
+
+class ExampleSubgraph(KnownSubgraph):
+    """A subgraph to start with."""
+
+    split: str = Field(description="test, or else val or train; all if the dataset has no splits.")
+
+
+class NearSubgraph(KnownSubgraph):
+    """A training subgraph."""
+
     similarity: float | None = Field(description="The cosine of the two vectors.")
 
 
@@ -255,6 +266,7 @@ class Card(BaseModel):
     num_edges: int
     named: bool
     row_prefix: str = Field(description="The text before a row number: '#', unless names look like that.")
+    examples: list[ExampleSubgraph] = Field(description="Subgraphs to start with, of each class in turn.")
     limits: dict[str, float]
 
 

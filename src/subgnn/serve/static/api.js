@@ -30,8 +30,7 @@ let tokenAsked = null;
 async function send(path, options) {
   for (;;) {
     const token = sessionStorage.getItem(KEY);
-    const headers = { ...(options.body ? { "content-type": "application/json" } : {}), ...(token ? { authorization: `Bearer ${token}` } : {}) };
-    const answer = await fetch(path, { ...options, headers });
+    const answer = await fetch(path, { ...options, headers: { ...options.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) } });
     if (answer.status === 401) {
       tokenAsked ??= askForToken().finally(() => { tokenAsked = null; });
       await tokenAsked;
@@ -43,14 +42,15 @@ async function send(path, options) {
   }
 }
 
-// The answer, or null if a later request replaced this one.
+// The answer, or null if a later request replaced this one. A body is sent as JSON; a form as it is.
 export async function ask(question, path, body) {
   asking.get(question)?.abort();
   const controller = new AbortController();
   asking.set(question, controller);
   try {
     const options = { signal: controller.signal, method: body === undefined ? "GET" : "POST" };
-    if (body !== undefined) options.body = JSON.stringify(body);
+    if (body instanceof FormData) options.body = body;
+    else if (body !== undefined) Object.assign(options, { body: JSON.stringify(body), headers: { "content-type": "application/json" } });
     const answer = await send(path, options);
     return controller.signal.aborted ? null : answer;
   } catch (error) {
@@ -61,6 +61,6 @@ export async function ask(question, path, body) {
   }
 }
 
-export function forget() {
-  for (const controller of asking.values()) controller.abort();
+export function forget(...questions) {
+  for (const question of questions) asking.get(question)?.abort();
 }

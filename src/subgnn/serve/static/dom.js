@@ -27,6 +27,8 @@ export function signed(number, digits) {
   return (number > 0 ? "+" : "\u2212") + text;
 }
 
-// Okabe and Ito's colours, which most people with a colour vision deficiency tell apart; without yellow, for contrast.
-const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#b0579a", "#b8860b", "#56a0d3", "#444b54"];
-export const colourOf = (component) => (component === null ? "#8793a1" : COLOURS[component % COLOURS.length]);
+const COMPONENTS = 7;
+// A variable of the style sheet, which has a value for light and one for dark.
+export const componentColour = (component) => (component === null ? "--edge" : `--component-${component % COMPONENTS}`);
+
+export const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

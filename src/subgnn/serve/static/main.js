@@ -1,12 +1,15 @@
 // The page: shows the drawing, prediction, explanation and nearest training subgraphs of the picked nodes.
 
 import { ask, forget } from "./api.js";
-import { byId, colourOf, fill, make } from "./dom.js";
+import { byId, componentColour, fill, make } from "./dom.js";
+import { csv, save } from "./download.js";
+import { makeKnown, showExamples } from "./examples.js";
 import { makePicture } from "./picture.js";
 import { clearPrediction, showPrediction } from "./prediction.js";
 import { makeSearch } from "./search.js";
 import { readState, writeState } from "./state.js";
-import { clearWhy, showWhy } from "./why.js";
+import { makeUpload } from "./upload.js";
+import { clearWhy, contributions, showWhy, unitOf } from "./why.js";
 
 const FEW_NEIGHBOURS = 15;
 const state = { run: null, nodes: [], chosen: null };
@@ -16,6 +19,7 @@ let drawing = null;
 let prediction = null;
 let explanation = null;
 let problemTimer = 0;
+const known = makeKnown();
 
 const path = () => `/api/runs/${encodeURIComponent(state.run)}`;
 const nameOf = (node, fallback) => names.get(node) ?? fallback ?? asRow(node);
@@ -46,14 +50,13 @@ const picture = makePicture(byId("picture"), (node) => {
 function showPicked() {
   const component = new Map((drawing?.nodes ?? []).map((node) => [node.id, node.component]));
   byId("count").textContent = state.nodes.length ? `(${state.nodes.length})` : "";
-  byId("nothing").hidden = state.nodes.length > 0;
   document.querySelector("main").classList.toggle("empty", state.nodes.length === 0);
   byId("clear").disabled = byId("copy").disabled = state.nodes.length === 0;
   const focused = document.activeElement?.closest("#picked li")?.dataset.node;
   fill(byId("picked"), ...state.nodes.map((node) => {
     const chip = make("li", { "data-node": String(node) }, make("span", {}, nameOf(node)),
       make("button", { type: "button", "aria-label": `Remove ${nameOf(node)}`, onclick: () => remove(node) }, "\u2715"));
-    chip.style.setProperty("--chip", colourOf(component.get(node) ?? null));
+    chip.style.setProperty("--chip", `var(${componentColour(component.get(node) ?? null)})`);
     return chip;
   }));
   // Chips are rebuilt when their colours are known; the focus stays on the same chip.
@@ -98,16 +101,30 @@ function showReasons() {
 
 function showNearest(nearest) {
   fill(byId("nearest"), ...nearest.map((near) => make("tr", {},
-    make("td", { title: near.names.join(", ") }, near.name), make("td", { class: "labels" }, near.labels.join(", ")),
-    make("td", { class: "number" }, near.similarity === null ? "" : near.similarity.toFixed(3)), make("td", { class: "number" }, String(near.num_nodes)),
-    make("td", {}, near.nodes.length < near.num_nodes ? null : make("button", {
-      type: "button", class: "small", "aria-label": `Show ${near.name}`, onclick: () => { remember(near); change(near.nodes); },
-    }, "Show")))));
+    make("td", { title: near.names.join(", ") }, near.nodes.length < near.num_nodes ? near.name : make("button", {
+      type: "button", class: "link", "aria-label": `Show ${near.name}`, onclick: () => present(near),
+    }, near.name)), make("td", { class: "labels" }, near.labels.join(", ")),
+    make("td", { class: "number" }, near.similarity === null ? "" : near.similarity.toFixed(3)), make("td", { class: "number" }, String(near.num_nodes)))));
   byId("near-hint").textContent = nearest.length ? "" : "The run's dataset has no training split.";
 }
 
-function remember(near) {
-  near.nodes.forEach((node, i) => names.set(node, near.names[i]));
+// Show a subgraph of the dataset in place of the picked nodes.
+function present(one) {
+  one.nodes.forEach((node, i) => names.set(node, one.names[i]));
+  known.add(one);
+  change(one.nodes);
+}
+
+function shownAsCsv() {
+  const chosen = currentClass() ?? "";
+  const rows = [["part", "name", "class", "value", "unit"]];
+  for (const [name, p] of Object.entries(prediction?.probabilities ?? {})) rows.push(["prediction", name, name, p, "probability"]);
+  if (prediction?.value !== null && prediction?.value !== undefined) rows.push(["prediction", "value", "", prediction.value, ""]);
+  if (!explanation) return csv(rows);
+  const unit = unitOf(explanation) ? "percentage points" : "";
+  const found = contributions(explanation, { chosen: chosen || explanation.classes[0], nameOf });
+  for (const [part, list] of Object.entries(found)) rows.push(...list.map(({ item, title, value }) => [part, part === "channel" ? item.name : title, chosen, Number(value.toPrecision(6)), unit]));
+  return csv(rows);
 }
 
 async function guarded(work, onFailure = () => {}) {
@@ -123,7 +140,7 @@ async function guarded(work, onFailure = () => {}) {
 function refresh(before) {
   showPicked();
   if (!state.nodes.length) {
-    forget();
+    forget("predict", "draw", "explain", "nearest");
     drawing = prediction = explanation = null;
     picture.clear();
     clearPrediction();
@@ -132,6 +149,7 @@ function refresh(before) {
     byId("facts").textContent = byId("near-hint").textContent = "";
     return Promise.resolve();
   }
+  byId("known").textContent = known.text(state.nodes);
   const nodes = state.nodes.map(asRow);
   const why = document.querySelector(".why");
   why.setAttribute("aria-busy", "true");
@@ -212,7 +230,8 @@ function showCard() {
   const parts = [`${card.recipe} on ${card.dataset}`, `${card.num_nodes.toLocaleString("en")} nodes`, `${card.num_edges.toLocaleString("en")} edges`,
     card.classes.length ? `${card.classes.length} classes` : card.task, score === undefined || score === null ? null : `test ${card.test.micro_f1 === undefined ? "R²" : "micro-F1"} ${score.toFixed(3)}`];
   byId("card").textContent = parts.filter(Boolean).join(" · ");
-  byId("example").hidden = card.example.length === 0;
+  card.examples.forEach(known.add);
+  showExamples(card, present);
   showAbout(card);
 }
 
@@ -251,7 +270,10 @@ function listen() {
   });
   byId("most").addEventListener("change", () => refresh(null));
   byId("clear").addEventListener("click", () => { prediction = null; change([]); byId("search").focus(); });
-  byId("example").addEventListener("click", () => change(cards.find((card) => card.name === state.run).example));
+  byId("save-csv").addEventListener("click", () => save(`${state.run} prediction.csv`, shownAsCsv(), "text/csv"));
+  byId("save-png").addEventListener("click", () => save(`${state.run} subgraph.png`, picture.png()));
+  byId("save-svg").addEventListener("click", () => save(`${state.run} subgraph.svg`, picture.svg(), "image/svg+xml"));
+  makeUpload({ path, onProblem: complain, onStatus: say });
   byId("copy").addEventListener("click", async () => {
     try {
       await navigator.clipboard.writeText(location.href);

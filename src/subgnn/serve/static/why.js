@@ -31,41 +31,41 @@ const CHANNELS = { z0: "node vectors", topology: "topology statistics", size: "s
 // Only the side if the channel is listed above it.
 const channelName = (item) => (item.level === "subchannel" ? item.name.split("/")[1] : CHANNELS[item.name] ?? item.name);
 
-function bars(list, items, name, describe) {
-  const values = items.map((item) => amount(item, name));
-  const largest = Math.max(0, ...values.map(Math.abs));
-  fill(list, ...items.map((item, i) => bar(describe.title(item), values[i], largest, describe.options(item))));
+// All that contributes, with its name and amount: nodes, components, channels, and anchors.
+export function contributions(explanation, { chosen, nameOf }) {
+  const several = (item) => named(item.nodes.map((node, i) => nameOf(node, item.names[i])));
+  const list = (items, title) => items.map((item) => ({ item, title: title(item), value: amount(item, chosen) }));
+  const nodes = list(explanation.by_node, (item) => nameOf(item.node, item.name)).sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
+  return {
+    node: nodes.slice(0, FEW_NODES),
+    component: list(explanation.by_component, several),
+    channel: list(explanation.by_channel, channelName),
+    anchor: list(explanation.by_anchor.slice(0, FEW_ANCHORS), (item) => `${several(item)} (${item.channel})`),
+  };
 }
+
+export const unitOf = (explanation) => (explanation.task === "regression" ? "" : "points");
 
 export function showWhy(explanation, { chosen, nameOf, onRemove }) {
   const real = explanation.task === "regression";
-  const unit = real ? "" : "points";
+  const unit = unitOf(explanation);
   byId("why-class").textContent = real ? "" : chosen;
   byId("why-hint").textContent = real
     ? "How much of the value each of them contributes: the difference without it."
     : "Percentage points of probability that each of them contributes: the difference without it.";
-  const byNode = new Map(explanation.by_node.map((item) => [item.node, amount(item, chosen)]));
-  const nodes = [...explanation.by_node].sort((a, b) => Math.abs(byNode.get(b.node)) - Math.abs(byNode.get(a.node))).slice(0, FEW_NODES);
-  bars(byId("by-node"), nodes, chosen, {
-    title: (item) => nameOf(item.node, item.name),
-    options: (item) => ({ unit, extra: make("button", {
-      type: "button", class: "small", "aria-label": `Remove ${nameOf(item.node, item.name)}`, title: "remove", onclick: () => onRemove(item.node),
-    }, "\u2715") }),
-  });
-  byId("components-part").hidden = explanation.by_component.length === 0;
-  bars(byId("by-component"), explanation.by_component, chosen, {
-    title: (item) => named(item.nodes.map((node, i) => nameOf(node, item.names[i]))), options: () => ({ unit }),
-  });
-  byId("channels-part").hidden = explanation.by_channel.length === 0;
-  bars(byId("by-channel"), explanation.by_channel, chosen, {
-    title: channelName, options: (item) => ({ unit, kind: item.level }),
-  });
-  byId("anchors-part").hidden = explanation.by_anchor.length === 0;
-  bars(byId("by-anchor"), explanation.by_anchor.slice(0, FEW_ANCHORS), chosen, {
-    title: (item) => `${named(item.nodes.map((node, i) => nameOf(node, item.names[i])))} (${item.channel})`, options: () => ({ unit }),
-  });
+  const found = contributions(explanation, { chosen, nameOf });
+  // One scale for all lists: equal bars are equal amounts.
+  const largest = Math.max(0, ...Object.values(found).flat().map(({ value }) => Math.abs(value)));
+  const show = (id, list, options) => fill(byId(id), ...list.map(({ item, title, value }) => bar(title, value, largest, { unit, ...options(item, title) })));
+  show("by-node", found.node, (item, title) => ({ extra: make("button", {
+    type: "button", class: "small", "aria-label": `Remove ${title}`, title: "remove", onclick: () => onRemove(item.node),
+  }, "\u2715") }));
+  show("by-component", found.component, () => ({}));
+  show("by-channel", found.channel, (item) => ({ kind: item.level }));
+  show("by-anchor", found.anchor, () => ({}));
+  for (const part of ["component", "channel", "anchor"]) byId(`${part}s-part`).hidden = found[part].length === 0;
   fill(byId("notes"), ...explanation.notes.map((note) => make("li", {}, note)));
-  return byNode;
+  return new Map(explanation.by_node.map((item) => [item.node, amount(item, chosen)]));
 }
 
 export function clearWhy() {
