@@ -277,7 +277,7 @@ def test_val_and_test_exchanged_and_what_others_published(ran, tmp_path):
     suite = tiny(
         protocol={"split": "stored"},
         datasets=[{"name": "cliques"}, {"name": "turned", "like": "cliques", "folder_of": "cliques", "swap": True}],
-        models=[MODELS[1], {**MODELS[2], "published": MODELS[0]["published"]}],
+        models=[MODELS[1], {**MODELS[2], "baseline": False, "published": MODELS[0]["published"]}],
         references=[{"label": "Peer", "source": "Them 2001", "micro_f1": {"turned": 0.625}}],
     )
     found = run(suite, data, tmp_path / "out", seeds=1)
@@ -292,6 +292,10 @@ def test_val_and_test_exchanged_and_what_others_published(ran, tmp_path):
     text = (tmp_path / "out" / "report.md").read_text()
     assert "Split: stored split, val and test exchanged." in text
     assert text.count("Published by others, micro-F1: Peer 0.625 (Them 2001).") == 1
+    entries = turned[1]["comparisons"]
+    assert [one["over"] for one in entries] == ["seeds", "subgraphs"]
+    assert "| p, subgraphs |" in text
+    assert "Mean rank over 2 datasets: " in (tmp_path / "out" / "report.html").read_text()
     # A suite that has come to know more datasets goes on in its folder.
     run(tiny(protocol={"split": "stored"}, models=[MODELS[1]]), data, tmp_path / "out", seeds=1)
 
