@@ -9,7 +9,8 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
 
 import typer
 
@@ -86,6 +87,12 @@ def root(
     """Classify subgraphs of a large graph."""
 
 
+@cache
+def _command() -> Callable[..., Any]:
+    """The command with all its parameters; typer would read them from the functions again at every call."""
+    return typer.main.get_command(app)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
@@ -93,7 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
     words = [word for word in given if word != "--debug"]
     try:
         with warnings_as_lines():
-            code = app(args=words, prog_name="subgnn", standalone_mode=False, obj=words)
+            code = _command()(args=words, prog_name="subgnn", standalone_mode=False, obj=words)
         sys.stdout.flush()
         if code == _INTERRUPTED:
             raise KeyboardInterrupt
