@@ -64,7 +64,9 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
         what = f"{width:,} features from {len(features)} columns"
         raise DataError(what, where=table.where, hint=f"accepted: up to {MAX_FEATURES:,}; give fewer columns")
     graph = _with_names(graph, rows, texts)
-    options.on_note(f"{table.where}: {_described(features, texts)}; nodes from '{title}'")
+    absent = graph.num_nodes - len(rows)
+    without = f"; {absent:,} nodes have no row" if absent else ""
+    options.on_note(f"{table.where}: node from '{title}'; {_described(features, texts)}{without}")
     if not features:
         return graph, {}
     values = np.zeros((graph.num_nodes, width), np.float32)
