@@ -1,7 +1,8 @@
 """From a newcomer's two files to predictions, in two commands: each kind of file, of ids and of mistakes.
 
-Every case ends in right predictions, or in one line that says what to do. The data has two communities, and a
-subgraph's label is the community it lies in, so that the cheapest model predicts it without error.
+Every case ends in right predictions, the same from the run, its export and the server, or in one line that says what to
+do. The data has two communities, and a subgraph's label is the community it lies in, so that the cheapest model
+predicts it without error.
 """
 
 from __future__ import annotations
@@ -17,8 +18,12 @@ from pathlib import Path
 import networkx as nx
 import pyarrow as pa
 import pytest
+from fastapi.testclient import TestClient
 from pyarrow import parquet
 
+from subgnn.serve.app import create_app
+from subgnn.serve.limits import Limits
+from subgnn.serve.runs import open_runs
 from tests.cli.command import call
 
 PLAIN = [f"a{i}" for i in range(8)] + [f"b{i}" for i in range(8)]
@@ -229,11 +234,34 @@ def test_two_files_become_right_predictions(case: Case, tmp_path: Path) -> None:
     moved = members.with_name(f"moved-{members.name}")
     predicted = call("predict", run, "--subgraphs", moved, "--out", tmp_path / "out.csv", *case.columns)
     assert predicted.code == 0, predicted.err
-    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
-        answers = list(csv.DictReader(file))
+    answers = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text(encoding="utf-8"), newline="")))
     assert [answer["label"] for answer in answers] == [row.label for row in case.rows]
     if case.names:
         assert [answer["name"] for answer in answers] == [row.name for row in case.rows]
+    for ask in (ask_export, ask_server):
+        assert ask(run, moved, case.columns) == (tmp_path / "out.csv").read_bytes()
+
+
+def ask_export(run: Path, members: Path, columns: Sequence[str]) -> bytes:
+    """The predictions of the run as one file."""
+    file, out = run.with_name("exported"), run.with_name("from_export.csv")
+    assert call("export", run, "--with-graph", "--out", file).code == 0
+    assert call("predict", file, "--subgraphs", members, "--out", out, *columns).code == 0
+    return out.read_bytes()
+
+
+def ask_server(run: Path, members: Path, columns: Sequence[str]) -> bytes:
+    """The predictions that a server of the run gives for the file."""
+    options = {
+        name.removeprefix("--").replace("-", "_"): value
+        for name, value in zip(columns[::2], columns[1::2], strict=True)
+    }
+    served = create_app(open_runs([str(run)], limits=Limits()))
+    with TestClient(served, base_url="http://127.0.0.1") as client:
+        params = {"name": members.name, "format": "csv", **options}
+        answer = client.post("/api/runs/run/table", params=params, content=members.read_bytes())
+    assert answer.status_code == 200, answer.text
+    return answer.content
 
 
 def no_label(rows: list[Row]) -> str:
