@@ -12,12 +12,14 @@ import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from subgnn.storage.files import atomic_write
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 # Characters that neither HTML nor XML takes, not even escaped.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
@@ -26,6 +28,8 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 @cache
 def templates() -> Environment:
     """The package's templates; all but Markdown escape what is put into them."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     found = Environment(
         loader=PackageLoader("subgnn.reports"),
         autoescape=lambda name: name is None or not name.endswith(".md"),

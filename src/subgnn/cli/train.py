@@ -119,12 +119,14 @@ def train_run(
     subgnn train my_folder --recipe subgnn --out runs/second --seed 0
     """
     from subgnn.config.recipes import find_recipe
+
+    chosen = find_recipe(recipe, settings or ())
+
     from subgnn.data.describe import task_line
     from subgnn.data.formats.columns import Columns
     from subgnn.data.formats.format import ReadOptions
 
     loggers = {"tensorboard": tensorboard, "mlflow": mlflow, "wandb": wandb}
-    chosen = find_recipe(recipe, settings or ())
     columns = Columns(
         source_column, target_column, weight_column, subgraph_column, node_column, label_column, split_column, node_id
     )
