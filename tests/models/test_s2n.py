@@ -82,12 +82,12 @@ def naive(network, checkpoint, graph, train_nodes, nodes, *, together):
     place = {int(node): i for i, node in enumerate(network.nodes)}
     adjacency = dense(graph)
 
-    def layer(given, kind, alpha, theta, shared, number):
+    def layer(given, kind, alpha, theta, shared, number, normalize=True):
         if kind == "gcn":
-            made = GCNConv(width, width)
+            made = GCNConv(width, width, normalize=normalize)
             made.load_state_dict({"bias": given.bias, "lin.weight": given.weight.T})
             return lambda x, x0, index, weight: made(x, index, weight)
-        made = GCN2Conv(width, alpha, theta, number, shared_weights=shared)
+        made = GCN2Conv(width, alpha, theta, number, shared_weights=shared, normalize=normalize)
         state = {"weight1": given.weight} | ({} if shared else {"weight2": given.first_weight})
         made.load_state_dict(state)
         return made
@@ -95,10 +95,11 @@ def naive(network, checkpoint, graph, train_nodes, nodes, *, together):
     rows = []
     for row in every:
         h = x0 = network.table[[place[int(v)] for v in row]]
-        index, ones = directed(adjacency[np.ix_(row, row)])
+        inside = adjacency[np.ix_(row, row)] + (0 if settings.sub_normalized else np.eye(len(row)))
+        index, ones = directed(inside)
         for i, given in enumerate(network.inside, 1):
-            conv = layer(given, settings.convolution, settings.sub_alpha, settings.sub_theta, settings.sub_shared, i)
-            h = torch.relu(conv(h, x0, index, ones))
+            inner = settings.sub_alpha, settings.sub_theta, settings.sub_shared, i, settings.sub_normalized
+            h = torch.relu(layer(given, settings.convolution, *inner)(h, x0, index, ones))
         degrees = adjacency[row].sum(axis=1) + 1
         share = np.sqrt(degrees / degrees.sum()) if settings.weighted else np.ones(len(row))
         rows.append((torch.from_numpy(share).float()[:, None] * h).sum(dim=0))
@@ -117,6 +118,7 @@ VARIANTS = {
     "GCN S2N+A": ["s2n.convolution=gcn", "s2n.sub_layers=2", "s2n.weighted=true"],
     "GCNII S2N+0": ["s2n.convolution=gcnii", "s2n.sub_layers=0", "s2n.shared=false", "s2n.alpha=0.3", "s2n.theta=0.8"],
     "GCNII S2N+A": ["s2n.convolution=gcnii", "s2n.sub_layers=2", "s2n.sub_shared=false", "s2n.skip=false"],
+    "sums inside": ["s2n.convolution=gcnii", "s2n.sub_layers=2", "s2n.sub_normalized=false"],
     "constant": ["s2n.constant=0.5", "s2n.sub_layers=1", "s2n.batch_norm=false"],
 }
 

@@ -352,8 +352,9 @@ class S2NSettings:
     (min(w, t + d) - t) / d; those at or below 0 are dropped. sub_layers is the number of layers inside subgraphs before
     their nodes are summed: none is S2N+0, more S2N+A. edge_dropout leaves out edges of the graph of subgraphs in
     training. batch_norm and skip (a linear layer beside each convolution) are of the layers on that graph. alpha, theta
-    and shared are those of GCNII, sub_alpha, sub_theta and sub_shared the same inside subgraphs. weighted sums nodes by
-    the root of their share of the degrees. constant, if above 0, replaces embeddings by that number. test_graph says
+    and shared are those of GCNII, sub_alpha, sub_theta and sub_shared the same inside subgraphs, where sub_normalized
+    says whether a node takes the mean of its neighbours or their sum. weighted sums nodes by the root of their share of
+    the degrees. constant, if above 0, replaces embeddings by that number. test_graph says
     whether a subgraph that is predicted is joined to the training subgraphs alone, or with all others of its batch.
     """
 
@@ -370,6 +371,7 @@ class S2NSettings:
     sub_alpha: Probability = 0.5
     sub_theta: float = 0.5
     sub_shared: bool = True
+    sub_normalized: bool = True
     weighted: bool = False
     constant: float = 0.0
     test_graph: Literal["alone", "batch"] = "alone"
@@ -430,6 +432,7 @@ ADDED_LATER = {
     "model": ("hidden_norm",),
     "training": ("members", "plateau", "plateau_factor", "select_from", "repeats"),
     "baseline": ("tune_settings", "views", "kernel", "loss", "damping", "diffusion", "push_edges", "push_nodes"),
+    "s2n": ("sub_normalized",),
 }
 """Settings, by section, that did not exist when cache keys were first made of the others."""
 
@@ -467,4 +470,6 @@ def recipe_key(recipe: Recipe) -> dict[str, Any]:
     left_out = ("name", "note", "published", *unchanged)
     settings = {key: value for key, value in asdict(recipe).items() if key not in left_out}
     settings["channels"] = tuple(channel_key(channel) for channel in recipe.channels)
-    return settings | {section: section_key(section, settings[section]) for section in ADDED_LATER}
+    return settings | {
+        section: section_key(section, settings[section]) for section in ADDED_LATER if section in settings
+    }

@@ -5,9 +5,9 @@ of them (S2N+A). Layers on the graph of subgraphs (:mod:`subgnn.models.subgraph_
 
     z = x + GNN(x),  outputs = W z + b
 
-With P the adjacency, self loops added, symmetrically normalised, a layer of GCN is relu(P x W), one of GCNII
-relu(((1 - alpha) P x + alpha x_0) ((1 - beta) I + beta W)) with beta = log(theta / l + 1) in layer l, and where weights
-are not shared x_0 has its own. Training is on the graph of the training subgraphs.
+With P the adjacency, self loops added, symmetrically normalised (inside subgraphs only if ``sub_normalized``), a layer
+of GCN is relu(P x W), one of GCNII relu(((1 - alpha) P x + alpha x_0) ((1 - beta) I + beta W)) with beta = log(theta /
+l + 1) in layer l, and where weights are not shared x_0 has its own. Training is on the graph of the training subgraphs.
 
 A new subgraph joins that graph alone: edges lead to it from the training subgraphs, which do not see it. So its outputs
 depend on itself, the training subgraphs and the graph. A training subgraph that is predicted is treated the same.
@@ -283,6 +283,7 @@ class S2N(nn.Module):
         settings: S2NSettings = spec.s2n
         kind, width = settings.convolution, weights["table"].shape[1]
         self.dropout, self.edge_dropout = spec.model.dropout, settings.edge_dropout
+        self.sub_normalized = settings.sub_normalized
         for name in ("nodes", *_OF_TRAINING):
             self.register_buffer(name, weights[name])
         trainable = spec.embeddings.trainable and not settings.constant
@@ -329,7 +330,8 @@ class S2N(nn.Module):
         targets, sources = batch.edges
         degrees = torch.bincount(targets, minlength=len(h))
         ones = h.new_ones(len(targets))
-        p = Adjacency(degrees.cumsum(0) - degrees, targets, sources, ones, h.new_ones(len(h))).normalised()
+        p = Adjacency(degrees.cumsum(0) - degrees, targets, sources, ones, h.new_ones(len(h)))
+        p = p.normalised() if self.sub_normalized else p
         for i, layer in enumerate(self.inside):
             h = torch.relu(layer(p, h if i == 0 else self._drop(h), first))
         return h.new_zeros(len(batch.starts), h.shape[1]).index_add(0, batch.subgraph, weights[:, None] * h)
