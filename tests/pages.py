@@ -5,7 +5,7 @@ A page's fenced blocks are run in order, in one folder that holds a copy of ``ex
 - ``console``: each line after ``$ `` is a command; what follows, up to the next one, is what it prints. ``subgnn`` runs
   in this process; cat, head, ls and printf run in a shell. A command must succeed, unless ``$ echo $?`` comes after it.
 - ``python``: all blocks of a page share their names.
-- ``output``: what the ``python`` block before it prints.
+- ``output``: what the ``python`` block before it prints, and after it the warnings of this package.
 - ``toml``: a file, whose name is the comment on the first line.
 
 ``...`` stands for any text, and runs of white space are equal. Other blocks are not run.
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
+from subgnn import DataWarning
 from subgnn.cli.app import main
 
 ROOT = Path(__file__).parents[1]
@@ -77,9 +78,11 @@ class Session:
 
     def _python(self, block: Block) -> str:
         printed = io.StringIO()
-        with redirect_stdout(printed):
+        with redirect_stdout(printed), catch_warnings(record=True) as warned:
+            simplefilter("always", DataWarning)
             exec(compile(block.text, block.where, "exec"), self.names)
-        return printed.getvalue()
+        ours = [one.message for one in warned if issubclass(one.category, DataWarning)]
+        return printed.getvalue() + "".join(f"DataWarning: {message}\n" for message in ours)
 
     def _console(self, block: Block) -> None:
         for line, shown in commands(block):

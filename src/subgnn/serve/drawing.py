@@ -142,9 +142,9 @@ class Picture:
     def _repr_svg_(self) -> str:
         return self.svg
 
-    def save(self, path: Path, *, overwrite: bool = False) -> None:
+    def save(self, path: Path | str, *, overwrite: bool = False) -> None:
         """Write it as a file, which browsers open."""
-        with atomic_write(path, overwrite=overwrite) as temporary:
+        with atomic_write(Path(path), overwrite=overwrite) as temporary:
             temporary.write_text(self.svg + "\n", encoding="utf-8")
 
 
