@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
@@ -206,7 +206,8 @@ class Run:
 
     def _repr_html_(self) -> str:
         """A card, which a notebook shows."""
-        results, facts = self.results, [("task", self.task)]
+        results = self.results
+        facts: list[tuple[str, str]] = [("task", self.task)]
         if self.classes:
             facts.append(("classes", f"{len(self.classes):,}: {', '.join(self.classes[:10])}"))
         facts += [(split, text) for split in ("test", "val") if (text := self._scores(split))]
@@ -261,6 +262,7 @@ def train(
     devices: int | None = None,
     resume: bool = False,
     cache: bool = True,
+    loggers: Sequence[str] = (),
     report: bool = True,
     progress: bool | None = None,
 ) -> Run:
@@ -278,6 +280,7 @@ def train(
         devices: how many to train on, a process each.
         resume: continue an interrupted run in ``out``.
         cache: read prepared subgraphs and pretrained embeddings from the cache, and write them there.
+        loggers: of ``tensorboard``, ``mlflow`` and ``wandb``, those to log to.
         report: write the page of the run.
         progress: show a progress bar; by default in a terminal and in a notebook.
 
@@ -290,8 +293,7 @@ def train(
     chosen = as_recipe(recipe, settings)
     source = "" if isinstance(data, Dataset) else str(Path(data).resolve())
     dataset = data if isinstance(data, Dataset) else read_dataset(data)
-    temporary = mkdtemp(prefix="subgnn-") if out is None else None
-    folder = Path(temporary, "run") if out is None else Path(out)
+    folder = Path(mkdtemp(prefix="subgnn-"), "run") if out is None else Path(out)
     with progress_bar(chosen.training.epochs, chosen.pretrain.epochs, shown=progress) as bar:
         train_recipe(
             dataset,
@@ -310,11 +312,12 @@ def train(
             on_prepare=bar.prepare,
             on_pretrain=bar.pretrain,
             on_leaderboard=LiveLeaderboard(bar, quiet=True).show,
+            loggers=loggers,
             report=report,
         )
     run = load(folder, dataset)
-    if temporary is not None:
-        weakref.finalize(run, shutil.rmtree, temporary, ignore_errors=True)
+    if out is None:
+        weakref.finalize(run, shutil.rmtree, folder.parent, ignore_errors=True)
     return run
 
 

@@ -324,6 +324,6 @@ def graph_from_object(value: Any) -> Graph | None:
     return next((read(value) for names, read in readers if all(hasattr(value, name) for name in names)), None)
 
 
-def _array(tensor: Any) -> NDArray[Any] | None:
+def _array(tensor: Any) -> Any:
     """A copy of a tensor as an array; None as it is."""
     return None if tensor is None else tensor.detach().cpu().numpy().copy()
