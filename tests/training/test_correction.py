@@ -144,10 +144,10 @@ def test_the_baseline_is_a_part_of_its_own_on_the_page(trained):
     assert "Epoch 0 is the baseline" in page
 
 
-@pytest.mark.parametrize("stop", [0, 2])
-def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, stop):
+@pytest.mark.parametrize(("method", "stop"), [("bag", 0), ("topology", 2)])
+def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, method, stop):
     monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
-    data, settings = dataset(), correcting("topology")
+    data, settings = dataset(), correcting(method)
     train(data, settings, tmp_path / "whole", seed=3, report=False)
 
     def interrupt(record):
