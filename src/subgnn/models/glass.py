@@ -66,12 +66,6 @@ class GLASS(MessagePassing):
         self.register_buffer("reference", reference)
         self.pool, self.training_labels = settings.pool, settings.training_labels
         self.together = settings.labelled_together
-        self._unlabelled: Pass | None = None
-
-    def train(self, mode: bool = True) -> GLASS:
-        """Forget the pass without labels, which is kept for prediction."""
-        self._unlabelled = None
-        return super().train(mode)
 
     def embed(self, batch: NodeSetBatch) -> Tensor:
         """Shapes: returns: (n, L d)."""
@@ -82,7 +76,7 @@ class GLASS(MessagePassing):
         if not self.training and self.together > 1:
             cuts = np.arange(self.together, len(batch.nodes), self.together)
             return torch.cat([self._label_together(piece) for piece in _cut(batch, cuts)])
-        found, pieces = self._without_labels(batch.graph), _pieces(batch, len(self.layers) // 2)
+        found, pieces = self.kept(lambda: self._without_labels(batch.graph)), _pieces(batch, len(self.layers) // 2)
         if len(pieces) > 1 and torch.is_grad_enabled():
             return torch.cat([recompute(self._label_apart, piece, found, use_reentrant=False) for piece in pieces])
         return torch.cat([self._label_apart(piece, found) for piece in pieces])
@@ -93,18 +87,12 @@ class GLASS(MessagePassing):
         return pool(self.vectors_at(found, batch.places), batch.subgraph, len(batch.nodes), self.pool)
 
     def _without_labels(self, graph: WholeGraph) -> Pass:
-        """The pass without labels, with the moments of the reference pass; kept while the weights stay as they are."""
-        nobody = torch.zeros(graph.graph.num_nodes, dtype=torch.bool, device=graph.device)
-        if self.training:
-            return self.whole_pass(graph, nobody)
-        if self._unlabelled is None:
-            moments_of = None
-            with torch.no_grad():
-                if len(self.reference):
-                    labelled = _marked(self.reference.long(), graph)
-                    moments_of = self.whole_pass(graph, labelled).without("x", "arrived", "out")
-                self._unlabelled = self.whole_pass(graph, nobody, moments_of=moments_of).without("out")
-        return self._unlabelled
+        """The pass without labels; in prediction, with the moments of the reference pass."""
+        nobody, moments_of = torch.zeros(graph.graph.num_nodes, dtype=torch.bool, device=graph.device), None
+        if len(self.reference) and not self.training:
+            labelled = _marked(self.reference.long(), graph)
+            moments_of = self.whole_pass(graph, labelled).without("x", "arrived", "out")
+        return self.whole_pass(graph, nobody, moments_of=moments_of).without("out")
 
     def _label_apart(self, batch: NodeSetBatch, found: Pass) -> Tensor:
         """The vectors of subgraphs, each with its own nodes labelled alone."""

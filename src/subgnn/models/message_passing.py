@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, TypeVar, cast
 
 import numpy as np
 import torch
@@ -46,6 +46,7 @@ from subgnn.rng import stream
 BLOCK = 2**17
 """Nodes whose intermediate arrays are in memory at the same time."""
 _EPSILON = 1e-5
+_T = TypeVar("_T")
 
 Moments = tuple[Tensor, Tensor]
 """What GraphNorm subtracts, and what it then multiplies by; (d,) each."""
@@ -307,6 +308,25 @@ class MessagePassing(nn.Module, ABC):
         self.dropout = Dropout(dropout)
         self.layers = nn.ModuleList(Layer(dim, dropout=dropout, ratio=ratio, last=i == count - 1) for i in range(count))
         self.output = nn.Linear(width, spec.num_outputs)
+        self._kept: tuple[Any, Any] | None = None
+
+    def kept(self, compute: Callable[[], _T]) -> _T:
+        """What is computed from the weights and the graph alone; prediction keeps it while no weight changes."""
+        if self.training:
+            return compute()
+        version = [(weight._version, weight.data_ptr()) for weight in self.parameters()]
+        if self._kept is None or self._kept[0] != version:
+            self._kept = None  # its memory is free before the next is computed
+            with torch.no_grad():
+                self._kept = version, compute()
+        found: _T = self._kept[1]
+        return found
+
+    def train(self, mode: bool = True) -> Self:
+        """Free the memory of what prediction keeps."""
+        if mode:
+            self._kept = None
+        return super().train(mode)
 
     @abstractmethod
     def embed(self, batch: NodeSetBatch) -> Tensor:

@@ -45,31 +45,18 @@ class SSNP(MessagePassing):
                 nn.init.xavier_uniform_(module.weight)
                 nn.init.zeros_(module.bias)
         self.settings, self.seed = spec.message_passing, spec.seed
-        self._vectors: list[Tensor] = []
-
-    def train(self, mode: bool = True) -> SSNP:
-        """Forget the vectors of nodes, which are kept for prediction."""
-        self._vectors = []
-        return super().train(mode)
 
     def embed(self, batch: NodeSetBatch) -> Tensor:
         """Shapes: returns: (n, 2 L d)."""
-        vectors = self._vectors_of_nodes(batch.graph)
+        vectors = self.kept(lambda: self._vectors_of_nodes(batch.graph))
         border = NodeSetBatch(batch.graph, self._border(batch))
         return torch.cat([self._pool(layer, part) for part in (batch, border) for layer in vectors], dim=1)
 
     def _vectors_of_nodes(self, graph: WholeGraph) -> list[Tensor]:
-        """The vectors of all nodes after each layer; in prediction they are kept while the weights stay as they are."""
-        if self._vectors:
-            return self._vectors
+        """The vectors of all nodes after each layer."""
         nobody = torch.zeros(graph.graph.num_nodes, dtype=torch.bool, device=graph.device)
-        with torch.set_grad_enabled(self.training and torch.is_grad_enabled()):
-            passed = self.whole_pass(graph, nobody).layers
-            pairs = zip(self.stack, passed, strict=True)
-            found = [in_blocks(partial(layer.jump, moments=one.jump), one.out) for layer, one in pairs]
-        if not self.training:
-            self._vectors = found
-        return found
+        pairs = zip(self.stack, self.whole_pass(graph, nobody).layers, strict=True)
+        return [in_blocks(partial(layer.jump, moments=one.jump), one.out) for layer, one in pairs]
 
     def _pool(self, vectors: Tensor, sets: NodeSetBatch) -> Tensor:
         """Pool without a copy of the rows: a border may have many nodes."""
