@@ -30,7 +30,8 @@ README_BLOCKS = [block for block in blocks(ROOT / "README.md") if block.language
 
 
 @pytest.mark.parametrize("block", README_BLOCKS, ids=lambda block: block.where)
-def test_readme_python(block: Block, capsys):
+def test_readme_python(block: Block, capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
     exec(compile(block.text, block.where, "exec"), {})
     assert capsys.readouterr().out.strip()
 

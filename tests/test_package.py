@@ -130,6 +130,7 @@ def copy_compiled(source: Path, target: Path) -> None:
         shutil.copy(path, target / "__pycache__")
 
 
+@pytest.mark.slow
 def test_the_wheel_is_installed_in_an_empty_environment_and_used(wheel, tmp_path):
     home = tmp_path / "environment"
     venv.create(home, symlinks=True)

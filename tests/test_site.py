@@ -12,6 +12,7 @@ import pytest
 import subgnn
 from tests.pages import ROOT
 
+pytestmark = pytest.mark.slow
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 
 
