@@ -31,8 +31,8 @@ def test_an_unknown_suite_lists_the_choices(folder, tmp_path):
     called = call("benchmark", "run", "quik", folder / "data", "--out", tmp_path / "x")
     assert called.code == 2
     start = (
-        "benchmark run: unknown suite 'quik'; accepted: quick, ablation, auto, folds, generalization, instances, real,"
-        " sensitivity, synthetic;"
+        "benchmark run: unknown suite 'quik'; accepted: quick, ablation, auto, folds, generalization, instances, peers,"
+        " real, reproduction, sensitivity, synthetic;"
     )
     assert called.error == f"{start} did you mean 'quick'?; or the path of a .toml file"
     assert not (tmp_path / "x").exists()
