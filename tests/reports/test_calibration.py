@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from subgnn.reports.calibration import calibration, wilson
+from subgnn.models.significance import wilson
+from subgnn.reports.calibration import calibration
 
 
 def test_calibration_by_hand():

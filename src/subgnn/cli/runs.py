@@ -268,7 +268,8 @@ def list_runs(
 
     subgnn runs runs --page compare.html
     """
-    from subgnn.reports.compare import HEADER, read_runs, write_comparison
+    from subgnn.reports.compare import HEADER, by_dataset, read_runs, write_comparison
+    from subgnn.reports.run_page import METRIC_NAMES
 
     runs, problems = read_runs(folder)
     for problem in problems:
@@ -279,8 +280,10 @@ def list_runs(
         written = {} if page is None else {"page": str(page)}
         print_json(finite({"runs": [run.to_json() for run in runs], "problems": problems} | written))
         return
-    print_table(str(folder), HEADER, [run.cells() for run in runs])
-    print_line("val and test: micro-F1 (R² of real values) with the 95 % interval; the best on validation first")
+    for (dataset, metric), some in by_dataset(runs).items():
+        title = f"{dataset}: {METRIC_NAMES[metric]} with its 95 % interval, the best on validation first"
+        header, *rows = ([*row[:2], *row[3:]] for row in (HEADER, *(run.cells() for run in some)))  # without the data
+        print_table(title, header, rows)
     if page is None:
         print_next("runs", folder, "--page", "compare.html")
     else:

@@ -11,6 +11,7 @@ subgraph are swapped or drawn together.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -128,7 +129,8 @@ def headline_interval(
 ) -> list[float]:
     """The ends of the 95 % interval of micro-F1, for real values of R^2, on labelled subgraphs.
 
-    Subgraphs of equal nodes or one group are drawn together: they are not independent.
+    Subgraphs of equal nodes or one group are drawn together: they are not independent. Where all predictions are
+    correct, or all wrong, samples do not differ, and the interval is that of a share (:func:`wilson`).
 
     Args:
         outputs: of each repeat, (n, outputs); their mean terms count.
@@ -137,7 +139,23 @@ def headline_interval(
     task, true = subgraphs.task, targets.cpu().numpy()
     found = [predictions(one.detach().float().cpu(), task, thresholds).numpy() for one in outputs]
     terms = mean_terms([score_terms(one, true, task) for one in found])
-    return list(score_interval(terms.joined(split_units(subgraphs, subgraphs.groups))))
+    joined = terms.joined(split_units(subgraphs, subgraphs.groups))
+    if task in ("binary", "multi-class") and terms.score in (0.0, 1.0):
+        return list(wilson(terms.score, len(joined.gain)))
+    return list(score_interval(joined))
+
+
+def wilson(share: float, count: int) -> tuple[float, float]:
+    """The 95 % confidence interval of a share of ``count`` trials (Wilson).
+
+    Example:
+        >>> [round(end, 3) for end in wilson(1.0, 25)]
+        [0.867, 1.0]
+    """
+    z = 1.959964
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def _interval(given: Sequence[ScoreTerms], value: Callable[..., Any]) -> tuple[float, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.subgraphs import Task
+from subgnn.models.significance import wilson
 from subgnn.reports.charts import Chart, Key, Line, Mark, group_line, group_style, number_axes
 
 _BINS = 10
@@ -64,14 +64,6 @@ def confidences(
     if task == "multi-label":
         return probabilities.reshape(-1).astype(np.float64), (targets == 1).reshape(-1)
     return probabilities.max(axis=1).astype(np.float64), probabilities.argmax(axis=1) == targets
-
-
-def wilson(share: float, count: int) -> tuple[float, float]:
-    """The 95 % confidence interval of a share of ``count`` trials (Wilson)."""
-    z = 1.959964
-    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-    half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def reliability_chart(

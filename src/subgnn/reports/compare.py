@@ -60,8 +60,8 @@ class ComparedRun:
     def interval(self, split: str) -> tuple[float, float] | None:
         """The 95 % interval of the score; None for runs of earlier versions, which did not record it."""
         ends = self.results.get("intervals", {}).get(split)
-        known = [_number(end) for end in ends] if isinstance(ends, list) else []
-        return (known[0], known[1]) if len(known) == 2 and None not in known else None  # type: ignore[return-value]
+        low, high = map(_number, ends) if isinstance(ends, list) and len(ends) == 2 else (None, None)
+        return None if low is None or high is None else (low, high)
 
     @property
     def seconds(self) -> float:
@@ -120,11 +120,17 @@ def read_runs(folder: Path) -> tuple[list[ComparedRun], list[str]]:
     return sorted(runs, key=order), problems
 
 
-def write_comparison(runs: Sequence[ComparedRun], out: Path, *, title: str, overwrite: bool = False) -> None:
-    """Write the page that compares runs; it links to their own pages by relative paths."""
+def by_dataset(runs: Sequence[ComparedRun]) -> dict[tuple[str, str], list[ComparedRun]]:
+    """Runs by the dataset and the metric of their scores."""
     groups: dict[tuple[str, str], list[ComparedRun]] = {}
     for run in runs:
         groups.setdefault((str(run.results.get("dataset")), run.metric), []).append(run)
+    return groups
+
+
+def write_comparison(runs: Sequence[ComparedRun], out: Path, *, title: str, overwrite: bool = False) -> None:
+    """Write the page that compares runs; it links to their own pages by relative paths."""
+    groups = by_dataset(runs)
     scales = {metric: _scale([run for run in runs if run.metric == metric]) for _, metric in groups}
     shown, settings = runs[:_MAX_COMPARED], differing_settings(runs[:_MAX_COMPARED])
     curves = [chart for (name, _), some in groups.items() for chart in curve_charts(name, some)]
@@ -234,10 +240,12 @@ def differing_settings(runs: Sequence[ComparedRun]) -> list[tuple[str, list[str]
 
 def _settings(run: ComparedRun) -> dict[str, str]:
     """All settings of a run by their names in recipes, and what else decides its scores."""
-    about = {key: str(run.results[key]) for key in ("recipe", "dataset", "seed", "split") if key in run.results}
+    found: dict[str, str] = {
+        key: str(run.results[key]) for key in ("recipe", "dataset", "seed", "split") if key in run.results
+    }
     versions = run.results.get("versions", {})
-    about |= {"subgnn version": str(versions["subgnn"])} if "subgnn" in versions else {}
-    found = {}
+    if "subgnn" in versions:
+        found["version of subgnn"] = str(versions["subgnn"])
     for key, value in asdict(run.recipe).items():
         if key in _NOT_SETTINGS:
             continue
@@ -247,7 +255,7 @@ def _settings(run: ComparedRun) -> dict[str, str]:
             found[key] = ", ".join(f"{one['kind']}/{one['side']} {one['num_anchors']}" for one in value)
         else:
             found[key] = _text(value)
-    return about | found
+    return found
 
 
 def _text(value: Any) -> str:
@@ -260,10 +268,8 @@ def _number(value: Any) -> float | None:
 
 
 def _scored(score: float | None, interval: tuple[float, float] | None) -> str:
-    """A score with its interval, which stays on one line, as 0.731 (0.662 to 0.807)."""
+    """A score with its interval, as 0.731 (0.662–0.807)."""
     if score is None:
         return ""
-    ends = (
-        "" if interval is None else " ({}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{})".format(*map(score_text, interval))
-    )
+    ends = "" if interval is None else " ({}\N{EN DASH}{})".format(*map(score_text, interval))
     return score_text(score) + ends

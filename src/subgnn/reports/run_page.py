@@ -66,8 +66,8 @@ def run_report(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | No
     """
     found = evaluate_run(run, dataset, vectors=vectors)
     split = SPLIT_NAMES[found.split]
-    board, curves, vectors, parts = _leaderboard(found), _curves(found), map_chart(found), part_rows(found)
-    optional = {"leaderboard": board, "curves": curves, "map": vectors, "parts": parts}
+    board, curves, drawn, parts = _leaderboard(found), _curves(found), map_chart(found), part_rows(found)
+    optional = {"leaderboard": board, "curves": curves, "map": drawn, "parts": parts}
     absent = {name for name, values in optional.items() if not values}
     contents = [
         ("run", "Overview"),
@@ -100,7 +100,7 @@ def run_report(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | No
         class_header=[_LABEL_WORDS.get(found.task, "class"), *HEADER],
         class_charts=class_charts(found) if found.classes else [],
         num_classes=len(found.classes),
-        map=vectors,
+        map=drawn,
         table_of=prediction_values(found),
         scatter=scatter_chart(found) if found.task == "regression" else None,
         parts=parts,
