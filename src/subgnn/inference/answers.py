@@ -138,12 +138,12 @@ class AnswerTable:
         return cls([replace(c, title=title) for (c, _), title in zip(columns, titles, strict=True)], parts())
 
 
-def _spread(values: Sequence[Any], places: NDArray[np.int64], count: int) -> Sequence[Any]:
+def _spread(values: Any, places: NDArray[np.int64], count: int) -> Any:
     """Values at their places among ``count``, with None in the others; vectors of NaN in place of vectors."""
     if len(values) == count:
         return values
     if getattr(values, "ndim", 1) == 2:
-        vectors = np.full((count, values.shape[1]), np.nan, np.float32)  # type: ignore[attr-defined]
+        vectors = np.full((count, values.shape[1]), np.nan, np.float32)
         vectors[places] = values
         return vectors
     found: list[Any] = [None] * count
@@ -271,7 +271,7 @@ def write_embeddings(run: Path, files: Files) -> tuple[int, int]:
     table = vector_table(predictor, asked)
     if form is None:
         with atomic_write(files.out, overwrite=files.overwrite) as temporary:
-            write_npy(temporary, (part[1] for part in table.parts))
+            write_npy(temporary, (np.asarray(part[1], np.float32) for part in table.parts))
     else:
         files.write(form, table)
     return len(asked), table.columns[1].width or 0

@@ -9,8 +9,7 @@ import io
 import re
 from dataclasses import dataclass, replace
 from email import message_from_bytes, policy
-from email.message import EmailMessage
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from subgnn.data.formats.columns import Columns
 from subgnn.data.formats.format import ReadOptions
@@ -68,7 +67,7 @@ class Upload:
         if not content_type.lower().startswith("multipart/"):
             return cls(name, body)
         head = b"content-type: " + content_type.encode("latin-1", "replace") + b"\r\n\r\n"
-        form = cast(EmailMessage, message_from_bytes(head + body, policy=policy.HTTP))
+        form = message_from_bytes(head + body, policy=policy.HTTP)
         for part in form.iter_parts() if form.is_multipart() else ():
             if (called := part.get_filename()) is not None:
                 content = part.get_payload(decode=True)
