@@ -88,8 +88,8 @@ def root(
 
 
 @cache
-def _command() -> Callable[..., Any]:
-    """The command with all its parameters; typer would read them from the functions again at every call."""
+def _group() -> Callable[..., Any]:
+    """All commands with their parameters; typer would read them from the functions again at every call."""
     return typer.main.get_command(app)
 
 
@@ -100,7 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
     words = [word for word in given if word != "--debug"]
     try:
         with warnings_as_lines():
-            code = _command()(args=words, prog_name="subgnn", standalone_mode=False, obj=words)
+            code = _group()(args=words, prog_name="subgnn", standalone_mode=False, obj=words)
         sys.stdout.flush()
         if code == _INTERRUPTED:
             raise KeyboardInterrupt
