@@ -309,3 +309,58 @@ def test_a_title_that_is_not_utf8(tmp_path):
     path.write_bytes(b"\x80subgraph,node,label,split\ns,a,x,train\n")
     with pytest.raises(DataError, match="this is not text in UTF-8; pass --encoding latin-1"):
         read_edge_table(path)
+
+
+NO_HEADER = {
+    "spaces": "a b\nb c\na c\n",
+    "many spaces": "  a   b\nb \t c  \na c\n",
+    "tabs": "a\tb\nb\tc\na\tc\n",
+    "commas": "a,b\nb,c\na,c\n",
+    "comments": "# from somewhere\n# Nodes: 3\na b\nb c\na c\n",
+    "percent": "%% a graph\na b\nb c\na c\n",
+}
+
+
+@pytest.mark.parametrize("content", NO_HEADER.values(), ids=NO_HEADER)
+def test_edge_lists_without_a_header(tmp_path, content):
+    graph = read_edge_table(table(tmp_path, "edges", content))
+    assert set(edges_of(graph)) == {("a", "b"), ("b", "c"), ("a", "c")}
+
+
+def test_a_third_column_of_numbers_without_a_header_is_the_weight(tmp_path):
+    notes = []
+    graph = read_edge_table(table(tmp_path, "e.txt", "10 20 0.5\n20 30 2\n"), ReadOptions(on_note=notes.append))
+    assert edges_of(graph) == {("10", "20"): 0.5, ("20", "30"): 2}
+    assert notes == [f"{tmp_path}/e.txt: no header line; edges are the first two columns and weights the third"]
+
+
+TITLES = {
+    "a usual pair": ("note,GENE1,Gene2\nx,a,b\ny,b,c\n", ["source from 'GENE1', target from 'Gene2'"]),
+    "a comment sign": ("#node1\tnode2\tscore\na\tb\t1\nb\tc\t2\n", ["source from 'node1', target from 'node2'"]),
+    "the first two": ("left,right,n\na,b,1\nb,c,2\n", ["source from 'left', target from 'right'"]),
+    "an index": (",source,target\n0,a,b\n1,b,c\n", []),
+}
+
+
+@pytest.mark.parametrize(("content", "said"), TITLES.values(), ids=TITLES)
+def test_columns_of_edges_are_guessed_and_said(tmp_path, content, said):
+    notes = []
+    graph = read_edge_table(table(tmp_path, "e.csv", content), ReadOptions(on_note=notes.append))
+    assert set(edges_of(graph)) == {("a", "b"), ("b", "c")}
+    assert notes == [f"{tmp_path}/e.csv: {note}" for note in said]
+
+
+def test_a_column_called_weight_is_the_weight(tmp_path):
+    graph = read_edge_table(table(tmp_path, "e.dat", "source;target;Weight\na;b;0,5\nb;c;1,5\n"))
+    assert edges_of(graph) == {("a", "b"): 0.5, ("b", "c"): 1.5}
+
+
+def test_cells_are_kept_as_written_but_for_spaces_around_them(tmp_path):
+    content = 'source,target\n"Smith, J", x y\n-5,"say ""hi"""\n'
+    names = read_edge_table(table(tmp_path, "e.csv", content)).names
+    assert sorted(names.primary) == ["-5", "Smith, J", 'say "hi"', "x y"]
+
+
+def test_a_line_end_in_quotes(tmp_path):
+    graph = read_edge_table(table(tmp_path, "e.csv", 'source,target,note\na,b,"one\ntwo"\nb,c,x\n'))
+    assert set(edges_of(graph)) == {("a", "b"), ("b", "c")}

@@ -54,7 +54,7 @@ def read_tables(
     Raises:
         DataError: for anything that cannot be read as what it should be.
     """
-    graph, card = read_graph(edges, options), {}
+    graph, card = read_graph(edges, options), dict[str, Any]()
     if nodes is not None:
         graph, card = read_attributes(nodes, graph, options)
     subgraphs = SubgraphSet(Ragged.from_rows([]))

@@ -131,7 +131,7 @@ def _read(source: Source, graph: Graph, options: ReadOptions, *, labelled: bool)
 
 
 def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: bool) -> Members:
-    columns, found = options.columns, {}
+    columns, found = options.columns, dict[str, str]()
     node = columns.find(table, "node") or _column_of_nodes(table, graph, columns)
     if node is not None:
         found["node"] = node

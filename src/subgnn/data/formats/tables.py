@@ -276,8 +276,8 @@ def _read_excel(path: Path) -> Table:
         import openpyxl
     except ImportError:
         raise MissingExtra("openpyxl", extra="excel", feature="a workbook of Excel") from None
-    check_unpacked(path)
     try:
+        check_unpacked(path)
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         rows = [[_excel_text(cell) for cell in row] for row in _bounded(book.worksheets[0].values, str(path))]
         book.close()

@@ -1,0 +1,95 @@
+"""``subgnn train EDGES MEMBERS``: the dataset is stored in the run, and belongs to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from subgnn import read_dataset
+from tests.cli.command import call
+from tests.cli.test_entry_cases import EDGES, MEMBERS, ROWS
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two tables, and a run on them."""
+    folder = tmp_path_factory.mktemp("tables")
+    (folder / "edges.csv").write_text(EDGES)
+    (folder / "members.csv").write_text(MEMBERS)
+    trained = train(folder, "members.csv", folder / "run")
+    assert (trained.code, trained.err) == (0, "")
+    return folder
+
+
+def train(folder, members, out, *options):
+    return call("train", folder / "edges.csv", folder / members, "--recipe", "bag", "--out", out, *options)
+
+
+def test_the_run_stores_its_dataset(folder):
+    dataset = read_dataset(folder / "run" / "dataset.subgnn")
+    assert dataset.name == "members"
+    assert list(dataset.subgraphs.names) == [row.name for row in ROWS]
+    evaluated = call("evaluate", folder / "run", "--json").json
+    assert evaluated["test"]["accuracy"] == 1
+    assert evaluated["source"] == str((folder / "run" / "dataset.subgnn").resolve())
+
+
+def test_a_run_that_was_moved_finds_its_dataset(folder, tmp_path):
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    for path in (folder / "run").iterdir():
+        (moved / path.name).write_bytes(path.read_bytes())
+    (moved / "run.json").write_text((moved / "run.json").read_text().replace(str(folder), "/nowhere"))
+    assert call("evaluate", moved).code == 0
+
+
+def test_an_interrupted_run_goes_on_with_the_same_tables_only(folder, tmp_path):
+    out = tmp_path / "run"
+    assert train(folder, "members.csv", out).code == 0
+    for name in ("run.json", "checkpoint.safetensors", "report.html"):
+        (out / name).unlink()
+    (tmp_path / "edges.csv").write_text(EDGES)
+    (tmp_path / "members.csv").write_text(MEMBERS.replace("set 00,a0", "set 00,a6"))
+    refused = train(tmp_path, "members.csv", out, "--resume")
+    assert refused.code == 2
+    assert refused.error == (
+        f"{out}: the run there is of other data; continue with the dataset in {out}/dataset.subgnn, or give another "
+        "--out"
+    )
+    assert train(folder, "members.csv", out, "--resume").code == 0
+
+
+def test_options_of_tables_need_tables(folder):
+    dataset = folder / "run" / "dataset.subgnn"
+    for option in (("--node-column", "x"), ("--unknown", "drop"), ("--nodes", "x.csv"), ("--task", "binary")):
+        refused = call("train", dataset, "--recipe", "bag", "--out", folder / "no", *option)
+        assert refused.code == 2
+        assert refused.error.startswith(f"{option[0]}: this option is for tables, and a dataset is given; it goes with")
+
+
+def test_edges_alone(folder):
+    refused = call("train", folder / "edges.csv", "--recipe", "bag", "--out", folder / "no")
+    assert refused.code == 2
+    assert "or are these edges? give their subgraphs, too: subgnn train EDGES MEMBERS --out RUN" in refused.error
+
+
+def test_a_dataset_takes_no_subgraphs(folder):
+    dataset = folder / "run" / "dataset.subgnn"
+    refused = call("train", dataset, folder / "members.csv", "--recipe", "bag", "--out", folder / "no2")
+    assert refused.code == 2
+    assert (
+        refused.error == f"{dataset}: this is a dataset, which has subgraphs already; give it alone, or give edges here"
+    )
+
+
+def test_the_seed_draws_a_missing_split(folder, tmp_path):
+    rows = [line.rsplit(",", 1)[0] for line in MEMBERS.splitlines()]
+    (folder / "unsplit.csv").write_text("\n".join(rows) + "\n")
+    splits = []
+    for seed in ("1", "2", "1"):
+        out = tmp_path / f"run{len(splits)}"
+        trained = train(folder, "unsplit.csv", out, "--seed", seed)
+        assert trained.error.endswith(
+            f"no column 'split': drew one, stratified 80/10/10, seed {seed}; subgnn data split draws another"
+        )
+        splits.append(read_dataset(out / "dataset.subgnn").subgraphs.splits.tolist())
+    assert splits[0] == splits[2] != splits[1]

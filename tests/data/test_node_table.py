@@ -1,0 +1,96 @@
+"""Attributes of nodes: numbers and categories as features, other texts as names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from subgnn import DataError, Graph, NodeNames, read_dataset
+from subgnn.data.formats.columns import Columns
+from subgnn.data.formats.format import ReadOptions
+from subgnn.data.formats.node_table import MAX_CATEGORIES, read_attributes
+from tests.cli.command import call
+
+GRAPH = Graph.from_edges([0, 1, 2], [1, 2, 3], names=NodeNames.of(["a", "b", "c", "d"]))
+TABLE = "node,length,kind,symbol\nB,10,x,s1\na,30,y,s2\nc,,x,s3\ne,20,x,s4\n"
+
+
+def attributes(tmp_path, text=TABLE, graph=GRAPH, **options):
+    path = tmp_path / "nodes.csv"
+    path.write_text(text)
+    notes = []
+    return (*read_attributes(path, graph, ReadOptions(on_note=notes.append, **options)), notes)
+
+
+def test_features_and_names(tmp_path):
+    graph, card, notes = attributes(tmp_path)
+    std = np.std([10, 30, 20])
+    expected = [[10 / std, 0, 1], [-10 / std, 1, 0], [0, 1, 0], [0, 0, 0], [0, 1, 0]]
+    np.testing.assert_allclose(graph.features, expected, rtol=1e-6)
+    assert list(graph.names.primary) == ["a", "b", "c", "d", "e"]
+    assert graph.names.find("s4") == 4
+    assert (graph.num_nodes, graph.num_edges, graph.neighbors_of(4).tolist()) == (5, 3, [])
+    number = {"column": "length", "kind": "number", "mean": 20.0, "std": pytest.approx(std), "missing": 1}
+    assert card == {"features": [number, {"column": "kind", "kind": "category", "values": ["x", "y"]}]}
+    assert notes == [
+        f"{tmp_path}/nodes.csv: node from 'node'; standardised numbers length; categories kind; names symbol; "
+        "1 nodes have no row"
+    ]
+
+
+def test_the_hash_follows_the_features(tmp_path):
+    assert attributes(tmp_path)[0].content_hash != GRAPH.content_hash
+
+
+def test_numbers_of_ids_are_names(tmp_path):
+    graph, card, _ = attributes(tmp_path, "node,entrez_id\na,7157\nb,581\n")
+    assert (card, graph.features, graph.names.find("581")) == ({}, None, 1)
+
+
+def test_a_constant_column_is_zero(tmp_path):
+    graph, _, _ = attributes(tmp_path, "node,x\na,5\nb,5\n")
+    assert not graph.features.any()
+
+
+def test_many_texts_are_not_categories(tmp_path):
+    rows = [(f"n{i}", f"t{i // 2}") for i in range(2 * MAX_CATEGORIES + 2)]
+    text = "node,x\n" + "".join(f"{node},{value}\n" for node, value in rows)
+    graph, card, _ = attributes(tmp_path, text)
+    assert card == {}
+    assert "x" in graph.names.columns
+
+
+BAD = {
+    "a node again": ("node,x\na,1\nA,2\n", ": row 2: node 'A' again"),
+    "no node": ("node,x\na,1\n,2\n", ": row 2: no node"),
+    "infinite": ("node,x\na,1\nb,inf\n", ": row 2: inf in 'x'; accepted: numbers up to 1e30"),
+    "one column": ("node\na\nb\n", ": which column holds the nodes?"),
+    "no such column": ("node,x\na,1\n", ": no column 'y'"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BAD.values(), ids=BAD)
+def test_bad_tables(tmp_path, text, message):
+    options = {"columns": Columns(node_id="y")} if "'y'" in message else {}
+    with pytest.raises(DataError) as error:
+        attributes(tmp_path, text, **options)
+    assert str(error.value).startswith(f"{tmp_path}/nodes.csv{message}")
+
+
+def test_rows_of_a_graph_without_names(tmp_path):
+    graph = Graph.from_edges([0, 1], [1, 2])
+    assert attributes(tmp_path, "id,x\n2,1\n0,3\n", graph)[0].features[:, 0].tolist() == [1, 0, -1]
+    with pytest.raises(DataError, match="row 1: node '3' is not in the graph; nodes of this graph are row numbers"):
+        attributes(tmp_path, "id,x\n3,1\n", graph)
+
+
+def test_features_of_a_converted_dataset(tmp_path):
+    (tmp_path / "e.csv").write_text("source,target\na,b\nb,c\nc,d\n")
+    (tmp_path / "m.csv").write_text("subgraph,node,label,split\ns,a,x,train\nt,e,y,val\nu,c,x,test\n")
+    (tmp_path / "n.csv").write_text(TABLE)
+    options = ("--subgraphs", tmp_path / "m.csv", "--nodes", tmp_path / "n.csv", "--out", tmp_path / "out")
+    assert call("data", "convert", tmp_path / "e.csv", *options).code == 0
+    dataset = read_dataset(tmp_path / "out")
+    assert dataset.graph.features.shape == (5, 3)
+    assert [entry["column"] for entry in dataset.card["features"]] == ["length", "kind"]
+    assert call("data", "check", tmp_path / "out").code == 0
