@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+import tempfile
 from dataclasses import replace
 from html.parser import HTMLParser
 from types import ModuleType
@@ -16,6 +17,7 @@ import rich.console
 
 import subgnn
 from subgnn import Dataset, DataWarning, NodeNames, Ragged, SubgraphSet
+from subgnn.api import run as run_module
 from subgnn.api.inputs import as_recipe
 from subgnn.cli import progress
 from subgnn.config.recipes import find_recipe
@@ -142,13 +144,21 @@ def test_loaded_and_exported_runs_predict_alike(run, tmp_path):
 
 
 def test_a_run_without_a_folder_is_removed_with_it():
-    made = subgnn.train(PLAIN, recipe="bag", device="cpu", report=False)
+    made = subgnn.train(PLAIN, recipe="bag", device="cpu")
     folder = made.path
+    assert not (folder / "report.html").exists()
     assert made.report == folder / "report.html"
     assert made.report.is_file()
     assert not (folder / "dataset.subgnn").exists()
     del made
-    assert not folder.exists()
+    assert not folder.parent.exists()
+
+
+def test_a_training_that_fails_leaves_no_folder(monkeypatch, tmp_path):
+    monkeypatch.setattr(run_module, "mkdtemp", lambda prefix: tempfile.mkdtemp(prefix, dir=tmp_path))
+    with pytest.raises(DataError, match="the subgraphs have no labels"):
+        subgnn.train(replace(PLAIN, subgraphs=replace(PLAIN.subgraphs, targets=None)), recipe="bag", device="cpu")
+    assert not list(tmp_path.iterdir())
 
 
 def test_leaderboard(portfolio, run):
@@ -247,6 +257,22 @@ def test_read_tables():
     with pytest.warns(DataWarning):
         described = subgnn.read_tables(edges, members[:4], nodes=nodes, **columns | {"split_column": None})
     assert described.graph.features.shape == (4, 1)
+
+
+def test_a_table_with_views_of_text():
+    """As polars gives it."""
+    view = pa.string_view()
+    labels = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["k", "l"], view))
+    columns = {
+        "subgraph": pa.array(["s", "t", "u"], view),
+        "node": pa.array([["n0"], ["n1", "n2"], ["n3"]], pa.large_list(view)),
+        "label": labels,
+        "split": pa.array(["train", "val", "test"], view),
+    }
+    found = subgnn.read_tables(DATA.graph, pa.table(columns))
+    assert [nodes.tolist() for nodes in found.subgraphs.nodes] == [[0], [1, 2], [3]]
+    assert found.subgraphs.targets.tolist() == [0, 1, 0]
+    assert list(found.subgraphs.names) == ["s", "t", "u"]
 
 
 def test_progress_in_a_notebook(monkeypatch, capsys):

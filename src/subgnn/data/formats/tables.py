@@ -245,8 +245,21 @@ def _from_frame(frame: Any) -> Table:
     except (pa.ArrowException, TypeError, ValueError) as error:
         what = f"a {type(frame).__name__} is not a table ({_reason(error)})"
         raise DataError(what, where="table", hint="a path or a data frame is accepted") from None
+    data = pa.table([_without_views(column) for column in data.columns], names=data.column_names)
     # pandas stores its index as a column of this name, where it is not a plain range.
     return Table("table", data.drop_columns([t for t in data.column_names if t.startswith("__index_level_")]))
+
+
+def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column with plain text in place of views of text, which polars gives and few functions of pyarrow take."""
+    import pyarrow as pa
+
+    kind, text = column.type, pa.large_string()
+    if "string_view" not in str(kind):
+        return column
+    if pa.types.is_dictionary(kind):
+        return pa.chunked_array([chunk.dictionary.cast(text).take(chunk.indices) for chunk in column.chunks], text)
+    return column.cast(text if str(kind) == "string_view" else pa.large_list(text))
 
 
 def _read_parquet(path: Path) -> Table:
