@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
@@ -281,7 +282,7 @@ def train(
         resume: continue an interrupted run in ``out``.
         cache: read prepared subgraphs and pretrained embeddings from the cache, and write them there.
         loggers: of ``tensorboard``, ``mlflow`` and ``wandb``, those to log to.
-        report: write the page of the run.
+        report: write the page of the run; without a folder it is written when :attr:`Run.report` is asked for.
         progress: show a progress bar; by default in a terminal and in a notebook.
 
     Raises:
@@ -294,7 +295,9 @@ def train(
     source = "" if isinstance(data, Dataset) else str(Path(data).resolve())
     dataset = data if isinstance(data, Dataset) else read_dataset(data)
     folder = Path(mkdtemp(prefix="subgnn-"), "run") if out is None else Path(out)
-    with progress_bar(chosen.training.epochs, chosen.pretrain.epochs, shown=progress) as bar:
+    with ExitStack() as temporary, progress_bar(chosen.training.epochs, chosen.pretrain.epochs, shown=progress) as bar:
+        if out is None:
+            temporary.callback(shutil.rmtree, folder.parent, ignore_errors=True)
         train_recipe(
             dataset,
             chosen,
@@ -313,11 +316,10 @@ def train(
             on_pretrain=bar.pretrain,
             on_leaderboard=LiveLeaderboard(bar, quiet=True).show,
             loggers=loggers,
-            report=report,
+            report=report and out is not None,
         )
-    run = load(folder, dataset)
-    if out is None:
-        weakref.finalize(run, shutil.rmtree, folder.parent, ignore_errors=True)
+        run = load(folder, dataset)
+        weakref.finalize(run, temporary.pop_all().close)
     return run
 
 

@@ -9,7 +9,7 @@ pushed apart where they would overlap; on the page, people move nodes themselves
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +137,7 @@ def draw(
 class Picture:
     """SVG that a notebook shows by itself where it is the last value of a cell."""
 
-    svg: str
+    svg: str = field(repr=False)
 
     def _repr_svg_(self) -> str:
         return self.svg
