@@ -146,6 +146,13 @@ def test_nothing_is_lost_where_something_is_wrong(runs, tmp_path):
         assert done.code == 2
         assert message in done.error
         assert out.read_text() == "mine\n"
+    (tmp_path / "other.csv").write_text("set,gene\nfirst,ENSG1\nfirst,ENSG2\n")
+    for verb in ("predict", "embed", "explain"):
+        options = ("--subgraphs", tmp_path / "other.csv", "--unknown", "drop", "--force")
+        done = call(verb, runs(), *options, "--out", out)
+        assert (done.code, out.read_text()) == (2, "mine\n")
+        where = f"{tmp_path / 'other.csv'}: no subgraph has a node in the graph; are nodes written as in the graph"
+        assert done.err.splitlines()[-1].startswith(where)
     done = call("predict", runs(), "--subgraphs", tmp_path / "sets.csv", "--out", "-", "--json")
     assert (done.code, done.out) == (2, "")
     assert done.error.startswith("--out: the table and the JSON object would both go to the standard output")

@@ -93,7 +93,7 @@ def test_the_same_table_in_every_way(asking):
     ("content", "options", "message"),
     [
         ("", {}, "table: the file is empty"),
-        ("set,who\na,GENE0\nb,GENE1\n", {}, "table: which column holds the nodes?"),
+        ("x,y\na,GENE0\na,GENE1\n", {}, "table: which column holds the subgraphs?"),
         ("set,gene\na,GENE0\na,\n", {}, "table: row 2: no node"),
         (WIDE, {"node_column": "other"}, "table: no column 'other'"),
         (WIDE, {"encoding": "nonsense"}, "encoding: unknown encoding 'nonsense'"),

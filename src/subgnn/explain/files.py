@@ -63,6 +63,7 @@ def write_explanations(explainer: Explainer, files: Files, *, attributions: bool
     """
     form = explanation_format(files)
     asked = files.read(explainer.predictor.graph)
+    asked.refuse_empty()
 
     def items() -> Items:
         for rows, there, nodes in asked.parts(_BATCH):

@@ -76,6 +76,12 @@ class Asked:
     def __len__(self) -> int:
         return len(self.members)
 
+    def refuse_empty(self) -> None:
+        """Raise :class:`DataError` if no subgraph has a node in the graph."""
+        if not self.matched.nodes.lengths.any():
+            hint = "are nodes written as in the graph of the run?"
+            raise DataError("no subgraph has a node in the graph", where=self.members.where, hint=hint)
+
     def text(self, row: int) -> str:
         """A subgraph as text: its nodes as written, joined by ``-`` where they were in a list or in many rows."""
         return "-".join(self.members.nodes_of(row)) if self.members.named else self.members.names[row]
@@ -122,6 +128,7 @@ class AnswerTable:
             answer: the values of these columns for some subgraphs.
             size: how many subgraphs to answer at once.
         """
+        asked.refuse_empty()
         joined = asked.joined()
         columns = [(Column("subgraph"), ""), *own, *((column, prefix) for column, prefix, _ in joined)]
         titles = distinct((column.title, prefix) for column, prefix in columns)
@@ -185,9 +192,8 @@ def prediction_table(predictor: Predictor, asked: Asked, *, top: int | None = No
 
 def vector_table(predictor: Predictor, asked: Asked) -> AnswerTable:
     """The vector of each subgraph."""
+    asked.refuse_empty()
     first = asked.matched.nodes.take(np.flatnonzero(asked.matched.nodes.lengths > 0)[:1])
-    if not len(first):
-        raise DataError("no subgraph has a node in the graph", where=asked.members.where)
     width = predictor.embeddings(first).shape[1]
 
     def answer(nodes: Ragged) -> list[Sequence[Any]]:
