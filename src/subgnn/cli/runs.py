@@ -81,12 +81,11 @@ def predict_subgraphs(
 
     subgnn predict runs/first --subgraphs sets.gmt --unknown drop --top 3 --out -
     """
-    _check_paths(run, subgraphs, out, force=force)
     reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=json)
-
-    from subgnn.inference.answers import Files, write_predictions
-
     with cluster(engine, address) as workers:
+        _check_paths(run, subgraphs, out, force=force)
+        from subgnn.inference.answers import Files, write_predictions
+
         files = Files(subgraphs, out, reading, data, force, workers)
         count = write_predictions(run, files, top=top)
     _report(run, out, json, f"predictions for {count:,} subgraphs", notes, num_subgraphs=count)
@@ -116,12 +115,11 @@ def embed_subgraphs(
 
     Example: subgnn embed runs/first --subgraphs new.tsv --out vectors.npy
     """
-    _check_paths(run, subgraphs, out, force=force)
     reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=json)
-
-    from subgnn.inference.answers import Files, write_embeddings
-
     with cluster(engine, address) as workers:
+        _check_paths(run, subgraphs, out, force=force)
+        from subgnn.inference.answers import Files, write_embeddings
+
         files = Files(subgraphs, out, reading, data, force, workers)
         count, width = write_embeddings(run, files)
     words = f"vectors of {width} numbers for {count:,} subgraphs"
