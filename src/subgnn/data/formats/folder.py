@@ -185,7 +185,7 @@ class _FolderReader:
             hint = f"the subgraphs are in {SUBGRAPHS} or the authors' {AUTHORS_SUBGRAPHS}"
             self.problems.error(str(self.folder / SUBGRAPHS), "no such file", hint)
             return None
-        nodes = NodeField(num_nodes, self.names, self.id_base, ids=True)
+        nodes = NodeField(num_nodes, self.names, self.id_base)
         labels = replace(self.labels, numbers=self.card.get("task") == "regression")
         return self._collect(lambda: read_subgraphs(path, self.problems, nodes, labels, names))
 
@@ -256,8 +256,8 @@ def is_folder_file(path: Path) -> bool:
     return named and find_file(path.parent, EDGES) is not None
 
 
-def folder_node_field(path: Path, graph: Graph) -> NodeField:
-    """The parser of nodes for the subgraphs.tsv of a dataset folder, which holds ids, as nodes of a graph.
+def folder_id_base(path: Path, graph: Graph) -> int:
+    """The number that ids begin with in the subgraphs.tsv of a dataset folder, which are to be nodes of a graph.
 
     Raises:
         DataError: where that folder names its nodes differently, so that its ids may be those of another graph.
@@ -268,7 +268,7 @@ def folder_node_field(path: Path, graph: Graph) -> NodeField:
     if reader.names is not None and graph.names is not None and not reader.names.agrees_with(graph.names):
         what = "the nodes of this dataset have other names than those of the run"
         raise DataError(what, where=str(path), hint="give the subgraphs in another file, by name")
-    return NodeField(graph.num_nodes, graph.names, reader.id_base, ids=True)
+    return reader.id_base
 
 
 def write_folder(

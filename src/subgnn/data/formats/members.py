@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.formats.columns import Columns, described, missing
-from subgnn.data.formats.folder import folder_node_field, is_folder_file
+from subgnn.data.formats.folder import folder_id_base, is_folder_file
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.formats.tables import Source, Table, UnequalRows, read_table
 from subgnn.data.formats.text import read_lines
@@ -110,7 +110,7 @@ def _read(source: Source, graph: Graph, options: ReadOptions, *, labelled: bool)
         return _from_table(read_table(source), graph, options, labelled=labelled)
     path = Path(source)
     if is_folder_file(path):
-        return _from_lines(path, graph, options, ids_from=folder_node_field(path, graph).id_base)
+        return _from_lines(path, graph, options, ids_from=folder_id_base(path, graph))
     if path.name.removesuffix(".gz").endswith(".gmt"):
         return _from_gene_sets(path, options)
     try:

@@ -22,23 +22,18 @@ _COLUMNS = "three columns, separated by tabs: nodes joined by '-', label, train|
 
 
 class NodeField:
-    """Parses the first column, nodes joined by ``-``.
+    """Parses the first column, nodes joined by ``-``, in the files of a dataset folder.
 
-    A token is a name where nodes have names, and a row number where they have none; ``#12`` is row 12 in either case.
-    The files of a dataset folder hold ids, or names in place of ids.
+    A token is an id, digits even where nodes have names, or else a name; ``#12`` is row 12.
 
     Args:
         num_nodes: N of the graph; None accepts every id.
         names: of the nodes.
         id_base: the number that ids begin with.
-        ids: whether digits are ids although nodes have names, as in a dataset folder.
     """
 
-    def __init__(
-        self, num_nodes: int | None, names: NodeNames | None = None, id_base: int = 0, *, ids: bool = False
-    ) -> None:
+    def __init__(self, num_nodes: int | None, names: NodeNames | None = None, id_base: int = 0) -> None:
         self.num_nodes, self.names, self.id_base = num_nodes, names, id_base
-        self._ids = ids or names is None
         self._limit = MAX_NODES if num_nodes is None else num_nodes
 
     def parse(self, text: str) -> tuple[NDArray[np.int64], int]:
@@ -58,7 +53,7 @@ class NodeField:
         return unique, len(nodes) - len(unique)
 
     def _find(self, token: str) -> int | None:
-        if not (self._ids and is_id(token)):
+        if not is_id(token):
             return find_node(token, self._limit, self.names)
         node = int(token) - self.id_base
         return node if 0 <= node < self._limit else None
@@ -76,20 +71,15 @@ class NodeField:
 
     def _unknown(self, token: str) -> DataError:
         """The error for a token that is not a node."""
-        what, hint = f"{excerpt(token)} is not the name of a node", "names are those of nodes.tsv"
-        if self._ids and token.isdigit():
+        if token.isdigit():
             what, hint = f"node {token if is_id(token) else excerpt(token)} is not in the graph", self._id_range(token)
         elif token.startswith("#") and is_number(token[1:]):
             what, hint = f"node {excerpt(token)} is not in the graph", f"row numbers run #0..#{self._limit - 1}"
         elif self.names is None:
             what = f"{excerpt(token)} is not an integer id"
             hint = "nodes are ids from 0, or names where nodes.tsv gives them"
-        elif self._ids:
-            what = f"{excerpt(token)} is neither an id nor a name of a node"
-        elif is_number(token):
-            hint = f"where nodes have names, digits are a name; row {token[:18]} is written #{token[:18]}"
         else:
-            hint += "; a row number is written #12"
+            what, hint = f"{excerpt(token)} is neither an id nor a name of a node", "names are those of nodes.tsv"
         return DataError(what, hint=hint)
 
     def _id_range(self, token: str) -> str:
