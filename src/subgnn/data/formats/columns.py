@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-from subgnn.data.formats.tables import Table
+from subgnn.data.formats.table import Table
 from subgnn.errors import DataError, choices, excerpt
 
 _SHOWN = 12

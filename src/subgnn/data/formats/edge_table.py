@@ -12,7 +12,8 @@ import numpy as np
 from subgnn.data.formats.columns import described, missing
 from subgnn.data.formats.format import FileFormat, ReadOptions
 from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
-from subgnn.data.formats.tables import Source, Table, read_table
+from subgnn.data.formats.table import Table
+from subgnn.data.formats.tables import Source, read_table
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, is_id, is_number
 from subgnn.errors import DataError

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from subgnn.data.formats.columns import Columns, described, missing
 from subgnn.data.formats.folder import folder_id_base, is_folder_file
 from subgnn.data.formats.format import ReadOptions
-from subgnn.data.formats.tables import Source, Table, UnequalRows, read_table
+from subgnn.data.formats.table import Table, UnequalRows
+from subgnn.data.formats.tables import Source, read_table
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
 from subgnn.data.strings import find_node, is_id, split_names
@@ -314,7 +315,7 @@ def _from_lines(path: Path, graph: Graph, options: ReadOptions, ids_from: int | 
     if separator != "-":
         called = _SEPARATOR_NAMES.get(separator, f"'{separator}'")
         options.on_note(f"{path}: a subgraph in each line, its nodes separated by {called}")
-    split = splitter(separator, graph)
+    split = splitter(separator, graph, ids=ids_from is not None)
     lists = [_split_at(split, field, f"{path}:{number}") for field, number in zip(fields, lines, strict=True)]
     if ids_from is not None or base:
         prefix = "#" if graph.names is None else graph.names.row_prefix
@@ -368,8 +369,11 @@ def _share(cells: Sequence[str], separator: str | None, graph: Graph) -> float:
     return sum(map(known, parts)) / max(1, len(parts))
 
 
-def splitter(separator: str, graph: Graph) -> Callable[[str], list[str]]:
+def splitter(separator: str, graph: Graph, *, ids: bool = False) -> Callable[[str], list[str]]:
     """A function that splits a list of nodes; a name may contain ``-`` in a list that is joined by it.
+
+    Args:
+        ids: digits are ids although nodes have names, as in a dataset folder.
 
     Raises:
         DataError: from that function, for a list that can be read in two ways; without a place.
@@ -379,7 +383,7 @@ def splitter(separator: str, graph: Graph) -> Callable[[str], list[str]]:
     known, dashes = is_known(graph), 0 if graph.names is None else graph.names.most_dashes
 
     def exact(text: str) -> bool:
-        return find_node(text, graph.num_nodes, graph.names) is not None
+        return (ids and is_id(text)) or find_node(text, graph.num_nodes, graph.names) is not None
 
     def split(cell: str) -> list[str]:
         parts = split_names(cell, exact, dashes)

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from subgnn.data.formats.columns import missing
 from subgnn.data.formats.format import ReadOptions
-from subgnn.data.formats.tables import Source, Table, read_table
+from subgnn.data.formats.table import Table
+from subgnn.data.formats.tables import Source, read_table
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, Strings, find_node
 from subgnn.errors import DataError, excerpt
