@@ -51,7 +51,7 @@ chromium:
 
 # The tests of kernels compile them, once and on one core, while the types are checked on another.
 test: install-test chromium
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync check test-kernels
+	@$(MAKE) --no-print-directory --jobs 2 check test-kernels
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --ignore tests/kernels
 
 test-kernels: install-test
