@@ -353,6 +353,17 @@ MTX = "%%MatrixMarket matrix coordinate real general\n3 3 2\n1 2 1.0\n2 3 0.5\n"
 CARD = samples.CARD.replace("}", ', "num_nodes": 5, "id_base": 0, "task": "binary", "directed": false}')
 MEMBERS = "subgraph,node,label,split\ns,a,x,train\nt,b,y,val\nu,c,x,test\n"
 
+WIDE = "subgraph,nodes,label,split\ns,a;b,x,train\nt,b;c,y,val\nu,c;a,x,test\n"
+JSON_LINES = '{"source": "a", "target": "b"}\n{"source": "b", "target": 7}\n'
+ATTRIBUTES = "node,length,kind\na,1.5,x\nb,2,y\nc,,x\nd,4,x\n"
+
+
+def attributes(path: Path) -> str:
+    """A graph with node attributes."""
+    out = path.parent / "out"
+    shutil.rmtree(out, ignore_errors=True)
+    return command("data", "convert", path.parent / "e.csv", "--nodes", path, "--out", out, "--json")
+
 
 def memberships(path: Path) -> str:
     """A dataset of edges and memberships."""
@@ -373,7 +384,10 @@ KINDS: dict[str, Kind] = {
     "table.csv": Kind(file("x.csv", CSV), convert),
     "table.tsv": Kind(file("x.tsv", CSV.replace(",", "\t")), convert),
     "table.parquet": Kind(parquet, convert, mutations.binary),
+    "table.jsonl": Kind(file("x.jsonl", JSON_LINES), convert),
     "memberships.csv": Kind(file("m.csv", MEMBERS, **{"e.csv": CSV}), memberships),
+    "wide.csv": Kind(file("m.csv", WIDE, **{"e.csv": CSV}), memberships),
+    "attributes.csv": Kind(file("n.csv", ATTRIBUTES, **{"e.csv": CSV}), attributes),
     "graph.gml": Kind(file("x.gml", GML), convert),
     "graph.graphml": Kind(file("x.graphml", GRAPHML), convert),
     "graph.json": Kind(file("x.json", NODE_LINK), convert),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from subgnn.data.formats.table import Table
@@ -148,7 +148,7 @@ def missing(where: str, titles: Sequence[str], roles: Sequence[str], taken: Sequ
     return DataError(what, where=where, hint=f"name {'it' if len(roles) == 1 else 'them'}: {options}")
 
 
-def described(table: Table, found: dict[str, str]) -> str:
+def described(table: Table, found: Mapping[str, str]) -> str:
     """One line about the columns that were guessed, by role; empty if each is called what it is."""
     if all(_plain(title) == role for role, title in found.items()):
         return ""
