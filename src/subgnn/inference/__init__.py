@@ -1,1 +1,1 @@
-"""Open a run or an export; predict, embed and evaluate; files of subgraphs; export."""
+"""Open a run or an export; predict, embed and evaluate; answers about tables of subgraphs; export."""
