@@ -150,6 +150,10 @@ BAD = {
     "no node": ("subgraph,node\ns,TP53\ns,\n", ": row 2: no node; fill or drop empty cells"),
     "no rows": ("subgraph,node\n", ": no subgraphs; a row for each node"),
     "no such column": ("subgraph,node\ns,TP53\n", ": no column 'x'; accepted: subgraph, node"),
+    "a short row": (
+        "subgraph,node,label\ns,TP53,x\ns,BAX\n",
+        ": this cannot be read as a table (CSV parse",
+    ),
     "not JSON": ('{"subgraph": "s"\n', ":1: this is not valid JSON"),
     "an object in an object": ('{"subgraph": {"s": 1}}\n', ":1: an object within an object"),
 }
@@ -166,6 +170,12 @@ def test_bad_tables(tmp_path, text, message):
     with pytest.raises(DataError) as error:
         read(tmp_path / "m.csv", text, **options)
     assert str(error.value).startswith(f"{tmp_path}/m.csv{message}")
+
+
+def test_columns_of_other_types_are_ignored():
+    days = pa.array([0, 1, 2], pa.timestamp("s"))
+    frame = pa.table({"day": days, "set": ["s", "s", "t"], "who": ["TP53", "BAX", "HLA-A"]})
+    assert read_members(frame, GRAPH).nodes_of(0) == ["TP53", "BAX"]
 
 
 def test_labels_may_be_ignored(tmp_path):

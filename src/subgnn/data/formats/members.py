@@ -8,6 +8,7 @@ subgraph and a list of nodes (wide), gene sets (GMT), and lines of nodes joined 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -120,7 +121,9 @@ def _read(source: Source, graph: Graph, options: ReadOptions, *, labelled: bool)
         first = _first_lines(path, options)
         if _looks_like_gene_sets(first, graph):
             return _from_gene_sets(path, options)
-        return _from_lines(path, graph, options)
+        if _begins_with_nodes(first, graph):
+            return _from_lines(path, graph, options)
+        raise
     node = options.columns.find(table, "node")
     if node is None and table.header is not None and not options.columns.explicit("subgraph", "label", "split"):
         first = _first_lines(path, options)
@@ -175,8 +178,9 @@ def _column_of_nodes(table: Table, graph: Graph, columns: Columns) -> str | None
     for title in table.titles:
         if table.titles.count(title) > 1 or title.casefold() in named or table.is_list(title):
             continue
-        cells = [cell for cell in table.cells(title, "label").slice(0, _SAMPLE).to_pylist() if cell]
-        shares[title] = _share(cells, find_separator(cells, graph), graph)
+        with suppress(DataError):  # of another type than text and numbers
+            cells = [cell for cell in table.cells(title, "label").slice(0, _SAMPLE).to_pylist() if cell]
+            shares[title] = _share(cells, find_separator(cells, graph), graph)
     best = max(shares, key=lambda title: shares[title], default=None)
     return best if best is not None and shares[best] >= 0.5 else None
 
