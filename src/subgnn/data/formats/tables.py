@@ -160,7 +160,9 @@ def _excel_text(value: Any) -> str:
 def _with_header(where: str, header: Sequence[str], columns: Sequence[Sequence[str]], kind: str) -> Table:
     import pyarrow as pa
 
-    data = pa.table([pa.array(column, pa.string()) for column in columns], names=[cell.strip() for cell in header])
+    # pa.array imports pandas, where it is installed.
+    cells = [pa.array(column, pa.string()) if column else pa.nulls(0, pa.string()) for column in columns]
+    data = pa.table(cells, names=[cell.strip() for cell in header])
     return Table(where, data, tuple(header), kind)
 
 
