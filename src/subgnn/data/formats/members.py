@@ -149,7 +149,8 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: b
     if len(table) == 0:
         hint = "a row for each node of each subgraph is needed, or for each subgraph with a list of nodes"
         raise DataError("no subgraphs", where=table.where, hint=hint)
-    ordered = {role: found[role] for role in ("subgraph", "node", "label", "split") if role in found}
+    order: list[str] = ["subgraph", "node", "label", "split"]
+    ordered = {role: found[role] for role in order if role in found}
     if (note := described(table, ordered)) and not columns.explicit("node"):
         options.on_note(note)
     names = table.filled(found["subgraph"], "subgraph").to_pylist() if "subgraph" in found else None
