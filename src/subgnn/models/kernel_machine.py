@@ -359,8 +359,8 @@ class KernelNetwork(nn.Module):
             self.register_buffer(name, torch.ones(SUBGRAPH_STATISTICS, dtype=torch.float64))
         self.register_buffer("weight", torch.zeros(size[1], spec.num_outputs))
         self.register_buffer("bias", torch.zeros(spec.num_outputs))
-        # The landmarks, as rows of the subgraphs it was fitted to, or by themselves.
-        self.known: tuple[ViewSource, Any]
+        # The landmarks, as rows of the subgraphs it was fitted to, or by themselves; None before it is fitted.
+        self.known: tuple[ViewSource, Any] | None = None
 
     def solve(self, examples: Examples) -> None:
         """Fit the weights on the training split."""
@@ -382,7 +382,10 @@ class KernelNetwork(nn.Module):
 
     def embed(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
         """Shapes: returns: (n, outputs)."""
-        (source, rows), (other, places) = batch, self.known
+        source, rows = batch
+        if self.known is None:
+            return self.bias.expand(len(rows), -1)
+        other, places = self.known
         damping = self.settings.damping
         views, known = source.views(damping), other.views(damping)
         compared = [name for name in views if name != TOPOLOGY]
