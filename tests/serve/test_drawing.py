@@ -156,10 +156,10 @@ def test_it_is_the_same_every_time_and_a_notebook_shows_it(tmp_path):
 
 def test_colours_are_those_of_the_page():
     static = Path(subgnn.serve.__file__).parent / "static"
-    assert ", ".join(f'"{colour}"' for colour in module.COLOURS) in (static / "dom.js").read_text(encoding="utf-8")
-    page = (static / "picture.js").read_text(encoding="utf-8")
+    style = (static / "style.css").read_text(encoding="utf-8")
+    assert all(f"--component-{i}: {colour};" in style for i, colour in enumerate(module.COLOURS))
     marked = ("FAINT", "ANCHOR", "ANCHOR_EDGE", "TOWARDS", "AWAY", "EDGE", "INSIDE_EDGE")
-    assert all(getattr(module, name) in page for name in marked)
+    assert all(getattr(module, name) in style for name in marked)
 
 
 @pytest.mark.parametrize("name", ["__init__", "nodes", "drawing"])

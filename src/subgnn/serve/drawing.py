@@ -27,7 +27,7 @@ from subgnn.storage.files import atomic_write
 
 _MAX_NODES = 500
 _NODE_SPACING, _RING_SPACING, _LEAST_RADIUS = 60, 4.4, 80  # pixels, where a node is 24 pixels wide
-# As in static/dom.js and static/picture.js.
+# Those of light pages in static/style.css.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b0579a", "#b8860b", "#56a0d3", "#444b54")
 FAINT, ANCHOR, ANCHOR_EDGE = "#c3ccd6", "#f3e2a9", "#7a5c00"
 TOWARDS, AWAY = "#00665e", "#a3351c"
