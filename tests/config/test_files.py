@@ -37,6 +37,7 @@ FROM_ONE = {
     *(f"baseline.{name}" for name in ("push_edges", "push_nodes")),
     *(f"message_passing.{name}" for name in ("labelled_together", "walks", "walk_length")),
     "embeddings.dim",
+    "training.repeats",
     "training.batch_size",
     "training.epochs",
     "training.members",
