@@ -12,6 +12,7 @@ sum). Degrees run from one to thousands, and so would the sums.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -30,19 +31,6 @@ def gin_encoder(
     num_nodes: int, dim: int, settings: PretrainSettings, features: NDArray[np.float32] | None = None
 ) -> Encoder:
     """A stack of PyG's GIN layers, each with an MLP of one hidden layer and batch normalisation."""
-    try:
-        from torch_geometric.nn import GINConv
-    except ImportError:
-        raise MissingExtra("torch_geometric", extra="pyg", feature="pretraining") from None
-
-    class Layer(GINConv):  # type: ignore[misc]
-        """GIN on an adjacency in place of a list of edges."""
-
-        def forward(self, x: Tensor, adjacency: Adjacency) -> Any:
-            return super().forward((x, x[adjacency.rows]), adjacency)
-
-        def propagate(self, edge_index: Adjacency, size: Any = None, *, x: tuple[Tensor, Tensor]) -> Tensor:
-            return edge_index @ x[0]
 
     def mlp(width: int) -> nn.Sequential:
         return nn.Sequential(
@@ -53,8 +41,30 @@ def gin_encoder(
         )
 
     widths = [settings.hidden] * (settings.layers - 1) + [dim]
-    layers: list[nn.Module] = [Layer(mlp(width), train_eps=True) for width in widths]
+    layers = gin_layers((mlp(width) for width in widths), extra="pyg", feature="pretraining")
     return Encoder(NodeInputs(num_nodes, settings.hidden, features), layers, settings.dropout)
+
+
+def gin_layers(mlps: Iterable[nn.Module], *, extra: str, feature: str) -> list[nn.Module]:
+    """PyG's GIN layers, called with vectors and an :class:`Adjacency` in place of a list of edges.
+
+    Args:
+        mlps: one a layer; each is initialised again when its layer is made.
+        extra, feature: what to install where PyG is missing, and what needs it.
+    """
+    try:
+        from torch_geometric.nn import GINConv
+    except ImportError:
+        raise MissingExtra("torch_geometric", extra=extra, feature=feature) from None
+
+    class Layer(GINConv):  # type: ignore[misc]
+        def forward(self, x: Tensor, adjacency: Adjacency) -> Any:
+            return super().forward((x, x[adjacency.rows]), adjacency)
+
+        def propagate(self, edge_index: Adjacency, size: Any = None, *, x: tuple[Tensor, Tensor]) -> Tensor:
+            return edge_index @ x[0]
+
+    return [Layer(mlp, train_eps=True) for mlp in mlps]
 
 
 class GINSampler:

@@ -102,18 +102,17 @@ def split_edges(graph: Graph, *, val_fraction: float, seed: int) -> EdgeSplit:
     return EdgeSplit(offsets, neighbors, train, val, pairs, graph.neighbors[matched])
 
 
-def _sparse(offsets: Any, columns: Any, weights: Any, shape: tuple[int, int]) -> Tensor:
+def _sparse(offsets: Tensor, columns: Tensor, weights: Tensor, shape: tuple[int, int]) -> Tensor:
     with warnings.catch_warnings():
         # PyTorch warns once that sparse tensors are in beta and not checked; the operations used here are tested.
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
         warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
-        return torch.sparse_csr_tensor(
-            torch.from_numpy(np.array(offsets, np.int32)),
-            torch.from_numpy(np.array(columns, np.int32)),
-            torch.from_numpy(np.array(weights, np.float32)),
-            shape,
-            check_invariants=False,
-        )
+        return torch.sparse_csr_tensor(offsets, columns, weights, shape, check_invariants=False)
+
+
+def _tensors(offsets: Any, columns: Any, weights: Any) -> list[Tensor]:
+    given = (offsets, np.int32), (columns, np.int32), (weights, np.float32)
+    return [torch.from_numpy(np.array(array, kind)) for array, kind in given]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,9 +150,16 @@ class Adjacency:
         back = None
         if gradient:
             turned, heads, places = transpose(offsets, columns, num_columns)
-            back = _sparse(turned, heads, weights[places], shape[::-1])
+            back = _sparse(*_tensors(turned, heads, weights[places]), shape[::-1])
         own = None if loops is None else torch.from_numpy(loops[:, None])
-        return cls(_sparse(offsets, columns, weights, shape), back, rows, own)
+        return cls(_sparse(*_tensors(offsets, columns, weights), shape), back, rows, own)
+
+    @classmethod
+    def symmetric(cls, offsets: Tensor, columns: Tensor) -> Self:
+        """From CSR tensors (int32) of an undirected graph, with messages of weight 1: its own transpose."""
+        size = len(offsets) - 1
+        matrix = _sparse(offsets, columns, torch.ones(len(columns), device=columns.device), (size, size))
+        return cls(matrix, matrix, slice(0, size))
 
     def to(self, device: torch.device) -> Adjacency:
         """The same on another device."""

@@ -37,14 +37,6 @@ class InducedGraphs:
         """
         return np.diff(self.offsets)
 
-    def edges(self) -> Ragged:
-        """For each subgraph its directed edges, tail and head in turn, numbered by their place in the subgraph."""
-        owner = self.nodes.row_ids
-        tails = np.repeat(np.arange(len(owner)), self.degrees)
-        ends = np.stack([tails, self.neighbors], axis=1) - self.nodes.offsets[owner[tails]][:, None]
-        counts = np.bincount(owner[tails], minlength=len(self.nodes))
-        return Ragged.from_lengths(ends.reshape(-1), 2 * counts)
-
 
 def induced_graphs(graph: Graph, nodes: Ragged) -> InducedGraphs:
     """The edges of the graph among the nodes of each set.
@@ -53,8 +45,8 @@ def induced_graphs(graph: Graph, nodes: Ragged) -> InducedGraphs:
         In the path 0 - 1 - 2 - 3, {0, 1, 3} has one edge.
 
         >>> found = induced_graphs(Graph.from_edges([0, 1, 2], [1, 2, 3]), Ragged.from_rows([[0, 1, 3]]))
-        >>> found.degrees.tolist(), found.edges()[0].tolist()
-        ([1, 1, 0], [0, 1, 1, 0])
+        >>> found.degrees.tolist(), found.neighbors.tolist()
+        ([1, 1, 0], [1, 0])
     """
     base, (values, rows) = csr(*graph.csr), sets(nodes)
     degrees, neighbors = [np.empty(0, np.int64)], [np.empty(0, np.int64)]

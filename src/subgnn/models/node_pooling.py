@@ -22,11 +22,12 @@ from torch.nn import functional
 
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
+from subgnn.embeddings.gin import gin_layers
+from subgnn.embeddings.link_prediction import Adjacency
 from subgnn.embeddings.sources import PRETRAINED, node_vectors
-from subgnn.errors import MissingExtra
 from subgnn.models.examples import Source
 from subgnn.models.head import Head
-from subgnn.models.induced_graphs import induced_graphs
+from subgnn.models.induced_graphs import InducedGraphs, induced_graphs
 from subgnn.models.interface import Settings, TrainingData, Vectors, View
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.subgnn.batches import spans
@@ -40,56 +41,53 @@ class NodeBatch:
 
     Shapes:
         nodes: (total,) int64 places in the node table. starts: (n,) where each subgraph begins. subgraph: (total,).
-        edges: (2, directed edges) places in ``nodes``; none leaves its subgraph.
+        offsets: (total + 1,) int32. neighbors: (directed edges,) int32 places in ``nodes``, of the same subgraph.
     """
 
     nodes: Tensor
     starts: Tensor
     subgraph: Tensor
-    edges: Tensor
+    offsets: Tensor
+    neighbors: Tensor
 
 
 class NodeSets:
-    """The nodes of each subgraph, and the edges among them where they are given.
+    """The nodes of each subgraph, and the edges among them where they are given; batches are cut on the host.
 
     Args:
         places: the nodes, as places in the node table.
-        edges: for each subgraph its directed edges, tail and head in turn, numbered by their place in the subgraph.
+        induced: the edges.
     """
 
-    def __init__(self, places: Ragged, edges: Ragged | None = None) -> None:
-        given = Ragged(np.empty(0, np.int64), np.zeros(len(places) + 1, np.int64)) if edges is None else edges
-        self.first, self.edge_first = np.array(places.offsets), np.array(given.offsets)
-        self.nodes, self.ends = _tensor(places.values), _tensor(given.values)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the tensors are."""
-        return self.nodes.device
+    def __init__(self, places: Ragged, induced: InducedGraphs | None = None) -> None:
+        self.device = torch.device("cpu")
+        self.first, self.nodes = np.array(places.offsets), places.values.astype(np.int64)
+        self.degrees, self.neighbors = np.zeros(len(self.nodes), np.int32), np.empty(0, np.int32)
+        self.edge_first = np.zeros_like(self.first)
+        if induced is not None:
+            self.degrees, self.neighbors = induced.degrees.astype(np.int32), induced.neighbors.astype(np.int32)
+            self.edge_first = induced.offsets[self.first]
 
     def __len__(self) -> int:
         return len(self.first) - 1
 
     def to(self, device: torch.device | str) -> Self:
-        """Move all tensors to a device, in place."""
-        self.nodes, self.ends = self.nodes.to(device), self.ends.to(device)
+        """Send batches to a device."""
+        self.device = torch.device(device)
         return self
 
     def batch(self, rows: NDArray[np.int64]) -> NodeBatch:
         """The chosen subgraphs, in the given order."""
         places, subgraph = spans(self.first, rows)
-        sizes = self.first[rows + 1] - self.first[rows]
+        sizes, edges = (first[rows + 1] - first[rows] for first in (self.first, self.edge_first))
         starts = np.cumsum(sizes) - sizes
-        ends, owner = spans(self.edge_first, rows)
-        at, begin, own, end, shift = (
-            _tensor(a).to(self.device) for a in (places, starts, subgraph, ends, starts[owner])
-        )
-        edges = (self.ends[end] + shift).reshape(-1, 2).T
-        return NodeBatch(self.nodes[at], begin, own, edges.contiguous())
-
-
-def _tensor(array: NDArray[np.int64]) -> Tensor:
-    return torch.from_numpy(np.array(array, np.int64))
+        offsets = np.zeros(len(places) + 1, np.int32)
+        np.cumsum(self.degrees[places], out=offsets[1:])
+        bounds = zip(self.edge_first[rows], self.edge_first[rows + 1], strict=True)
+        neighbors = np.concatenate([self.neighbors[:0], *(self.neighbors[begin:end] for begin, end in bounds)])
+        neighbors += np.repeat((starts - self.first[rows]).astype(np.int32), edges)
+        arrays = self.nodes[places], starts, subgraph, offsets, neighbors
+        return NodeBatch(*(torch.from_numpy(array).to(self.device) for array in arrays))
 
 
 class Average(HeadedNetwork):
@@ -115,24 +113,18 @@ class GraphClassifier(HeadedNetwork):
 
     def __init__(self, nodes: Tensor, table: Tensor, head: Head, *, layers: int, trainable: bool) -> None:
         super().__init__()
-        try:
-            from torch_geometric.nn import GINConv
-        except ImportError:
-            raise MissingExtra("torch_geometric", extra="baselines", feature="the baseline gc") from None
         dim = table.shape[1]
         self.register_buffer("nodes", nodes)
         self.table = nn.Parameter(table.clone(), requires_grad=trainable)
-        self.layers = nn.ModuleList(
-            GINConv(nn.Sequential(nn.Linear(dim, dim), nn.ReLU(), nn.Linear(dim, dim)), train_eps=True)
-            for _ in range(layers)
-        )
+        mlps = (nn.Sequential(nn.Linear(dim, dim), nn.ReLU(), nn.Linear(dim, dim)) for _ in range(layers))
+        self.layers = nn.ModuleList(gin_layers(mlps, extra="baselines", feature="the baseline gc"))
         self.head = head
 
     def embed(self, batch: NodeBatch) -> Tensor:
         """Shapes: returns: (n, d)."""
-        h = self.table[batch.nodes]
+        h, adjacency = self.table[batch.nodes], Adjacency.symmetric(batch.offsets, batch.neighbors)
         for layer in self.layers:
-            h = torch.relu(layer(h, batch.edges))
+            h = torch.relu(layer(h, adjacency))
         return h.new_zeros(len(batch.starts), h.shape[1]).index_add(0, batch.subgraph, h)
 
 
@@ -155,8 +147,8 @@ class NodePooling(TensorModel):
         return NodeSets(Ragged(places, nodes.offsets), self.edges(graph, nodes))
 
     @abstractmethod
-    def edges(self, graph: Graph, nodes: Ragged) -> Ragged | None:
-        """For each subgraph the edges that the network takes, as :class:`NodeSets` has them."""
+    def edges(self, graph: Graph, nodes: Ragged) -> InducedGraphs | None:
+        """The edges among the nodes of each subgraph, if the network takes them."""
 
     def extend(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: Vectors) -> Checkpoint:
         """New nodes get the embeddings they had before training."""
@@ -211,9 +203,9 @@ class GraphClassificationModel(NodePooling):
 
     extra = "baselines"
 
-    def edges(self, graph: Graph, nodes: Ragged) -> Ragged:
+    def edges(self, graph: Graph, nodes: Ragged) -> InducedGraphs:
         """The edges among the nodes of each subgraph."""
-        return induced_graphs(graph, nodes).edges()
+        return induced_graphs(graph, nodes)
 
     def network(self, checkpoint: Checkpoint) -> GraphClassifier:
         """The network over the checkpoint's table, of model.layers layers."""

@@ -36,7 +36,7 @@ from torch.nn import functional
 from subgnn.config.settings import Recipe, S2NSettings
 from subgnn.data.graph import Graph
 from subgnn.embeddings.sources import node_vectors
-from subgnn.models.induced_graphs import induced_graphs
+from subgnn.models.induced_graphs import InducedGraphs, induced_graphs
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, Vectors, View
 from subgnn.models.node_pooling import NodeBatch, NodePooling, NodeSets
 from subgnn.models.spec import Checkpoint, Weights
@@ -77,9 +77,9 @@ class S2NModel(NodePooling):
         }
         return {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
 
-    def edges(self, graph: Graph, nodes: Ragged) -> Ragged:
+    def edges(self, graph: Graph, nodes: Ragged) -> InducedGraphs:
         """The edges among the nodes of each subgraph."""
-        return induced_graphs(graph, nodes).edges()
+        return induced_graphs(graph, nodes)
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> JoinedSubgraphs:
         """The subgraphs, their edges to the training subgraphs, and these."""
@@ -327,10 +327,11 @@ class S2N(nn.Module):
                 batch.nodes, self.table, batch.starts, mode="sum", per_sample_weights=weights
             )
         h = first = self.table[batch.nodes]
-        targets, sources = batch.edges
-        degrees = torch.bincount(targets, minlength=len(h))
-        ones = h.new_ones(len(targets))
-        p = Adjacency(degrees.cumsum(0) - degrees, targets, sources, ones, h.new_ones(len(h)))
+        starts, sources = batch.offsets[:-1].long(), batch.neighbors.long()
+        targets = torch.arange(len(h), device=h.device).repeat_interleave(
+            batch.offsets.diff(), output_size=len(sources)
+        )
+        p = Adjacency(starts, targets, sources, h.new_ones(len(sources)), h.new_ones(len(h)))
         p = p.normalised() if self.sub_normalized else p
         for i, layer in enumerate(self.inside):
             h = torch.relu(layer(p, h if i == 0 else self._drop(h), first))
