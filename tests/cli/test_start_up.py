@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import runpy
 import subprocess
 import sys
 
 import pytest
 
+import subgnn.cli
 from subgnn import write_folder
 from tests.cli.command import call
 from tests.training.examples import dataset
@@ -75,3 +78,20 @@ def test_a_prediction_imports_what_it_uses(folder):
     code, names = imported(predict)[-1]
     assert code == 0
     assert not set(names) - {*ARRAYS, "torch"}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"OMP_NUM_THREADS": "3"}, "3"),
+        ({"OMP_NUM_THREADS": "3,1"}, "3"),
+        ({"OMP_NUM_THREADS": "3", "NUMBA_NUM_THREADS": "2"}, "2"),
+        ({"OMP_NUM_THREADS": "0"}, None),
+        ({"OMP_NUM_THREADS": "some"}, None),
+        ({}, None),
+    ],
+)
+def test_kernels_have_the_threads_of_openmp(monkeypatch, given, expected):
+    monkeypatch.setattr(os, "environ", dict(given))
+    runpy.run_path(subgnn.cli.__file__)
+    assert os.environ.get("NUMBA_NUM_THREADS") == expected
