@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 
-import numba
 import pytest
 
 from subgnn.ragged import Ragged
 from subgnn.serve.limits import CURRENT, Deadline, DeadlinePassed, Limits, check_deadline
 from subgnn.serve.monitoring import Metrics
 from subgnn.serve.responses import Refusal
-from subgnn.serve.workers import Lane, Lanes
+from subgnn.serve.workers import Lane
 from tests.serve.examples import served
 
 LONG = 60.0
@@ -115,26 +113,3 @@ def test_a_predictor_looks_at_its_deadline():
                 method(rows)
     finally:
         CURRENT.reset(token)
-
-
-def test_where_kernels_must_take_turns_work_does(monkeypatch):
-    monkeypatch.setattr(numba, "threading_layer", lambda: "workqueue")
-    lanes = Lanes(Limits(), Metrics())
-    inside, most = 0, 0
-    counting = threading.Lock()
-
-    def work():
-        nonlocal inside, most
-        with counting:
-            inside += 1
-            most = max(most, inside)
-        time.sleep(0.01)
-        with counting:
-            inside -= 1
-
-    async def go():
-        await asyncio.gather(*(lane.run(work, Deadline.after(LONG)) for lane in (lanes.quick, lanes.slow) * 5))
-
-    asyncio.run(go())
-    lanes.close()
-    assert most == 1

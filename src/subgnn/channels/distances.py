@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
 from subgnn.channels.channel import Distances, NodeAnchors, OwnAnchors, Similarity, Work
@@ -253,8 +252,8 @@ def landmark_nodes(graph: Graph, count: int) -> NDArray[np.int32]:
 
 
 @compiled_parallel
-def _least_detour(table: Array, left: Array, right: Array, out: Array) -> None:
-    for i in prange(len(left)):
+def _least_detour(begin: int, end: int, table: Array, left: Array, right: Array, out: Array) -> None:
+    for i in range(begin, end):
         for k in range(table.shape[1]):
             there, back = table[left[i], k], table[right[i], k]
             if there >= 0 and back >= 0 and there + back < out[i]:
@@ -273,5 +272,5 @@ def landmark_hops(
     table = hop_distances(*graph.csr, landmarks, nodes).T  # (nodes, landmarks), contiguous
     out = np.full(len(left), UNBOUNDED, np.int32)
     split = np.split(places.reshape(-1), 2)
-    _least_detour(frozen(table, np.int32), frozen(split[0], np.int64), frozen(split[1], np.int64), out)
+    _least_detour(len(left), frozen(table, np.int32), frozen(split[0], np.int64), frozen(split[1], np.int64), out)
     return out

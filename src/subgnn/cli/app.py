@@ -17,7 +17,7 @@ import typer
 from subgnn.cli.benchmark import benchmark
 from subgnn.cli.data import data
 from subgnn.cli.info import info
-from subgnn.cli.output import continuing_command, print_error, print_line, warnings_as_lines
+from subgnn.cli.output import continuing_command, kernel_messages_as_lines, print_error, print_line, warnings_as_lines
 from subgnn.cli.prepare import prepare_dataset, pretrain_nodes
 from subgnn.cli.recipes import list_recipes
 from subgnn.cli.runs import (
@@ -99,7 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
     debug = "--debug" in given or bool(os.environ.get("SUBGNN_DEBUG"))
     words = [word for word in given if word != "--debug"]
     try:
-        with warnings_as_lines():
+        with warnings_as_lines(), kernel_messages_as_lines():
             code = _group()(args=words, prog_name="subgnn", standalone_mode=False, obj=words)
         sys.stdout.flush()
         if code == _INTERRUPTED:

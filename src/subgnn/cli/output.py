@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 import sys
 import warnings
@@ -109,6 +110,29 @@ def print_unused(user: str, unused: Sequence[str]) -> None:
 def print_error(text: str) -> None:
     """Print one line on stderr."""
     sys.stderr.write(_printable(" ".join(text.split())) + "\n")
+
+
+class _TerminalLines(logging.Handler):
+    """Messages as lines on stderr, if that is a terminal."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one message."""
+        if sys.stderr.isatty():
+            print_error(record.getMessage())
+
+
+@contextmanager
+def kernel_messages_as_lines() -> Iterator[None]:
+    """Show on stderr, if that is a terminal, that kernels are being compiled."""
+    logger, handler = logging.getLogger("subgnn.kernels"), _TerminalLines()
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 @contextmanager

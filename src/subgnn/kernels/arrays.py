@@ -2,15 +2,23 @@
 
 Compiled code is cached on disk, so that the second run starts at once; the GIL is released, so that a progress bar or a
 server goes on; division follows NumPy, without a check before each one.
+
+Compilation is what a first command waits for. Kernels therefore copy parts of arrays in loops: for ``a[i:j] = b`` Numba
+also compiles the message of an error that names both shapes.
 """
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import wraps
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core import event
 from numpy.typing import NDArray
 
 from subgnn.ragged import Ragged
@@ -22,6 +30,34 @@ Sets = tuple[Array, Array]
 """A family of node sets: values int32 and the offsets of its rows, int64."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+_LOG = logging.getLogger("subgnn.kernels")
+_MOMENT = 1.0  # seconds that kernels are compiled without a message
+
+
+class _CompilationNote(event.Listener):  # type: ignore[misc]
+    """Log once that kernels are being compiled, if it takes longer than a moment."""
+
+    def __init__(self) -> None:
+        self._depth, self._since, self._spent, self._logged = 0, 0.0, 0.0, False
+
+    def on_start(self, _: event.Event) -> None:
+        """A compilation begins, perhaps within that of its caller."""
+        if self._depth == 0:
+            self._since = time.monotonic()
+        self._depth += 1
+
+    def on_end(self, _: event.Event) -> None:
+        """A compilation ends."""
+        self._depth -= 1
+        spent = self._spent + time.monotonic() - self._since
+        if self._depth == 0:
+            self._spent = spent
+        if spent > _MOMENT and not self._logged:
+            self._logged = True
+            _LOG.info("compiling kernels, once (about 10 to 30 s)")
+
+
+event.register("numba:compile", _CompilationNote())
 
 
 def compiled(function: F) -> F:
@@ -29,9 +65,38 @@ def compiled(function: F) -> F:
     return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
-def compiled_parallel(function: F) -> F:
-    """Compile with ``prange`` loops spread over the threads."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", parallel=True)(function))
+def compiled_parallel(function: Callable[..., None]) -> Callable[..., None]:
+    """Compile a loop over the items ``begin`` to ``end - 1``, its first two arguments, to be spread over the threads.
+
+    In place of the two, the result takes the number of items, or the bounds of pieces that are not to be divided.
+    Threads of Python call the same compiled loop for one piece after the other: a parallel loop of Numba takes several
+    times as long to compile.
+    """
+    loop = compiled(function)
+
+    @wraps(function)
+    def spread(items: int | Array, *arguments: Any) -> None:
+        bounds = even_bounds(items) if isinstance(items, int) else items
+        pieces = iter(list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)))
+
+        def work() -> None:
+            for begin, end in pieces:
+                loop(begin, end, *arguments)
+
+        helpers = min(int(numba.get_num_threads()), len(bounds) - 1) - 1
+        if helpers < 1:
+            work()
+            return
+        with ThreadPoolExecutor(helpers, "subgnn-kernel") as pool:
+            results = [pool.submit(work) for _ in range(helpers)]
+            try:
+                work()
+            finally:
+                list(pieces)  # after an error, what is left is not begun
+            for result in results:
+                result.result()
+
+    return spread
 
 
 def compiled_fused(function: F) -> F:

@@ -21,10 +21,9 @@ their terms are ties, whatever that order was.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
-from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, even_bounds, frozen, sets
+from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, frozen, sets
 from subgnn.kernels.draws import item_keys, open_stream, uniform_below
 from subgnn.kernels.induced import contains, lower_bound
 from subgnn.ragged import Ragged
@@ -91,48 +90,47 @@ def _sorted_border(members: Array, mark: Array, stamp: int, queue: Array, end: i
 
 
 @compiled_parallel
-def _border_sizes(graph: Csr, components: Sets, hops: int, bounds: Array, sizes: Array) -> None:
+def _border_sizes(begin: int, end: int, graph: Csr, components: Sets, hops: int, sizes: Array) -> None:
     n = len(graph[0]) - 1
     values, rows = components
-    for chunk in prange(len(bounds) - 1):
-        mark, queue = np.zeros(n, np.int32), np.empty(n, np.int32)
-        for c in range(bounds[chunk], bounds[chunk + 1]):
-            members = values[rows[c] : rows[c + 1]]
-            sizes[c] = explore(graph, members, hops, mark, c + 1, queue) - len(members)
+    mark, queue = np.zeros(n, np.int32), np.empty(n, np.int32)
+    for c in range(begin, end):
+        members = values[rows[c] : rows[c + 1]]
+        sizes[c] = explore(graph, members, hops, mark, c + 1, queue) - len(members)
 
 
 @compiled_parallel
-def _border_sets(graph: Csr, components: Sets, hops: int, bounds: Array, starts: Array, out: Array) -> None:
+def _border_sets(begin: int, end: int, graph: Csr, components: Sets, hops: int, starts: Array, out: Array) -> None:
     n = len(graph[0]) - 1
     values, rows = components
-    for chunk in prange(len(bounds) - 1):
-        mark, queue = np.zeros(n, np.int32), np.empty(n, np.int32)
-        for c in range(bounds[chunk], bounds[chunk + 1]):
-            members = values[rows[c] : rows[c + 1]]
-            end = explore(graph, members, hops, mark, c + 1, queue)
-            out[starts[c] : starts[c + 1]] = _sorted_border(members, mark, c + 1, queue, end)
+    mark, queue = np.zeros(n, np.int32), np.empty(n, np.int32)
+    for c in range(begin, end):
+        members = values[rows[c] : rows[c + 1]]
+        last = explore(graph, members, hops, mark, c + 1, queue)
+        border = _sorted_border(members, mark, c + 1, queue, last)
+        for i in range(len(border)):
+            out[starts[c] + i] = border[i]
 
 
 @compiled_parallel
 def _sample_borders(
-    graph: Csr, components: Sets, hops: int, bounds: Array, keys: Array, sizes: Array, out: Array
+    begin: int, end: int, graph: Csr, components: Sets, hops: int, keys: Array, sizes: Array, out: Array
 ) -> None:
     n = len(graph[0]) - 1
     values, rows = components
-    for chunk in prange(len(bounds) - 1):
-        mark, queue = np.zeros(n, np.int32), np.empty(n, np.int32)
-        for c in range(bounds[chunk], bounds[chunk + 1]):
-            members = values[rows[c] : rows[c + 1]]
-            end = explore(graph, members, hops, mark, c + 1, queue)
-            size = end - len(members)
-            sizes[c] = size
-            if size == 0:
-                continue
-            # Draws are ranks in the sorted border, so they do not depend on how it was explored.
-            border = _sorted_border(members, mark, c + 1, queue, end)
-            state = open_stream(keys[c], 0)
-            for i in range(out.shape[1]):
-                out[c, i] = border[uniform_below(state, size)]
+    mark, queue = np.zeros(n, np.int32), np.empty(n, np.int32)
+    for c in range(begin, end):
+        members = values[rows[c] : rows[c + 1]]
+        last = explore(graph, members, hops, mark, c + 1, queue)
+        size = last - len(members)
+        sizes[c] = size
+        if size == 0:
+            continue
+        # Draws are ranks in the sorted border, so they do not depend on how it was explored.
+        border = _sorted_border(members, mark, c + 1, queue, last)
+        state = open_stream(keys[c], 0)
+        for i in range(out.shape[1]):
+            out[c, i] = border[uniform_below(state, size)]
 
 
 def border_sets(offsets: Array, neighbors: Array, components: Ragged, *, hops: int = 1) -> Ragged:
@@ -145,11 +143,11 @@ def border_sets(offsets: Array, neighbors: Array, components: Ragged, *, hops: i
         >>> [border_sets(*path, Ragged.from_rows([[1]]), hops=k)[0].tolist() for k in (1, 2)]
         [[0, 2], [0, 2, 3]]
     """
-    graph, family, bounds = csr(offsets, neighbors), sets(components), even_bounds(len(components))
-    sizes = np.zeros(len(components), np.int64)
-    _border_sizes(graph, family, hops, bounds, sizes)
+    graph, family, count = csr(offsets, neighbors), sets(components), len(components)
+    sizes = np.zeros(count, np.int64)
+    _border_sizes(count, graph, family, hops, sizes)
     borders = Ragged.from_lengths(np.empty(int(sizes.sum()), np.int32), sizes)
-    _border_sets(graph, family, hops, bounds, frozen(borders.offsets, np.int64), borders.values)
+    _border_sets(count, graph, family, hops, frozen(borders.offsets, np.int64), borders.values)
     return borders
 
 
@@ -170,9 +168,9 @@ def sample_borders(
     sizes, out = np.zeros(count, np.int64), np.empty((count, draws), np.int32)
     graph, family, keys = csr(offsets, neighbors), sets(components), item_keys(key, count)
     if hops == 1:
-        _sample_row_borders(graph, family, keys, sizes, out)
+        _sample_row_borders(count, graph, family, keys, sizes, out)
     else:
-        _sample_borders(graph, family, hops, even_bounds(count), keys, sizes, out)
+        _sample_borders(count, graph, family, hops, keys, sizes, out)
     drawn = sizes > 0
     return Ragged.from_lengths(out[drawn].reshape(-1), np.where(drawn, draws, 0)), sizes
 
@@ -205,11 +203,13 @@ def _added(graph: Csr, members: Array, hub: int) -> Array:
 
 
 @compiled_parallel
-def _sample_row_borders(graph: Csr, components: Sets, keys: Array, sizes: Array, out: Array) -> None:
+def _sample_row_borders(
+    begin: int, end: int, graph: Csr, components: Sets, keys: Array, sizes: Array, out: Array
+) -> None:
     """Fill ``sizes`` with those of the 1-hop borders, and ``out`` with draws: ranks in the sorted border."""
     offsets, neighbors = graph
     values, rows = components
-    for c in prange(len(rows) - 1):
+    for c in range(begin, end):
         members = values[rows[c] : rows[c + 1]]
         if len(members) == 0:
             continue
@@ -276,7 +276,7 @@ def heaviest_borders(
     """
     nodes = np.zeros((len(rows), most), np.int32)
     weights = np.zeros((len(rows), most), np.float32)
-    _heaviest(csr(offsets, neighbors), sets(rows), (float(giving), float(taking)), nodes, weights)
+    _heaviest(len(rows), csr(offsets, neighbors), sets(rows), (float(giving), float(taking)), nodes, weights)
     return nodes, weights
 
 
@@ -321,9 +321,11 @@ def _keep(nodes: Array, weights: Array, out_nodes: Array, out_weights: Array) ->
 
 
 @compiled_parallel
-def _heaviest(graph: Csr, family: Sets, powers: tuple[float, float], out_nodes: Array, out_weights: Array) -> None:
+def _heaviest(
+    begin: int, end: int, graph: Csr, family: Sets, powers: tuple[float, float], out_nodes: Array, out_weights: Array
+) -> None:
     values, rows = family
-    for c in prange(len(rows) - 1):
+    for c in range(begin, end):
         nodes, weights = _weigh(graph, values[rows[c] : rows[c + 1]], powers)
         if len(nodes) > 0:
             _keep(nodes, weights, out_nodes[c], out_weights[c])

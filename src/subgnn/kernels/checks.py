@@ -9,7 +9,6 @@ from __future__ import annotations
 import secrets
 
 import numpy as np
-from numba import prange
 
 from subgnn.kernels.arrays import Array, Sets, compiled, compiled_parallel, frozen, num_chunks, sets
 from subgnn.ragged import Ragged
@@ -25,23 +24,32 @@ def _mix(x: np.uint64) -> np.uint64:
 
 @compiled_parallel
 def _check(
-    rows: Sets, weights: Array, limit: int, graph: bool, key: np.uint64, cuts: Array, bad: Array, sums: Array
+    begin: int,
+    end: int,
+    rows: Sets,
+    weights: Array,
+    limit: int,
+    graph: bool,
+    key: np.uint64,
+    cuts: Array,
+    bad: Array,
+    sums: Array,
 ) -> None:
     values, offsets = rows
-    for chunk in prange(len(cuts) - 1):
+    for chunk in range(begin, end):
         total = np.uint64(0)
         for row in range(cuts[chunk], cuts[chunk + 1]):
-            begin, end = offsets[row], offsets[row + 1]
+            lo, hi = offsets[row], offsets[row + 1]
             # Two plain loops, without a way out in the middle: the processor takes several values at once.
             good = True
-            for i in range(begin, end):
+            for i in range(lo, hi):
                 value = np.int64(values[i])
-                good &= (value >= 0) & (value < limit) & ((i == begin) | (values[i - 1] < values[i]))
+                good &= (value >= 0) & (value < limit) & ((i == lo) | (values[i - 1] < values[i]))
                 good &= (not graph) | (value != row)
             if not good:
                 bad[chunk] = row
                 break
-            for i in range(begin, end if graph else begin):
+            for i in range(lo, hi if graph else lo):
                 value = np.int64(values[i])
                 low, high = (value, row) if value < row else (row, value)
                 mixed = _mix((np.uint64(low) << np.uint64(32) | np.uint64(high)) ^ key)
@@ -58,7 +66,7 @@ def _checked(rows: Ragged, weights: Array, limit: int, *, graph: bool) -> tuple[
     cuts = np.concatenate([[0], np.minimum(inner, len(rows)), [len(rows)]]).astype(np.int64)
     bad, sums = np.full(chunks, -1, np.int64), np.zeros(chunks, np.uint64)
     key = np.uint64(secrets.randbits(64))
-    _check(sets(rows), frozen(weights, np.uint32), limit, graph, key, cuts, bad, sums)
+    _check(chunks, sets(rows), frozen(weights, np.uint32), limit, graph, key, cuts, bad, sums)
     first = bad[bad >= 0]
     return (int(first[0]) if len(first) else None), not len(first) and int(sums.sum()) == 0
 

@@ -27,7 +27,6 @@ units of their weight), however large the graph is.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
 from subgnn.kernels.arrays import (
@@ -73,7 +72,7 @@ def chebyshev_series(
     before = np.empty_like(now)
     bounds = _bounds_by_edges(graph[0])
     for k in range(1, len(series)):
-        _chebyshev_step(graph, given, inverse, bounds, (now, before), k == 1, series[k], total)
+        _chebyshev_step(bounds, graph, given, inverse, (now, before), k == 1, series[k], total)
         now, before = before, now
     return total
 
@@ -107,10 +106,11 @@ def _gather(neighbors: Array, weights: Array, begin: int, end: int, values: Arra
 
 @compiled_parallel
 def _chebyshev_step(
+    begin: int,
+    end: int,
     graph: Csr,
     weights: Array,
     inverse: Array,
-    bounds: Array,
     pair: tuple[Array, Array],
     first: bool,
     c: float,
@@ -120,18 +120,18 @@ def _chebyshev_step(
     offsets, neighbors = graph
     now, before = pair
     width = now.shape[1]
-    for piece in prange(len(bounds) - 1):
-        mean = np.empty(width, np.float32)
-        for v in range(bounds[piece], bounds[piece + 1]):
-            if inverse[v] == 0:
-                mean[:] = now[v]
-            else:
-                _gather(neighbors, weights, offsets[v], offsets[v + 1], now, mean)
-                for j in range(width):
-                    mean[j] *= inverse[v]
+    mean = np.empty(width, np.float32)
+    for v in range(begin, end):
+        if inverse[v] == 0:
             for j in range(width):
-                before[v, j] = mean[j] if first else np.float32(2) * mean[j] - before[v, j]
-                total[v, j] += c * before[v, j]
+                mean[j] = now[v, j]
+        else:
+            _gather(neighbors, weights, offsets[v], offsets[v + 1], now, mean)
+            for j in range(width):
+                mean[j] *= inverse[v]
+        for j in range(width):
+            before[v, j] = mean[j] if first else np.float32(2) * mean[j] - before[v, j]
+            total[v, j] += c * before[v, j]
 
 
 def push(
@@ -166,7 +166,7 @@ def push(
     given = frozen(np.empty(0) if weights is None else weights, np.float32)
     walk = float(loop), float(damping), float(epsilon)
     graph, degrees = csr(offsets, neighbors), frozen(degrees, np.float32)
-    _push_all(graph, given, degrees, sets(rows), walk, (nodes, values, counts))
+    _push_all(len(rows), graph, given, degrees, sets(rows), walk, (nodes, values, counts))
     return nodes, values, counts
 
 
@@ -256,6 +256,8 @@ def _push_one(
 
 @compiled_parallel
 def _push_all(
+    begin: int,
+    end: int,
     graph: Csr,
     weights: Array,
     degrees: Array,
@@ -266,7 +268,7 @@ def _push_all(
     members, rows = family
     out_nodes, out_ratios, counts = out
     most = out_nodes.shape[1]
-    for c in prange(len(rows) - 1):
+    for c in range(begin, end):
         nodes, ratios = _push_one(graph, weights, degrees, members[rows[c] : rows[c + 1]], walk)
         if len(nodes) > most:
             kept = ratios >= np.partition(ratios, len(nodes) - most)[len(nodes) - most]

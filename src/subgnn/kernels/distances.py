@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, even_bounds, frozen, sets
 from subgnn.ragged import Ragged
@@ -113,67 +112,61 @@ def _full_word(bits: int) -> np.uint64:
 
 @compiled_parallel
 def _hop_distances(
-    graph: Csr, reverse: Csr, sources: Array, targets: Array, bounds: Array, max_depth: int, out: Array
+    begin: int, end: int, graph: Csr, reverse: Csr, sources: Array, targets: Array, max_depth: int, out: Array
 ) -> None:
     n = len(graph[0]) - 1
-    for t in prange(len(targets)):
-        out[t] = UNREACHED
-    for w in prange(len(bounds) - 1):
-        lo, hi = bounds[w], bounds[w + 1]
-        search = np.zeros(n, np.uint64), np.zeros(n, np.uint64), np.zeros(n, np.uint64)
-        front = search[1]
-        queue = np.empty(2 * n, np.int32)
-        full = _full_word(hi - lo)
-        count = _start(sources[lo:hi], search, queue)
-        open_pairs = (hi - lo) * len(targets)
-        depth = 0
-        while True:
-            for t in range(len(targets)):
-                bits = front[targets[t]]
-                if bits != 0:
-                    open_pairs -= _popcount(bits)
-                    for s in range(hi - lo):
-                        if (bits >> np.uint64(s)) & np.uint64(1):
-                            out[t, lo + s] = depth
-            if open_pairs == 0 or count == 0 or depth >= max_depth:
-                break
-            depth += 1
-            count = _advance(graph, reverse, full, search, queue, count)
+    search = np.zeros(n, np.uint64), np.zeros(n, np.uint64), np.zeros(n, np.uint64)
+    front = search[1]
+    queue = np.empty(2 * n, np.int32)
+    full = _full_word(end - begin)
+    count = _start(sources[begin:end], search, queue)
+    open_pairs = (end - begin) * len(targets)
+    depth = 0
+    while True:
+        for t in range(len(targets)):
+            bits = front[targets[t]]
+            if bits != 0:
+                open_pairs -= _popcount(bits)
+                for s in range(end - begin):
+                    if (bits >> np.uint64(s)) & np.uint64(1):
+                        out[t, begin + s] = depth
+        if open_pairs == 0 or count == 0 or depth >= max_depth:
+            break
+        depth += 1
+        count = _advance(graph, reverse, full, search, queue, count)
 
 
 @compiled_parallel
 def _pair_distances(
-    graph: Csr, reverse: Csr, sources: Array, targets: Sets, bounds: Array, max_depth: int, out: Array
+    begin: int, end: int, graph: Csr, reverse: Csr, sources: Array, targets: Sets, max_depth: int, out: Array
 ) -> None:
     n = len(graph[0]) - 1
     values, rows = targets
-    for w in prange(len(bounds) - 1):
-        lo, hi = bounds[w], bounds[w + 1]
-        search = np.zeros(n, np.uint64), np.zeros(n, np.uint64), np.zeros(n, np.uint64)
-        front = search[1]
-        queue = np.empty(2 * n, np.int32)
-        full = _full_word(hi - lo)
-        count = _start(sources[lo:hi], search, queue)
-        pending = rows[hi] - rows[lo]
-        place, bit = np.empty(pending, np.int64), np.empty(pending, np.uint64)
-        for s in range(lo, hi):
-            for i in range(rows[s], rows[s + 1]):
-                place[i - rows[lo]] = i
-                bit[i - rows[lo]] = np.uint64(1) << np.uint64(s - lo)
-        depth = 0
-        while True:
-            kept = 0
-            for p in range(pending):
-                if front[values[place[p]]] & bit[p]:
-                    out[place[p]] = depth
-                else:
-                    place[kept], bit[kept] = place[p], bit[p]
-                    kept += 1
-            pending = kept
-            if pending == 0 or count == 0 or depth >= max_depth:
-                break
-            depth += 1
-            count = _advance(graph, reverse, full, search, queue, count)
+    search = np.zeros(n, np.uint64), np.zeros(n, np.uint64), np.zeros(n, np.uint64)
+    front = search[1]
+    queue = np.empty(2 * n, np.int32)
+    full = _full_word(end - begin)
+    count = _start(sources[begin:end], search, queue)
+    pending = rows[end] - rows[begin]
+    place, bit = np.empty(pending, np.int64), np.empty(pending, np.uint64)
+    for s in range(begin, end):
+        for i in range(rows[s], rows[s + 1]):
+            place[i - rows[begin]] = i
+            bit[i - rows[begin]] = np.uint64(1) << np.uint64(s - begin)
+    depth = 0
+    while True:
+        kept = 0
+        for p in range(pending):
+            if front[values[place[p]]] & bit[p]:
+                out[place[p]] = depth
+            else:
+                place[kept], bit[kept] = place[p], bit[p]
+                kept += 1
+        pending = kept
+        if pending == 0 or count == 0 or depth >= max_depth:
+            break
+        depth += 1
+        count = _advance(graph, reverse, full, search, queue, count)
 
 
 def _word_bounds(num_sources: int) -> Array:
@@ -210,12 +203,12 @@ def hop_distances(
     """
     sources = frozen(sources, np.int32)
     wanted = frozen(np.arange(len(offsets) - 1) if targets is None else targets, np.int32)
-    out = np.empty((len(wanted), len(sources)), np.int32)
+    out = np.full((len(wanted), len(sources)), UNREACHED, np.int32)
     limit = _NO_LIMIT if max_depth is None else max_depth
     graph = csr(offsets, neighbors)
     backward = graph if reverse is None else csr(*reverse)
     if out.size:
-        _hop_distances(graph, backward, sources, wanted, _word_bounds(len(sources)), limit, out)
+        _hop_distances(_word_bounds(len(sources)), graph, backward, sources, wanted, limit, out)
     return out.T
 
 
@@ -246,7 +239,7 @@ def pair_distances(
     graph = csr(offsets, neighbors)
     backward = graph if reverse is None else csr(*reverse)
     if out.size:
-        _pair_distances(graph, backward, sources, sets(targets), _word_bounds(len(sources)), limit, out)
+        _pair_distances(_word_bounds(len(sources)), graph, backward, sources, sets(targets), limit, out)
     return Ragged(out, targets.offsets)
 
 
@@ -261,9 +254,11 @@ def _reduce(total: float, reached: int, size: int, lowest: int, nearest: bool) -
 
 
 @compiled_parallel
-def _reduce_table(table: Array, slots: Array, rows: Array, nearest: bool, distance: Array, fraction: Array) -> None:
+def _reduce_table(
+    begin: int, end: int, table: Array, slots: Array, rows: Array, nearest: bool, distance: Array, fraction: Array
+) -> None:
     columns = table.shape[1]
-    for c in prange(len(rows) - 1):
+    for c in range(begin, end):
         total, reached = np.zeros(columns), np.zeros(columns, np.int64)
         lowest = np.full(columns, _NO_LIMIT)
         for i in range(rows[c], rows[c + 1]):
@@ -280,10 +275,17 @@ def _reduce_table(table: Array, slots: Array, rows: Array, nearest: bool, distan
 
 @compiled_parallel
 def _add_runs(
-    hops: Array, skip: Array, starts: Array, sizes: Array, first: int, sums: tuple[Array, Array, Array]
+    begin: int,
+    end: int,
+    hops: Array,
+    skip: Array,
+    starts: Array,
+    sizes: Array,
+    first: int,
+    sums: tuple[Array, Array, Array],
 ) -> None:
     total, reached, lowest = sums
-    for run in prange(len(sizes)):
+    for run in range(begin, end):
         at = first + run
         for i in range(starts[run], starts[run] + sizes[run]):
             if hops[i] >= 0 and not skip[i]:
@@ -303,9 +305,17 @@ def _add_pairs(hops: Array, slots: Array, sums: tuple[Array, Array, Array]) -> N
 
 
 @compiled_parallel
-def _measures(sums: tuple[Array, Array, Array], sizes: Array, nearest: bool, distance: Array, fraction: Array) -> None:
+def _measures(
+    begin: int,
+    end: int,
+    sums: tuple[Array, Array, Array],
+    sizes: Array,
+    nearest: bool,
+    distance: Array,
+    fraction: Array,
+) -> None:
     total, reached, lowest = sums
-    for i in prange(len(total)):
+    for i in range(begin, end):
         distance[i], fraction[i] = _reduce(float(total[i]), reached[i], sizes[i], lowest[i], nearest)
 
 
@@ -338,6 +348,7 @@ class Tally:
         lengths = np.repeat(sizes, counts)
         starts = np.cumsum(lengths) - lengths
         _add_runs(
+            len(lengths),
             frozen(hops, np.int32),
             frozen(skip, np.bool_),
             frozen(starts, np.int64),
@@ -362,7 +373,7 @@ class Tally:
         """
         distance, fraction = (np.zeros(len(self.total), np.float32) for _ in range(2))
         sums = self.total, self.reached, self.lowest
-        _measures(sums, frozen(sizes, np.int64), nearest, distance, fraction)
+        _measures(len(self.total), sums, frozen(sizes, np.int64), nearest, distance, fraction)
         return distance, fraction
 
 
@@ -380,5 +391,13 @@ def reduce_table(table: Array, slots: Array, rows: Array, *, nearest: bool) -> t
     """
     distance = np.zeros((len(rows) - 1, table.shape[1]), np.float32)
     fraction = np.zeros_like(distance)
-    _reduce_table(frozen(table, np.int32), frozen(slots, np.int64), frozen(rows, np.int64), nearest, distance, fraction)
+    _reduce_table(
+        len(rows) - 1,
+        frozen(table, np.int32),
+        frozen(slots, np.int64),
+        frozen(rows, np.int64),
+        nearest,
+        distance,
+        fraction,
+    )
     return distance, fraction

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from subgnn.kernels.arrays import Array, Sets, compiled, compiled_parallel, frozen, sets
 from subgnn.ragged import Ragged
@@ -105,9 +104,9 @@ def _spread(key: np.uint64, out: Array) -> None:
 
 
 @compiled_parallel
-def _sample_members(family: Sets, keys: Array, out: Array) -> None:
+def _sample_members(begin: int, end: int, family: Sets, keys: Array, out: Array) -> None:
     values, rows = family
-    for r in prange(len(rows) - 1):
+    for r in range(begin, end):
         state = open_stream(keys[r], 0)
         for i in range(out.shape[1]):
             out[r, i] = values[rows[r] + uniform_below(state, rows[r + 1] - rows[r])]
@@ -123,13 +122,13 @@ def sample_members(rows: Ragged, *, draws: int, key: int | Array) -> Array:
         returns: (sets, draws) int32.
     """
     out = np.empty((len(rows), draws), np.int32)
-    _sample_members(sets(rows), item_keys(key, len(rows)), out)
+    _sample_members(len(rows), sets(rows), item_keys(key, len(rows)), out)
     return out
 
 
 @compiled_parallel
-def _normal_rows(key: np.uint64, nodes: Array, out: Array) -> None:
-    for i in prange(len(nodes)):
+def _normal_rows(begin: int, end: int, key: np.uint64, nodes: Array, out: Array) -> None:
+    for i in range(begin, end):
         state = open_stream(key, nodes[i])
         for j in range(0, out.shape[1], 2):
             # Box and Muller: two uniform numbers give two normal ones.
@@ -147,5 +146,5 @@ def normal_rows(key: int, nodes: Array, dim: int) -> Array:
         nodes: (n,). returns: (n, dim) float32.
     """
     out = np.empty((len(nodes), dim), np.float32)
-    _normal_rows(np.uint64(key), frozen(nodes, np.int64), out)
+    _normal_rows(len(nodes), np.uint64(key), frozen(nodes, np.int64), out)
     return out

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numba import prange
 
 from subgnn.kernels.arrays import Array, Sets, compiled, compiled_parallel, frozen
 from subgnn.ragged import Ragged
@@ -88,16 +87,16 @@ def _warp_with_length(a: Array, b: Array, ratio: bool, table: Array, steps: Arra
 
 
 @compiled_parallel
-def _dtw(sequences: Sets, lanes_of_b: Lanes, ratio: bool, normalize: bool, out: Array) -> None:
+def _dtw(begin: int, end: int, sequences: Sets, lanes_of_b: Lanes, ratio: bool, normalize: bool, out: Array) -> None:
     a, a_rows = sequences
     packed, starts, ends, order = lanes_of_b
     groups = len(starts) - 1
-    for i in prange(len(a_rows) - 1):
+    widest = 0
+    for g in range(groups):
+        widest = max(widest, starts[g + 1] - starts[g])
+    table, steps = np.empty((widest, _LANES)), np.empty((widest, _LANES))
+    for i in range(begin, end):
         row = a[a_rows[i] : a_rows[i + 1]]
-        widest = 0
-        for g in range(groups):
-            widest = max(widest, starts[g + 1] - starts[g])
-        table, steps = np.empty((widest, _LANES)), np.empty((widest, _LANES))
         for g in range(groups):
             lanes = packed[starts[g] : starts[g + 1]]
             if normalize:
@@ -146,5 +145,5 @@ def dtw(a: Ragged, b: Ragged, *, cost: Cost = "absolute", normalize: bool = Fals
     out = np.empty((len(a), len(b)), np.float64)
     if out.size:
         sequences = frozen(a.values, np.float64), frozen(a.offsets, np.int64)
-        _dtw(sequences, _pack(b), cost == "ratio", normalize, out)
+        _dtw(len(a), sequences, _pack(b), cost == "ratio", normalize, out)
     return out

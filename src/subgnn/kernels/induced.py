@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import prange
 
 from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, sets
 from subgnn.ragged import Ragged
@@ -75,9 +74,11 @@ def induced_csr(graph: Csr, members: Array) -> Csr:
         found = inside_row(graph, members, members[i], row)
         if total + found > len(local_neighbors):
             grown = np.empty(2 * (total + found), np.int32)
-            grown[:total] = local_neighbors[:total]
+            for k in range(total):
+                grown[k] = local_neighbors[k]
             local_neighbors = grown
-        local_neighbors[total : total + found] = row[:found]
+        for k in range(found):
+            local_neighbors[total + k] = row[k]
         total += found
         local_offsets[i + 1] = total
     return local_offsets, local_neighbors[:total]
@@ -106,14 +107,15 @@ def _root(parent: Array, i: int) -> int:
 
 
 @compiled_parallel
-def _label(graph: Csr, subgraphs: Sets, labels: Array, counts: Array) -> None:
+def _label(begin: int, end: int, graph: Csr, subgraphs: Sets, labels: Array, counts: Array) -> None:
     """labels: for each value of ``subgraphs``, the component of its node within the subgraph, numbered from 0."""
     values, rows = subgraphs
-    for s in prange(len(rows) - 1):
+    for s in range(begin, end):
         members = values[rows[s] : rows[s + 1]]
         size = len(members)
-        parent = np.arange(size)
-        row = np.empty(size, np.int32)
+        parent, row = np.empty(size, np.int64), np.empty(size, np.int32)
+        for i in range(size):
+            parent[i] = i
         for i in range(size):
             for k in range(inside_row(graph, members, members[i], row)):
                 a, b = _root(parent, i), _root(parent, row[k])
@@ -145,7 +147,7 @@ def induced_components(offsets: Array, neighbors: Array, subgraphs: Ragged) -> C
         ([[0, 1], [3]], [2])
     """
     labels, counts = np.empty(len(subgraphs.values), np.int64), np.zeros(len(subgraphs), np.int64)
-    _label(csr(offsets, neighbors), sets(subgraphs), labels, counts)
+    _label(len(subgraphs), csr(offsets, neighbors), sets(subgraphs), labels, counts)
     first = np.cumsum(counts) - counts
     component = labels + np.repeat(first, subgraphs.lengths)
     # A stable sort keeps the nodes of a component in the rising order they have in the subgraph.

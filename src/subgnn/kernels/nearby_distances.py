@@ -17,9 +17,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, even_bounds, frozen, sets
+from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, frozen, sets
 from subgnn.kernels.induced import contains, induced_csr, inside_row, lower_bound
 from subgnn.ragged import Ragged
 
@@ -229,12 +228,13 @@ def _bound(
 
 @compiled_parallel
 def _near_hops(
+    begin: int,
+    end: int,
     graph: Csr,
     components: Sets,
     wanted: Sets,
     starts: Array,
     limits: tuple[int, int],
-    bounds: Array,
     out: tuple[Array, Array],
 ) -> None:
     values, rows = components
@@ -244,28 +244,27 @@ def _near_hops(
     size = 1
     while size < 2 * (cap + 2):
         size *= 2
-    for chunk in prange(len(bounds) - 1):
-        around, other = _new_ball(size, cap), _new_ball(size, cap)
-        for c in range(bounds[chunk], bounds[chunk + 1]):
-            members = values[rows[c] : rows[c + 1]]
-            count = len(members)
-            local = induced_csr(graph, members)
-            row, queue = np.empty(count, np.int32), np.empty(count + 1, np.int32)
-            for k in range(anchor_rows[c + 1] - anchor_rows[c]):
-                a = anchors[anchor_rows[c] + k]
-                at = starts[c] + k * count
-                found, open_ = hops[at : at + count], unsettled[at : at + count]
-                left = _bound(graph, members, local, a, cap, (found, open_), (row, queue))
-                if left > 0 and cutoff > 2:
-                    _restart(graph[0], around, a)
-                    for i in range(count):
-                        if open_[i]:
-                            before = found[i]
-                            found[i], exact = _meet(graph, a, members[i], before, limits, around, other)
-                            open_[i] = not exact
-                            if 0 <= found[i] < before:
-                                queue[0] = i
-                                _relax(local, found, queue, 1)
+    around, other = _new_ball(size, cap), _new_ball(size, cap)
+    for c in range(begin, end):
+        members = values[rows[c] : rows[c + 1]]
+        count = len(members)
+        local = induced_csr(graph, members)
+        row, queue = np.empty(count, np.int32), np.empty(count + 1, np.int32)
+        for k in range(anchor_rows[c + 1] - anchor_rows[c]):
+            a = anchors[anchor_rows[c] + k]
+            at = starts[c] + k * count
+            found, open_ = hops[at : at + count], unsettled[at : at + count]
+            left = _bound(graph, members, local, a, cap, (found, open_), (row, queue))
+            if left > 0 and cutoff > 2:
+                _restart(graph[0], around, a)
+                for i in range(count):
+                    if open_[i]:
+                        before = found[i]
+                        found[i], exact = _meet(graph, a, members[i], before, limits, around, other)
+                        open_[i] = not exact
+                        if 0 <= found[i] < before:
+                            queue[0] = i
+                            _relax(local, found, queue, 1)
 
 
 def near_hops(
@@ -295,6 +294,6 @@ def near_hops(
     np.cumsum(components.lengths * anchors.lengths, out=starts[1:])
     hops, unsettled = np.empty(int(starts[-1]), np.int32), np.empty(int(starts[-1]), np.bool_)
     if len(hops):
-        graph, bounds, out = csr(offsets, neighbors), even_bounds(len(components)), (hops, unsettled)
-        _near_hops(graph, sets(components), sets(anchors), frozen(starts, np.int64), (cutoff, cap), bounds, out)
+        graph, family, out = csr(offsets, neighbors), sets(components), (hops, unsettled)
+        _near_hops(len(components), graph, family, sets(anchors), frozen(starts, np.int64), (cutoff, cap), out)
     return hops, unsettled

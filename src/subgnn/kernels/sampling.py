@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import prange
 
 from subgnn.kernels.arrays import Array, Csr, compiled, compiled_parallel, csr, frozen
 from subgnn.kernels.draws import item_keys, open_stream, uniform_below
@@ -33,9 +32,9 @@ class Block:
 
 
 @compiled_parallel
-def _sample_rows(graph: Csr, rows: Array, key: np.uint64, starts: Array, out: Array) -> None:
+def _sample_rows(begin: int, end: int, graph: Csr, rows: Array, key: np.uint64, starts: Array, out: Array) -> None:
     offsets, neighbors = graph
-    for r in prange(len(rows)):
+    for r in range(begin, end):
         lo, hi = offsets[rows[r]], offsets[rows[r] + 1]
         state = open_stream(key, rows[r])
         place, left = starts[r], starts[r + 1] - starts[r]
@@ -81,17 +80,17 @@ def sample_neighbors(offsets: Array, neighbors: Array, rows: Array, *, fraction:
     starts = np.zeros(len(wanted) + 1, np.int64)
     np.cumsum(np.minimum(np.ceil(fraction * degrees).astype(np.int64), degrees), out=starts[1:])
     entries = np.empty(int(starts[-1]), np.int32)
-    _sample_rows(csr(offsets, neighbors), wanted, np.uint64(key), frozen(starts, np.int64), entries)
+    _sample_rows(len(wanted), csr(offsets, neighbors), wanted, np.uint64(key), frozen(starts, np.int64), entries)
     columns = np.empty(len(entries), np.int32)
     nodes = _number(wanted, frozen(entries, np.int32), len(offsets) - 1, columns)
     return Block(starts, columns, nodes)
 
 
 @compiled_parallel
-def _visit(graph: Csr, keys: Array, length: int, out: Array) -> None:
+def _visit(begin: int, end: int, graph: Csr, keys: Array, length: int, out: Array) -> None:
     offsets, neighbors = graph
     n = len(offsets) - 1
-    for w in prange(len(keys)):
+    for w in range(begin, end):
         state = open_stream(keys[w], 0)
         node = uniform_below(state, n)
         out[w, 0] = node
@@ -108,16 +107,16 @@ def walk_nodes(offsets: Array, neighbors: Array, *, roots: int, length: int, key
     A walk that cannot go on stays where it is (GraphSAINT, Zeng et al., 2020, algorithm 4).
     """
     out = np.empty((roots, length + 1), np.int32)
-    _visit(csr(offsets, neighbors), item_keys(key, roots), length, out)
+    _visit(roots, csr(offsets, neighbors), item_keys(key, roots), length, out)
     seen = np.zeros(len(offsets) - 1, np.bool_)
     seen[out.reshape(-1)] = True
     return np.flatnonzero(seen).astype(np.int32)
 
 
 @compiled_parallel
-def _count_inside(graph: Csr, members: Array, place: Array, counts: Array) -> None:
+def _count_inside(begin: int, end: int, graph: Csr, members: Array, place: Array, counts: Array) -> None:
     offsets, neighbors = graph
-    for r in prange(len(members)):
+    for r in range(begin, end):
         count = 0
         for e in range(offsets[members[r]], offsets[members[r] + 1]):
             count += place[neighbors[e]] >= 0
@@ -125,9 +124,11 @@ def _count_inside(graph: Csr, members: Array, place: Array, counts: Array) -> No
 
 
 @compiled_parallel
-def _fill_inside(graph: Csr, members: Array, place: Array, starts: Array, columns: Array, entries: Array) -> None:
+def _fill_inside(
+    begin: int, end: int, graph: Csr, members: Array, place: Array, starts: Array, columns: Array, entries: Array
+) -> None:
     offsets, neighbors = graph
-    for r in prange(len(members)):
+    for r in range(begin, end):
         i = starts[r]
         for e in range(offsets[members[r]], offsets[members[r] + 1]):
             if place[neighbors[e]] >= 0:
@@ -149,17 +150,17 @@ def induced_block(offsets: Array, neighbors: Array, members: Array) -> tuple[Blo
     place[nodes] = np.arange(len(nodes), dtype=np.int32)
     counts, starts = np.empty(len(nodes), np.int64), np.zeros(len(nodes) + 1, np.int64)
     graph, known = csr(offsets, neighbors), frozen(place, np.int32)
-    _count_inside(graph, nodes, known, counts)
+    _count_inside(len(nodes), graph, nodes, known, counts)
     np.cumsum(counts, out=starts[1:])
     columns, entries = np.empty(int(starts[-1]), np.int32), np.empty(int(starts[-1]), np.int64)
-    _fill_inside(graph, nodes, known, frozen(starts, np.int64), columns, entries)
+    _fill_inside(len(nodes), graph, nodes, known, frozen(starts, np.int64), columns, entries)
     return Block(starts, columns, nodes), entries
 
 
 @compiled_parallel
-def _draw_non_edges(graph: Csr, nodes: Array, keys: Array, out: Array, found: Array) -> None:
+def _draw_non_edges(begin: int, end: int, graph: Csr, nodes: Array, keys: Array, out: Array, found: Array) -> None:
     offsets, neighbors = graph
-    for i in prange(len(keys)):
+    for i in range(begin, end):
         state = open_stream(keys[i], 0)
         for _ in range(_TRIES):
             a, b = uniform_below(state, len(nodes)), uniform_below(state, len(nodes))
@@ -184,5 +185,5 @@ def sample_non_edges(offsets: Array, neighbors: Array, nodes: Array, *, pairs: i
     """
     out, found = np.empty((2, pairs), np.int32), np.zeros(pairs, np.bool_)
     if len(nodes) > 1:
-        _draw_non_edges(csr(offsets, neighbors), frozen(nodes, np.int32), item_keys(key, pairs), out, found)
+        _draw_non_edges(pairs, csr(offsets, neighbors), frozen(nodes, np.int32), item_keys(key, pairs), out, found)
     return np.ascontiguousarray(out[:, found])

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
-from numba import prange
 
 from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, even_bounds, sets
 from subgnn.kernels.induced import induced_csr, inside_row
@@ -37,9 +36,9 @@ class Shape:
 
 
 @compiled_parallel
-def _inside_degrees(graph: Csr, family: Sets, out: Array) -> None:
+def _inside_degrees(begin: int, end: int, graph: Csr, family: Sets, out: Array) -> None:
     values, rows = family
-    for s in prange(len(rows) - 1):
+    for s in range(begin, end):
         members = values[rows[s] : rows[s + 1]]
         scratch = np.empty(len(members), np.int32)
         for i in range(len(members)):
@@ -62,7 +61,7 @@ def inside_degrees(offsets: Array, neighbors: Array, rows: Ragged) -> tuple[Ragg
     """
     values = sets(rows)[0]
     inside = np.zeros(len(values), np.int64)
-    _inside_degrees(csr(offsets, neighbors), sets(rows), inside)
+    _inside_degrees(len(rows), csr(offsets, neighbors), sets(rows), inside)
     total = np.asarray(offsets)[values.astype(np.int64) + 1] - np.asarray(offsets)[values]
     return Ragged(inside, rows.offsets), Ragged(total - inside, rows.offsets)
 
@@ -133,17 +132,15 @@ def _fractions(offsets: Array, triangles: Array, out: Array) -> None:
 
 
 @compiled_parallel
-def _clustering(graph: Csr, bounds: Array, triangles: Array, out: Array) -> None:
-    oriented = _orient(graph)
-    for chunk in prange(len(bounds) - 1):
+def _count_all_triangles(begin: int, end: int, oriented: Csr, bounds: Array, triangles: Array) -> None:
+    for chunk in range(begin, end):
         _count_triangles(oriented, bounds[chunk], bounds[chunk + 1], triangles[chunk])
-    _fractions(graph[0], triangles.sum(axis=0), out)
 
 
 @compiled_parallel
-def _induced_clustering(graph: Csr, subgraphs: Sets, out: Array) -> None:
+def _induced_clustering(begin: int, end: int, graph: Csr, subgraphs: Sets, out: Array) -> None:
     values, rows = subgraphs
-    for s in prange(len(rows) - 1):
+    for s in range(begin, end):
         local = induced_csr(graph, values[rows[s] : rows[s + 1]])
         triangles = np.zeros(rows[s + 1] - rows[s], np.int64)
         _count_triangles(_orient(local), 0, len(triangles), triangles)
@@ -162,16 +159,18 @@ def clustering(offsets: Array, neighbors: Array) -> Array:
         >>> clustering(np.array([0, 2, 4, 7, 8]), np.array([1, 2, 0, 2, 0, 1, 3, 2])).round(3).tolist()
         [1.0, 1.0, 0.333, 0.0]
     """
-    out = np.zeros(len(offsets) - 1, np.float64)
+    graph, out = csr(offsets, neighbors), np.zeros(len(offsets) - 1, np.float64)
     chunks = numba.get_num_threads()
-    _clustering(csr(offsets, neighbors), even_bounds(len(out), chunks), np.zeros((chunks, len(out)), np.int64), out)
+    triangles = np.zeros((chunks, len(out)), np.int64)
+    _count_all_triangles(chunks, _orient(graph), even_bounds(len(out), chunks), triangles)
+    _fractions(graph[0], triangles.sum(axis=0), out)
     return out
 
 
 def induced_clustering(offsets: Array, neighbors: Array, subgraphs: Ragged) -> Ragged:
     """Clustering inside every induced subgraph, laid out as its nodes, float64."""
     out = np.zeros(len(subgraphs.values), np.float64)
-    _induced_clustering(csr(offsets, neighbors), sets(subgraphs), out)
+    _induced_clustering(len(subgraphs), csr(offsets, neighbors), sets(subgraphs), out)
     return Ragged(out, subgraphs.offsets)
 
 
@@ -211,9 +210,9 @@ def _peel(graph: Csr, core: Array) -> None:
 
 
 @compiled_parallel
-def _induced_core_numbers(graph: Csr, subgraphs: Sets, out: Array) -> None:
+def _induced_core_numbers(begin: int, end: int, graph: Csr, subgraphs: Sets, out: Array) -> None:
     values, rows = subgraphs
-    for s in prange(len(rows) - 1):
+    for s in range(begin, end):
         _peel(induced_csr(graph, values[rows[s] : rows[s + 1]]), out[rows[s] : rows[s + 1]])
 
 
@@ -237,5 +236,5 @@ def core_numbers(offsets: Array, neighbors: Array) -> Array:
 def induced_core_numbers(offsets: Array, neighbors: Array, subgraphs: Ragged) -> Ragged:
     """Core numbers inside every induced subgraph, laid out as its nodes, int64."""
     out = np.zeros(len(subgraphs.values), np.int64)
-    _induced_core_numbers(csr(offsets, neighbors), sets(subgraphs), out)
+    _induced_core_numbers(len(subgraphs), csr(offsets, neighbors), sets(subgraphs), out)
     return Ragged(out, subgraphs.offsets)

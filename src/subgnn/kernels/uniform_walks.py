@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from subgnn.kernels.arrays import Array, Csr, Sets, compiled_parallel, csr, frozen, sets
 from subgnn.kernels.draws import open_stream, uniform_below
@@ -11,10 +10,10 @@ from subgnn.ragged import Ragged
 
 
 @compiled_parallel
-def _walk_from_members(graph: Csr, family: Sets, keys: Array, out: Array) -> None:
+def _walk_from_members(begin: int, end: int, graph: Csr, family: Sets, keys: Array, out: Array) -> None:
     offsets, neighbors = graph
     values, rows = family
-    for r in prange(len(rows) - 1):
+    for r in range(begin, end):
         for i in range(rows[r], rows[r + 1]):
             for w in range(out.shape[1]):
                 state = open_stream(keys[r], (i - rows[r]) * out.shape[1] + w)
@@ -37,5 +36,5 @@ def walk_from_members(offsets: Array, neighbors: Array, rows: Ragged, *, walks: 
         keys: (sets,) uint64. returns: (total, walks, length) int32, the nodes after each step.
     """
     out = np.empty((len(rows.values), walks, length), np.int32)
-    _walk_from_members(csr(offsets, neighbors), sets(rows), frozen(keys, np.uint64), out)
+    _walk_from_members(len(rows), csr(offsets, neighbors), sets(rows), frozen(keys, np.uint64), out)
     return out

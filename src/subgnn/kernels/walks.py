@@ -11,9 +11,8 @@ Walks have at most ``length`` nodes. Their random numbers are keyed by the walk,
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, even_bounds, frozen, sets
+from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, frozen, sets
 from subgnn.kernels.borders import explore
 from subgnn.kernels.draws import item_keys, open_stream, uniform_below, uniform_unit
 from subgnn.kernels.induced import contains, induced_csr, lower_bound
@@ -91,7 +90,7 @@ def _next_step(graph: Csr, allowed: Array, x: int, y: int, beta: float, state: A
         z = neighbors[lo + uniform_below(state, hi - lo)]
         if _may_visit(allowed, z) and contains(neighbors, x_lo, x_hi, z) == triangle:
             return z
-    closed, _ = _common(graph, allowed, x, y, _END)
+    closed, _ = _common(graph, allowed, x, y, hi - lo)  # a rank that no common neighbour has
     opened = -closed
     for e in range(lo, hi):
         opened += _may_visit(allowed, neighbors[e])
@@ -133,20 +132,24 @@ def _walk(graph: Csr, allowed: Array, start: int, beta: float, state: Array, out
 
 
 @compiled_parallel
-def _graph_walks(graph: Csr, starts: Array, beta: float, keys: Array, lengths: Array, out: Array) -> None:
+def _graph_walks(
+    begin: int, end: int, graph: Csr, starts: Array, beta: float, keys: Array, lengths: Array, out: Array
+) -> None:
     everything = np.empty(0, np.uint8)
     n = len(graph[0]) - 1
-    for w in prange(len(keys)):
+    for w in range(begin, end):
         state = open_stream(keys[w], 0)
         start = starts[w] if len(starts) else uniform_below(state, n)
         lengths[w] = _walk(graph, everything, start, beta, state, out[w])
 
 
 @compiled_parallel
-def _inside_walks(graph: Csr, patches: Sets, beta: float, keys: Array, lengths: Array, out: Array) -> None:
+def _inside_walks(
+    begin: int, end: int, graph: Csr, patches: Sets, beta: float, keys: Array, lengths: Array, out: Array
+) -> None:
     values, rows = patches
     everything = np.empty(0, np.uint8)
-    for p in prange(len(rows) - 1):
+    for p in range(begin, end):
         members = values[rows[p] : rows[p + 1]]
         local = induced_csr(graph, members)
         for w in range(out.shape[1]):
@@ -161,35 +164,34 @@ def _inside_walks(graph: Csr, patches: Sets, beta: float, keys: Array, lengths: 
 
 @compiled_parallel
 def _border_walks(
-    graph: Csr, patches: Sets, hops: int, beta: float, keys: Array, bounds: Array, lengths: Array, out: Array
+    begin: int, end: int, graph: Csr, patches: Sets, hops: int, beta: float, keys: Array, lengths: Array, out: Array
 ) -> None:
     offsets, neighbors = graph
     values, rows = patches
     n = len(offsets) - 1
-    for chunk in prange(len(bounds) - 1):
-        mark, queue, allowed = np.zeros(n, np.int32), np.empty(n, np.int32), np.zeros(n, np.uint8)
-        for p in range(bounds[chunk], bounds[chunk + 1]):
-            members = values[rows[p] : rows[p + 1]]
-            end = explore(graph, members, hops, mark, p + 1, queue)
-            for i in range(len(members), end):
-                allowed[queue[i]] = 1
-            starts = np.empty(len(members), np.int32)
-            count = 0
-            for v in members:
-                for e in range(offsets[v], offsets[v + 1]):
-                    if not contains(members, 0, len(members), neighbors[e]):
-                        starts[count] = v
-                        count += 1
-                        break
-            for i in range(count):
-                allowed[starts[i]] = 1
-            for w in range(out.shape[1]):
-                if count > 0:
-                    state = open_stream(keys[p], w)
-                    start = starts[uniform_below(state, count)]
-                    lengths[p, w] = _walk(graph, allowed, start, beta, state, out[p, w])
-            for i in range(end):
-                allowed[queue[i]] = 0
+    mark, queue, allowed = np.zeros(n, np.int32), np.empty(n, np.int32), np.zeros(n, np.uint8)
+    for p in range(begin, end):
+        members = values[rows[p] : rows[p + 1]]
+        reached = explore(graph, members, hops, mark, p + 1, queue)
+        for i in range(len(members), reached):
+            allowed[queue[i]] = 1
+        starts = np.empty(len(members), np.int64)
+        count = 0
+        for v in members:
+            for e in range(offsets[v], offsets[v + 1]):
+                if not contains(members, 0, len(members), neighbors[e]):
+                    starts[count] = v
+                    count += 1
+                    break
+        for i in range(count):
+            allowed[starts[i]] = 1
+        for w in range(out.shape[1]):
+            if count > 0:
+                state = open_stream(keys[p], w)
+                start = starts[uniform_below(state, count)]
+                lengths[p, w] = _walk(graph, allowed, start, beta, state, out[p, w])
+        for i in range(reached):
+            allowed[queue[i]] = 0
 
 
 def _true_steps(out: Array, lengths: Array) -> Ragged:
@@ -221,7 +223,7 @@ def graph_walks(
     out, lengths = np.empty((walks, length), np.int32), np.zeros(walks, np.int64)
     if len(offsets) > 1:
         graph = csr(offsets, neighbors)
-        _graph_walks(graph, frozen(fixed, np.int32), float(beta), item_keys(key, walks), lengths, out)
+        _graph_walks(walks, graph, frozen(fixed, np.int32), float(beta), item_keys(key, walks), lengths, out)
     return _true_steps(out, lengths)
 
 
@@ -235,7 +237,7 @@ def inside_walks(
     """
     count = len(patches)
     out, lengths = np.empty((count, walks, length), np.int32), np.zeros((count, walks), np.int64)
-    _inside_walks(csr(offsets, neighbors), sets(patches), float(beta), item_keys(key, count), lengths, out)
+    _inside_walks(count, csr(offsets, neighbors), sets(patches), float(beta), item_keys(key, count), lengths, out)
     return _true_steps(out, lengths)
 
 
@@ -263,6 +265,6 @@ def border_walks(
     """
     count = len(patches)
     out, lengths = np.empty((count, walks, length), np.int32), np.zeros((count, walks), np.int64)
-    graph, family, bounds = csr(offsets, neighbors), sets(patches), even_bounds(count)
-    _border_walks(graph, family, hops, float(beta), item_keys(key, count), bounds, lengths, out)
+    graph, family = csr(offsets, neighbors), sets(patches)
+    _border_walks(count, graph, family, hops, float(beta), item_keys(key, count), lengths, out)
     return _true_steps(out, lengths)

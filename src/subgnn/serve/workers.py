@@ -15,15 +15,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numba
 import numpy as np
 import torch
 
-from subgnn.kernels import induced_components
 from subgnn.ragged import Ragged
 from subgnn.serve.limits import CURRENT, Deadline, DeadlinePassed, Limits
 from subgnn.serve.monitoring import Metrics
@@ -48,7 +47,6 @@ class Lane:
 
     Args:
         name: label of the lane in metrics.
-        lock: held while work is done, if only one thread of several lanes may compute at a time.
     """
 
     def __init__(
@@ -58,12 +56,10 @@ class Lane:
         workers: int,
         limits: Limits,
         metrics: Metrics,
-        lock: AbstractContextManager[Any] | None = None,
     ) -> None:
         self.name, self.workers, self._limits = name, workers, limits
         self._waited, self._refused = metrics.waited_seconds.labels(lane=name), metrics.refused.labels(lane=name)
         self._num_inside = metrics.inside.labels(lane=name)
-        self._lock = nullcontext() if lock is None else lock
         self._pool: ThreadPoolExecutor | None = None
         self._inside = 0
 
@@ -82,10 +78,9 @@ class Lane:
         begin = time.monotonic()
 
         def job() -> T:
-            with self._lock:
-                deadline.check()
-                self._waited.observe(time.monotonic() - begin)
-                return work()
+            deadline.check()
+            self._waited.observe(time.monotonic() - begin)
+            return work()
 
         loop = asyncio.get_running_loop()
 
@@ -131,31 +126,18 @@ class Lanes:
     def __init__(self, limits: Limits, metrics: Metrics) -> None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         sys.setswitchinterval(SWITCH_SECONDS)
-        lock = None if _kernels_are_threadsafe() else threading.Lock()
 
-        def lane(name: str, workers: int, lock: threading.Lock | None = None) -> Lane:
-            return Lane(name, workers=workers, limits=limits, metrics=metrics, lock=lock)
+        def lane(name: str, workers: int) -> Lane:
+            return Lane(name, workers=workers, limits=limits, metrics=metrics)
 
         # Parsing holds the interpreter's lock, so two bodies at once would keep the event loop waiting for both.
         self.parse, self.search = lane("parse", 1), lane("search", 1)
-        self.quick, self.slow = (
-            lane("quick", max(2, min(8, cores)), lock),
-            lane("slow", max(1, min(4, cores // 2)), lock),
-        )
+        self.quick, self.slow = lane("quick", max(2, min(8, cores))), lane("slow", max(1, min(4, cores // 2)))
 
     def close(self) -> None:
         """Close all lanes."""
         for lane in (self.parse, self.search, self.quick, self.slow):
             lane.close()
-
-
-def _kernels_are_threadsafe() -> bool:
-    """Whether several threads may call kernels at once.
-
-    Not with the thread pool that Numba falls back to without OpenMP and TBB: it would end the process.
-    """
-    induced_components(np.zeros(2, np.int64), np.empty(0, np.int32), Ragged.from_rows([[0]]))
-    return bool(numba.threading_layer() != "workqueue")
 
 
 @dataclass(slots=True, eq=False)
