@@ -122,6 +122,5 @@ def test_walks_by_hand():
 
 def test_steps_by_row():
     picking = Picking.of(np.array([2, 0, 2, 3]), 5)
-    assert picking.order.tolist() == [1, 0, 2, 3]
-    assert picking.offsets.tolist() == [0, 1, 1, 3, 4, 4]
+    assert [array.tolist() for array in picking.by_row] == [[1, 0, 2, 3], [0, 1, 1, 3, 4, 4]]
     assert picking.rows.tolist() == [2, 0, 2, 3]

@@ -17,8 +17,9 @@ AGG_C over subchannels and AGG_L over layers lay vectors side by side, add or av
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -149,10 +150,7 @@ class SubchannelLayer(nn.Module):
         """
         if self.aggregation == "max":
             return self._largest(gamma, anchors, own)
-        if own is None:
-            total = gamma @ anchors
-        else:
-            total = functional.embedding_bag(own, anchors, per_sample_weights=gamma, mode="sum")
+        total = gamma @ anchors if own is None else weighted_bag(own, anchors, gamma)
         return total / gamma.shape[1] if self.aggregation == "mean" else total
 
     def _largest(self, gamma: Tensor, anchors: Tensor, own: Tensor | None) -> Tensor:
@@ -183,10 +181,54 @@ class SubchannelLayer(nn.Module):
         if self.score is not None:
             q, b = self.score.weight[0], self.score.bias
             along = anchors @ q  # q . a_i, once for each anchor
-            # An embedding, as the gradient of plain indexing adds up in any order when there are threads.
-            each = along if own is None else functional.embedding(own, along[:, None]).squeeze(-1)
-            output = torch.relu(gamma * each + b)
+            output = torch.relu(gamma * (along if own is None else _pick(along, own)) + b)
         return state, output
+
+
+def _pick(values: Tensor, places: Tensor) -> Tensor:
+    """values[places], with a gradient that adds up in a fixed order, as that of plain indexing does not.
+
+    Shapes:
+        values: (T,). places: any. returns: as places.
+    """
+    if values.device.type == "cpu":
+        return values.index_select(0, places.flatten()).view_as(places)
+    return functional.embedding(places, values[:, None]).squeeze(-1)
+
+
+def weighted_bag(own: Tensor, table: Tensor, weights: Tensor) -> Tensor:
+    """Add up picked rows: out_c = sum over i of weights_ci table[own_ci].
+
+    Shapes:
+        own, weights: (C, n). table: (T, d). returns: (C, d).
+    """
+    learned = torch.is_grad_enabled() and table.requires_grad
+    plain = table.device.type == "cpu" and table.dtype == weights.dtype == torch.float32
+    if learned and plain and not weights.requires_grad:
+        bag: Tensor = _WeightedBag.apply(own, table, weights)  # type: ignore[no-untyped-call]
+        return bag
+    return functional.embedding_bag(own, table, per_sample_weights=weights, mode="sum")
+
+
+class _WeightedBag(torch.autograd.Function):
+    """:func:`weighted_bag` with fixed weights, on a CPU; torch's own gradient sorts all places, which takes longer."""
+
+    @staticmethod
+    def forward(ctx: Any, own: Tensor, table: Tensor, weights: Tensor) -> Tensor:
+        ctx.save_for_backward(own, weights)
+        ctx.rows = len(table)
+        return functional.embedding_bag(own, table, per_sample_weights=weights, mode="sum")
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        from scipy.sparse import csc_array
+
+        own, weights = (tensor.numpy() for tensor in ctx.saved_tensors)
+        starts = np.arange(len(own) + 1) * own.shape[1]
+        spread = csc_array(
+            (weights.ravel(), own.ravel(), starts), shape=(ctx.rows, len(own))
+        )  # column c is component c
+        return None, torch.from_numpy(spread @ grads[0].numpy()), None
 
 
 def combine(parts: Sequence[Tensor], how: Combination) -> Tensor:
@@ -249,7 +291,8 @@ def segment_reduce(values: Tensor, owner: Tensor, count: int, how: str) -> Tenso
     """
     reduce = {"sum": "sum", "mean": "mean", "max": "amax"}[how]
     out = values.new_zeros(count, values.shape[1])
-    return out.scatter_reduce(0, owner[:, None].expand_as(values), values, reduce, include_self=False)
+    # The zeros that are there do not change a sum, and leaving them out takes longer than adding up.
+    return out.scatter_reduce(0, owner[:, None].expand_as(values), values, reduce, include_self=how == "sum")
 
 
 class Readout(nn.Module):

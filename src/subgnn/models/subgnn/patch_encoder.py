@@ -38,21 +38,21 @@ _MAX_THREADS = 8  # more cost more to feed than they save
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picking:
-    """Which row each step stands on, and the steps of each row.
+    """Which row each step stands on, and the steps of each row; ``by_row`` is None if step t stands on row t.
 
     Shapes:
-        rows: (steps,) int64. order: (steps,) int64. offsets: (R + 1,) int64.
+        rows: (steps,) int64. by_row: the steps in order of their rows, (steps,) int64, and where each row's begin,
+        (R + 1,) int64.
     """
 
     rows: NDArray[np.int64]
-    order: NDArray[np.int64]
-    offsets: NDArray[np.int64]
+    by_row: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
 
     @classmethod
     def of(cls, rows: NDArray[np.int64], count: int) -> Picking:
         """For steps on ``count`` rows."""
         offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))])
-        return cls(rows, np.argsort(rows, kind="stable"), offsets.astype(np.int64))
+        return cls(rows, (np.argsort(rows, kind="stable"), offsets.astype(np.int64)))
 
 
 class Walks(nn.Module):
@@ -208,7 +208,7 @@ def compiled_states(lstm: nn.LSTM, inputs: Tensor, walks: Walks) -> Tensor:
         inputs = _Layer.apply(*projected, *states, picking, walks.sizes)  # type: ignore[no-untyped-call]
         if layer + 1 < lstm.num_layers:
             inputs = nn.functional.dropout(inputs, lstm.dropout, lstm.training)
-            picking = Picking.of(np.arange(len(inputs)), len(inputs))
+            picking = Picking(np.arange(len(inputs)))
     return inputs
 
 
@@ -259,12 +259,13 @@ class _Layer(torch.autograd.Function):
 
         def run(reverse: int, block: tuple[int, int]) -> None:
             projected, w_state = (back, w_back) if reverse else (ahead, w_ahead)
-            h, c, tanh_c, gates = of.h[reverse], of.c[reverse], of.tanh_c[reverse], of.gates[reverse]
-            p, room = projected.detach().numpy(), of.recurrent[reverse, slice(*block)]
+            h, w_t, room = of.h[reverse], w_state.T, of.recurrent[reverse, slice(*block)]
+            p, gates, c, tanh_c, states = (
+                array.numpy() for array in (projected.detach(), of.gates[reverse], of.c[reverse], of.tanh_c[reverse], h)
+            )
             for now, before in _order(lengths, block, bool(reverse)):
-                recurrent = torch.mm(h[before], w_state.T, out=room[: before.stop - before.start])
-                written = (gates[now].numpy(), c[now].numpy(), tanh_c[now].numpy(), h[now].numpy())
-                step_forward(p, picking.rows[now], recurrent.numpy(), c[before].numpy(), *written)
+                recurrent = torch.mm(h[before], w_t, out=room[: before.stop - before.start]).numpy()
+                step_forward(p, picking.rows[now], recurrent, c[before], gates[now], c[now], tanh_c[now], states[now])
 
         _in_threads([(run, reverse, block) for reverse in (0, 1) for block in blocks])
         ctx.save_for_backward(w_ahead, w_back)
@@ -280,27 +281,31 @@ class _Layer(torch.autograd.Function):
 
         def run(reverse: int, block: tuple[int, int]) -> None:
             w_state = w_back if reverse else w_ahead
-            h, c, tanh_c, gates = of.h[reverse], of.c[reverse], of.tanh_c[reverse], of.gates[reverse]
-            grad_h = grads[0][:, reverse * d : reverse * d + d].contiguous()
+            h, grad_gates, room = of.h[reverse], of.grad_gates[reverse], of.grad_after[reverse, slice(*block)]
+            gates, c, tanh_c, grad_c = (one[reverse].numpy() for one in (of.gates, of.c, of.tanh_c, of.grad_c))
+            grad_h, sums = grads[0][:, reverse * d : reverse * d + d].contiguous().numpy(), grad_gates.numpy()
             after_h, after_c = grad_h[:0], grad_h[:0]
             for now, before in reversed(_order(lengths, block, bool(reverse))):
-                out, grad_c = of.grad_gates[reverse, now], of.grad_c[reverse, now]
-                arrays = (grad_h[now], after_h, after_c, gates[now], c[before], tanh_c[now], out, grad_c)
-                step_backward(*(array.numpy() for array in arrays))
-                continued = out[: before.stop - before.start]
+                step_backward(grad_h[now], after_h, after_c, gates[now], c[before], tanh_c[now], sums[now], grad_c[now])
+                m = before.stop - before.start
+                continued = grad_gates[now.start : now.start + m]
                 grad_w[reverse, block].addmm_(continued.T, h[before])
-                room = of.grad_after[reverse, block[0] : block[0] + len(continued)]
-                after_h, after_c = torch.mm(continued, w_state, out=room), grad_c[: len(continued)]
+                after_h = torch.mm(continued, w_state, out=room[:m]).numpy()
+                after_c = grad_c[now.start : now.start + m]
 
         _in_threads([(run, reverse, block) for reverse in (0, 1) for block in blocks])
+        of_w = [torch.stack([grad_w[reverse, block] for block in blocks]).sum(dim=0) for reverse in (0, 1)]
+        if picking.by_row is None:
+            # No copy: the projection of this layer's inputs reads them before the workspace is free again.
+            return (*of.grad_gates, *of_w, None, None)
+        order, offsets = picking.by_row
         grad_projected = [grads[0].new_empty(count, 4 * d) for _ in range(2)]
 
         def gather(reverse: int, block: tuple[int, int]) -> None:
             values, out = of.grad_gates[reverse].numpy(), grad_projected[reverse].numpy()
-            sum_rows(values, picking.order, picking.offsets, *block, out)
+            sum_rows(values, order, offsets, *block, out)
 
         _in_threads([(gather, reverse, block) for reverse in (0, 1) for block in _even(count, len(blocks))])
-        of_w = [torch.stack([grad_w[reverse, block] for block in blocks]).sum(dim=0) for reverse in (0, 1)]
         return (*grad_projected, *of_w, None, None)
 
 
