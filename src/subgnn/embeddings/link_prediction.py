@@ -110,9 +110,9 @@ def _sparse(offsets: Tensor, columns: Tensor, weights: Tensor, shape: tuple[int,
         return torch.sparse_csr_tensor(offsets, columns, weights, shape, check_invariants=False)
 
 
-def _tensors(offsets: Any, columns: Any, weights: Any) -> list[Tensor]:
-    given = (offsets, np.int32), (columns, np.int32), (weights, np.float32)
-    return [torch.from_numpy(np.array(array, kind)) for array, kind in given]
+def _tensors(offsets: Any, columns: Any, weights: Any) -> tuple[Tensor, Tensor, Tensor]:
+    starts, ends = (torch.from_numpy(np.array(array, np.int32)) for array in (offsets, columns))
+    return starts, ends, torch.from_numpy(np.array(weights, np.float32))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
