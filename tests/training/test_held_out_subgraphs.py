@@ -95,15 +95,15 @@ def assert_same_run(one, other) -> None:
 def train_noting_outputs(data: Dataset, recipe, out, monkeypatch) -> np.ndarray:
     """Train; the outputs of the selected network for all subgraphs, as training computes them for its scores."""
     noted = []
-    evaluate = runs.evaluate
+    judged_outputs = runs.judged_outputs
 
     def noting(model, examples, rows, batch_size):
         outputs = [outputs_of(model, inputs, np.arange(len(inputs)), 256) for inputs in examples.judged]
         noted.append(torch.stack(outputs).mean(dim=0).numpy())
-        return evaluate(model, examples, rows, batch_size)
+        return judged_outputs(model, examples, rows, batch_size)
 
     with monkeypatch.context() as patched:
-        patched.setattr(runs, "evaluate", noting)
+        patched.setattr(runs, "judged_outputs", noting)
         train(data, recipe, out, report=False, cache=False, device="cpu")
     return noted[0] if noted else np.empty(0)
 

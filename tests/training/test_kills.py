@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,11 +27,12 @@ RECIPE_OPTIONS = ("--recipe", "subgnn", "--seed", "5")
 class Killer:
     """The process of ``killed.py``."""
 
-    def __init__(self) -> None:
-        root = Path(__file__).parents[2]
+    def __init__(self, *program: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.training.killed"],
-            cwd=root,
+            [sys.executable, *(program or ("-m", "tests.training.killed"))],
+            cwd=Path(__file__).parents[2],
+            # pandas, which scikit-learn imports where it is installed, brings Arrow, whose allocator starts a thread.
+            env=os.environ | {"JE_ARROW_MALLOC_CONF": "background_thread:false"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from tests.experiments.suites.examples import SMALL, folder, timeless
-from tests.pages import ROOT
 from tests.training.test_kills import Killer
 
 pytestmark = pytest.mark.slow
@@ -45,8 +42,7 @@ baseline = true
 
 class SuiteKiller(Killer):
     def __init__(self) -> None:
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.process = subprocess.Popen([sys.executable, "-c", SERVE], cwd=ROOT, text=True, **pipes)
+        super().__init__("-c", SERVE)
 
 
 @pytest.fixture(scope="module")
