@@ -3,14 +3,27 @@
 Signals are handled before the slow imports, so that Ctrl-C works from the beginning.
 """
 
+import os
 import sys
+from collections.abc import MutableMapping
 
 from subgnn.parallel.interrupts import exit_code, leave_on_signals, raise_on_signals
+
+
+def limit_threads(environment: MutableMapping[str, str]) -> None:
+    """Give the kernels the threads of OMP_NUM_THREADS.
+
+    Numba sets the number of threads of OpenMP, which PyTorch shares, to its own when it starts them.
+    """
+    threads = environment.get("OMP_NUM_THREADS", "").partition(",")[0]
+    if threads.isdigit() and int(threads):
+        environment.setdefault("NUMBA_NUM_THREADS", threads)
 
 
 def run() -> None:
     """Run the command line, and exit with its code."""
     leave_on_signals()
+    limit_threads(os.environ)
     from subgnn.cli.app import main
 
     try:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import runpy
 import subprocess
 import sys
 
 import pytest
 
-import subgnn.cli
 from subgnn import write_folder
+from subgnn.__main__ import limit_threads
 from tests.cli.command import call
 from tests.training.examples import dataset
 
@@ -91,7 +89,6 @@ def test_a_prediction_imports_what_it_uses(folder):
         ({}, None),
     ],
 )
-def test_kernels_have_the_threads_of_openmp(monkeypatch, given, expected):
-    monkeypatch.setattr(os, "environ", dict(given))
-    runpy.run_path(subgnn.cli.__file__)
-    assert os.environ.get("NUMBA_NUM_THREADS") == expected
+def test_kernels_have_the_threads_of_openmp(given, expected):
+    limit_threads(given)
+    assert given.get("NUMBA_NUM_THREADS") == expected
