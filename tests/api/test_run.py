@@ -223,7 +223,7 @@ def test_recipes_and_settings(tmp_path):
     assert as_recipe("auto", {"auto.only": ["bag"]}).auto.only == ("bag",)
     (tmp_path / "mine.toml").write_text('method = "bag"\n')
     assert as_recipe(tmp_path / "mine.toml").method == "bag"
-    with pytest.raises(UserError, match="settings: settings beside a recipe that is no name"):
+    with pytest.raises(UserError, match="settings: settings beside a Recipe object"):
         as_recipe(found, settings)
 
 

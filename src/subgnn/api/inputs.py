@@ -36,7 +36,7 @@ def as_recipe(recipe: str | Path | Recipe, settings: Settings = ()) -> Recipe:
     """A recipe by its name or file, with overrides; or one as it is.
 
     Raises:
-        UserError: for an unknown name or setting, and for overrides of a recipe that is no name.
+        UserError: for an unknown name or setting, and for settings beside a Recipe object.
 
     Example:
         >>> as_recipe("subgnn", {"training.epochs": 5, "model.head": [8, 8]}).training.epochs
@@ -45,7 +45,7 @@ def as_recipe(recipe: str | Path | Recipe, settings: Settings = ()) -> Recipe:
     if isinstance(recipe, Recipe):
         if settings:
             hint = "give the name of the recipe, or leave the settings out"
-            raise UserError("settings beside a recipe that is no name", where="settings", hint=hint)
+            raise UserError("settings beside a Recipe object", where="settings", hint=hint)
         return recipe
     if isinstance(settings, Mapping):
         settings = [f"{key}={_toml(value)}" for key, value in settings.items()]

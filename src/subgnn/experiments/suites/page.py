@@ -24,8 +24,8 @@ from subgnn.reports.charts import Chart
 from subgnn.reports.vectors import label_groups, vector_chart
 
 AS_PUBLISHED_NOTE = (
-    "Test micro-F1 ± standard error over seeds. The rules of selection are those by which the published numbers of "
-    "these models were had: first epoch, the first with the highest validation score; best test among ties, the "
+    "Test micro-F1 ± standard error over seeds. The published numbers of these models were selected in "
+    "three ways: first epoch, the first with the highest validation score; best test among ties, the "
     "highest test score among the epochs with the highest validation score; best test, the highest test score of a "
     "grid. The last two choose by the test split, so their scores are too high, and no other table has them. On "
     "validation: the same runs by the rule of all other tables. In SE: the distance from the published number in "

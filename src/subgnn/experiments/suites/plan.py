@@ -42,7 +42,7 @@ class Request:
     """Options of all runs of a suite.
 
     Args:
-        as_published: also apply the rules of selection that published numbers were had by, to models that have one.
+        as_published: also apply the selection rule of a model's authors, where the suite names one.
     """
 
     seeds: int

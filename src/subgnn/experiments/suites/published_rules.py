@@ -1,4 +1,4 @@
-"""Rules of selection that published numbers of later models were had by; they use the test split.
+"""Selection rules of the authors of later models, two of which use the test split.
 
 They are applied only on request (``benchmark run --as-published``), to the epochs of a run that was trained and
 selected on validation as always: every epoch and every candidate of its grid is scored on test, and the rule picks
