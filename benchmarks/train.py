@@ -1,4 +1,4 @@
-"""Costs of training: an epoch and slower implementations of it, preparation, memory against N, a GPU.
+"""Costs of training: an epoch and slower implementations of it, preparation, memory against N.
 
     python benchmarks/train.py [--data DIR] [--recipe alsentzer2020_ppi_bp] [--threads 2] [--skip memory naive ...]
 
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-PARTS = ("prepare", "epoch", "messages", "naive", "memory", "gpu")
+PARTS = ("prepare", "epoch", "messages", "naive", "memory")
 ROOT = Path(__file__).resolve().parents[1]
 RANDOM = ("embeddings.source=random",)  # pretraining is not measured here
 
@@ -92,20 +92,20 @@ def time_prepare(options: argparse.Namespace) -> dict[str, Any]:
     return {"seconds": seconds, "components": len(prepared.components.nodes), "touched": len(prepared.touched())}
 
 
-def time_epoch(options: argparse.Namespace, *, epochs: int = 6, device: str = "cpu", settings: Any = ()) -> dict:
+def time_epoch(options: argparse.Namespace, *, epochs: int = 6) -> dict:
     """Median seconds of an epoch with its validation, the first ones left out."""
     from subgnn.config.recipes import find_recipe
     from subgnn.experiments.train import train
 
     dataset, _ = load(options)
-    recipe = find_recipe(options.recipe, [*RANDOM, *(options.set or ()), f"training.epochs={epochs}", *settings])
+    recipe = find_recipe(options.recipe, [*RANDOM, *(options.set or ()), f"training.epochs={epochs}"])
     with tempfile.TemporaryDirectory() as folder:
         seen = []
         train(
             dataset,
             recipe,
             Path(folder) / "run",
-            device=device,
+            device="cpu",
             on_epoch=lambda record: seen.append((time.perf_counter(), record["train_loss"])),
         )
     times = np.diff([t for t, _ in seen])[2:]
@@ -222,19 +222,6 @@ def _memory(name: str) -> int:
     return 0
 
 
-def time_gpu(options: argparse.Namespace) -> dict[str, Any]:
-    """An epoch on a GPU, with and without CUDA graphs."""
-    import torch
-
-    if not torch.cuda.is_available():
-        return {"skipped": "no GPU"}
-    found: dict[str, Any] = {"device": torch.cuda.get_device_name()}
-    for name, flag in (("as it is", "false"), ("captured", "true")):
-        settings = [f"training.cuda_graph={flag}"]
-        found[name] = time_epoch(options, epochs=20, device="cuda", settings=settings)
-    return found
-
-
 def run_part(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """One part, in this process."""
     import logging
@@ -246,7 +233,7 @@ def run_part(name: str, options: argparse.Namespace) -> dict[str, Any]:
     parts = {"prepare": time_prepare, "epoch": time_epoch, "messages": time_messages, "naive": time_naive}
     if name.startswith("memory"):
         return time_memory(options, int(name.removeprefix("memory")))
-    return time_gpu(options) if name == "gpu" else parts[name](options)
+    return parts[name](options)
 
 
 def main() -> None:

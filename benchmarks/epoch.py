@@ -1,0 +1,227 @@
+"""Seconds of an epoch of training with its validation, on a CPU and on a GPU, and what they are spent on.
+
+    python benchmarks/epoch.py [CASE ...] [--device cpu cuda] [--data DIR] [--tree DIR ...] [--profile]
+
+A case is a recipe and a dataset (:data:`CASES`). ``--data`` is a folder that holds the datasets by name; without it,
+or for one that it lacks, subgraphs of about the same size are generated. ``--tree`` names source trees that run in
+turn, and whose speed is compared with that of the first; by default, this one alone. Each measurement is a process with
+one thread (``--threads``). Its first epochs do not count: they load kernels and capture steps. The arithmetic floor of
+a CPU is the time that the matrix products of an epoch take at the speed of one large product on the same thread.
+``--profile`` adds the operators that take longest on the host and on the device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+_PROFILED = 3  # epochs
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A recipe, the dataset it is measured on, and how many epochs are timed after how many others."""
+
+    recipe: str
+    dataset: str
+    epochs: dict[str, int]
+    first: int = 2
+    settings: tuple[str, ...] = ()
+    authors: float | None = None  # CPU seconds of an epoch of the authors' code
+
+
+_PATIENT = ("training.lr_finder=false", "training.patience=0", "embeddings.source=random")
+CASES = {
+    "density": Case(
+        "alsentzer2020_density_all", "glass_density", {"cpu": 40, "cuda": 40}, settings=_PATIENT, authors=0.92
+    ),
+    "ppi_bp": Case("alsentzer2020_ppi_bp", "ppi_bp", {"cpu": 2, "cuda": 30}, first=1, settings=_PATIENT),
+    "subgnn": Case("subgnn", "glass_density", {"cpu": 20, "cuda": 30}, settings=_PATIENT),
+    "gc": Case(
+        "gc", "hpo_neuro_rebuilt", {"cpu": 4, "cuda": 8}, settings=(*_PATIENT, "baseline.tune_embeddings=false")
+    ),
+}
+
+
+def dataset_of(case: Case, folder: Path | None) -> Any:
+    """The dataset of a case, or a generated one of its size."""
+    from subgnn import read_dataset
+
+    if folder is not None and (folder / case.dataset).is_dir():
+        return read_dataset(folder / case.dataset)
+    if case.dataset == "glass_density":
+        from subgnn.data.synthetic import generate
+
+        return generate("density", seed=0, num_subgraphs=400)
+    sys.path.insert(0, str(Path(__file__).parent))
+    from train import ppi_like
+
+    if case.dataset == "ppi_bp":
+        return ppi_like()
+    return ppi_like(nodes=18_387, edges=1_368_801, subgraphs=2_851)
+
+
+def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Seconds of the epochs of one case, in this process."""
+    import logging
+    import warnings
+
+    import torch
+
+    from subgnn.config.recipes import find_recipe
+    from subgnn.experiments.train import train
+
+    case, device = CASES[name], options.device[0]
+    warnings.simplefilter("ignore")
+    logging.getLogger("lightning").setLevel(logging.ERROR)
+    torch.set_num_threads(options.threads)
+    # On a GPU, each size of batch is captured after a few steps; the last batch of an epoch has its own size.
+    first, timed = (case.first if device == "cpu" else 8), case.epochs[device]
+    epochs = first + timed + (_PROFILED + 1 if options.profile else 0) + (device == "cpu")
+    recipe = find_recipe(case.recipe, [*case.settings, f"training.epochs={epochs}", *(options.set or ())])
+    dataset = dataset_of(case, options.data)
+    wall, cpu, losses, tools = [], [], [], _Tools(device, profile=options.profile)
+
+    def after(record: dict[str, Any]) -> None:
+        if device == "cuda":
+            torch.cuda.synchronize()
+        wall.append(time.perf_counter())
+        cpu.append(time.process_time())
+        losses.append(record["train_loss"])
+        tools.after(len(wall) - first - timed)
+
+    with tempfile.TemporaryDirectory() as folder:
+        train(dataset, recipe, Path(folder) / "run", device=device, cache=False, report=False, on_epoch=after)
+    times = [b - a for a, b in zip(wall[first - 1 : first + timed - 1], wall[first : first + timed], strict=True)]
+    busy = [b - a for a, b in zip(cpu[first - 1 : first + timed - 1], cpu[first : first + timed], strict=True)]
+    steps = -(-len(dataset.subgraphs.indices("train")) // recipe.training.batch_size)
+    found = {"seconds": median(times), "least": min(times), "cpu": median(busy), "cpu_least": min(busy), "steps": steps}
+    loss = losses[first + timed - 1]
+    return found | {"loss": loss, "dataset": dataset.name, "torch": torch.__version__, **tools.found}
+
+
+class _Tools:
+    """What is measured in epochs after the timed ones: products, and the profile."""
+
+    def __init__(self, device: str, *, profile: bool) -> None:
+        self.device, self.profile, self.found = device, profile, {}
+        self.counter: Any = None
+        self.profiler: Any = None
+
+    def after(self, epoch: int) -> None:
+        """Called when an epoch is done; the last timed one is number 0."""
+        import torch
+        from torch.utils.flop_counter import FlopCounterMode
+
+        counted = self.device == "cpu"
+        if epoch == 0 and counted:
+            self.counter = FlopCounterMode(display=False)
+            self.counter.__enter__()
+        if epoch == 1 and counted:
+            self.counter.__exit__(None, None, None)
+            self.found |= {"gflop": self.counter.get_total_flops() / 1e9, "gflop_s": _speed()}
+        begin = int(counted)
+        if self.profile and epoch == begin:
+            kinds = [torch.profiler.ProfilerActivity.CPU]
+            kinds += [torch.profiler.ProfilerActivity.CUDA] if self.device == "cuda" else []
+            self.profiler = torch.profiler.profile(activities=kinds)
+            self.profiler.__enter__()
+        if self.profile and epoch == begin + _PROFILED:
+            self.profiler.__exit__(None, None, None)
+            averages = self.profiler.key_averages()
+            orders = ["self_cpu_time_total"] + (["self_device_time_total"] if self.device == "cuda" else [])
+            self.found["profile"] = {
+                order: averages.table(sort_by=order, row_limit=28, max_name_column_width=60) for order in orders
+            }
+
+
+def _speed() -> float:
+    """GFLOP/s of one large product."""
+    import torch
+
+    size = 1024
+    a = torch.randn(size, size)
+    seconds = []
+    for _ in range(8):
+        begin = time.process_time()  # of all threads: the speed of one of them, also on a busy machine
+        a @ a
+        seconds.append(time.process_time() - begin)
+    return 2 * size**3 / min(seconds) / 1e9
+
+
+def main() -> None:
+    """Print a line for each case, device and tree."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}; by default, the first three")
+    parser.add_argument("--device", nargs="+", choices=("cpu", "cuda"), help="by default, all that are there")
+    parser.add_argument("--data", type=Path, help="a folder of datasets")
+    parser.add_argument("--tree", nargs="+", type=Path, default=[ROOT])
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--set", action="append", metavar="SECTION.KEY=VALUE")
+    parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(measure(options.one, options)))
+        return
+    if options.device is None:
+        import torch
+
+        options.device = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+    for device in options.device:
+        for name in options.cases or [*CASES][:3]:
+            before: dict[str, Any] | None = None
+            for tree in options.tree:
+                found = _in_process(name, device, tree, options)
+                print(_line(name, device, tree, found, before), flush=True)
+                for table in found.get("profile", {}).values():
+                    print(table, flush=True)
+                before = before or found
+
+
+def _line(name: str, device: str, tree: Path, found: dict[str, Any], before: dict[str, Any] | None) -> str:
+    case = CASES[name]
+    parts = [
+        f"{name} ({case.recipe} on {found['dataset']}), {device}, {tree.resolve().name}, torch {found['torch']}:",
+        f"{found['seconds'] * 1e3:,.1f} ms an epoch of {found['steps']} steps (least {found['least'] * 1e3:,.1f};",
+        f"CPU {found['cpu'] * 1e3:,.1f}, least {found['cpu_least'] * 1e3:,.1f}); loss {found['loss']:.6f}",
+    ]
+    if "gflop" in found:
+        floor = found["gflop"] / found["gflop_s"]
+        parts.append(f"; {found['gflop']:.2f} GFLOP, {floor * 1e3:,.1f} ms at {found['gflop_s']:.0f} GFLOP/s")
+    if case.authors and device == "cpu":
+        parts.append(f"; {case.authors / found['cpu']:.1f} times the speed of the authors' code")
+    if before is not None:
+        of = "cpu" if device == "cpu" else "seconds"
+        parts.append(f"; {before[of] / found[of]:.2f} times the speed of the first tree")
+    return " ".join(parts).replace(" ;", ";")
+
+
+def _in_process(name: str, device: str, tree: Path, options: argparse.Namespace) -> dict[str, Any]:
+    environment = {"GOMP_SPINCOUNT": "1000"} | os.environ  # as the command line sets it
+    threads = str(options.threads)
+    environment |= {"OMP_NUM_THREADS": threads, "NUMBA_NUM_THREADS": threads, "PYTHONPATH": str(tree / "src")}
+    words = [sys.executable, __file__, "--one", name, "--device", device, "--threads", threads]
+    words += ["--data", str(options.data)] if options.data else []
+    words += ["--profile"] if options.profile else []
+    for setting in options.set or ():
+        words += ["--set", setting]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{name}: {done.stderr}")
+    measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return measured
+
+
+if __name__ == "__main__":
+    main()
