@@ -83,11 +83,14 @@ def read_tables(
     source: str | None = None,
     target: str | None = None,
     weight: str | None = None,
+    edge_type: str | None = None,
+    edge_time: str | None = None,
     directed: bool = False,
     subgraph_column: str | None = None,
     node_column: str | None = None,
     label_column: str | None = None,
     split_column: str | None = None,
+    time_column: str | None = None,
     node_id: str | None = None,
     task: str | None = None,
     label_separator: str | None = None,
@@ -106,9 +109,9 @@ def read_tables(
             nodes; or a file of gene sets.
         nodes: a table of node attributes, which become features.
         name: of the dataset; by default that of the file of subgraphs.
-        source, target, weight: columns of edges.
+        source, target, weight, edge_type, edge_time: columns of edges.
         directed: keep the direction of edges.
-        subgraph_column, node_column, label_column, split_column: columns of members.
+        subgraph_column, node_column, label_column, split_column, time_column: columns of members.
         node_id: the column of ``nodes`` with the names of nodes.
         task: multiclass, binary, multilabel or regression; by default inferred from the labels.
         label_separator: of several labels in one cell.
@@ -124,7 +127,19 @@ def read_tables(
         >>> read_tables(edges, members).subgraphs
         SubgraphSet(3 subgraphs, binary, 2 classes, train 1, val 1, test 1)
     """
-    columns = Columns(source, target, weight, subgraph_column, node_column, label_column, split_column, node_id)
+    columns = Columns(
+        source=source,
+        target=target,
+        weight=weight,
+        type=edge_type,
+        time=edge_time,
+        subgraph=subgraph_column,
+        node=node_column,
+        label=label_column,
+        split=split_column,
+        subgraph_time=time_column,
+        node_id=node_id,
+    )
     options = ReadOptions(
         labels=label_format(task, label_separator),
         columns=columns,

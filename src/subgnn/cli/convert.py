@@ -13,6 +13,7 @@ from subgnn.cli.output import print_json, print_line, print_next, print_notes
 from subgnn.cli.progress import progress_bar
 from subgnn.cli.tables import (
     DirectedFlag,
+    EdgeTimeColumn,
     Encoding,
     LabelColumn,
     LabelSeparator,
@@ -24,6 +25,8 @@ from subgnn.cli.tables import (
     SubgraphColumn,
     TargetColumn,
     TaskName,
+    TimeColumn,
+    TypeColumn,
     UnknownNodes,
     WeightColumn,
     label_format,
@@ -61,11 +64,14 @@ def convert_dataset(
     source_column: SourceColumn = None,
     target_column: TargetColumn = None,
     weight_column: WeightColumn = None,
+    type_column: TypeColumn = None,
+    edge_time_column: EdgeTimeColumn = None,
     directed: DirectedFlag = False,
     subgraph_column: SubgraphColumn = None,
     node_column: NodeColumn = None,
     label_column: LabelColumn = None,
     split_column: SplitColumn = None,
+    time_column: TimeColumn = None,
     nodes: NodesTable = None,
     node_id: NodeId = None,
     encoding: Encoding = None,
@@ -97,7 +103,17 @@ def convert_dataset(
 
     form, notes = label_format(task, separator), list[str]()
     columns = Columns(
-        source_column, target_column, weight_column, subgraph_column, node_column, label_column, split_column, node_id
+        source=source_column,
+        target=target_column,
+        weight=weight_column,
+        type=type_column,
+        time=edge_time_column,
+        subgraph=subgraph_column,
+        node=node_column,
+        label=label_column,
+        split=split_column,
+        subgraph_time=time_column,
+        node_id=node_id,
     )
     reading = ReadOptions(id_base, form, columns, directed, encoding, unknown, on_note=notes.append)
     with progress_bar() as bar:

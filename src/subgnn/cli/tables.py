@@ -26,6 +26,14 @@ WeightColumn = Annotated[
     str | None,
     Option("--weight", metavar="COLUMN", help="Table of edges: the weight; by default a column called weight, if any."),
 ]
+TypeColumn = Annotated[
+    str | None,
+    Option("--edge-type", metavar="COLUMN", help=f"Table of edges: the type of an edge, any text; {_GUESSED}."),
+]
+EdgeTimeColumn = Annotated[
+    str | None,
+    Option("--edge-time", metavar="COLUMN", help=f"Table of edges: the time, numbers or ISO dates; {_GUESSED}."),
+]
 DirectedFlag = Annotated[bool, Option("--directed", help="Table of edges: keep the direction of edges.")]
 SubgraphColumn = Annotated[
     str | None, Option("--subgraph-column", metavar="COLUMN", help=f"Table of subgraphs: their names; {_GUESSED}.")
@@ -40,6 +48,10 @@ LabelColumn = Annotated[
 SplitColumn = Annotated[
     str | None,
     Option("--split-column", metavar="COLUMN", help=f"Table of subgraphs: train, val or test; {_GUESSED}."),
+]
+TimeColumn = Annotated[
+    str | None,
+    Option("--time-column", metavar="COLUMN", help=f"Table of subgraphs: the time, numbers or ISO dates; {_GUESSED}."),
 ]
 NodesTable = Annotated[
     Path | None,

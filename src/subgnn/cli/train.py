@@ -30,6 +30,7 @@ from subgnn.cli.output import (
 from subgnn.cli.progress import LiveLeaderboard, leaderboard_table, progress_bar
 from subgnn.cli.tables import (
     DirectedFlag,
+    EdgeTimeColumn,
     Encoding,
     LabelColumn,
     LabelSeparator,
@@ -41,6 +42,8 @@ from subgnn.cli.tables import (
     SubgraphColumn,
     TargetColumn,
     TaskName,
+    TimeColumn,
+    TypeColumn,
     UnknownNodes,
     WeightColumn,
     label_format,
@@ -90,11 +93,14 @@ def train_run(
     source_column: SourceColumn = None,
     target_column: TargetColumn = None,
     weight_column: WeightColumn = None,
+    type_column: TypeColumn = None,
+    edge_time_column: EdgeTimeColumn = None,
     directed: DirectedFlag = False,
     subgraph_column: SubgraphColumn = None,
     node_column: NodeColumn = None,
     label_column: LabelColumn = None,
     split_column: SplitColumn = None,
+    time_column: TimeColumn = None,
     nodes: NodesTable = None,
     node_id: NodeId = None,
     encoding: Encoding = None,
@@ -128,7 +134,17 @@ def train_run(
 
     loggers = {"tensorboard": tensorboard, "mlflow": mlflow, "wandb": wandb}
     columns = Columns(
-        source_column, target_column, weight_column, subgraph_column, node_column, label_column, split_column, node_id
+        source=source_column,
+        target=target_column,
+        weight=weight_column,
+        type=type_column,
+        time=edge_time_column,
+        subgraph=subgraph_column,
+        node=node_column,
+        label=label_column,
+        split=split_column,
+        subgraph_time=time_column,
+        node_id=node_id,
     )
     notes: list[str] = []
     form = label_format(task, separator)

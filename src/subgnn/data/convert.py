@@ -11,7 +11,7 @@ from subgnn.data.edge_store import MEMORY
 from subgnn.data.formats import FORMATS, read_dataset
 from subgnn.data.formats.bundle import SUFFIX, open_own_bundle, write_bundle
 from subgnn.data.formats.edge_list import Staging
-from subgnn.data.formats.folder import FOLDER, read_folder, write_folder
+from subgnn.data.formats.folder import EDGE_ATTRIBUTES, FOLDER, edge_attributes_bytes, read_folder, write_folder
 from subgnn.data.formats.format import LabelFormat, ReadOptions
 from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
 from subgnn.data.read_tables import read_tables
@@ -68,7 +68,11 @@ def convert(
         layout = "bundle" if destination.suffix == SUFFIX or source.is_dir() else "folder"
     if not source.exists():
         raise DataError("no such file or folder", where=str(source), hint="check the path")
-    if source.is_dir() and layout == "bundle" and subgraphs is None and nodes is None:
+    in_memory = edge_attributes_bytes(source)
+    if in_memory > writing.memory:
+        what = f"edges with types or times are read into memory, which takes about {in_memory / 1e9:,.1f} GB"
+        raise DataError(what, where=str(source / EDGE_ATTRIBUTES), hint="raise --memory, or leave the file out")
+    if source.is_dir() and layout == "bundle" and subgraphs is None and nodes is None and not in_memory:
         return _convert_on_disk(source, destination, reading, writing), layout
     dataset = _read(source, destination.name.removesuffix(SUFFIX), subgraphs, nodes, reading)
     if layout == "bundle":

@@ -11,10 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.strings import NodeNames, find_node
-from subgnn.errors import DataError, DataWarning, excerpt
+from subgnn.data.times import check_times
+from subgnn.errors import DataError, DataWarning, choices, excerpt
 from subgnn.kernels.build_csr import directed_csr, transpose, undirected_csr
 
 MAX_NODES = 2**31 - 1
+MAX_TYPES = 1000
+"""The most types of edges: each has an adjacency of its own, with a place for every node."""
 
 
 def plausible_nodes(evidence: int) -> int:
@@ -41,9 +44,17 @@ class Graph:
     Make one with :meth:`from_edges`, which checks its input; the constructor trusts its arrays. An undirected graph
     holds every edge in the rows of both its ends, a directed one in the row of its tail.
 
+    Edges may have times, numbers of any unit. Of a pair that is joined several times, the earliest edge is kept.
+
+    Edges may have types. A pair may then be joined by an edge of each type: ``layers`` are the graphs of one type each,
+    in the order of their names, ``types``, with times and weights of their own and without names and features. The
+    graph itself is their union: it joins the pairs that any of them does, by the earliest edge, of equals that of the
+    first type.
+
     Shapes:
         offsets: (N + 1,) int64. neighbors: (entries,) int32, each row sorted.
         weights: (entries,) float32 or None. features: (N, F) floats or None.
+        times: (entries,) int64 or float64, or None.
 
     ``oriented`` is the directed graph that this one is the undirected form of, where it is one.
 
@@ -62,9 +73,12 @@ class Graph:
     dropped: Dropped = Dropped()
     known_hash: str = ""
     oriented: Graph | None = None
+    times: NDArray[Any] | None = None
+    types: tuple[str, ...] = ()
+    layers: tuple[Graph, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("offsets", "neighbors", "weights", "features"):
+        for name in ("offsets", "neighbors", "weights", "features", "times"):
             array = getattr(self, name)
             if array is not None and array.flags.writeable:
                 # A view: the caller may go on writing to the array.
@@ -83,11 +97,13 @@ class Graph:
         features: Any = None,
         names: NodeNames | None = None,
         directed: bool = False,
+        times: Any = None,
+        types: Any = None,
     ) -> Graph:
         """Check edges and build the graph; self loops and repeated edges are dropped, counted and warned of.
 
-        An undirected edge may be given in one orientation or in both. Of repeated edges the weight of the first is
-        kept.
+        An undirected edge may be given in one orientation or in both. Of repeated edges the earliest is kept, with its
+        weight; without times, the first. Edges of different types do not repeat each other.
 
         Args:
             tails, heads: the ends of the edges, integers from 0.
@@ -96,37 +112,44 @@ class Graph:
             features: N x F finite numbers.
             names: a name for each node.
             directed: keep orientations.
+            times: one finite number, or numpy date, for each edge; dates become seconds since 1970.
+            types: the name of a type for each edge.
 
         Raises:
-            DataError: for ids, weights, features or names that do not fit.
+            DataError: for ids, weights, features, names, times or types that do not fit.
+
+        Example:
+            >>> g = Graph.from_edges([0, 0, 1], [1, 1, 2], types=["binds", "inhibits", "binds"])
+            >>> g.num_edges, g.types, g.of_type("binds").num_edges, g.of_type("inhibits").num_edges
+            (2, ('binds', 'inhibits'), 2, 1)
         """
         u, v = _node_ids(tails, "tails"), _node_ids(heads, "heads")
         if len(u) != len(v):
             raise DataError(f"{len(u)} tails but {len(v)} heads", where="edges")
-        w = None if weights is None else _weights(weights, len(u))
-        n = _num_nodes(u, v, num_nodes, features, names)
-        keep = u != v
-        loops = int(len(keep) - np.count_nonzero(keep))
-        if loops:
-            u, v, w = u[keep], v[keep], None if w is None else w[keep]
-        if directed:
-            offsets, neighbors, places = directed_csr(u, v, n)
-            repeats = len(u) - len(neighbors)
-        else:
-            offsets, neighbors, places, mirrored = undirected_csr(u, v, n)
-            repeats = len(u) - len(neighbors) // 2 - mirrored
-        graph = cls(
-            offsets=offsets,
-            neighbors=neighbors,
-            weights=None if w is None else w[places],
-            features=None if features is None else _copy_if_writable(check_features(features, n)),
-            names=names,
-            directed=directed,
-            dropped=Dropped(loops, repeats),
+        given = _Edges(
+            u,
+            v,
+            None if weights is None else _weights(weights, len(u)),
+            None if times is None else check_times(times, len(u)),
         )
+        codes, kinds = (None, ()) if types is None else _types(types, len(u))
+        n = _num_nodes(u, v, num_nodes, features, names)
+        if codes is not None:
+            order = np.argsort(codes, kind="stable")
+            given, codes = given.take(order), codes[order]
+        graph, loops, repeats = given.build(n, directed=directed)
+        if codes is not None:
+            built = [given.take(codes == code).build(n, directed=directed) for code in range(len(kinds))]
+            repeats = sum(of_type for _, _, of_type in built)
+            graph = replace(graph, types=kinds, layers=tuple(layer for layer, _, _ in built))
         if loops or repeats:
             warnings.warn(f"dropped {loops:,} self loops and {repeats:,} repeated edges", DataWarning, stacklevel=2)
-        return graph
+        return replace(
+            graph,
+            features=None if features is None else _copy_if_writable(check_features(features, n)),
+            names=names,
+            dropped=Dropped(loops, repeats),
+        )
 
     def __repr__(self) -> str:
         features = 0 if self.features is None else self.features.shape[1]
@@ -135,6 +158,8 @@ class Graph:
             f"{self.num_edges:,} edges",
             *(["directed"] if self.directed else []),
             *(["weighted"] if self.weights is not None else []),
+            *([f"{len(self.types):,} edge types"] if self.types else []),
+            *(["dated"] if self.times is not None else []),
             *([f"{features:,} features"] if features else []),
             *(["named"] if self.names is not None else []),
         ]
@@ -196,37 +221,134 @@ class Graph:
         once = tails < self.neighbors
         return tails[once], self.neighbors[once], None if self.weights is None else self.weights[once]
 
+    def edge_columns(self) -> dict[str, NDArray[Any]]:
+        """All edges with what they have: columns ``tail``, ``head``, and ``weight``, ``type`` and ``time`` if any."""
+        if self.layers:
+            parts = [layer.edge_columns() for layer in self.layers]
+            columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            return columns | {"type": np.repeat(np.array(self.types), [len(part["tail"]) for part in parts])}
+        tails, heads, weights = self.edges()
+        columns = {"tail": tails, "head": heads} | ({} if weights is None else {"weight": weights})
+        if self.times is None:
+            return columns
+        rows = np.repeat(np.arange(self.num_nodes, dtype=np.int32), np.diff(self.offsets))
+        return columns | {"time": self.times if self.directed else self.times[rows < self.neighbors]}
+
     def reverse(self) -> Graph:
         """The graph with every edge reversed; an undirected graph is its own reverse."""
         if not self.directed:
             return self
         offsets, neighbors, places = transpose(*self.csr)
-        weights = None if self.weights is None else self.weights[places]
-        return replace(self, offsets=offsets, neighbors=neighbors, weights=weights, known_hash="")
+        layers = tuple(layer.reverse() for layer in self.layers)
+        return replace(self._with_entries(offsets, neighbors, places), layers=layers)
 
     def undirected(self) -> Graph:
         """The same graph without orientations, for components and borders; ``oriented`` refers to this one."""
         if not self.directed:
             return self
         tails, heads, weights = self.edges()
-        offsets, neighbors, places, _ = undirected_csr(tails, heads, self.num_nodes)
-        weights = None if weights is None else weights[places]
-        plain = replace(self, offsets=offsets, neighbors=neighbors, weights=weights, directed=False, known_hash="")
-        return replace(plain, oriented=self)
+        plain, _, _ = _Edges(tails, heads, weights, self.times).build(self.num_nodes, directed=False)
+        layers = tuple(layer.undirected() for layer in self.layers)
+        entries = {name: getattr(plain, name) for name in ("offsets", "neighbors", "weights", "times")}
+        return replace(self, **entries, directed=False, known_hash="", oriented=self, layers=layers)
+
+    def of_type(self, name: str) -> Graph:
+        """The graph of the edges of one type, with the same nodes.
+
+        Raises:
+            DataError: where there is no such type.
+        """
+        if name not in self.types:
+            hint = choices(name, self.types) if self.types else "the edges of this graph have no types"
+            raise DataError(f"no edge type {excerpt(name)}", where="graph", hint=hint)
+        return replace(self.layers[self.types.index(name)], names=self.names, features=self.features)
+
+    def until(self, time: float) -> Graph:
+        """The graph as it was at a time, that is without its later edges; nodes and types stay.
+
+        Raises:
+            DataError: where edges have no times.
+
+        Example:
+            >>> Graph.from_edges([0, 1, 2], [1, 2, 3], times=[5, 6, 7]).until(6).num_edges
+            2
+        """
+        if self.times is None:
+            raise DataError("the edges have no times", where="graph", hint="a time for each edge is needed")
+        kept = self.times <= time
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[self.offsets]
+        graph = self._with_entries(offsets, self.neighbors[kept], np.flatnonzero(kept))
+        layers = tuple(layer.until(time) for layer in self.layers)
+        return replace(graph, layers=layers, oriented=None if self.oriented is None else self.oriented.until(time))
+
+    def with_nodes(self, num_nodes: int) -> Graph:
+        """The graph with further nodes, which have no edges; their names and features are up to the caller."""
+        offsets = np.append(self.offsets, np.full(num_nodes - self.num_nodes, self.offsets[-1]))
+        return replace(
+            self,
+            offsets=offsets,
+            known_hash="",
+            layers=tuple(layer.with_nodes(num_nodes) for layer in self.layers),
+            oriented=None if self.oriented is None else self.oriented.with_nodes(num_nodes),
+        )
+
+    def _with_entries(self, offsets: NDArray[np.int64], neighbors: NDArray[np.int32], places: NDArray[Any]) -> Graph:
+        """The graph with other rows, whose entries are those of this one at ``places``; layers are left as they are."""
+        weights, times = (None if array is None else array[places] for array in (self.weights, self.times))
+        return replace(self, offsets=offsets, neighbors=neighbors, weights=weights, times=times, known_hash="")
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 of all that a model depends on: edges, weights, features and orientation, not names."""
+        """SHA-256 of all that a model depends on: edges with all they have, features and orientation, not names."""
         return self.known_hash or self.compute_hash()
 
     def compute_hash(self) -> str:
         """Compute the content hash from the arrays."""
         digest = hashlib.sha256(f"graph {self.num_nodes} {int(self.directed)}".encode())
-        for name, array in (("o", self.offsets), ("n", self.neighbors), ("w", self.weights), ("f", self.features)):
+        arrays = {"o": self.offsets, "n": self.neighbors, "w": self.weights, "f": self.features, "t": self.times}
+        for name, array in arrays.items():
             if array is not None:
                 digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
                 digest.update(np.ascontiguousarray(array).data)
+        for name, layer in zip(self.types, self.layers, strict=True):
+            digest.update(f"type {name!r} {layer.compute_hash()}".encode())
         return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Edges:
+    """Edges as they are given, checked one by one.
+
+    Shapes:
+        tails, heads: (edges,). weights, times: (edges,) or None.
+    """
+
+    tails: NDArray[np.int32]
+    heads: NDArray[np.int32]
+    weights: NDArray[np.float32] | None
+    times: NDArray[Any] | None
+
+    def take(self, chosen: NDArray[Any]) -> _Edges:
+        """Some of the edges: where a mask is set, or at places."""
+        weights, times = (None if array is None else array[chosen] for array in (self.weights, self.times))
+        return _Edges(self.tails[chosen], self.heads[chosen], weights, times)
+
+    def build(self, num_nodes: int, *, directed: bool) -> tuple[Graph, int, int]:
+        """The simple graph of the edges, and the numbers of self loops and of repeated edges that were dropped."""
+        edges, keep = self, self.tails != self.heads
+        loops = int(len(keep) - np.count_nonzero(keep))
+        if loops:
+            edges = edges.take(keep)
+        if edges.times is not None:
+            edges = edges.take(np.argsort(edges.times, kind="stable"))
+        if directed:
+            offsets, neighbors, places = directed_csr(edges.tails, edges.heads, num_nodes)
+            repeats = len(edges.tails) - len(neighbors)
+        else:
+            offsets, neighbors, places, mirrored = undirected_csr(edges.tails, edges.heads, num_nodes)
+            repeats = len(edges.tails) - len(neighbors) // 2 - mirrored
+        weights, times = (None if array is None else array[places] for array in (edges.weights, edges.times))
+        return Graph(offsets, neighbors, weights, directed=directed, times=times), loops, repeats
 
 
 LARGEST_FEATURE = 1e30
@@ -287,6 +409,20 @@ def _weights(weights: Any, num_edges: int) -> NDArray[np.float32]:
     if len(bad):
         raise DataError(f"weight {array[bad[0]]} of edge {bad[0]}", where="weights", hint="weights must be finite")
     return array
+
+
+def _types(types: Any, num_edges: int) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """The place of each edge's type among the names of types, which are sorted."""
+    array = np.asarray(types)
+    if array.shape != (num_edges,):
+        raise DataError(f"types of shape {array.shape}", where="types", hint=f"{num_edges} names are needed")
+    names, codes = np.unique(array.astype(str), return_inverse=True)
+    if len(names) > MAX_TYPES:
+        what = f"{len(names):,} types of edges (such as {excerpt(str(names[0]))})"
+        raise DataError(what, where="types", hint=f"at most {MAX_TYPES:,}; join the rare ones")
+    if "" in names:
+        raise DataError(f"edge {int(np.argmin(codes))} has no type", where="types", hint="give every edge one, or none")
+    return codes, tuple(names.tolist())
 
 
 def _copy_if_writable(array: NDArray[Any]) -> NDArray[Any]:

@@ -113,9 +113,8 @@ def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULT
         kept = np.flatnonzero(nodes.lengths > 0)
         members, nodes = members.take(kept), nodes.take(kept)
     task, targets, classes = _labels(members, options.labels or LabelFormat())
-    subgraphs = SubgraphSet(
-        nodes, task, targets, classes, _splits(members), Strings.of(members.names) if members.named else None
-    )
+    names = Strings.of(members.names) if members.named else None
+    subgraphs = SubgraphSet(nodes, task, targets, classes, _splits(members), names, times=members.times)
     if subgraphs.splits is not None:
         return subgraphs
     subgraphs = split_subgraphs(subgraphs, method="stratified", fractions=_FRACTIONS, seed=seed)

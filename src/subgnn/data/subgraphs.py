@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.strings import Strings
+from subgnn.data.times import check_times
 from subgnn.errors import DataError, choices, excerpt
 from subgnn.ragged import Ragged
 
@@ -35,6 +36,7 @@ class SubgraphSet:
             (regression); None (unlabelled).
         splits: (n,) int8, a place in :data:`SPLITS`, or None.
         groups: n names, equal for subgraphs that belong into one split, or None.
+        times: (n,) int64 or float64, in the unit of the times of edges, or None.
 
     Example:
         >>> s = SubgraphSet.from_lists([[2, 0], [1]], labels=["a", "b"], splits=["train", "test"], num_nodes=3)
@@ -49,9 +51,10 @@ class SubgraphSet:
     splits: NDArray[np.int8] | None = None
     names: Strings | None = None
     groups: Strings | None = None
+    times: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
-        for array in (self.nodes.values, self.nodes.offsets, self.targets, self.splits):
+        for array in (self.nodes.values, self.nodes.offsets, self.targets, self.splits, self.times):
             if array is not None:
                 array.flags.writeable = False
 
@@ -66,6 +69,7 @@ class SubgraphSet:
         names: Sequence[str] | None = None,
         groups: Sequence[str] | None = None,
         task: Task | None = None,
+        times: Sequence[float] | NDArray[Any] | None = None,
     ) -> SubgraphSet:
         """Check and build; repeated nodes of a subgraph count once.
 
@@ -77,6 +81,7 @@ class SubgraphSet:
             names: of the subgraphs.
             groups: the group of each subgraph.
             task: by default what the labels look like.
+            times: a finite number, or numpy date, for each subgraph, in the unit of the times of edges.
         """
         rows = []
         for i, given in enumerate(nodes):
@@ -103,6 +108,7 @@ class SubgraphSet:
             splits=None if splits is None else encode_splits(splits),
             names=None if names is None else Strings.of(names),
             groups=None if groups is None else Strings.of(groups),
+            times=None if times is None else check_times(times, len(rows)).copy(),
         )
 
     def __len__(self) -> int:
@@ -142,6 +148,7 @@ class SubgraphSet:
             splits=None if self.splits is None else self.splits[index],
             names=None if self.names is None else self.names.take(index),
             groups=None if self.groups is None else self.groups.take(index),
+            times=None if self.times is None else self.times[index],
         )
 
     def label_text(self, row: int) -> str:
@@ -166,9 +173,9 @@ class SubgraphSet:
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 of nodes, labels, splits and groups, in order."""
+        """SHA-256 of nodes, labels, splits, times and groups, in order."""
         digest = hashlib.sha256("\x1f".join(("subgraphs", self.task, *self.classes)).encode())
-        for array in (self.nodes.offsets, self.nodes.values, self.targets, self.splits):
+        for array in (self.nodes.offsets, self.nodes.values, self.targets, self.splits, self.times):
             if array is not None:
                 digest.update(f"{array.dtype.str}{array.shape}".encode())
                 digest.update(np.ascontiguousarray(array).data)

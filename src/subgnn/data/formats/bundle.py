@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.formats.format import FileFormat, ReadOptions
-from subgnn.data.graph import Dropped, Graph, check_features
+from subgnn.data.graph import MAX_TYPES, Dropped, Graph, check_features
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, label_card
 from subgnn.errors import DataError
@@ -34,6 +35,7 @@ _LARGE = 64 * 2**20
 _PIECE = 2**20
 _AGAIN = "convert the dataset again"
 _DAMAGED = f"the file is damaged; {_AGAIN}"
+_OF_EDGES = ("offsets", "neighbors", "weights", "times")
 _VERDICT, _CHECKS = "verified", 1  # the kind of file in the cache; to be raised when more is checked
 _BUNDLE = Format(
     name="subgnn-bundle",
@@ -65,14 +67,13 @@ def pack_dataset(dataset: Dataset) -> tuple[dict[str, NDArray[Any]], dict[str, A
     """The arrays of a dataset by name, and the rest of it as JSON takes it."""
     graph, subgraphs, names = dataset.graph, dataset.subgraphs, dataset.graph.names
     arrays: dict[str, NDArray[Any] | None] = {
-        "graph.offsets": graph.offsets,
-        "graph.neighbors": graph.neighbors,
-        "graph.weights": graph.weights,
-        "graph.features": graph.features,
+        **{f"graph.{name}": getattr(graph, name) for name in (*_OF_EDGES, "features")},
+        **{f"layers.{i}.{name}": getattr(one, name) for i, one in enumerate(graph.layers) for name in _OF_EDGES},
         "subgraphs.offsets": subgraphs.nodes.offsets,
         "subgraphs.nodes": subgraphs.nodes.values,
         "subgraphs.targets": subgraphs.targets,
         "subgraphs.splits": subgraphs.splits,
+        "subgraphs.times": subgraphs.times,
     }
     texts = {f"names.{i}": column for i, column in enumerate(names.columns.values())} if names else {}
     texts |= {name: column for name, column in _texts(subgraphs).items() if column is not None}
@@ -88,7 +89,7 @@ def pack_dataset(dataset: Dataset) -> tuple[dict[str, NDArray[Any]], dict[str, A
         "primary": names.primary_column if names else "",
         "task": subgraphs.task,
         "classes": list(subgraphs.classes),
-    }
+    } | ({"types": list(graph.types)} if graph.types else {})
     return {name: array for name, array in arrays.items() if array is not None}, content
 
 
@@ -196,17 +197,20 @@ def _problems(dataset: Dataset) -> Iterator[str]:
     graph, subgraphs, last = dataset.graph, dataset.subgraphs, dataset.graph.num_nodes - 1
     if not all(_rises(part.offsets) for part in _ragged_parts(dataset)):
         yield "the rows of an array overlap"
-    node, symmetric = check_neighbors(Ragged(graph.neighbors, graph.offsets), graph.weights)
-    if node is not None:
-        yield f"the neighbours of node {node} are not a sorted set of other nodes from 0 to {last}"
-    if not graph.directed and not symmetric:
-        yield "an undirected edge is missing, or has another weight, at one of its ends"
+    for one in (graph, *graph.layers):
+        node, symmetric = check_neighbors(Ragged(one.neighbors, one.offsets), one.weights)
+        if node is not None:
+            yield f"the neighbours of node {node} are not a sorted set of other nodes from 0 to {last}"
+        if not graph.directed and not symmetric:
+            yield "an undirected edge is missing, or has another weight, at one of its ends"
+        if not all(array is None or _all_finite(array) for array in (one.weights, one.times)):
+            yield "a weight or a time of an edge is not finite"
     subgraph = first_bad_set(subgraphs.nodes, graph.num_nodes)
     if subgraph is not None or not subgraphs.nodes.lengths.all():
         subgraph = int(np.argmin(subgraphs.nodes.lengths)) if subgraph is None else subgraph
         yield f"the nodes of subgraph {subgraph} are not a sorted set of nodes from 0 to {last}"
-    if graph.weights is not None and not _all_finite(graph.weights):
-        yield "a weight is not finite"
+    if subgraphs.times is not None and not _all_finite(subgraphs.times):
+        yield "a time of a subgraph is not finite"
     if not _labels_fit(subgraphs):
         yield "a label or a split is not one of those there are"
 
@@ -255,15 +259,21 @@ def _assemble(arrays: dict[str, NDArray[Any]], content: dict[str, Any]) -> Datas
         return Strings(Ragged(arrays[name + ".bytes"], arrays[name + ".offsets"]))
 
     columns = {title: strings(f"names.{i}") for i, title in enumerate(content["columns"])}
-    graph = Graph(
-        offsets=arrays["graph.offsets"],
-        neighbors=arrays["graph.neighbors"],
-        weights=arrays.get("graph.weights"),
+    directed, types = bool(content["directed"]), tuple(str(name) for name in content.get("types", ()))
+
+    def edges(name: str) -> Graph:
+        offsets, neighbors = arrays[f"{name}.offsets"], arrays[f"{name}.neighbors"]
+        weights, times = arrays.get(f"{name}.weights"), arrays.get(f"{name}.times")
+        return Graph(offsets, neighbors, weights, times=times, directed=directed)
+
+    graph = replace(
+        edges("graph"),
         features=arrays.get("graph.features"),
         names=NodeNames(columns, content["primary"]) if columns else None,
-        directed=bool(content["directed"]),
         dropped=Dropped(*(int(count) for count in content["dropped"])),
         known_hash=str(content["graph_hash"]),
+        types=types,
+        layers=tuple(edges(f"layers.{i}") for i in range(len(types))),
     )
     subgraphs = SubgraphSet(
         nodes=Ragged(arrays["subgraphs.nodes"], arrays["subgraphs.offsets"]),
@@ -273,6 +283,7 @@ def _assemble(arrays: dict[str, NDArray[Any]], content: dict[str, Any]) -> Datas
         splits=arrays.get("subgraphs.splits"),
         names=strings("subgraphs.names") if "subgraphs.names.bytes" in arrays else None,
         groups=strings("subgraphs.groups") if "subgraphs.groups.bytes" in arrays else None,
+        times=arrays.get("subgraphs.times"),
     )
     return Dataset(name=str(content["name"]), graph=graph, subgraphs=subgraphs, card=dict(content["card"]))
 
@@ -294,15 +305,31 @@ def _fits(dataset: Dataset) -> bool:
         and (subgraphs.splits is None or _is_array(subgraphs.splits, np.int8, 1))
         and all(r.offsets.dtype == np.int64 and r.offsets.ndim == r.values.ndim == 1 for r in ragged)
         and all(len(r.offsets) > 0 and r.offsets[0] == 0 and r.offsets[-1] == len(r.values) for r in ragged)
-        and graph.neighbors.dtype == subgraphs.nodes.values.dtype == np.int32
-        and all(text.values.dtype == np.uint8 for text in ragged[2:])
-        and (graph.weights is None or _is_array(graph.weights, np.float32, 1))
-        and (graph.weights is None or len(graph.weights) == len(graph.neighbors))
+        and subgraphs.nodes.values.dtype == np.int32
+        and all(_edges_fit(one, n) for one in (graph, *graph.layers))
+        and len(set(graph.types)) == len(graph.types) <= MAX_TYPES
+        and all(text.values.dtype == np.uint8 for text in ragged[2 + len(graph.layers) :])
         and (graph.features is None or (graph.features.ndim == 2 and len(graph.features) == n))
         and (graph.names is None or len(graph.names) == n)
-        and all(a is None or len(a) == count for a in (subgraphs.targets, subgraphs.splits))
+        and all(a is None or len(a) == count for a in (subgraphs.targets, subgraphs.splits, subgraphs.times))
+        and _are_times(subgraphs.times)
         and all(column is None or len(column) == count for column in _texts(subgraphs).values())
     )
+
+
+def _edges_fit(graph: Graph, num_nodes: int) -> bool:
+    weights, times = graph.weights, graph.times
+    return (
+        graph.num_nodes == num_nodes
+        and graph.neighbors.dtype == np.int32
+        and (weights is None or _is_array(weights, np.float32, 1))
+        and _are_times(times)
+        and all(array is None or len(array) == len(graph.neighbors) for array in (weights, times))
+    )
+
+
+def _are_times(array: NDArray[Any] | None) -> bool:
+    return array is None or _is_array(array, np.int64, 1) or _is_array(array, np.float64, 1)
 
 
 def _is_array(array: NDArray[Any] | None, dtype: Any, ndim: int) -> bool:
@@ -314,9 +341,9 @@ def _width(array: NDArray[Any] | None) -> int:
 
 
 def _ragged_parts(dataset: Dataset) -> list[Ragged]:
-    """Rows of the graph and of the subgraphs, then those of text."""
+    """Rows of the graph, of the graphs of one type and of the subgraphs, then those of text."""
     graph, subgraphs = dataset.graph, dataset.subgraphs
-    parts = [Ragged(graph.neighbors, graph.offsets), subgraphs.nodes]
+    parts = [*(Ragged(one.neighbors, one.offsets) for one in (graph, *graph.layers)), subgraphs.nodes]
     parts += [column.rows for column in graph.names.columns.values()] if graph.names else []
     return parts + [column.rows for column in _texts(subgraphs).values() if column is not None]
 

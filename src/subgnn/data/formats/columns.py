@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
+
+from numpy.typing import NDArray
 
 from subgnn.data.formats.table import Table
 from subgnn.errors import DataError, choices, excerpt
@@ -38,10 +41,13 @@ class _Role:
 
 
 _GENES = ("gene_symbol", "hgnc_symbol", "symbol", "gene_name", "gene_id", "gene", "genes", "entrez_id", "entrez")
+_TIMES = ("time", "timestamp", "date", "datetime")
 _ROLES = {
     "source": _Role("source", "--source", tuple(dict.fromkeys(a for a, _ in _PAIRS))),
     "target": _Role("target", "--target", tuple(dict.fromkeys(b for _, b in _PAIRS))),
     "weight": _Role("weight", "--weight", ("weight", "weights", "edge_weight")),
+    "type": _Role("edge type", "--edge-type", ("type", "relation", "etype", "edge_type", "relation_type")),
+    "time": _Role("edge time", "--edge-time", _TIMES),
     "subgraph": _Role(
         "subgraph",
         "--subgraph-column",
@@ -62,6 +68,7 @@ _ROLES = {
     ),
     "label": _Role("label", "--label-column", ("label", "labels", "class", "category", "y", "outcome", "target")),
     "split": _Role("split", "--split-column", ("split", "partition", "subset", "fold")),
+    "subgraph_time": _Role("time", "--time-column", _TIMES),
     "node_id": _Role("node", "--node-id", ("id", "node", "node_id", "name", "node_name", *_GENES)),
 }
 
@@ -73,10 +80,12 @@ class Columns:
     Args:
         source, target: the ends of an edge.
         weight: the weight of an edge; a column called ``weight`` by default.
+        type, time: the type of an edge, and its time.
         subgraph: the name of a subgraph.
         node: a node of a subgraph, or the list of them.
         label: the label of a subgraph.
         split: its split.
+        subgraph_time: its time.
         node_id: in a table of node attributes, the node.
     """
 
@@ -88,6 +97,9 @@ class Columns:
     label: str | None = None
     split: str | None = None
     node_id: str | None = None
+    type: str | None = None
+    time: str | None = None
+    subgraph_time: str | None = None
 
     def find(self, table: Table, role: str, taken: Sequence[str] = ()) -> str | None:
         """The title of the column for a role: the named one, or the most likely that is not taken by another role.
@@ -116,6 +128,24 @@ class Columns:
         # The target is the second column, unless that is the source.
         target = target or (rest[-1] if source is None else rest[0] if source in table.titles[:2] else rest[-1])
         return source or rest[0], target
+
+    def read_times(
+        self, table: Table, role: str, found: dict[str, str], on_note: Callable[[str], None]
+    ) -> NDArray[Any] | None:
+        """The times in the column that was found for a role, if any.
+
+        A column that is only called like times, and was not named by the caller, is taken out of ``found``, with a
+        note.
+        """
+        if role not in found:
+            return None
+        try:
+            return table.times(found[role])
+        except DataError as error:
+            if self.explicit(role):
+                raise
+            on_note(f"{table.where}: column '{found.pop(role)}' is not used: {error.what}")
+            return None
 
     def explicit(self, *roles: str) -> bool:
         """Whether the caller names the column of one of these roles."""
@@ -150,7 +180,7 @@ def missing(where: str, titles: Sequence[str], roles: Sequence[str], taken: Sequ
 
 def described(table: Table, found: Mapping[str, str]) -> str:
     """One line about the columns that were guessed, by role; empty if each is called what it is."""
-    if all(_plain(title) == role for role, title in found.items()):
+    if all(_plain(title) in (role, _ROLES[role].noun) for role, title in found.items()):
         return ""
     parts = ", ".join(f"{_ROLES[role].noun} from '{title}'" for role, title in found.items())
     return f"{table.where}: {parts}"

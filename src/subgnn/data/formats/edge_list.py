@@ -30,11 +30,13 @@ _LARGEST_CHUNK, _SMALLEST_CHUNK = 2**26, 2**12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgeList:
-    """The edges of a file, in its order."""
+    """The edges of a file, in its order; types and times are those of the file beside it."""
 
     tails: NDArray[Any]
     heads: NDArray[Any]
     weights: NDArray[Any] | None
+    types: NDArray[Any] | None = None
+    times: NDArray[Any] | None = None
 
     @property
     def num_edges(self) -> int:
@@ -48,7 +50,15 @@ class EdgeList:
 
     def build(self, num_nodes: int, *, directed: bool) -> Graph:
         """The graph of these edges."""
-        return Graph.from_edges(self.tails, self.heads, num_nodes=num_nodes, weights=self.weights, directed=directed)
+        return Graph.from_edges(
+            self.tails,
+            self.heads,
+            num_nodes=num_nodes,
+            weights=self.weights,
+            directed=directed,
+            types=self.types,
+            times=self.times,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Edges as a table: a row for each edge, two columns of node ids, and one of weights.
+"""Edges as a table: a row for each edge, two columns of node ids, and those of weights, types and times.
 
 Ids are text; nodes are numbered in the order of their ids, as numbers where all of them are.
 """
@@ -6,8 +6,10 @@ Ids are text; nodes are numbered in the order of their ids, as numbers where all
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from subgnn.data.formats.columns import described, missing
 from subgnn.data.formats.format import FileFormat, ReadOptions
@@ -19,6 +21,7 @@ from subgnn.data.strings import NodeNames, is_id, is_number
 from subgnn.errors import DataError
 
 _DEFAULTS = ReadOptions()
+_ATTRIBUTES = ("weight", "type", "time")
 
 
 def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
@@ -26,8 +29,9 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
 
     Args:
         source: a file of any kind that :func:`~subgnn.data.formats.tables.read_table` reads, or a data frame.
-        options: the columns (``columns.source``, ``target``, ``weight``), by default a pair of likely titles, else
-            the first two; ``encoding``; ``directed``. Each guess is told to ``on_note``.
+        options: the columns (``columns.source``, ``target``, ``weight``, ``type``, ``time``), by default those with
+            likely titles, and as ends else the first two; ``encoding``; ``directed``. Each guess is told to
+            ``on_note``.
     """
     import pyarrow as pa
     from pyarrow import compute
@@ -38,19 +42,23 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
         if len(table.titles) < 2:
             raise DataError("one column", where=table.where, hint="an edge needs two: its source and its target")
         raise missing(table.where, table.titles, ["source", "target"])
-    if not columns.explicit("source", "target", "weight") and _is_edge(table, found):
+    more_roles: dict[str, str] = {}
+    if not columns.explicit(*_ATTRIBUTES, "source", "target") and _is_edge(table, found):
         table = table.without_header()
         titles = table.titles
         found = titles[0], titles[1]
         # A third column of numbers is the weight, as in edge_list.txt.
-        weight = titles[2] if len(titles) > 2 and table.is_number(titles[2]) else None
-        more = "" if weight is None else " and weights the third"
+        if len(titles) > 2 and table.is_number(titles[2]):
+            more_roles["weight"] = titles[2]
+        more = " and weights the third" if more_roles else ""
         options.on_note(f"{table.where}: no header line; edges are the first two columns{more}")
     else:
-        weight = columns.find(table, "weight", found)
-    roles = {"source": found[0], "target": found[1]}
-    if weight is not None:
-        roles["weight"] = weight
+        for role in _ATTRIBUTES:
+            title = columns.find(table, role, [*found, *more_roles.values()])
+            if title is not None:
+                more_roles[role] = title
+    times = columns.read_times(table, "time", more_roles, options.on_note)
+    roles = {"source": found[0], "target": found[1], **more_roles}
     if not columns.explicit("source", "target") and table.header is not None and (note := described(table, roles)):
         options.on_note(note)
     if len(table) == 0:
@@ -62,11 +70,17 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
     return Graph.from_edges(
         tails,
         heads,
-        weights=None if weight is None else table.numbers(weight),
+        weights=table.numbers(more_roles["weight"]) if "weight" in more_roles else None,
+        types=_texts(table, more_roles["type"]) if "type" in more_roles else None,
+        times=times,
         num_nodes=len(ordered),
         names=NodeNames.of(ordered.to_pylist()),
         directed=options.directed,
     )
+
+
+def _texts(table: Table, title: str) -> NDArray[Any]:
+    return np.array(table.filled(title, "edge type").to_pylist(), dtype=str)
 
 
 def _is_edge(table: Table, ends: tuple[str, str]) -> bool:

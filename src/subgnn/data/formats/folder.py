@@ -19,6 +19,7 @@ from subgnn.data.edge_store import EdgeStore
 from subgnn.data.formats.edge_list import EdgeFile, EdgeList, Staging, first_beyond, read_edge_list, stage_edge_list
 from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
 from subgnn.data.formats.subgraph_text import NodeField, read_subgraphs
+from subgnn.data.formats.tables import read_table
 from subgnn.data.formats.text import find_file, read_lines
 from subgnn.data.formats.vectors import read_npy
 from subgnn.data.graph import Graph, check_features, plausible_nodes
@@ -29,7 +30,9 @@ from subgnn.storage.files import atomic_write
 from subgnn.storage.parsing import MAX_JSON, parse_json, read_bounded
 
 EDGES, SUBGRAPHS, AUTHORS_SUBGRAPHS = "edge_list.txt", "subgraphs.tsv", "subgraphs.pth"
+EDGE_ATTRIBUTES = "edge_attributes.tsv"
 NODES, FEATURES, CARD, SUBGRAPH_NAMES = "nodes.tsv", "features.npy", "dataset.json", "subgraph_names.tsv"
+_BYTES_A_BYTE = 12  # an edge of about 24 bytes in both files takes some 300 while its graphs are built
 T = TypeVar("T")
 
 
@@ -155,7 +158,13 @@ class _FolderReader:
             hint = f"ids run {self.id_base}..{limit - 1 + self.id_base}{gaps}"
             problems.error(f"{path}:{line}", f"node {node} is not in the graph", hint)
             return None
-        return edges
+        attributes = find_file(folder, EDGE_ATTRIBUTES)
+        if attributes is None:
+            return edges
+        if not isinstance(edges, EdgeList):
+            problems.error(str(attributes), "types and times of edges are read into memory, not staged on disk")
+            return None
+        return self._collect(lambda: _with_attributes(edges, attributes))
 
     def _read_features(self) -> NDArray[Any] | None:
         path = self.folder / FEATURES
@@ -202,6 +211,19 @@ class _FolderReader:
         if loops or repeats:
             self.problems.warn(str(self.edge_path), f"{loops:,} self loops and {repeats:,} repeated edges dropped")
         return replace(graph, names=self.names, features=features)
+
+
+def _with_attributes(edges: EdgeList, path: Path) -> EdgeList:
+    """Edges with their types and times: a line for each line of the edge list, below a line of titles."""
+    table = read_table(path)
+    if not set(table.titles) <= {"type", "time"} or len(table.titles) != len(set(table.titles)):
+        what = f"columns {', '.join(map(excerpt, table.titles[:3]))}"
+        raise DataError(what, where=str(path), hint="accepted: type, time, or both, in the first line")
+    if len(table) != edges.num_edges:
+        what = f"{len(table):,} lines below the titles, but {edges.num_edges:,} edges"
+        raise DataError(what, where=str(path), hint=f"a line for each edge of {EDGES}, in its order, is needed")
+    types = np.array(table.filled("type", "edge type").to_pylist(), str) if "type" in table.titles else None
+    return replace(edges, types=types, times=table.times("time") if "time" in table.titles else None)
 
 
 def read_node_table(path: Path, problems: Problems, id_base: int = 0) -> NodeNames | None:
@@ -293,7 +315,7 @@ def write_folder(
     subgraphs, graph = dataset.subgraphs, dataset.graph
     with atomic_write(folder, overwrite=overwrite) as temporary:
         temporary.mkdir()
-        _write_edges(temporary / (EDGES + ".gz" if compress else EDGES), graph)
+        _write_edges(temporary, graph, ".gz" if compress else "")
         _write_rows(temporary / SUBGRAPHS, _subgraph_rows(subgraphs))
         if subgraphs.names is not None or subgraphs.groups is not None:
             columns: list[Iterable[str]] = [subgraphs.names or map(str, range(len(subgraphs)))]
@@ -320,11 +342,17 @@ def _check_writable(dataset: Dataset) -> None:
     if several and subgraphs.targets is not None and not subgraphs.targets.any(axis=1).all():
         row = int(np.argmin(subgraphs.targets.any(axis=1)))
         raise DataError(f"subgraph {row} has no label", where=SUBGRAPHS, hint="a folder needs at least one each")
-    texts = {"label": subgraphs.classes, "subgraph name": subgraphs.names, "group": subgraphs.groups}
-    for what, column in texts.items():
+    texts = {
+        "label": (SUBGRAPHS, subgraphs.classes),
+        "subgraph name": (SUBGRAPHS, subgraphs.names),
+        "group": (SUBGRAPHS, subgraphs.groups),
+        "edge type": (EDGE_ATTRIBUTES, dataset.graph.types),
+    }
+    for what, (where, column) in texts.items():
         for text in column or ():
-            if not text.strip() or text != text.strip() or not _fits_a_field(text):
-                raise DataError(f"{what} {excerpt(text)}", where=SUBGRAPHS, hint="text files cannot hold it; rename it")
+            quoted = what == "edge type" and '"' in text
+            if not text.strip() or text != text.strip() or not _fits_a_field(text) or quoted:
+                raise DataError(f"{what} {excerpt(text)}", where=where, hint="text files cannot hold it; rename it")
     for title, column in names.columns.items() if names is not None else ():
         for text in (title, *column):
             if not _fits_a_field(text):
@@ -333,6 +361,16 @@ def _check_writable(dataset: Dataset) -> None:
 
 def _fits_a_field(text: str) -> bool:
     return not any(end in text for end in "\t\n\r")
+
+
+def edge_attributes_bytes(folder: Path) -> int:
+    """Bytes of memory, roughly, that the edges of a folder take where they have types or times; 0 where not."""
+    edges, attributes = find_file(folder, EDGES), find_file(folder, EDGE_ATTRIBUTES)
+    if edges is None or attributes is None:
+        return 0
+    return sum(
+        path.stat().st_size * (_BYTES_A_BYTE * (5 if path.suffix == ".gz" else 1)) for path in (edges, attributes)
+    )
 
 
 def _written_card(dataset: Dataset) -> dict[str, Any]:
@@ -357,21 +395,28 @@ def _open_for_edges(path: Path) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, packed)
 
 
-def _write_edges(path: Path, graph: Graph) -> None:
+def _write_edges(folder: Path, graph: Graph, suffix: str) -> None:
+    """Write the edge list, and beside it a file of types and times, if there are any."""
     import pyarrow as pa
     from pyarrow import csv
 
-    tails, heads, weights = graph.edges()
-    columns = {"u": tails, "v": heads} | ({} if weights is None else {"w": weights})
-    options = csv.WriteOptions(include_header=False, delimiter=" ", quoting_style="none")
-    with _open_for_edges(path) as file:
-        csv.write_csv(pa.table(columns), file, options)
+    columns = graph.edge_columns()
+    for name, kept, delimiter in ((EDGES, ("tail", "head", "weight"), " "), (EDGE_ATTRIBUTES, ("type", "time"), "\t")):
+        found = {title: columns[title] for title in kept if title in columns}
+        if found:
+            options = csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
+            with _open_for_edges(folder / (name + suffix)) as file:
+                if name != EDGES:
+                    file.write((delimiter.join(found) + "\n").encode())
+                csv.write_csv(pa.table(found), file, options)
 
 
-def _subgraph_rows(subgraphs: SubgraphSet) -> Iterator[tuple[str, str, str]]:
+def _subgraph_rows(subgraphs: SubgraphSet) -> Iterator[tuple[str, ...]]:
+    times = None if subgraphs.times is None else subgraphs.times.tolist()
     for i, nodes in enumerate(subgraphs.nodes):
         split = "" if subgraphs.splits is None else SPLITS[subgraphs.splits[i]]
-        yield "-".join(map(str, nodes.tolist())), subgraphs.label_text(i), split
+        row = "-".join(map(str, nodes.tolist())), subgraphs.label_text(i), split
+        yield row if times is None else (*row, repr(times[i]))
 
 
 def _write_rows(path: Path, rows: Iterable[Iterable[str]]) -> None:

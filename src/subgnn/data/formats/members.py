@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.data.dataset import Problems
 from subgnn.data.formats.columns import Columns, described, missing
 from subgnn.data.formats.folder import folder_id_base, is_folder_file
 from subgnn.data.formats.format import ReadOptions
+from subgnn.data.formats.subgraph_text import read_times
 from subgnn.data.formats.table import Table, UnequalRows
 from subgnn.data.formats.tables import Source, read_table
 from subgnn.data.formats.text import read_lines
@@ -49,6 +51,7 @@ class Members:
         unit: ``row`` of a table, or ``line``.
         named: whether the file names its subgraphs.
         titles: of the columns that hold none of these.
+        times: of the subgraphs (n,); None if the file has none.
         others: with a row for each subgraph, all columns but those of names and nodes: their values by title.
     """
 
@@ -63,6 +66,7 @@ class Members:
     named: bool = True
     titles: Sequence[str] = ()
     others: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+    times: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -87,6 +91,7 @@ class Members:
             splits=None if self.splits is None else [self.splits[i] for i in chosen],
             rows=[self.rows[i] for i in chosen],
             others={title: [values[i] for i in chosen] for title, values in self.others.items()},
+            times=None if self.times is None else self.times[chosen],
         )
 
 
@@ -104,7 +109,7 @@ def read_members(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS,
         DataError: for a file that is none of these, or in which cells are missing.
     """
     found = _read(source, graph, options, labelled=labelled)
-    return found if labelled else replace(found, labels=None, splits=None)
+    return found if labelled else replace(found, labels=None, splits=None, times=None)
 
 
 def _read(source: Source, graph: Graph, options: ReadOptions, *, labelled: bool) -> Members:
@@ -139,7 +144,7 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: b
     node = columns.find(table, "node") or _column_of_nodes(table, graph, columns)
     if node is not None:
         found["node"] = node
-    for role in ("subgraph", "label", "split") if labelled else ("subgraph",):
+    for role in ("subgraph", "label", "split", "subgraph_time") if labelled else ("subgraph",):
         title = columns.find(table, role, list(found.values()))
         if title is not None:
             found[role] = title
@@ -149,27 +154,28 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: b
     if len(table) == 0:
         hint = "a row for each node of each subgraph is needed, or for each subgraph with a list of nodes"
         raise DataError("no subgraphs", where=table.where, hint=hint)
-    order: list[str] = ["subgraph", "node", "label", "split"]
+    times = columns.read_times(table, "subgraph_time", found, options.on_note)
+    order: list[str] = ["subgraph", "node", "label", "split", "subgraph_time"]
     ordered = {role: found[role] for role in order if role in found}
     if (note := described(table, ordered)) and not columns.explicit("node"):
         options.on_note(note)
     names = table.filled(found["subgraph"], "subgraph").to_pylist() if "subgraph" in found else None
     if table.is_list(node):
         lists = table.lists(node, "node")
-        return _wide(table, found, names, [" ".join(nodes) for nodes in lists], lists)
+        return replace(_wide(table, found, names, [" ".join(nodes) for nodes in lists], lists), times=times)
     cells = table.filled(node, "node").to_pylist()
     if names is not None and len(set(names)) < len(names):
-        return _long(table, found, names, cells)
+        return _long(table, found, names, cells, times)
     separator = find_separator(cells[:_SAMPLE], graph)
     if separator is None:
         if names is None:
             raise missing(table.where, table.titles, ["subgraph"], list(found.values()))
-        return _long(table, found, names, cells)
+        return _long(table, found, names, cells, times)
     called = _SEPARATOR_NAMES.get(separator, f"'{separator}'")
     options.on_note(f"{table.where}: a subgraph in each row, its nodes in '{node}' separated by {called}")
     split = splitter(separator, graph)
     lists = [_split_at(split, cell, table.place(i)) for i, cell in enumerate(cells)]
-    return _wide(table, found, names, cells, lists)
+    return replace(_wide(table, found, names, cells, lists), times=times)
 
 
 def _column_of_nodes(table: Table, graph: Graph, columns: Columns) -> str | None:
@@ -186,8 +192,10 @@ def _column_of_nodes(table: Table, graph: Graph, columns: Columns) -> str | None
     return best if best is not None and shares[best] >= 0.5 else None
 
 
-def _long(table: Table, found: dict[str, str], names: list[str], cells: list[str]) -> Members:
-    """A row for each membership."""
+def _long(
+    table: Table, found: dict[str, str], names: list[str], cells: list[str], times: NDArray[Any] | None
+) -> Members:
+    """A row for each membership; a subgraph is as old as its latest row."""
     first: dict[str, int] = {}
     subgraphs = np.fromiter((first.setdefault(name, len(first)) for name in names), np.int64, len(names))
     begins = np.unique(subgraphs, return_index=True)[1]
@@ -204,9 +212,14 @@ def _long(table: Table, found: dict[str, str], names: list[str], cells: list[str
                     what = f"subgraph {excerpt(names[row])} has two {role}s"
                     hint = "one for all its rows" + ("; several are joined, with --task multilabel" * (role == "label"))
                     raise DataError(what, where=table.place(row), hint=hint)
-    rows = (begins + 1).tolist()
+    if times is not None:
+        rows_in_order = np.argsort(times, kind="stable")
+        latest = np.empty(len(first), times.dtype)
+        latest[subgraphs[rows_in_order]] = times[rows_in_order]
+        times = latest
+    rows, titles = (begins + 1).tolist(), _unused(table, found)
     labels, splits = values.get("label"), values.get("split")
-    return Members(table.where, list(first), list(texts), nodes, labels, splits, rows, titles=_unused(table, found))
+    return Members(table.where, list(first), list(texts), nodes, labels, splits, rows, titles=titles, times=times)
 
 
 def _wide(
@@ -329,7 +342,10 @@ def _from_lines(path: Path, graph: Graph, options: ReadOptions, ids_from: int | 
     texts, nodes = _encode(lists)
     labels = [row[1] for row in cells] if width > 1 else None
     splits = [row[2] for row in cells] if width > 2 else None
-    return Members(str(path), fields, texts, nodes, labels, splits, lines, "line", named=False)
+    problems = Problems()
+    times = read_times([row[3] for row in cells], lambda i: f"{path}:{lines[i]}", problems) if width > 3 else None
+    problems.stop()
+    return Members(str(path), fields, texts, nodes, labels, splits, lines, "line", named=False, times=times)
 
 
 def _split_at(split: Callable[[str], list[str]], cell: str, where: str) -> list[str]:

@@ -95,13 +95,12 @@ def _rows_of(graph: Graph, ids: list[str], table: Table) -> tuple[Graph, NDArray
             raise DataError(f"node {excerpt(text)} again", where=table.place(i), hint="a row for each node is needed")
         rows[i] = node
     if added and graph.names is not None:
-        offsets = np.append(graph.offsets, np.full(len(added), graph.offsets[-1]))
         columns = {
             name: Strings.of([*column, *(added if name == graph.names.primary_column else [""] * len(added))])
             for name, column in graph.names.columns.items()
         }
         names = NodeNames(columns, primary=graph.names.primary_column)
-        graph = replace(graph, offsets=offsets, names=names, known_hash="")
+        graph = replace(graph.with_nodes(graph.num_nodes + len(added)), names=names)
     return graph, rows
 
 

@@ -1,9 +1,14 @@
-"""``subgraphs.tsv``: nodes joined by ``-``, label or labels, split; the authors' subgraphs.pth is the same."""
+"""``subgraphs.tsv``: nodes joined by ``-``, label or labels, split; the authors' subgraphs.pth is the same.
+
+A fourth column holds the times of subgraphs, where every line has one and that of the first line is a time.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +19,7 @@ from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import MAX_NODES, Graph, plausible_nodes
 from subgnn.data.strings import NodeNames, Strings, find_node, is_id, is_number, split_names
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, split_labels, whole_number_text
+from subgnn.data.times import parse_time, parse_times
 from subgnn.errors import DataError, choices, excerpt
 from subgnn.ragged import Ragged
 
@@ -96,13 +102,14 @@ class _Rows:
     nodes: list[NDArray[np.int64]] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     splits: list[int] = field(default_factory=list)
+    times: list[str] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
     repeated: int = 0
     first_repeat: int = 0
 
     def add(self, line: str, number: int, nodes: NodeField) -> None:
         """Parse a line."""
-        columns = [*(column.strip() for column in line.split("\t")), "", ""]
+        columns = [*(column.strip() for column in line.split("\t")), "", "", ""]
         members, repeated = nodes.parse(columns[0])
         for name, text in (("label", columns[1]), ("split", columns[2])):
             if not text:
@@ -115,6 +122,7 @@ class _Rows:
         self.nodes.append(members)
         self.labels.append(columns[1])
         self.splits.append(SPLITS.index(columns[2]))
+        self.times.append(columns[3])
         self.lines.append(number)
 
 
@@ -149,9 +157,26 @@ def read_subgraphs(
         task, targets, classes = encode_labels(found, labels.stated_task, lambda i: f"{path}:{rows.lines[i]}")
     except DataError as error:
         problems.error(str(path) if error.where == "labels" else error.where, error.what, error.hint)
+    times = read_times(rows.times, lambda i: f"{path}:{rows.lines[i]}", problems)
     if problems.num_errors:
         return None
-    return SubgraphSet(Ragged.from_rows(rows.nodes), task, targets, classes, np.array(rows.splits, np.int8), names)
+    splits = np.array(rows.splits, np.int8)
+    return SubgraphSet(Ragged.from_rows(rows.nodes), task, targets, classes, splits, names, times=times)
+
+
+def read_times(texts: Sequence[str], where: Callable[[int], str], problems: Problems) -> NDArray[Any] | None:
+    """The fourth column as times; None where a line has none, or the first is not a time."""
+    try:
+        parse_time(texts[0])
+    except DataError:
+        return None
+    if not all(texts):
+        return None
+    try:
+        return parse_times(texts)
+    except DataError as error:
+        problems.error(where(int(error.where)), error.what, error.hint)
+        return None
 
 
 def _check_rows(path: Path, problems: Problems, rows: _Rows, nodes: NodeField) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.data.times import check_times, parse_times
 from subgnn.errors import DataError, choices, excerpt
 
 if TYPE_CHECKING:
@@ -119,6 +120,25 @@ class Table:
             row = int(np.argmax(bad))
             raise DataError(f"{noun} {values[row]}", where=self.place(row), hint=f"{noun}s must be finite numbers")
         return values
+
+    def times(self, title: str) -> NDArray[Any]:
+        """A column of times: numbers or dates, as :func:`~subgnn.data.times.parse_time` takes them."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        column = self._column(title)
+        if column.null_count:
+            row = int(np.argmax(np.asarray(compute.is_null(column))))
+            raise DataError("no time", where=self.place(row), hint="fill or drop empty cells")
+        if any(is_kind(column.type) for is_kind in (pa.types.is_temporal, pa.types.is_integer, pa.types.is_floating)):
+            return check_times(column.to_numpy(), len(self), where=f"{self.where}: column '{title}'")
+        cells = self.filled(title, "time").combine_chunks().dictionary_encode()
+        try:
+            known = parse_times(cells.dictionary.to_pylist())
+        except DataError as error:
+            row = int(np.argmax(np.asarray(cells.indices) == int(error.where)))
+            raise DataError(error.what, where=self.place(row), hint=error.hint) from None
+        return np.asarray(known[np.asarray(cells.indices)])
 
     def is_number(self, title: str) -> bool:
         """Whether all cells of a column are numbers."""
