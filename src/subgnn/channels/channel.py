@@ -179,7 +179,10 @@ Measured = Distances | Similarities
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Work:
-    """The graph and the settings that one channel is sampled and measured with, for all layers."""
+    """The graph and the settings that one channel is sampled and measured with, for all layers.
+
+    With ``cache``, searches across a large graph are kept in the cache folder (:mod:`subgnn.channels.stored_hops`).
+    """
 
     graph: Graph
     settings: PrepareSettings
@@ -187,6 +190,7 @@ class Work:
     layers: int
     seed: int
     on_progress: OnProgress | None = None
+    cache: bool = False
 
     def key(self, name: str) -> int:
         """The key of a named random stream."""

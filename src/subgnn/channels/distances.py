@@ -3,7 +3,8 @@
 Nodes that cannot reach the anchor are left out: the mean is over the others, and gamma is multiplied by their fraction;
 it is 0 if none can. ``prepare.reduce = "min"`` takes the nearest node instead of the mean.
 
-Shared anchors: searches go from the anchors across the graph and are read off at the nodes of components.
+Shared anchors: searches go from the anchors across the graph and are read off at the nodes of components
+(:mod:`subgnn.channels.stored_hops`).
 
 Own anchors: most are near, and :func:`~subgnn.kernels.nearby_distances.near_hops` finds them by looking at the
 surroundings alone. For the pairs it leaves open, a search across the graph goes from the nodes of components or from
@@ -24,17 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.channels.channel import Distances, NodeAnchors, OwnAnchors, Similarity, Work
+from subgnn.channels.stored_hops import Way, hops_from
 from subgnn.config.settings import PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
-from subgnn.kernels import hop_distances, pair_distances
+from subgnn.kernels import pair_distances
 from subgnn.kernels.arrays import Array, compiled_parallel, frozen
 from subgnn.kernels.distances import BYTES_A_NODE, WORD, Tally, reduce_table
 from subgnn.kernels.nearby_distances import UNBOUNDED, near_hops
 from subgnn.parallel.memory import limit, share, workers
 from subgnn.ragged import Ragged
-
-Way = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]
 
 TABLE_AT_ONCE = 64_000_000  # numbers of a table of hops to shared anchors, each an int32
 OWN_AT_ONCE = 1_000_000  # components
@@ -55,9 +55,9 @@ def shared_hops(work: Work, components: Ragged, anchors: list[NodeAnchors]) -> l
     most = min(WORD * searches_at_once(work.graph), table // max(1, len(nodes)))
     _, backward = both_ways(work.graph, work.settings)
     for part in work.pieces(len(sources), step=WORD, most=most, what="hops to shared anchors"):
-        hops = hop_distances(*backward[:2], sources[part], nodes, reverse=backward[2:])
+        hops = hops_from(work, backward, sources[part], nodes)
         distance[:, part], reached[:, part] = reduce_table(
-            hops.T, slots, components.offsets, nearest=work.settings.reduce == "min"
+            hops, slots, components.offsets, nearest=work.settings.reduce == "min"
         )
     cuts = np.cumsum([len(a.nodes) for a in anchors])[:-1]
     parts = (np.split(whole, cuts, axis=1) for whole in (distance, reached))
@@ -118,7 +118,7 @@ def _add_open(work: Work, tally: Tally, pairs: list[_Pairs]) -> None:
     """Find the distances of open pairs and add them to the tally."""
     slots, nodes, anchors, bounds = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
     if work.settings.own_hops == "bounded":
-        detour = landmark_hops(work.graph, nodes, anchors, landmark_nodes(work.graph, work.settings.landmarks))
+        detour = landmark_hops(work, nodes, anchors, landmark_nodes(work.graph, work.settings.landmarks))
         hops = np.minimum(bounds, detour)
         hops[hops == UNBOUNDED] = -1
     else:
@@ -261,7 +261,7 @@ def _least_detour(begin: int, end: int, table: Array, left: Array, right: Array,
 
 
 def landmark_hops(
-    graph: Graph, left: NDArray[np.int32], right: NDArray[np.int32], landmarks: NDArray[np.int32]
+    work: Work, left: NDArray[np.int32], right: NDArray[np.int32], landmarks: NDArray[np.int32]
 ) -> NDArray[np.int32]:
     """An upper bound of the distance of each pair of nodes; ``UNBOUNDED`` where no landmark reaches both.
 
@@ -269,7 +269,7 @@ def landmark_hops(
         left, right: (pairs,). returns: (pairs,) int32.
     """
     nodes, places = np.unique(np.concatenate([left, right]), return_inverse=True)
-    table = hop_distances(*graph.csr, landmarks, nodes).T  # (nodes, landmarks), contiguous
+    table = hops_from(work, (*work.graph.csr, *work.graph.csr), landmarks, nodes)
     out = np.full(len(left), UNBOUNDED, np.int32)
     split = np.split(places.reshape(-1), 2)
     _least_detour(len(left), frozen(table, np.int32), frozen(split[0], np.int64), frozen(split[1], np.int64), out)

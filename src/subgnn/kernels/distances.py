@@ -20,6 +20,9 @@ from subgnn.ragged import Ragged
 WORD = 64
 BYTES_A_NODE = 32
 UNREACHED = -1
+DEEPEST, NO_PATH = 253, 255
+"""The most hops that :func:`hops_to_all` counts, and its mark of a pair without a path."""
+_ROWS = 2**16
 _NO_LIMIT = np.iinfo(np.int32).max
 Search = tuple[Array, Array, Array]
 """The words ``seen``, ``front`` and ``reached`` (newly, at this level) of every node."""
@@ -210,6 +213,25 @@ def hop_distances(
     if out.size:
         _hop_distances(_word_bounds(len(sources)), graph, backward, sources, wanted, limit, out)
     return out.T
+
+
+def hops_to_all(offsets: Array, neighbors: Array, sources: Array, *, reverse: Csr | None = None) -> Array | None:
+    """Hop distance from every source to every node, a byte each; None if one is more than :data:`DEEPEST`.
+
+    Args:
+        sources, reverse: as in :func:`hop_distances`.
+
+    Shapes:
+        sources: (S,). returns: (N, S) uint8, :data:`NO_PATH` where there is no path.
+    """
+    sources, graph = frozen(sources, np.int32), csr(offsets, neighbors)
+    every = frozen(np.arange(len(offsets) - 1, dtype=np.int32), np.int32)
+    out = np.full((len(every), len(sources)), NO_PATH, np.uint8)
+    backward = graph if reverse is None else csr(*reverse)
+    # A node further away has one at this distance on its path.
+    _hop_distances(_word_bounds(len(sources)), graph, backward, sources, every, DEEPEST + 1, out)
+    deeper = ((out[begin : begin + _ROWS] == DEEPEST + 1).any() for begin in range(0, len(out), _ROWS))
+    return None if any(deeper) else out
 
 
 def pair_distances(

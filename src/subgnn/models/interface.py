@@ -103,7 +103,7 @@ class Opening:
     ``tables`` are node embeddings (N, d) by their hash. ``cached_numbers`` bounds tables of vectors that are cached
     between predictions. ``workers`` are processes that prepare subgraphs and predict for them. ``parts`` are the models
     that this one is built of, opened, by their names in the checkpoint. With ``cache``, what is computed of the
-    training subgraphs is stored in the cache folder.
+    training subgraphs, and of shared anchors in a large graph, is stored in the cache folder.
     """
 
     device: torch.device

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from subgnn.prepare.measure import (
     Plan,
     Prepared,
     SubchannelInputs,
+    measure,
     prepare,
     seen_hash,
 )
@@ -138,7 +140,9 @@ def prepare_draws_cached(
         draws = min(draws, max(1, recipe.training.epochs))
     for draw in range(draws):
         plan = Plan(recipe.channels, recipe.model.layers, recipe.prepare, draw_seed(seed, draw))
-        yield prepare_cached(graph, subgraphs, plan, cache=cache, on_progress=on_progress, measuring=measuring)
+        predicts = draw == 0 or recipe.prepare.ensemble  # searches from the anchors of other draws are not needed again
+        here = measuring or partial(measure, cache=cache and predicts)
+        yield prepare_cached(graph, subgraphs, plan, cache=cache, on_progress=on_progress, measuring=here)
 
 
 _PREPARED = Format(

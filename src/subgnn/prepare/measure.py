@@ -156,15 +156,22 @@ def _sample_shared(graph: Graph, settings: ChannelSettings, plan: Plan) -> list[
     return channel.sample_shared(Work(graph, plan.settings, settings, plan.layers, plan.seed))
 
 
-def measure(graph: Graph, subgraphs: Ragged, frame: Frame, *, on_progress: OnProgress | None = None) -> Prepared:
-    """Measure subgraphs against given shared anchors, and against anchors of their own."""
+def measure(
+    graph: Graph, subgraphs: Ragged, frame: Frame, *, on_progress: OnProgress | None = None, cache: bool = False
+) -> Prepared:
+    """Measure subgraphs against given shared anchors, and against anchors of their own.
+
+    Args:
+        on_progress: as for :func:`prepare`.
+        cache: keep searches across a large graph in the cache folder, and use those that are there.
+    """
     settings = frame.settings
     if any(similarity_of(channel, settings).searches for channel in frame.channels):
         searches_at_once(graph)  # refuses, before the work, if memory is too small for one
     components = induced_components(*graph.csr, subgraphs)
     by_channel = []
     for i, channel in enumerate(frame.channels if frame.layers else ()):
-        work = Work(graph, settings, channel, frame.layers, frame.seed, on_progress)
+        work = Work(graph, settings, channel, frame.layers, frame.seed, on_progress, cache)
         compare = similarity_of(channel, settings).measure[channel_of(channel).anchors]
         if channel_of(channel).shared:
             measured = compare(work, components.nodes, frame.anchors(i))

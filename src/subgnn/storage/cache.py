@@ -26,6 +26,7 @@ KINDS = {
     "prepared": ("prepared",),
     "embeddings": ("safetensors", "state.pt"),
     "diffusions": ("safetensors",),
+    "hops": ("safetensors",),
     "verified": ("json",),
 }
 """The suffixes of each kind of file; the first is that of results, others of unfinished work."""

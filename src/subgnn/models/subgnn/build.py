@@ -31,7 +31,7 @@ from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.models.subgnn import Extras, Inputs, SubGNN
 from subgnn.models.subgnn.batches import StreamedInputs
 from subgnn.parallel.memory import limit, share
-from subgnn.prepare.measure import Frame, Measuring, Prepared, measure
+from subgnn.prepare.measure import Frame, Measuring, Prepared
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 
@@ -135,12 +135,12 @@ def _keys(rows: Ragged) -> NDArray[np.uint64]:
 
 
 def measure_draws(
-    spec: ModelSpec, graph: Graph, subgraphs: Ragged, *, draws: int, measuring: Measuring | None = None
+    spec: ModelSpec, graph: Graph, subgraphs: Ragged, *, draws: int, measuring: Measuring
 ) -> list[Prepared]:
     """Subgraphs measured against the anchors of a model's first draws."""
     shared = [spec.shared, *spec.redrawn]
     frames = [Frame(spec.channels, spec.prepare, shared[draw], draw_seed(spec.seed, draw)) for draw in range(draws)]
-    return [(measuring or measure)(graph, subgraphs, frame) for frame in frames]
+    return [measuring(graph, subgraphs, frame) for frame in frames]
 
 
 def touched_nodes(draws: Sequence[Prepared], subgraphs: NDArray[np.int64] | None = None) -> NDArray[np.int32]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, cast
 
 import numpy as np
@@ -33,7 +34,7 @@ from subgnn.models.subgnn.build import (
     measure_draws,
     touched_nodes,
 )
-from subgnn.prepare.measure import Measuring, Prepared
+from subgnn.prepare.measure import Measuring, Prepared, measure
 from subgnn.ragged import Ragged
 
 STREAMED_BATCH = 1024
@@ -173,7 +174,7 @@ class FittedSubGNN(FittedModel):
     def measure(self, subgraphs: Ragged, draws: int) -> Measured:
         """Subgraphs measured against the first draws of anchors."""
         workers: Workers | None = self.opening.workers
-        measuring = None if workers is None else workers.measure
+        measuring = partial(measure, cache=self.opening.cache) if workers is None else workers.measure
         prepared = measure_draws(self.spec, self.graph, subgraphs, draws=draws, measuring=measuring)
         baseline = self.opening.parts.get(BASELINE)
         scores = None if baseline is None else scores_of(baseline.outputs(subgraphs), self.spec.task)

@@ -1,0 +1,115 @@
+"""Hops from given nodes across a graph; on a large graph, the searches are kept in the cache folder.
+
+A search serves 64 sources (:mod:`subgnn.kernels.distances`) and costs a pass over the graph, however few nodes are
+asked about. Shared anchors and landmarks are the sources of every prediction of a model, so their searches are kept: a
+file for each 64 of them, with a byte for each node and source. From then on, a prediction reads the rows of its nodes.
+
+A file may have gigabytes, and is not read as a whole: it has a checksum for every :data:`BLOCK` rows, and those that
+are read are compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.channels.channel import Work
+from subgnn.errors import DataError
+from subgnn.kernels.distances import BYTES_A_NODE, NO_PATH, WORD, hop_distances, hops_to_all
+from subgnn.parallel.memory import share, workers
+from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
+from subgnn.storage.cache import cache_limit, cache_path, lookup, store
+
+Way = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]
+"""The edges that a search follows, and the same edges from their other ends: offsets and neighbors of each."""
+
+LARGE = 5_000_000
+"""Entries of the rows of a graph from which searches are kept; on a smaller one they take less than a second."""
+BLOCK = 64
+_STORED = Format(
+    name="subgnn-hops",
+    version=1,
+    noun="file of hops",
+    make="measuring subgraphs of a large graph writes one",
+    again="remove it",
+)
+
+
+def hops_from(work: Work, way: Way, sources: NDArray[np.int32], nodes: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Hops from each source to each node, -1 where there is no path.
+
+    Shapes:
+        sources: (S,). nodes: (T,). returns: (T, S).
+    """
+    if not (work.cache and len(work.graph.neighbors) >= LARGE and cache_limit() > 0):
+        return hop_distances(*way[:2], sources, nodes, reverse=way[2:]).T
+    room = BYTES_A_NODE * work.graph.num_nodes + WORD * work.graph.num_nodes
+    fits = room <= share(0.5)
+
+    def of_word(begin: int) -> NDArray[np.int32]:
+        return _hops_of_word(work, way, sources[begin : begin + WORD], nodes, fits=fits)
+
+    with ThreadPoolExecutor(workers(room, int(numba.get_num_threads()))) as pool:
+        return np.concatenate(list(pool.map(of_word, range(0, len(sources), WORD))), axis=1)
+
+
+def _hops_of_word(
+    work: Work, way: Way, sources: NDArray[np.int32], nodes: NDArray[np.int32], *, fits: bool
+) -> NDArray[np.int32]:
+    """Hops (T, S) from at most 64 sources: from the cache folder, or by a search that is kept there if it fits."""
+    num_nodes, path = work.graph.num_nodes, _path(work, way, sources)
+    found = lookup(path, lambda: _read(path, num_nodes, nodes, len(sources)))
+    if found is None and fits:
+        table = hops_to_all(*way[:2], sources, reverse=way[2:])
+        # An empty table says that some paths are too long for a byte.
+        kept = np.empty((0, len(sources)), np.uint8) if table is None else table
+        sums = [zlib.crc32(kept[begin : begin + BLOCK]) for begin in range(0, len(kept), BLOCK)]
+        parts = encode_arrays({"hops": kept, "sums": np.array(sums, np.int64)}, _STORED)
+        size = sum(memoryview(part).nbytes for part in parts)
+        store(path, size, lambda: write_parts(path, parts, overwrite=True, sync=False))
+        found = None if table is None else _as_hops(table[nodes])
+    if found is None or len(found) < len(nodes):
+        return hop_distances(*way[:2], sources, nodes, reverse=way[2:]).T
+    return found
+
+
+def _path(work: Work, way: Way, sources: NDArray[np.int32]) -> Path:
+    """The file of a search: a function of the edges that it follows and of its sources, in their order."""
+    oriented = None if way[1] is work.graph.neighbors else work.graph.oriented
+    seen = f"undirected {work.graph.content_hash}" if oriented is None else f"backward {oriented.content_hash}"
+    key = hashlib.sha256(seen.encode())
+    key.update(np.ascontiguousarray(sources, "<i4").data)
+    return cache_path("hops", key.hexdigest())
+
+
+def _read(path: Path, num_nodes: int, nodes: NDArray[np.int32], width: int) -> NDArray[np.int32]:
+    """The rows of given nodes; none if the file has no rows.
+
+    Raises:
+        DataError: if the file is damaged where it is read, or does not fit.
+    """
+    arrays = read_arrays(path, _STORED, mapped="r").arrays
+    hops, sums = (arrays.get(name, np.empty(0)) for name in ("hops", "sums"))
+    rows = len(hops)
+    if hops.dtype != np.uint8 or hops.shape[1:] != (width,) or rows not in (0, num_nodes):
+        raise DataError(f"it has hops of the shape {hops.shape}", where=str(path))
+    if sums.dtype != np.int64 or sums.shape != (-(-rows // BLOCK),):
+        raise DataError(f"it has {len(sums)} checksums", where=str(path))
+    if not rows:
+        return np.empty((0, width), np.int32)
+    for block in np.unique(nodes // BLOCK).tolist():
+        if zlib.crc32(hops[block * BLOCK : (block + 1) * BLOCK]) != sums[block]:
+            raise DataError("the content does not match its checksum", where=str(path))
+    return _as_hops(hops[nodes])
+
+
+def _as_hops(stored: NDArray[np.uint8]) -> NDArray[np.int32]:
+    hops = stored.astype(np.int32)
+    hops[stored == NO_PATH] = -1
+    return hops
