@@ -25,6 +25,7 @@ from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+ENCODER = "encoder"
 _PROFILED = 3  # epochs
 
 
@@ -159,10 +160,75 @@ def _speed() -> float:
     return 2 * size**3 / min(seconds) / 1e9
 
 
+def time_encoder(options: argparse.Namespace, *, walks: int = 1000, dim: int = 64, layers: int = 2) -> dict[str, Any]:
+    """Milliseconds of encoding the patches of PPI-BP, forwards and backwards, beside torch's own LSTM.
+
+    On a GPU, also as a captured CUDA graph, which is how training runs it.
+    """
+    import numpy as np
+    import torch
+    from torch.nn.utils.rnn import PackedSequence
+
+    from subgnn.models.subgnn.patch_encoder import PatchEncoder, Walks, lstm_states
+    from subgnn.ragged import Ragged
+
+    device = torch.device(options.device[0])
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    nodes = np.random.default_rng(0).integers(0, 3 * walks, 10 * walks)
+    steps = Walks(Ragged.from_lengths(nodes, np.full(walks, 10)), 5).to(device)
+    encoder = PatchEncoder(dim, lstm_layers=layers, dropout=0.2).to(device)
+    table = (0.1 * torch.randn(3 * walks, dim)).to(device).requires_grad_()
+
+    def ours() -> torch.Tensor:
+        return lstm_states(encoder.lstm, table, steps)
+
+    def torchs() -> torch.Tensor:
+        inputs = table.index_select(0, steps.nodes)[steps.places]
+        found: torch.Tensor = encoder.lstm(PackedSequence(inputs, torch.tensor(steps.sizes)))[0].data
+        return found
+
+    def step(states: Any) -> None:
+        for weight in (table, *encoder.parameters()):
+            weight.grad = None
+        states().sum().backward()
+
+    def timed(call: Any, repeats: int) -> float:
+        clock = time.perf_counter if device.type == "cuda" else time.process_time
+        seconds = []
+        for _ in range(repeats + 2):
+            begin = clock()
+            call()
+            if device.type == "cuda":
+                torch.cuda.synchronize()
+            seconds.append(clock() - begin)
+        return 1e3 * median(seconds[2:])
+
+    found = {}
+    torch.backends.cudnn.allow_tf32 = False
+    for name, states in {"ours": ours, "torch": torchs}.items():
+        found[name] = timed(lambda states=states: step(states), 5)
+        if device.type == "cuda":
+            stream = torch.cuda.Stream()
+            with torch.cuda.stream(stream):
+                step(states)
+            torch.cuda.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            try:
+                with torch.cuda.graph(graph, stream=stream):
+                    step(states)
+                found[f"{name}, captured"] = timed(graph.replay, 20)
+            except RuntimeError as error:
+                found[f"{name}, captured"] = str(error).splitlines()[0]
+    return found
+
+
 def main() -> None:
     """Print a line for each case, device and tree."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}; by default, the first three")
+    parser.add_argument(
+        "cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}, encoder; by default, all but gc"
+    )
     parser.add_argument("--device", nargs="+", choices=("cpu", "cuda"), help="by default, all that are there")
     parser.add_argument("--data", type=Path, help="a folder of datasets")
     parser.add_argument("--tree", nargs="+", type=Path, default=[ROOT])
@@ -172,17 +238,20 @@ def main() -> None:
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(measure(options.one, options)))
+        print(json.dumps(time_encoder(options) if options.one == ENCODER else measure(options.one, options)))
         return
     if options.device is None:
         import torch
 
         options.device = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
     for device in options.device:
-        for name in options.cases or [*CASES][:3]:
+        for name in options.cases or [*CASES][:3] + [ENCODER]:
             before: dict[str, Any] | None = None
             for tree in options.tree:
                 found = _in_process(name, device, tree, options)
+                if name == ENCODER:
+                    print(f"encoder of ppi_bp, {device}, {tree.resolve().name}: milliseconds", found, flush=True)
+                    continue
                 print(_line(name, device, tree, found, before), flush=True)
                 for table in found.get("profile", {}).values():
                     print(table, flush=True)
