@@ -245,7 +245,7 @@ def main() -> None:
 
         options.device = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
     for device in options.device:
-        for name in options.cases or [*CASES][:3] + [ENCODER]:
+        for name in options.cases or [*[*CASES][:3], ENCODER]:
             before: dict[str, Any] | None = None
             for tree in options.tree:
                 found = _in_process(name, device, tree, options)
