@@ -9,6 +9,7 @@ from torch import nn
 
 from subgnn.models.examples import Examples, evaluate, outputs_of, vectors_of
 from subgnn.models.metrics import loss, metrics
+from subgnn.models.weighting import Weighting
 from subgnn.training.global_batch import outputs_over_ranks
 
 ROWS = np.array([4, 0, 2, 6, 1])
@@ -87,10 +88,10 @@ def test_epochs_take_draws_in_turn_and_an_ensemble_is_judged_by_all():
 
 
 def test_loss_and_metrics_are_those_of_the_chosen_subgraphs():
-    weights = torch.tensor([1.0, 3.0])
-    given = examples(inputs=Rows(table().flip(1) * 0.1))
+    weights = Weighting(torch.tensor([1.0, 3.0]))
+    given = examples(inputs=Rows(table().flip(1) * 0.1), weighting=weights)
     outputs, targets = (2 * given.inputs.table[ROWS]).float(), given.targets[ROWS]
-    value, found = evaluate(Network(), given, ROWS, 2, weights)
+    value, found = evaluate(Network(), given, ROWS, 2)
     assert value == pytest.approx(float(loss(outputs, targets, "multi-class", weights)))
     assert value != pytest.approx(float(loss(outputs, targets, "multi-class")))
     assert found == metrics(outputs, targets, "multi-class")

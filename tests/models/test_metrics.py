@@ -10,6 +10,7 @@ import torch
 from sklearn import metrics as reference
 
 from subgnn.models.metrics import loss, metric_text, metrics, predictions, probabilities
+from subgnn.models.weighting import Weighting
 
 RNG = np.random.default_rng(0)
 
@@ -18,14 +19,14 @@ def test_multi_class_loss_by_hand():
     outputs = torch.tensor([[0.0, 0.0], [math.log(3), 0.0]])
     # Probabilities of the truth: 1/2 and 1/4; class 1 counts three times.
     assert float(loss(outputs, torch.tensor([0, 1]), "multi-class")) == pytest.approx(np.log([2, 4]).mean())
-    weighted = float(loss(outputs, torch.tensor([0, 1]), "multi-class", torch.tensor([1.0, 3.0])))
+    weighted = float(loss(outputs, torch.tensor([0, 1]), "multi-class", Weighting(torch.tensor([1.0, 3.0]))))
     assert weighted == pytest.approx((np.log(2) + 3 * np.log(4)) / 4)
 
 
 def test_multi_label_loss_by_hand():
     outputs = torch.tensor([[0.0, math.log(3)]])
     # sigmoid: 1/2 and 3/4; the first label is there, the second is not; a positive counts twice.
-    found = float(loss(outputs, torch.tensor([[1, 0]]), "multi-label", torch.tensor([2.0, 2.0])))
+    found = float(loss(outputs, torch.tensor([[1, 0]]), "multi-label", Weighting(torch.tensor([2.0, 2.0]))))
     assert found == pytest.approx((2 * np.log(2) + np.log(4)) / 2)
 
 
@@ -83,6 +84,7 @@ def test_labels_as_scikit_learn_scores_them(labels):
             "macro_f1": reference.f1_score(truth, guess, average="macro"),
             "accuracy": reference.accuracy_score(truth, guess),
             "auroc": reference.roc_auc_score(truth, outputs.numpy(), average="macro"),
+            "auprc": reference.average_precision_score(truth, outputs.numpy(), average="macro"),
         },
         abs=1e-6,
     )
@@ -118,7 +120,9 @@ def test_a_single_label_by_hand():
     outputs, truth = torch.tensor([[2.0], [1.0], [-1.0], [-2.0]]), torch.tensor([[1], [0], [1], [1]])
     # One label of three is found, and one too many.
     found = metrics(outputs, truth, "multi-label")
-    assert found == pytest.approx({"micro_f1": 2 / 5, "macro_f1": 2 / 5, "accuracy": 1 / 4, "auroc": 1 / 3})
+    assert found == pytest.approx(
+        {"micro_f1": 2 / 5, "macro_f1": 2 / 5, "accuracy": 1 / 4, "auroc": 1 / 3, "auprc": 29 / 36}
+    )
 
 
 def test_a_label_needs_more_than_one_half():

@@ -14,9 +14,10 @@ from subgnn.config.settings import TrainingSettings
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.examples import Examples, evaluate
+from subgnn.models.weighting import EVEN, Weighting
 from subgnn.training import loop
 from subgnn.training.devices import make_fabric
-from subgnn.training.loop import Progress, class_weights, fit
+from subgnn.training.loop import Progress, fit
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from subgnn.training.steps import Fitting
 
@@ -92,24 +93,13 @@ def test_epochs_before_select_from_are_not_selected_and_do_not_use_up_patience()
     assert found.train_losses == pytest.approx([found.train_losses[0]] * 9)
 
 
-def test_class_weights_by_hand():
-    weighted = TrainingSettings(class_weights=True)
-    assert class_weights(example([0, 0, 0, 1]), weighted).tolist() == pytest.approx([4 / 6, 2])
-    several = example([[1, 1], [0, 1], [0, 1], [0, 0]], "multi-label")
-    assert class_weights(several, weighted).tolist() == pytest.approx([3, 1 / 3])
-    # Only the training split counts.
-    assert class_weights(example([0, 1, 1, 1, 1], train=np.array([0, 1])), weighted).tolist() == [1, 1]
-    assert class_weights(example([0.5, 1.5], "regression"), weighted) is None
-
-
 def test_class_weights_enter_the_loss():
     records = []
     for weighted in (False, True):
         run_fit(
-            example([0, 0, 0, 1]),
+            example([0, 0, 0, 1], weighting=Weighting(torch.tensor([2 / 3, 2])) if weighted else EVEN),
             epochs=1,
             lr=0.0,
-            class_weights=weighted,
             after_epoch=lambda record, *_: records.append(record),
         )
     torch.manual_seed(0)

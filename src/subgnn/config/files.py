@@ -195,6 +195,10 @@ def _value(annotated: Any, value: Any, where: Where, path: str) -> Any:
             raise wrong
         inner = arguments[1]
         return {k: v if inner is Any else _value(inner, v, where, f"{path}.{k}") for k, v in value.items()}
+    if origin is types.UnionType:
+        if type(value) not in arguments:
+            raise wrong
+        return value
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:
@@ -211,6 +215,8 @@ def describe(annotated: Any) -> str:
         inner = typing.get_args(kind)
         count = "" if inner[-1] is Ellipsis else f"{len(inner)} "
         return f"a list of {count}" + re.sub("(number|table|list)", r"\1s", describe(inner[0]).removeprefix("a "))
+    if typing.get_origin(kind) is types.UnionType:
+        return ", or ".join(map(describe, typing.get_args(kind)))
     names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
     found = names.get(kind, "a table") if not isinstance(kind, types.GenericAlias) else "a table"
     return found if bounds is None else f"{found} {bounds}"

@@ -233,6 +233,15 @@ class TrainingSettings:
     epoch that may be selected, and from which patience is counted. repeats is how often an epoch shows every training
     subgraph, to models that see another sample of its surroundings each time.
 
+    class_weights are false, ``balanced`` (also true), or weights by class as in ``"fraud=20"``; focal is gamma of the
+    focal loss (:mod:`subgnn.models.weighting`). select_by is the metric that epochs, candidates and trials are
+    selected by: micro_f1, macro_f1, accuracy, auroc, auprc or recall@K; auto is micro-F1, for real values the loss.
+
+    threshold is the aim by which the threshold of the rarer of two classes, or of each of several labels, is chosen
+    (:mod:`subgnn.models.thresholds`): precision=0.9, recall=0.8, f1 or cost=fp:1,fn:20; none predicts the likelier
+    class, and labels above one half. It is chosen on the validation split, or with threshold_folds on out-of-fold
+    predictions of training and validation; a portfolio has out-of-fold predictions anyhow.
+
     members is how many networks are fitted, one after the other, to the same prepared subgraphs: each has its own
     initial weights, order of batches and dropout, and is selected on validation by itself. The prediction is the mean
     of their outputs.
@@ -246,7 +255,7 @@ class TrainingSettings:
     clip: float = 0.0
     patience: int = 0
     schedule: Literal["constant", "cosine", "plateau"] = "constant"
-    class_weights: bool = False
+    class_weights: bool | str = False
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
     cuda_graph: bool = True
     members: Depth = 1
@@ -254,6 +263,10 @@ class TrainingSettings:
     plateau_factor: Probability = 0.7
     select_from: int = 0
     repeats: Count = 1
+    focal: Annotated[float, Bounds(0, 10)] = 0.0
+    select_by: str = "auto"
+    threshold: str = "none"
+    threshold_folds: Annotated[int, Bounds(0, 100)] = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,7 +443,17 @@ class Recipe:
 ADDED_LATER = {
     "prepare": ("border_anchors", "giving", "taking", "damping"),
     "model": ("hidden_norm",),
-    "training": ("members", "plateau", "plateau_factor", "select_from", "repeats"),
+    "training": (
+        "members",
+        "plateau",
+        "plateau_factor",
+        "select_from",
+        "repeats",
+        "focal",
+        "select_by",
+        "threshold",
+        "threshold_folds",
+    ),
     "baseline": ("tune_settings", "views", "kernel", "loss", "damping", "diffusion", "push_edges", "push_nodes"),
     "s2n": ("sub_normalized",),
 }

@@ -30,7 +30,7 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.channels.topology import Standard
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import Recipe, TrainingSettings
 from subgnn.data.splits import draw_folds, whole_groups
 from subgnn.data.subgraphs import SPLITS, Task
 from subgnn.errors import DataError
@@ -77,12 +77,13 @@ def fit_baseline(baseline: Model, data: TrainingData, recipe: Recipe) -> tuple[C
     """
     subgraphs = data.subgraphs
     data = replace(data, device=torch.device("cpu"), vectors=None, on_prepare=None)
-    alone = Recipe(method=recipe.model.baseline, baseline=recipe.baseline, wlks=recipe.wlks)
+    training = TrainingSettings(class_weights=recipe.training.class_weights, select_by=recipe.training.select_by)
+    alone = Recipe(method=recipe.model.baseline, baseline=recipe.baseline, wlks=recipe.wlks, training=training)
     candidates, examples = _unfitted(baseline, data, alone)
     scores = []
     for candidate in candidates:
         cast(Solvable, candidate.network).solve(examples)
-        score, loss = validation_score(*evaluate(candidate.network, examples, examples.val, _BATCH))
+        score, loss = validation_score(*evaluate(candidate.network, examples, examples.val, _BATCH), examples.select_by)
         scores.append((score, -loss))
     chosen = candidates[max(range(len(scores)), key=lambda i: (scores[i], -i))]
     outputs = outputs_of(chosen.network, examples.inputs, np.arange(len(subgraphs)), _BATCH).numpy()
@@ -131,5 +132,6 @@ def _in_units_of(wanted: dict[str, Standard], outputs: NDArray[np.float32], own:
 def _unfitted(baseline: Model, data: TrainingData, recipe: Recipe) -> tuple[list[Candidate], Examples]:
     """The candidates that are solved in one go, and examples to fit them to."""
     found = baseline.set_up(data, recipe)
-    examples = Examples.of(data.subgraphs, list(found.sources), found.candidates[0].checkpoint.spec.standards)
+    standards = found.candidates[0].checkpoint.spec.standards
+    examples = Examples.of(data.subgraphs, list(found.sources), standards, recipe.training)
     return [candidate for candidate in found.candidates if isinstance(candidate.network, Solvable)], examples

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
@@ -12,9 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from subgnn.channels.topology import Standard
+from subgnn.config.settings import TrainingSettings
 from subgnn.data.subgraphs import SubgraphSet, Task
 from subgnn.errors import DataError, UserError
-from subgnn.models.metrics import loss, metrics
+from subgnn.models.metrics import loss, metrics, selection_metric
+from subgnn.models.weighting import EVEN, Weighting
 
 
 class Source(Protocol):
@@ -39,7 +42,8 @@ class Examples:
 
     ``redrawn`` are the same subgraphs measured against further draws of anchors; with ``ensemble``, outputs are judged
     by their mean over all draws, and by the first draw alone without. Real-valued targets are standardised; ``unit`` is
-    their deviation in units of the label.
+    their deviation in units of the label. ``weighting`` is that of the loss, and ``select_by`` the metric by which
+    epochs and candidates are selected.
     """
 
     inputs: Source
@@ -51,12 +55,24 @@ class Examples:
     ensemble: bool = False
     num_classes: int = 0
     unit: float = 1.0
+    weighting: Weighting = EVEN
+    select_by: str = "micro_f1"
 
     @classmethod
     def of(
-        cls, subgraphs: SubgraphSet, sources: list[Source], standards: dict[str, Standard], *, ensemble: bool = False
+        cls,
+        subgraphs: SubgraphSet,
+        sources: list[Source],
+        standards: dict[str, Standard],
+        training: TrainingSettings,
+        *,
+        ensemble: bool = False,
     ) -> Examples:
-        """The subgraphs of a dataset, as a network takes them; targets go to the device of the first source."""
+        """The subgraphs of a dataset, as a network takes them; targets go to the device of the first source.
+
+        Raises:
+            UserError: for class weights or a metric that do not fit the labels.
+        """
         first, *redrawn = sources
         return cls(
             inputs=first,
@@ -68,7 +84,14 @@ class Examples:
             ensemble=ensemble,
             num_classes=subgraphs.num_classes,
             unit=label_unit(standards),
+            weighting=Weighting.of(training, subgraphs).to(first.device),
+            select_by=selection_metric(training.select_by, subgraphs.task),
         )
+
+    @property
+    def train_weights(self) -> NDArray[np.float64] | None:
+        """Weights of the training subgraphs (n,), or of pairs with labels (n, labels); None if all count the same."""
+        return self.weighting.of_rows(self.targets.cpu().numpy()[self.train])
 
     def of_epoch(self, epoch: int) -> Source:
         """The draw of anchors that an epoch trains on: they take turns."""
@@ -140,14 +163,12 @@ def evaluate(
     examples: Examples,
     rows: NDArray[np.int64],
     batch_size: int,
-    weights: Tensor | None = None,
     *,
     compute: Outputs = outputs_of,
 ) -> tuple[float, dict[str, float]]:
     """Loss and metrics on the chosen subgraphs.
 
     Args:
-        weights: of classes in the loss.
         compute: gives the outputs; several processes may share the work.
     """
     outputs, targets = judged_outputs(network, examples, rows, batch_size, compute=compute)
@@ -157,10 +178,14 @@ def evaluate(
         raise UserError(
             what, where="train", hint=f"accepted: ({len(rows)}, {width}), as many columns as spec.num_outputs"
         )
-    found = metrics(outputs, targets, examples.task, unit=examples.unit)
-    return float(loss(outputs, targets, examples.task, weights)), found
+    found = metrics(outputs, targets, examples.task, unit=examples.unit, select_by=examples.select_by)
+    return float(loss(outputs, targets, examples.task, examples.weighting)), found
 
 
-def validation_score(val_loss: float, val: dict[str, float]) -> tuple[float, float]:
-    """What candidates and epochs are selected by: the higher first number, then the lower second one."""
-    return val.get("micro_f1", -val_loss), val_loss
+def validation_score(val_loss: float, val: dict[str, float], select_by: str) -> tuple[float, float]:
+    """What candidates and epochs are selected by: the higher first number, then the lower second one.
+
+    Real values are selected by the loss, and so are classes where the metric is undefined, as without a positive one.
+    """
+    score = -val_loss if "r2" in val else val[select_by]
+    return score if score == score else -math.inf, val_loss

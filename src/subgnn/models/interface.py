@@ -283,7 +283,9 @@ class Model(ABC):
         Args:
             graph: as it was read, directed if it is.
         """
-        found = ["edge weights"] if graph.weights is not None else []
+        focal = recipe.training.focal > 0 and self.is_fitted_in_one_go
+        found = ["focal loss (training.focal; this model is fitted in one go)"] if focal else []
+        found += ["edge weights"] if graph.weights is not None else []
         found += ["direction of edges"] if graph.directed else []
         pretrained = self.uses_embeddings(recipe) and recipe.embeddings.source in PRETRAINED
         if graph.features is not None and graph.features.shape[1] and not pretrained:

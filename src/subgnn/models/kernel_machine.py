@@ -369,6 +369,7 @@ class KernelNetwork(nn.Module):
         found = source.components(examples.train, settings.damping, self.seed)
         targets = examples.targets.cpu().numpy()[examples.train]
         options: dict[str, Any] = {"loss": settings.loss, "inverse_penalty": settings.inverse_penalty}
+        options["weights"] = examples.train_weights
         weight, bias = fit_outputs(found.rows, targets, examples.task, len(self.bias), **options)
         nodes, reference = source.nodes.take(found.landmarks), found.reference
         state = {"nodes": nodes.values, "offsets": nodes.offsets, "bias": bias.astype(np.float32)}

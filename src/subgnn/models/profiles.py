@@ -151,7 +151,7 @@ class ProfileNetwork(nn.Module):
             rest, held = fold != i, fold == i
             if rest.any():
                 scores[held] = rows[held] @ profile_weights(rows[rest], targets[rest], task, outputs).astype(np.float32)
-        scale, bias = _scale(scores, targets, task)
+        scale, bias = _scale(scores, targets, task, examples.train_weights)
         weight = profile_weights(rows, targets, task, outputs) * scale
         state = {"columns": columns, "weight": weight.astype(np.float32), "bias": bias.astype(np.float32)}
         for name, value in state.items():
@@ -169,7 +169,7 @@ class ProfileNetwork(nn.Module):
         return self.embed(batch)
 
 
-def _scale(scores: Floats, targets: NDArray[Any], task: Task) -> tuple[Floats | float, Floats]:
+def _scale(scores: Floats, targets: NDArray[Any], task: Task, weights: Floats | None) -> tuple[Floats | float, Floats]:
     """The scale of scores, and the bias, from scores of subgraphs whose profiles they are not part of.
 
     Shapes:
@@ -180,16 +180,19 @@ def _scale(scores: Floats, targets: NDArray[Any], task: Task) -> tuple[Floats | 
         slope = float(centred @ targets) / max(float(centred @ centred), 1e-12)
         return max(slope, 0.0), np.array([targets.mean() - max(slope, 0.0) * scores.mean()])
     if task == "multi-label":
-        pairs = [fit_label_scale(scores[:, k], targets[:, k]) for k in range(scores.shape[1])]
+        each = np.ones_like(scores) if weights is None else weights
+        pairs = [fit_label_scale(scores[:, k], targets[:, k], each[:, k]) for k in range(scores.shape[1])]
         return np.array([scale for scale, _ in pairs]), np.array([offset for _, offset in pairs])
-    share = np.bincount(targets, minlength=scores.shape[1]) / len(targets)
+    counts = np.bincount(targets, weights=weights, minlength=scores.shape[1])
+    share = counts / counts.sum()
     prior = np.log(np.where(share > 0, share, 1.0))
     there = share > 0
     y = np.eye(scores.shape[1])[targets]
 
     def surprise(pair: Floats) -> float:
         logits = pair[0] * scores[:, there] + pair[1] * prior[there]
-        return float((scipy.special.logsumexp(logits, axis=1) - (y[:, there] * logits).sum(axis=1)).mean())
+        found = scipy.special.logsumexp(logits, axis=1) - (y[:, there] * logits).sum(axis=1)
+        return float(np.average(found, weights=weights))
 
     scale, trust = scipy.optimize.minimize(
         surprise, np.array([5.0, 1.0]), method="L-BFGS-B", bounds=[(0, 200), (0, 3)]

@@ -7,6 +7,9 @@ without row i follows from the fit to all rows: y_i - (y_i - f_i) / (1 - h_i), h
 Outputs of classes and labels become logits by a scale (classes), or a scale and an offset for each label, that are
 fitted to these left-out outputs.
 
+Weights s of rows turn z^T z into z^T S z, which is not diagonal, and h_i into s_i x_i (X^T S X + P)^-1 x_i^T, with
+X = [z, 1] and P = 1/C for all columns but the last.
+
 *Logistic*: minimises C sum_i loss(z_i W + b, y_i) + |W|^2 / 2, the softmax loss for one class of several, and one
 against the rest for several labels. The second derivative is about 1 + C k (z^T z)_jj in direction j, with k the mean
 of p (1 - p): scaled by its root, the problem is well conditioned whatever C is, and L-BFGS takes a few dozen steps.
@@ -30,7 +33,14 @@ _LARGEST_SCALE = 20.0  # of outputs about 1 apart: no probability is beyond 1 in
 
 
 def fit_outputs(
-    rows: Floats, targets: NDArray[Any], task: Task, outputs: int, *, loss: Loss, inverse_penalty: float
+    rows: Floats,
+    targets: NDArray[Any],
+    task: Task,
+    outputs: int,
+    *,
+    loss: Loss,
+    inverse_penalty: float,
+    weights: Floats | None = None,
 ) -> tuple[Floats, Floats]:
     """W and b, of logits, or of values for regression, which always has the squared loss.
 
@@ -39,9 +49,10 @@ def fit_outputs(
     Args:
         targets: classes (n,), labels as 0 and 1 (n, labels), or values (n,).
         inverse_penalty: C.
+        weights: how much rows, or pairs of a row and a label, count; not for regression.
 
     Shapes:
-        rows: (n, r). returns: (r, outputs), (outputs,).
+        rows: (n, r). weights: (n,), or (n, labels). returns: (r, outputs), (outputs,).
     """
     weight, bias = np.zeros((rows.shape[1], outputs)), np.full(outputs, _NEVER)
     if task == "regression":
@@ -54,24 +65,40 @@ def fit_outputs(
     there = np.flatnonzero((chance > 0) & (chance < 1))
     if not len(there):
         return weight, bias
+    own = None
+    if weights is not None:
+        own = weights[:, there] if several else np.broadcast_to(weights[:, None], (len(y), len(there)))
     if loss == "squared":
-        found = fit_ridge(rows, y[:, there], inverse_penalty)
-        weight[:, there], bias[there] = _as_logits(*found, y[:, there], several=several)
+        found = fit_ridge(rows, y[:, there], inverse_penalty, weights=own)
+        weight[:, there], bias[there] = _as_logits(*found, y[:, there], several=several, weights=own)
     elif len(there) == 2 and not several:
         # Of two classes the first has logit 0.
-        weight[:, there[1:]], bias[there[1:]] = fit_logistic(rows, y[:, there[1:]], inverse_penalty, softmax=False)
+        second = None if own is None else own[:, 1:]
+        found_weight, found_bias = fit_logistic(rows, y[:, there[1:]], inverse_penalty, softmax=False, weights=second)
+        weight[:, there[1:]], bias[there[1:]] = found_weight, found_bias
         bias[there[0]] = 0.0
     else:
-        weight[:, there], bias[there] = fit_logistic(rows, y[:, there], inverse_penalty, softmax=not several)
+        weight[:, there], bias[there] = fit_logistic(
+            rows, y[:, there], inverse_penalty, softmax=not several, weights=own
+        )
     return weight, bias
 
 
-def fit_ridge(rows: Floats, targets: Floats, inverse_penalty: float) -> tuple[Floats, Floats, Floats]:
+def fit_ridge(
+    rows: Floats, targets: Floats, inverse_penalty: float, *, weights: Floats | None = None
+) -> tuple[Floats, Floats, Floats]:
     """W, b, and the output for each row of a fit without it.
 
     Shapes:
-        rows: (n, r). targets: (n, K). returns: (r, K), (K,), (n, K).
+        rows: (n, r). targets, weights: (n, K). returns: (r, K), (K,), (n, K).
     """
+    if weights is not None:
+        columns, places = np.unique(weights, axis=1, return_inverse=True)
+        fits = [_weighted_ridge(rows, targets, inverse_penalty, column) for column in columns.T]
+        # One fit serves all columns of the same weights.
+        parts = [[part[..., k] for part in fits[place]] for k, place in enumerate(places.reshape(-1))]
+        by_kind = [np.stack(kind, axis=-1) for kind in zip(*parts, strict=True)]
+        return by_kind[0], by_kind[1], by_kind[2]
     bias = targets.mean(axis=0)
     diagonal = np.einsum("ij,ij->j", rows, rows) + 1 / inverse_penalty
     weight = (rows.T @ (targets - bias)) / diagonal[:, None]
@@ -80,59 +107,84 @@ def fit_ridge(rows: Floats, targets: Floats, inverse_penalty: float) -> tuple[Fl
     return weight, bias, left_out
 
 
-def _as_logits(weight: Floats, bias: Floats, left_out: Floats, y: Floats, *, several: bool) -> tuple[Floats, Floats]:
+def _weighted_ridge(
+    rows: Floats, targets: Floats, inverse_penalty: float, weights: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """As :func:`fit_ridge`, with a weight for each row (n,)."""
+    wide = np.hstack([rows, np.ones((len(rows), 1))])
+    matrix = (wide * weights[:, None]).T @ wide
+    matrix[np.arange(rows.shape[1]), np.arange(rows.shape[1])] += 1 / inverse_penalty
+    factor = scipy.linalg.cho_factor(matrix)
+    found = scipy.linalg.cho_solve(factor, (wide * weights[:, None]).T @ targets)
+    leverage = weights * np.einsum("ij,ji->i", wide, scipy.linalg.cho_solve(factor, wide.T))
+    left_out = targets - (targets - wide @ found) / np.maximum(1 - leverage, 1e-6)[:, None]
+    return found[:-1], found[-1], left_out
+
+
+def _as_logits(
+    weight: Floats, bias: Floats, left_out: Floats, y: Floats, *, several: bool, weights: Floats | None
+) -> tuple[Floats, Floats]:
     """The fit, scaled so that left-out outputs are likely as logits."""
     if not several:
+        each = None if weights is None else weights[:, 0]
 
         def surprise(scale: float) -> float:
             logits = scale * left_out
-            return float((scipy.special.logsumexp(logits, axis=1) - (y * logits).sum(axis=1)).mean())
+            found = scipy.special.logsumexp(logits, axis=1) - (y * logits).sum(axis=1)
+            return float(np.average(found, weights=each))
 
         scale = scipy.optimize.minimize_scalar(surprise, bounds=(0.1, _LARGEST_SCALE), method="bounded").x
         return weight * scale, bias * scale
-    pairs = [fit_label_scale(left_out[:, k], y[:, k]) for k in range(y.shape[1])]
+    pairs = [
+        fit_label_scale(left_out[:, k], y[:, k], None if weights is None else weights[:, k]) for k in range(y.shape[1])
+    ]
     scales, offsets = (np.array(part) for part in zip(*pairs, strict=True))
     return weight * scales, bias * scales + offsets
 
 
-def fit_label_scale(scores: Floats, labels: NDArray[Any]) -> tuple[float, float]:
+def fit_label_scale(scores: Floats, labels: NDArray[Any], weights: Floats | None = None) -> tuple[float, float]:
     """Scale and offset with which scores of subgraphs are likely as logits of a label (Platt, 1999).
 
     A label that all or none of them have gets a constant.
 
     Shapes:
-        scores, labels: (n,).
+        scores, labels, weights: (n,).
     """
     y = np.asarray(labels, np.float64)
     if y.min() == y.max():
         return 0.0, _NEVER if y.max() == 0 else -_NEVER
     unit = max(float(np.abs(scores).max()), 1e-12)
+    each = np.ones(len(y)) if weights is None else weights
 
     def surprise(pair: Floats) -> tuple[float, Floats]:
         logits = pair[0] * scores / unit + pair[1]
-        gap = scipy.special.expit(logits) - y
+        gap = each * (scipy.special.expit(logits) - y)
         # A weak penalty: where a scale separates the labels, the largest one would be the likeliest.
-        value = float((np.logaddexp(0, logits) - y * logits).sum()) + 1e-3 * float(pair @ pair)
+        value = float((each * (np.logaddexp(0, logits) - y * logits)).sum()) + 1e-3 * float(pair @ pair)
         return value, np.array([gap @ scores / unit, gap.sum()]) + 2e-3 * pair
 
-    start = np.array([1.0, float(scipy.special.logit(y.mean()))])
+    start = np.array([1.0, float(scipy.special.logit(np.average(y, weights=each)))])
     found = scipy.optimize.minimize(surprise, start, jac=True, method="L-BFGS-B", bounds=[(0, 50), (-50, 50)]).x
     return float(found[0] / unit), float(found[1])
 
 
-def fit_logistic(rows: Floats, targets: Floats, inverse_penalty: float, *, softmax: bool) -> tuple[Floats, Floats]:
+def fit_logistic(
+    rows: Floats, targets: Floats, inverse_penalty: float, *, softmax: bool, weights: Floats | None = None
+) -> tuple[Floats, Floats]:
     """W and b.
 
     Args:
         targets: 1 where a row has the class or label, else 0; every column has both.
         inverse_penalty: C.
         softmax: whether classes exclude each other; else columns are fitted by themselves.
+        weights: equal in all columns for a softmax.
 
     Shapes:
-        rows: (n, r). targets: (n, K). returns: (r, K), (K,).
+        rows: (n, r). targets, weights: (n, K). returns: (r, K), (K,).
     """
     (n, r), k = rows.shape, targets.shape[1]
-    chance = targets.mean(axis=0)
+    each = np.ones((1, 1)) if weights is None else weights
+    chance = (each * targets).sum(axis=0) / np.broadcast_to(each, targets.shape).sum(axis=0)
     curvature = inverse_penalty * float((chance * (1 - chance)).mean())
     scale = 1 / np.sqrt(1 + curvature * np.einsum("ij,ij->j", rows, rows))[:, None]
     step = 1 / np.sqrt(curvature * n)
@@ -143,11 +195,11 @@ def fit_logistic(rows: Floats, targets: Floats, inverse_penalty: float, *, softm
         logits = scaled @ v + b * step
         if softmax:
             total = scipy.special.logsumexp(logits, axis=1, keepdims=True)
-            loss = float((total[:, 0] - (targets * logits).sum(axis=1)).sum())
-            gap = np.exp(logits - total) - targets
+            loss = float((each[:, 0] * (total[:, 0] - (targets * logits).sum(axis=1))).sum())
+            gap = each * (np.exp(logits - total) - targets)
         else:
-            loss = float((np.logaddexp(0, logits) - targets * logits).sum())
-            gap = scipy.special.expit(logits) - targets
+            loss = float((each * (np.logaddexp(0, logits) - targets * logits)).sum())
+            gap = each * (scipy.special.expit(logits) - targets)
         w = scale * v
         value = inverse_penalty * loss + 0.5 * float((w * w).sum())
         slope = inverse_penalty * (scaled.T @ gap) + scale * w

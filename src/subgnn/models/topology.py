@@ -30,6 +30,7 @@ from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import HeadedNetwork, Rows, TensorModel, make_head
 from subgnn.models.trees import Trees, grow_trees, tree_outputs
+from subgnn.models.weighting import Weighting
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 
@@ -61,12 +62,13 @@ class TopologyModel(TensorModel):
         targets = np.asarray(subgraphs.targets)[train]
         if subgraphs.task == "regression":
             targets = Standard.of(targets[:, None])(targets[:, None])[:, 0]
+        weights = Weighting.of(recipe.training, subgraphs).of_rows(targets)
         return {
             "features": torch.from_numpy(table),
             "targets": torch.from_numpy(np.array(targets)),
             "standardise.mean": torch.from_numpy(standard.mean),
             "standardise.deviation": torch.from_numpy(standard.deviation),
-        }
+        } | ({} if weights is None else {"weights": torch.from_numpy(weights)})
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
         """The statistics of each subgraph, not standardised."""
@@ -109,8 +111,11 @@ class TopologyModel(TensorModel):
         features, targets = weights["features"], weights["targets"]
         shape = (len(features), outputs) if task == "multi-label" else (len(features),)
         wide = features.ndim == 2 and features.shape[1] == SUBGRAPH_STATISTICS
-        if not wide or targets.shape != shape or not len(features):
+        row_weights = weights.get("weights", torch.ones(shape, dtype=torch.float64))
+        if not wide or not targets.shape == row_weights.shape == shape or not len(features):
             yield "its training table is of another shape"
+        if row_weights.dtype != torch.float64 or not bool((row_weights >= 0).all()):
+            yield "the weights of its training table are not numbers from 0"
         if features.dtype != torch.float64 or targets.is_floating_point() != (task == "regression"):
             yield "its training table is of another type"
         most = 1 if task == "multi-label" else outputs - 1
@@ -159,10 +164,12 @@ class StatisticsTrees(nn.Module):
 
     Shapes:
         features: (training subgraphs, F). targets: (training subgraphs,), or (training subgraphs, labels).
+        weights: as the targets, where subgraphs do not all count the same.
     """
 
     features: Tensor
     targets: Tensor
+    weights: Tensor | None
 
     def __init__(self, state: Weights, *, task: Task, outputs: int, boosting: bool, seed: int) -> None:
         super().__init__()
@@ -170,6 +177,7 @@ class StatisticsTrees(nn.Module):
         self.standardise = Standardise(state)
         self.register_buffer("features", state["features"])
         self.register_buffer("targets", state["targets"])
+        self.register_buffer("weights", state.get("weights"))
         self.trees = nn.Module()
         self._hold_trees(state)
         hook: Any = self.register_load_state_dict_pre_hook
@@ -191,7 +199,9 @@ class StatisticsTrees(nn.Module):
     def _grow(self) -> Trees:
         table, targets = self.features.cpu().numpy(), self.targets.cpu().numpy()
         seed = stream_key(self.seed, "baselines/trees")
-        return grow_trees(table, targets, self.task, outputs=self.outputs, boosting=self.boosting, seed=seed)
+        weights = None if self.weights is None else self.weights.cpu().numpy()
+        options: dict[str, Any] = {"outputs": self.outputs, "boosting": self.boosting, "weights": weights}
+        return grow_trees(table, targets, self.task, seed=seed, **options)
 
     def embed(self, statistics: Tensor) -> Tensor:
         """Standardised statistics. Shapes: statistics, returns: (n, F)."""

@@ -127,14 +127,24 @@ class _Tree:
 
 
 def grow_trees(
-    table: NDArray[np.float64], targets: NDArray[Any], task: Task, *, outputs: int, boosting: bool, seed: int
+    table: NDArray[np.float64],
+    targets: NDArray[Any],
+    task: Task,
+    *,
+    outputs: int,
+    boosting: bool,
+    seed: int,
+    weights: NDArray[np.float64] | None = None,
 ) -> Trees:
     """Fit to a table; one estimator, or one a label for multi-label. A label all rows agree on is kept as it is.
 
     Beyond 10,000 rows boosting works on binned columns, which is faster there and no worse.
 
+    Args:
+        weights: how much rows, or pairs of a row and a label, count; not for regression.
+
     Shapes:
-        table: (n, F). targets: (n,), or (n, labels).
+        table: (n, F). targets, weights: (n,), or (n, labels).
     """
     from sklearn import ensemble
 
@@ -151,7 +161,9 @@ def grow_trees(
             place = 0 if real else label if several else int(column[0])
             start[place] = column[0] if real else never if several and not column[0] else always
             continue
-        grown = make(random_state=seed % 2**32, **options).fit(table, column)
+        grown = make(random_state=seed % 2**32, **options).fit(
+            table, column, sample_weight=weights[:, label] if several and weights is not None else weights
+        )
         columns = [0] if real else [label] if several else grown.classes_.astype(int).tolist()
         start[columns] = 0.0
         if boosting:

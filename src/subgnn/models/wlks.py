@@ -298,7 +298,8 @@ class KernelMachine(nn.Module):
         targets = examples.targets.cpu().numpy()[examples.train]
         gram = (rows @ rows.T).toarray() if len(targets) <= _LARGEST_MATRIX else None
         fit = Fit(self.task, self.outputs, self.settings.inverse_penalty[-1])
-        weight, bias = fit(rows, gram, targets)
+        weights = examples.train_weights
+        weight, bias = fit(rows, gram, targets, weights)
         begin = 0
         for name in self.parts:
             own = self.get_buffer(f"weight_{name}")
@@ -306,9 +307,11 @@ class KernelMachine(nn.Module):
             begin += len(own)
         self.bias.copy_(torch.from_numpy(bias))
         if self.task != "regression":
-            self.scale.copy_(torch.from_numpy(self._fit_scale(fit, rows, gram, targets)))
+            self.scale.copy_(torch.from_numpy(self._fit_scale(fit, rows, gram, targets, weights)))
 
-    def _fit_scale(self, fit: Fit, rows: Any, gram: NDArray[np.float64] | None, targets: NDArray[Any]) -> Any:
+    def _fit_scale(
+        self, fit: Fit, rows: Any, gram: NDArray[np.float64] | None, targets: NDArray[Any], weights: Any
+    ) -> Any:
         """The factor of the scores that minimises the logistic loss of held-out folds of the training split."""
         n = len(targets)
         order = stream(self.seed, "wlks/folds").permutation(n)
@@ -322,7 +325,7 @@ class KernelMachine(nn.Module):
             if not len(rest):
                 return self.scale.cpu().numpy()
             inner = None if gram is None else gram[np.ix_(rest, rest)]
-            weight, bias = fit(rows[rest], inner, targets[rest])
+            weight, bias = fit(rows[rest], inner, targets[rest], None if weights is None else weights[rest])
             scores[out] = machine_scores(rows[out] @ weight + bias, self.task, self.outputs)
         if self.task == "multi-label":
             return np.array([_best_factor(scores[:, [i]], targets[:, i]) for i in range(self.outputs)], np.float32)
@@ -371,35 +374,45 @@ class Fit:
     outputs: int
     inverse_penalty: float
 
-    def __call__(self, rows: Any, gram: NDArray[np.float64] | None, targets: NDArray[Any]) -> tuple[Any, Any]:
+    def __call__(
+        self,
+        rows: Any,
+        gram: NDArray[np.float64] | None,
+        targets: NDArray[Any],
+        weights: NDArray[np.float64] | None = None,
+    ) -> tuple[Any, Any]:
         """Weights of features and offsets.
 
         Args:
             gram: products of the rows; None to fit without them.
+            weights: how much rows, or pairs of a row and a label, count; not for regression.
 
         Shapes:
             rows: (n, F) sparse. gram: (n, n). returns: (F, machines), (machines,).
         """
         if self.task == "regression":
-            found = [self._machine(rows, gram, targets)]
+            found = [self._machine(rows, gram, targets, None)]
         elif self.task == "multi-label":
-            found = [self._separate(rows, gram, targets[:, label] > 0) for label in range(self.outputs)]
+            each = [None if weights is None else weights[:, label].copy() for label in range(self.outputs)]
+            found = [self._separate(rows, gram, targets[:, i] > 0, each[i]) for i in range(self.outputs)]
         elif gram is not None and len(np.unique(targets)) == self.outputs:
-            return self._every_pair(rows, gram, targets)
+            return self._every_pair(rows, gram, targets, weights)
         else:
             found = []
             for first, second in combinations(range(self.outputs), 2):
                 either = np.flatnonzero((targets == first) | (targets == second))
                 inner = None if gram is None else gram[np.ix_(either, either)]
-                found.append(self._separate(rows[either], inner, targets[either] == second))
+                own = None if weights is None else weights[either]
+                found.append(self._separate(rows[either], inner, targets[either] == second, own))
         weights, biases = zip(*found, strict=True)
         return np.stack(weights, axis=1), np.array(biases)
 
-    def _every_pair(self, rows: Any, gram: NDArray[np.float64], targets: NDArray[Any]) -> tuple[Any, Any]:
+    def _every_pair(self, rows: Any, gram: NDArray[np.float64], targets: NDArray[Any], weights: Any) -> tuple[Any, Any]:
         """The machines of all pairs from one call, which fits each to the subgraphs of its two classes."""
         from sklearn.svm import SVC
 
-        machine = _fitted(SVC(kernel="precomputed", C=self.inverse_penalty, max_iter=_MATRIX_STEPS), gram, targets)
+        unfitted = SVC(kernel="precomputed", C=self.inverse_penalty, max_iter=_MATRIX_STEPS)
+        machine = _fitted(unfitted, gram, targets, weights)
         # Row j - 1 of the coefficients of class i, and row i of those of class j > i, belong to the pair; of more than
         # two classes, a decision above 0 is for the first.
         coefficients, pairs = machine.dual_coef_, list(combinations(range(self.outputs), 2))
@@ -411,13 +424,17 @@ class Fit:
                 dual[part, place] = sign * coefficients[row, part]
         return rows[machine.support_].T @ dual, sign * machine.intercept_
 
-    def _separate(self, rows: Any, gram: NDArray[np.float64] | None, positive: NDArray[np.bool_]) -> tuple[Any, float]:
+    def _separate(
+        self, rows: Any, gram: NDArray[np.float64] | None, positive: NDArray[np.bool_], weights: Any
+    ) -> tuple[Any, float]:
         """One machine, above 0 for the positive; the side that alone is there is always decided for."""
         if positive.all() or not positive.any():
             return np.zeros(rows.shape[1]), float(positive.any()) - float((~positive).any())
-        return self._machine(rows, gram, positive)
+        return self._machine(rows, gram, positive, weights)
 
-    def _machine(self, rows: Any, gram: NDArray[np.float64] | None, targets: NDArray[Any]) -> tuple[Any, float]:
+    def _machine(
+        self, rows: Any, gram: NDArray[np.float64] | None, targets: NDArray[Any], weights: Any
+    ) -> tuple[Any, float]:
         from sklearn import svm
 
         kind = "R" if self.task == "regression" else "C"
@@ -425,18 +442,18 @@ class Fit:
             loss = "epsilon_insensitive" if kind == "R" else "hinge"
             options = {"C": self.inverse_penalty, "loss": loss, "max_iter": _STEPS, "random_state": 0}
             linear = getattr(svm, f"LinearSV{kind}")(intercept_scaling=_PENALISED_OFFSET, **options)
-            _fitted(linear, rows, targets)
+            _fitted(linear, rows, targets, weights)
             return linear.coef_.reshape(-1), float(np.reshape(linear.intercept_, -1)[0])
         options = {"kernel": "precomputed", "C": self.inverse_penalty, "max_iter": _MATRIX_STEPS}
-        machine = _fitted(getattr(svm, f"SV{kind}")(**options), gram, targets)
+        machine = _fitted(getattr(svm, f"SV{kind}")(**options), gram, targets, weights)
         return rows[machine.support_].T @ machine.dual_coef_[0], float(machine.intercept_[0])
 
 
-def _fitted(machine: Any, rows: Any, targets: NDArray[Any]) -> Any:
+def _fitted(machine: Any, rows: Any, targets: NDArray[Any], weights: Any) -> Any:
     """Fit a machine; one with a weak penalty may run out of steps, and validation judges what came of it."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*(failed to converge|terminated early).*")
-        return machine.fit(rows, targets)
+        return machine.fit(rows, targets, sample_weight=weights)
 
 
 def _best_factor(scores: NDArray[np.float64], targets: NDArray[Any]) -> float:

@@ -1,8 +1,9 @@
 """Set up the candidates of a recipe, fit them, and select the final model: the best candidate, or an ensemble.
 
 A recipe may leave a choice open, as whether embeddings are frozen or fine-tuned. Each way to make it is a candidate.
-The rule between candidates: higher validation micro-F1; then one that was fitted in one go before one whose epoch was
-selected on validation, as the best of many looks flatters; then lower validation loss, then the earlier one.
+The rule between candidates: the higher validation score by training.select_by, micro-F1 by default; then one that was
+fitted in one go before one whose epoch was selected on validation, as the best of many looks flatters; then the lower
+validation loss, then the earlier one.
 
 Members of an ensemble, beyond the paper, see the same prepared subgraphs, and differ in initial weights, in random node
 embeddings, in the order of batches and in dropout. Each is selected on validation by itself; the output is the mean of
@@ -26,13 +27,15 @@ from subgnn.data.dataset import Dataset
 from subgnn.errors import UserError
 from subgnn.models.examples import Examples, Source, evaluate, validation_score
 from subgnn.models.interface import Candidate, Solvable, TrainingData
+from subgnn.models.metrics import selection_metric
 from subgnn.models.registry import check_edges, model_of, set_up_model
 from subgnn.models.spec import BASELINE, Checkpoint, join_weights
 from subgnn.models.subgnn.batches import StreamedInputs
+from subgnn.models.weighting import Weighting
 from subgnn.parallel.progress import OnProgress
 from subgnn.training.global_batch import use_global_batch
 from subgnn.training.labels import check_labels, warn_of_labels
-from subgnn.training.loop import AfterEpoch, Progress, State, class_weights, epoch_record, fit
+from subgnn.training.loop import AfterEpoch, Progress, State, epoch_record, fit
 from subgnn.training.lr_finder import find_rate
 from subgnn.training.steps import Fitting
 
@@ -57,11 +60,15 @@ def set_up(
     check_labels(subgraphs)
     warn_of_labels(subgraphs)
     check_edges(recipe, graph)
+    Weighting.of(recipe.training, subgraphs)  # refused before any work
+    selection_metric(recipe.training.select_by, subgraphs.task)
     data = TrainingData(graph, subgraphs, seed, device, vectors=vectors, cache=cache, on_prepare=on_prepare)
     found = set_up_model(data, recipe)
     standards = found.candidates[0].checkpoint.spec.standards
     sources: list[Source] = [source.to(device) for source in found.sources]
-    return found.candidates, Examples.of(subgraphs, sources, standards, ensemble=recipe.prepare.ensemble)
+    return found.candidates, Examples.of(
+        subgraphs, sources, standards, recipe.training, ensemble=recipe.prepare.ensemble
+    )
 
 
 def fit_candidate(candidate: Candidate, fitting: Fitting, *, resume: State | None, after_epoch: AfterEpoch) -> Progress:
@@ -85,7 +92,7 @@ def fit_candidate(candidate: Candidate, fitting: Fitting, *, resume: State | Non
     train_loss, _ = evaluate(network, examples, examples.train, settings.batch_size)
     val_loss, val = evaluate(network, examples, examples.val, settings.batch_size)
     progress = Progress(epoch=1)
-    progress.select(0, network, val_loss, val)
+    progress.select(0, network, val_loss, val, select_by=examples.select_by)
     progress.seconds = [time.perf_counter() - begin]
     after_epoch(epoch_record(0, train_loss, val_loss, val), progress, lambda: {"progress": progress.plain()})
     return progress
@@ -184,14 +191,13 @@ def _join(
     for candidate, progress in zip(candidates, fitted, strict=True):
         candidate.network.load_state_dict(progress.best_state)
     network = Ensemble([candidate.network for candidate in candidates]).to(examples.targets.device)
-    weights = class_weights(examples, settings)  # as for each of them, so that losses can be compared
-    val_loss, val = evaluate(network, examples, examples.val, settings.batch_size, weights)
+    val_loss, val = evaluate(network, examples, examples.val, settings.batch_size)
     first = fitted[0]
     together = Progress(
         lr=first.lr,
         epoch=first.epoch,
         best_epoch=first.best_epoch,
-        best=validation_score(val_loss, val),
+        best=validation_score(val_loss, val, examples.select_by),
         best_metrics={"loss": val_loss, **val},
         seconds=[seconds for progress in fitted for seconds in progress.seconds],
     )

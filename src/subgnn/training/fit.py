@@ -170,6 +170,7 @@ class Fitter:
             subgraphs,
             [source.to(device) for source in found.sources],
             found.candidates[0].checkpoint.spec.standards,
+            recipe.training,
             ensemble=recipe.prepare.ensemble,
         )
         network = found.candidates[0].network.to(device)

@@ -1,9 +1,10 @@
 """The training loop.
 
-Selection: higher validation micro-F1, then lower validation loss, then the earlier epoch, among the epochs from
-training.select_from on; the test split is not used here. Every epoch's batches and dropout depend on the seed and the
-epoch only, so a run that continues after an interruption gives the same weights as one that was not interrupted. On N
-ranks, the batch of a step has N times training.batch_size subgraphs, drawn as one process would draw it.
+Selection: the higher validation score by training.select_by, micro-F1 by default, then the lower validation loss, then
+the earlier epoch, among the epochs from training.select_from on; the test split is not used here. Every epoch's batches
+and dropout depend on the seed and the epoch only, so a run that continues after an interruption gives the same weights
+as one that was not interrupted. On N ranks, the batch of a step has N times training.batch_size subgraphs, drawn as one
+process would draw it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from torch import Tensor, nn
 
 from subgnn.config.settings import TrainingSettings
 from subgnn.errors import UserError
-from subgnn.models.examples import Examples, evaluate
+from subgnn.models.examples import evaluate, validation_score
 from subgnn.models.subgnn.batches import Inputs
 from subgnn.rng import stream, stream_key
 from subgnn.training.global_batch import outputs_over_ranks
@@ -51,9 +52,9 @@ class Progress:
         """The fields by name, to be saved."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
-    def select(self, epoch: int, model: nn.Module, loss: float, metrics: dict[str, float]) -> None:
+    def select(self, epoch: int, model: nn.Module, loss: float, metrics: dict[str, float], *, select_by: str) -> None:
         """Make an epoch the best one, by its loss and metrics on validation."""
-        self.best_epoch, self.best = epoch, (metrics.get("micro_f1", -loss), loss)
+        self.best_epoch, self.best = epoch, validation_score(loss, metrics, select_by)
         self.best_metrics = {"loss": loss, **metrics}
         self.best_state = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
 
@@ -88,8 +89,8 @@ def fit(
     )
     wrapped, optimizer = fabric.setup(model, adam(model, settings, graphed_on=fabric.device if graphed else None))
     wrapped.mark_forward_method("embed")
-    weights, compute = class_weights(examples, settings), outputs_over_ranks(fabric)
-    plain = Steps(wrapped, optimizer, fitting, weights)
+    compute = outputs_over_ranks(fabric)
+    plain = Steps(wrapped, optimizer, fitting)
     step = GraphedSteps(plain) if graphed else plain
     progress = Progress(settings.lr) if resume is None else _restore(resume, model, optimizer, fabric)
 
@@ -111,17 +112,17 @@ def fit(
             set_rate(optimizer, _rate(settings, progress))
             if first_as_it_is and epoch == 0:
                 train, size = examples.train, settings.batch_size
-                train_loss, _ = evaluate(wrapped, examples, train, size, weights, compute=compute)
+                train_loss, _ = evaluate(wrapped, examples, train, size, compute=compute)
             else:
                 train_loss = _train_epoch(wrapped, step, fitting, epoch)
             _require_finite("the loss", train_loss, epoch)
-            judged = evaluate(wrapped, examples, examples.val, settings.batch_size, weights, compute=compute)
+            judged = evaluate(wrapped, examples, examples.val, settings.batch_size, compute=compute)
             val_loss, val = fabric.broadcast(judged)  # so that all ranks select the same epoch, and stop together
             _require_finite("the validation loss", val_loss, epoch)
-            score = (val.get("micro_f1", -val_loss), -val_loss)
+            score = (validation_score(val_loss, val, examples.select_by)[0], -val_loss)
             in_one_go = first_as_it_is and progress.best_epoch == 0
             if epoch >= first and score > (progress.best[0], math.inf if in_one_go else -progress.best[1]):
-                progress.select(epoch, model, val_loss, val)
+                progress.select(epoch, model, val_loss, val, select_by=examples.select_by)
             progress.epoch = epoch + 1
             progress.train_losses.append(train_loss)
             progress.val_losses.append(val_loss)
@@ -172,25 +173,6 @@ def _rate(settings: TrainingSettings, progress: Progress) -> float:
             if waited > _PLATEAU_EPOCHS:
                 rate, waited = max(rate * settings.plateau_factor, min(rate, _LOWEST_RATE)), 0
     return rate
-
-
-def class_weights(examples: Examples, settings: TrainingSettings) -> Tensor | None:
-    """Class weights that balance the training split, if the settings ask for them.
-
-    n / (classes * n_c) for class c, with n_c = 1 for an absent class; for multi-label, the number of subgraphs without
-    a label over the number with it. None for regression.
-
-    Shapes:
-        returns: (classes,).
-    """
-    if not settings.class_weights or examples.task == "regression":
-        return None
-    targets = examples.targets[torch.from_numpy(examples.train)]
-    if examples.task == "multi-label":
-        positive = targets.float().sum(dim=0).clamp(min=1)
-        return (len(targets) - positive) / positive
-    counts = torch.bincount(targets.long(), minlength=examples.num_classes).float().clamp(min=1)
-    return len(targets) / (len(counts) * counts)
 
 
 def _train_epoch(model: Any, step: Steps | GraphedSteps, fitting: Fitting, epoch: int) -> float:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from subgnn.rng import stream, stream_key
-from subgnn.training.loop import batches, class_weights
+from subgnn.training.loop import batches
 from subgnn.training.optimizer import adam, set_rate
 from subgnn.training.steps import Fitting, Steps
 
@@ -37,8 +37,7 @@ def find_rate(model: nn.Module, fitting: Fitting) -> float:
     probe = copy.deepcopy(model)
     before = copy.deepcopy(fabric.strategy.precision.state_dict())
     wrapped, optimizer = fabric.setup(probe, adam(probe, settings))
-    weights = class_weights(examples, settings)
-    step = Steps(wrapped, optimizer, fitting, weights)
+    step = Steps(wrapped, optimizer, fitting)
     rates = np.geomspace(LOWEST, HIGHEST, STEPS)
     losses: list[float] = []
     wrapped.train()

@@ -51,7 +51,6 @@ class Steps:
     model: Any
     optimizer: Any
     fitting: Fitting
-    weights: Tensor | None
     global_modules: list[Any] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,7 +63,9 @@ class Steps:
         for module in self.global_modules:
             module.share = share
         targets = examples.targets[torch.from_numpy(rows).to(fabric.device)]
-        part = part_of_loss(share, targets, task=examples.task, weights=self.weights, size=fabric.world_size)
+        part = part_of_loss(
+            share, targets, task=examples.task, weights=examples.weighting.classes, size=fabric.world_size
+        )
         own = slice(share.begin, share.end)
         return self.advance(inputs.batch(rows[own]), targets[own], part)
 
@@ -74,9 +75,9 @@ class Steps:
         Args:
             part: the weight of this loss in that of the batch of all ranks.
         """
-        fabric, clip = self.fitting.fabric, self.fitting.settings.clip
+        fabric, clip, examples = self.fitting.fabric, self.fitting.settings.clip, self.fitting.examples
         self.optimizer.zero_grad()
-        value = loss(self.model(batch), targets, self.fitting.examples.task, self.weights) * part
+        value = loss(self.model(batch), targets, examples.task, examples.weighting) * part
         # Gradients are averaged over ranks; the gradient of the batch is their sum.
         fabric.backward(value * fabric.world_size)
         if clip and has_sparse_gradient(self.model):
