@@ -26,6 +26,7 @@ from subgnn.data.matching import match_nodes
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, UserError
+from subgnn.models.metrics import decide
 from subgnn.models.registry import model_of
 from subgnn.ragged import Ragged
 
@@ -191,10 +192,9 @@ class SubgraphClassifier(ClassifierMixin, _SubgraphEstimator):  # type: ignore[m
     def predict(self, X: Subgraphs) -> NDArray[Any]:
         """Classes (n,); for several labels a subgraph, 0 and 1 for each class (n, classes)."""
         scores = self._scores(X)
-        if self.run_.task == "multi-label":
-            return (scores > self.run_.predictor.thresholds).astype(np.int64)
-        found: NDArray[Any] = self.classes_[scores.argmax(axis=1)]
-        return found
+        found = decide(scores, self.run_.task, self.run_.predictor.thresholds)
+        chosen: NDArray[Any] = found if self.run_.task == "multi-label" else self.classes_[found]
+        return chosen
 
     def score(self, X: Subgraphs, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy; with several labels a subgraph, all of them must be right.

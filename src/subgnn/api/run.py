@@ -129,7 +129,8 @@ class Run:
                 hint = "open it with data=, or give labelled subgraphs"
                 raise DataError("the file holds no subgraphs to score", where=str(self.path), hint=hint)
             subgraphs = self._opened.subgraphs.take(self._opened.subgraphs.indices(subgraphs))
-        return score(self.predictor, subgraphs, where=str(self.path))
+        select_by = str(self.results.get("select_by", "auto"))
+        return score(self.predictor, subgraphs, select_by=select_by, where=str(self.path)).metrics
 
     @property
     def leaderboard(self) -> pd.DataFrame:
@@ -257,6 +258,7 @@ def train(
     recipe: str | Path | Recipe = "auto",
     settings: Settings = (),
     time: float | str | None = None,
+    threshold: str | None = None,
     seed: int = 0,
     split: str = "stored",
     device: str = "auto",
@@ -275,6 +277,8 @@ def train(
         recipe: the name of a recipe, or a .toml file.
         settings: overrides, as ``{"training.epochs": 5}``.
         time: the budget of ``auto``, in seconds or as ``"5m"``.
+        threshold: the aim by which the threshold of the rarer of two classes, or of each label, is chosen:
+            ``"precision=0.9"``, ``"recall=0.8"``, ``"f1"`` or ``"cost=fp:1,fn:20"``.
         seed: of anchors, weights, batches and dropout.
         split: ``stored``, or ``published``.
         device: ``auto``, ``cpu`` or ``cuda``.
@@ -303,6 +307,7 @@ def train(
             chosen,
             folder,
             time=time,
+            threshold=threshold,
             seed=seed,
             split=split,
             device=device,

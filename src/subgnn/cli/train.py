@@ -74,6 +74,14 @@ def train_run(
         str | None,
         Option(metavar="DURATION", help="Budget of auto, as 90s, 5m or 1h; by default 5m. Not for other recipes."),
     ] = None,
+    threshold: Annotated[
+        str | None,
+        Option(
+            metavar="AIM",
+            help="Choose the threshold of the rarer class, or of each label, for precision=0.9, recall=0.8, f1 or"
+            " cost=fp:1,fn:20.",
+        ),
+    ] = None,
     split: SplitName = "stored",
     settings: Settings = None,
     device: DeviceChoice = "auto",
@@ -169,6 +177,7 @@ def train_run(
             chosen,
             out,
             time=time,
+            threshold=threshold,
             seed=seed,
             split=split,
             device=device,
@@ -250,6 +259,11 @@ def print_results(results: dict[str, Any]) -> None:
     rows = [(split, *(metric_text(m, values.get(m, math.nan)) for m in metrics)) for split, values in shown.items()]
     title = f"{results['run']}: {results['recipe']} on {results['dataset']}, seed {results['seed']}"
     print_table(title, ("split", *(m.replace("_", "-") for m in metrics)), rows)
+    if "threshold" in results:
+        from subgnn.reports.thresholds import threshold_notes, threshold_table
+
+        print_table(*threshold_table(results["threshold"]))
+        print_notes(threshold_notes(results["threshold"]))
     if "leaderboard" in results:
         return
     if results.get("published", {}).get("micro_f1") is not None:

@@ -29,6 +29,7 @@ def train(
     out: Path | str = "",
     *,
     time: float | str | None = None,
+    threshold: str | None = None,
     seed: int = 0,
     split: str = "stored",
     device: str = "auto",
@@ -51,6 +52,9 @@ def train(
         recipe: by default ``auto``, the best model that a portfolio of recipes finds.
         out: the folder of the run.
         time: the budget of a portfolio, in seconds or as ``"5m"``; by default that of the recipe (``auto.time``).
+        threshold: the aim by which the threshold of the rarer of two classes, or of each of several labels, is chosen,
+            as ``"precision=0.9"`` (:mod:`subgnn.models.thresholds`); by default that of the recipe
+            (``training.threshold``).
         seed: of anchors, weights, batches and dropout.
         split: of the dataset, by its name (:func:`~subgnn.data.splits.named_split`), and what ``evaluate`` then uses.
         device: ``auto``, ``cpu`` or ``cuda``.
@@ -81,6 +85,8 @@ def train(
             hint = "leave it out; training.epochs decides how long a recipe is trained"
             raise UserError(f"the recipe {recipe.name} has no budget of time", where="--time", hint=hint)
         recipe = replace(recipe, auto=replace(recipe.auto, time=parse_duration(str(time), "--time")))
+    if threshold is not None:
+        recipe = replace(recipe, training=replace(recipe.training, threshold=threshold))
     options = RunOptions(
         recipe,
         Path(out),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.models.examples import label_unit, target_tensor
 from subgnn.models.metrics import metrics
+from subgnn.models.thresholds import Counts
 
 
 def evaluate_split(out: Path, split: str, data: Path | None = None) -> dict[str, Any]:
@@ -27,11 +28,26 @@ def evaluate_split(out: Path, split: str, data: Path | None = None) -> dict[str,
     if whole.subgraphs is None:
         raise DataError("the file holds no subgraphs to score", where=str(out), hint="give the dataset with --data")
     subgraphs = whole.subgraphs.take(whole.subgraphs.indices(split))
-    return {"run": str(out), **whole.results, split: score(whole.predictor, subgraphs, where=str(data or out))}
+    options: dict[str, Any] = {"select_by": str(whole.results.get("select_by", "auto")), "where": str(data or out)}
+    scored = score(whole.predictor, subgraphs, **options)
+    found = {"run": str(out), **whole.results, split: scored.metrics}
+    decision = whole.predictor.spec.decision
+    return found | ({} if decision is None else {"threshold": decision.report(**{split: scored.counts})})
 
 
-def score(predictor: Predictor, subgraphs: SubgraphSet, *, where: str = "subgraphs") -> dict[str, float]:
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Metrics of predictions, and what the thresholds of the run give, where it has some."""
+
+    metrics: dict[str, float]
+    counts: list[Counts]
+
+
+def score(predictor: Predictor, subgraphs: SubgraphSet, *, select_by: str = "auto", where: str = "subgraphs") -> Scored:
     """Metrics of predictions on labelled subgraphs, whose classes are some or all of the run's.
+
+    Args:
+        select_by: of the run; ``recall@k`` is then among the metrics.
 
     Raises:
         DataError: for labels of another kind than the run's, or that it does not know.
@@ -47,7 +63,11 @@ def score(predictor: Predictor, subgraphs: SubgraphSet, *, where: str = "subgrap
     subgraphs = replace(subgraphs, task=spec.task, classes=spec.classes, targets=_renumbered(subgraphs, spec.classes))
     targets = target_tensor(subgraphs, spec.standards)
     outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes))
-    return metrics(outputs, targets, spec.task, unit=label_unit(spec.standards), thresholds=predictor.thresholds)
+    options: dict[str, Any] = {"thresholds": predictor.thresholds, "select_by": select_by}
+    found = metrics(outputs, targets, spec.task, unit=label_unit(spec.standards), **options)
+    if spec.decision is None:
+        return Scored(found, [])
+    return Scored(found, spec.decision.counts(predictor.scores(outputs.numpy()), targets.numpy(), spec.classes))
 
 
 def _renumbered(subgraphs: SubgraphSet, classes: tuple[str, ...]) -> Any:

@@ -19,7 +19,7 @@ from subgnn.inference.distributed import Workers
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.integrity import check_checkpoint
 from subgnn.models.interface import CACHED_NUMBERS, Opening
-from subgnn.models.metrics import Thresholds, probabilities
+from subgnn.models.metrics import Thresholds, decide, probabilities
 from subgnn.models.registry import model_of, open_checkpoint
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
@@ -129,11 +129,11 @@ class Predictor:
 
     @property
     def thresholds(self) -> Thresholds:
-        """Probabilities above which a subgraph has a label, where it may have several."""
+        """Probabilities above which a label, or the positive one of two classes, is predicted."""
         return self.fitted.thresholds
 
     def label_text(self, scores: NDArray[np.float32]) -> str:
-        """The label of a subgraph as text: the most probable class; several labels as in subgraphs.tsv; or a value.
+        """The label of a subgraph as text: a class; several labels as in subgraphs.tsv; or a value.
 
         Shapes:
             scores: (classes,) or (1,), as :meth:`scores` gives them.
@@ -141,10 +141,10 @@ class Predictor:
         spec = self.spec
         if spec.task == "regression":
             return f"{scores[0]:.6g}"
+        (found,) = decide(scores[None], spec.task, self.thresholds)
         if spec.task == "multi-label":
-            chosen = np.flatnonzero(scores > self.thresholds)
-            return label_separator(spec.classes).join(spec.classes[label] for label in chosen)
-        return spec.classes[int(np.argmax(scores))]
+            return label_separator(spec.classes).join(spec.classes[label] for label in np.flatnonzero(found))
+        return spec.classes[int(found)]
 
     def predict(self, subgraphs: Subgraphs) -> list[str]:
         """The label of each subgraph, as text."""

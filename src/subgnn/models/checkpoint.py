@@ -28,6 +28,7 @@ from subgnn.config.settings import ChannelSettings, Recipe
 from subgnn.data.subgraphs import TASKS, Task
 from subgnn.errors import DataError, UserError
 from subgnn.models.spec import BASELINE, Checkpoint, ModelSpec, settings_of
+from subgnn.models.thresholds import Decision
 from subgnn.storage.arrays import Arrays, Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.torch_file import CHECKSUM, Damaged, load_version
 
@@ -44,6 +45,7 @@ _MAX_PARTS, _MAX_DEPTH = 64, 3
 _PATCHES = ("patches.values", "patches.offsets", "walks.values", "walks.offsets")
 _STANDARDS = ("component", "subgraph", "target", "feature")
 _PLAIN = ("recipe", "seed", "task", "classes", "graph_hash", "vectors_hash", "draws", "layers", "parts", "baseline")
+_OPTIONAL = ("decision",)
 _MAX_SHOWN = 120
 
 WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -151,7 +153,7 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
         "draws": len(draws),
         "layers": len(spec.shared),
         "parts": {},
-    }
+    } | ({} if spec.decision is None else {"decision": spec.decision.to_json()})
     for i, (name, part) in enumerate(checkpoint.parts.items()):
         of_part, content["parts"][name] = pack(part)
         arrays |= {f"parts.{i}.{of}": array for of, array in of_part.items()}
@@ -211,7 +213,7 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
         for name in list(arrays)
         if name.startswith("weights.")
     }
-    unknown = sorted([*arrays, *(name for name in content if name not in _PLAIN)])
+    unknown = sorted([*arrays, *(name for name in content if name not in (*_PLAIN, *_OPTIONAL))])
     if unknown:
         raise ValueError(f"unknown part {unknown[0]!r}")
     spec = ModelSpec(
@@ -226,6 +228,9 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
         standards=standards,
         vectors_hash=_of_type(content, "vectors_hash", str),
         members=recipe.training.members,
+        decision=Decision.from_json(content["decision"], tuple(classes), cast(Task, task))
+        if "decision" in content
+        else None,
         **settings_of(recipe),
     )
     return Checkpoint(spec, weights, parts)

@@ -141,9 +141,9 @@ class FittedModel(ABC):
     """A fitted model, ready to predict.
 
     An output is a function of a subgraph's nodes and the checkpoint alone: not of the batch, and not of whether the
-    subgraph was in the training split. ``thresholds`` are the probabilities above which a subgraph has a label, where
-    it may have several: one for each label, or one for all. ``parts`` are the members of a portfolio, by name, and
-    ``shares`` their weights.
+    subgraph was in the training split. ``thresholds`` are the probabilities above which a label, or the positive one of
+    two classes, is predicted (:data:`~subgnn.models.metrics.Thresholds`). ``parts`` are the members of a portfolio, by
+    name, and ``shares`` their weights.
     """
 
     thresholds: Thresholds = 0.5

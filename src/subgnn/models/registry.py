@@ -129,7 +129,13 @@ def open_checkpoint(checkpoint: Checkpoint, graph: Graph, opening: Opening) -> F
         graph: undirected.
     """
     parts = {name: open_checkpoint(part, graph, opening) for name, part in checkpoint.parts.items()}
-    return model_of(checkpoint.spec).open(checkpoint, graph, replace(opening, parts=parts))
+    fitted, decision = (
+        model_of(checkpoint.spec).open(checkpoint, graph, replace(opening, parts=parts)),
+        checkpoint.spec.decision,
+    )
+    if decision is not None:
+        fitted.thresholds = decision.thresholds(checkpoint.spec.classes)
+    return fitted
 
 
 def _find_baseline(name: str) -> Model:

@@ -27,6 +27,7 @@ from subgnn.config.settings import (
 )
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet, Task
+from subgnn.models.thresholds import Decision
 from subgnn.prepare.measure import seen_hash
 from subgnn.rng import stream_key
 
@@ -50,7 +51,7 @@ class ModelSpec:
     vectors, sorted; ``shared`` are shared anchors by layer and channel, ``redrawn`` those of further draws where
     outputs are means over draws; ``component_keys`` are the sorted keys of components with a learned offset.
     ``graph_hash`` identifies the graph, and ``vectors_hash`` the table of node embeddings the model started from, empty
-    for random ones.
+    for random ones. ``decision`` has the thresholds that were chosen for an aim, where there is one.
     """
 
     method: str
@@ -76,6 +77,7 @@ class ModelSpec:
     shared: list[list[SharedAnchors | None]] = field(default_factory=list)
     redrawn: list[list[list[SharedAnchors | None]]] = field(default_factory=list)
     component_keys: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    decision: Decision | None = None
 
     @classmethod
     def of(cls, recipe: Recipe, graph: Graph, subgraphs: SubgraphSet, *, seed: int, **arrays: Any) -> ModelSpec:

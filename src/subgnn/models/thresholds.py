@@ -4,7 +4,7 @@ A subgraph is an alert if the probability of the positive class, or of the label
 the positive one is the rarer in the training split, of equally many the second. Aims:
 
 ============================ ==========================================================================================
-``precision=0.9``            the highest recall with a precision of at least .9; if none reaches it, the highest precision
+``precision=0.9``            the highest recall with a precision of at least .9; if none has that, the highest precision
 ``recall=0.8``               the highest precision with a recall of at least .8
 ``f1``                       the highest F1
 ``cost=fp:1,fn:20``          the lowest cost, of 1 for each false alert and 20 for each positive subgraph that is missed
@@ -27,9 +27,11 @@ from subgnn.data.subgraphs import Task
 from subgnn.errors import UserError, excerpt
 from subgnn.models.metrics import Thresholds, rarer_class
 from subgnn.models.ranking import alerts_by_score
+from subgnn.models.significance import wilson
 
 NONE = "none"
 """No aim: the likelier class, and labels above one half."""
+_BELOW = -(2.0**-10)
 _COST = re.compile(r"cost=fp:(\S+?),\s*fn:(\S+)")
 
 
@@ -106,7 +108,7 @@ class Counts:
     @classmethod
     def at(cls, threshold: float, scores: NDArray[Any], truth: NDArray[Any]) -> Counts:
         """Those of scores (n,), or (repeats, n), of which they are means."""
-        alerts = scores > threshold
+        alerts = scores > np.float32(threshold)
         times = 1 if scores.ndim == 1 else len(scores)
         hits = float((alerts & (truth > 0)).sum()) / times
         return cls(float(alerts.sum()) / times, hits, float((truth > 0).sum()), len(truth))
@@ -121,20 +123,26 @@ class Counts:
         """The share of positive subgraphs that are alerts; NaN without positive ones."""
         return self.hits / self.positives if self.positives else float("nan")
 
-    def to_json(self) -> dict[str, float]:
-        """Counts, precision and recall."""
-        return asdict(self) | {"precision": self.precision, "recall": self.recall}
+    def report(self) -> dict[str, Any]:
+        """Counts, precision with its 95 % interval, and recall; None for what is undefined."""
+        sure = self.alerts > 0
+        return asdict(self) | {
+            "precision": self.precision if sure else None,
+            "precision_interval": list(wilson(self.precision, round(max(1, self.alerts)))) if sure else None,
+            "recall": self.recall if self.positives else None,
+        }
 
 
 def choose_threshold(scores: NDArray[Any], truth: NDArray[Any], aim: Aim) -> tuple[float, bool]:
     """The threshold for an aim, and whether it is reached; one half, not reached, without a positive subgraph.
 
     Shapes:
-        scores: (n,), or (repeats, n). truth: (n,) of 0 and 1.
+        scores: (n,), or (repeats, n), float32. truth: (n,) of 0 and 1.
 
     Example:
-        >>> choose_threshold(np.array([0.9, 0.7, 0.5, 0.1]), np.array([1, 0, 1, 0]), Aim("recall", least=1.0))
-        (0.30000000000000004, True)
+        >>> scores = np.array([0.875, 0.75, 0.5, 0.125], np.float32)
+        >>> choose_threshold(scores, np.array([1, 0, 1, 0]), Aim("recall", least=1.0))
+        (0.3125, True)
     """
     if not (truth > 0).any():
         return 0.5, False
@@ -143,11 +151,12 @@ def choose_threshold(scores: NDArray[Any], truth: NDArray[Any], aim: Aim) -> tup
     # Before the first cut nothing is an alert.
     alerts, hits = np.append(0, alerts), np.append(0, hits)
     place, reached = aim.best(alerts, hits, int(hits[-1]))
-    ends = np.concatenate([[max(1.0, float(values[0]))], values, [min(0.0, float(values[-1]))]]).astype(np.float64)
+    # Below 0, where even a probability of 0 is an alert.
+    ends = np.concatenate([[1.0], values, [0.0 if values[-1] > 0 else _BELOW]])
     upper, lower = ends[place], ends[place + 1]
-    halfway = (upper + lower) / 2
-    # Predictions are compared in single precision, in which the two may be neighbours.
-    return (float(halfway) if np.float32(halfway) < np.float32(upper) else float(lower)), reached
+    halfway = np.float32((upper + lower) / 2)
+    # There may be no number between two probabilities.
+    return float(halfway if halfway < upper else lower), reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,13 +201,13 @@ class Decision:
         for column, label in enumerate(classes):
             if task == "binary" and column != positive:
                 continue
-            own = scores[..., column]
+            own = scores[..., column].astype(np.float32)
             truth = targets[:, column] if task == "multi-label" else targets == column
             threshold, reached = choose_threshold(own, truth, wanted)
             found.append(LabelThreshold(label, threshold, reached, Counts.at(threshold, own, truth)))
         return cls(aim, chosen_on, tuple(found))
 
-    def thresholds(self, classes: tuple[str, ...], task: Task) -> Thresholds:
+    def thresholds(self, classes: tuple[str, ...]) -> Thresholds:
         """As :func:`~subgnn.models.metrics.decide` takes them (classes,)."""
         values = {one.label: one.threshold for one in self.labels}
         return np.array([values.get(name, np.nan) for name in classes], np.float32)
@@ -213,8 +222,26 @@ class Decision:
         for one in self.labels:
             column = classes.index(one.label)
             truth = targets[:, column] if targets.ndim == 2 else targets == column
-            found.append(Counts.at(float(np.float32(one.threshold)), scores[:, column], truth))
+            found.append(Counts.at(one.threshold, scores[:, column].astype(np.float32), truth))
         return found
+
+    def report(self, **others: list[Counts]) -> dict[str, Any]:
+        """What run.json says of the thresholds.
+
+        Args:
+            others: what they give on other data, by its name.
+        """
+        labels = [
+            {
+                "label": one.label,
+                "threshold": one.threshold,
+                "reached": one.reached,
+                "chosen": one.chosen.report(),
+                **{name: counts[i].report() for name, counts in others.items()},
+            }
+            for i, one in enumerate(self.labels)
+        ]
+        return {"aim": self.aim, "chosen_on": self.chosen_on, "labels": labels}
 
     def to_json(self) -> dict[str, Any]:
         """As :meth:`from_json` reads it."""
@@ -233,14 +260,12 @@ class Decision:
         """
         Aim.parse(str(content["aim"]))
         labels = tuple(
-            LabelThreshold(
-                str(one["label"]), float(one["threshold"]), bool(one["reached"]), Counts(**{**one["chosen"]})
-            )
+            LabelThreshold(str(one["label"]), float(one["threshold"]), bool(one["reached"]), Counts(**one["chosen"]))
             for one in content["labels"]
         )
         names = [one.label for one in labels]
         fits = names == list(classes) if task == "multi-label" else task == "binary" and len(names) == 1
-        if not fits or not set(names) <= set(classes) or not all(0 <= one.threshold <= 1 for one in labels):
+        if not fits or not set(names) <= set(classes) or not all(_BELOW <= one.threshold <= 1 for one in labels):
             raise ValueError("its thresholds do not fit its classes")
         return cls(str(content["aim"]), str(content["chosen_on"]), labels)
 

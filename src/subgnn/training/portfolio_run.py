@@ -22,7 +22,7 @@ from subgnn.data.splits import draw_folds
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import save_run_vectors
 from subgnn.errors import DataError, UserError
-from subgnn.models.auto import outputs_from
+from subgnn.models.auto import outputs_from, scores_from
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import label_unit, target_tensor
 from subgnn.models.interface import Opening
@@ -31,6 +31,7 @@ from subgnn.models.reference_scores import constant_prediction
 from subgnn.models.registry import corrects_baseline, model_of, open_checkpoint
 from subgnn.models.significance import ScoreTerms, headline_interval, score_interval, score_terms
 from subgnn.models.spec import Checkpoint, ModelSpec
+from subgnn.models.thresholds import NONE, Counts, Decision, positive_class
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.storage.parsing import write_json
 from subgnn.training.calibration import Calibration, calibrate
@@ -93,12 +94,18 @@ def train_portfolio(dataset: Dataset, options: RunOptions) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Answer:
-    """The final answer: the candidates that are its members, the choice of weights, and the calibration."""
+    """The final answer: the candidates that are its members, the choice of weights, calibration, and thresholds."""
 
     rows: list[Row]
     given: OutOfFold
     choice: Choice
     calibration: Calibration
+    decision: Decision | None = None
+
+    @property
+    def calibrated(self) -> NDArray[np.float64]:
+        """Calibrated out-of-fold outputs of all repeats (repeats, n, outputs)."""
+        return self.calibration.apply(self.given.mixed(self.choice.weights), self.given.task)
 
     @property
     def members(self) -> list[tuple[Row, float]]:
@@ -207,7 +214,20 @@ class _Training:
         targets = np.asarray(subgraphs.targets, np.float64)
         given = OutOfFold(np.stack(cycled).astype(np.float64), targets, subgraphs.task, self.pool.units)
         choice = choose(given, draw_folds(subgraphs, self.options.seed, "auto/choice", folds=5))
-        return _Answer(rows, given, choice, calibrate(given.mixed(choice.weights), targets, subgraphs.task))
+        answer = _Answer(rows, given, choice, calibrate(given.mixed(choice.weights), targets, subgraphs.task))
+        aim = self.options.recipe.training.threshold
+        if aim == NONE:
+            return answer
+        decision = Decision.choose(
+            aim,
+            scores_from(answer.calibrated, subgraphs.task),
+            targets,
+            task=subgraphs.task,
+            classes=subgraphs.classes,
+            positive=positive_class(targets, subgraphs.task),
+            chosen_on="out-of-fold",
+        )
+        return replace(answer, decision=decision)
 
     def refit(self, answer: _Answer) -> tuple[Checkpoint, list[tuple[Row, Fit]]]:
         """Fit the members to all subgraphs of the pool."""
@@ -223,6 +243,7 @@ class _Training:
             weights["thresholds"] = torch.from_numpy(calibration.thresholds.astype(np.float32))
         subgraphs = replace(pool.subgraphs, splits=np.zeros(len(pool.judged), np.int8))
         spec = ModelSpec.of(self.options.recipe, self.fitter.graph, subgraphs, seed=self.options.seed)
+        spec = replace(spec, decision=answer.decision)
         return Checkpoint(spec, weights, {row.name: fit.checkpoint for row, fit in fits}), fits
 
     def _fit(self, row: Row) -> Fit:
@@ -279,11 +300,13 @@ class _Training:
             outputs_from(one, task, spec.standards.get("target")) * answer.calibration.scale + answer.calibration.offset
             for one in mixed
         ]
-        thresholds = answer.calibration.thresholds.astype(np.float32) if task == "multi-label" else 0.5
+        thresholds: Thresholds = answer.calibration.thresholds.astype(np.float32) if task == "multi-label" else 0.5
+        if spec.decision is not None:
+            thresholds = spec.decision.thresholds(spec.classes)
         val = [_metrics(outputs, subgraphs, spec, thresholds, with_loss=True) for outputs in calibrated]
         targets, repeats = target_tensor(subgraphs, spec.standards), [torch.from_numpy(one) for one in calibrated]
         intervals = {"val": headline_interval(repeats, targets, subgraphs, thresholds=thresholds)}
-        test, intervals["test"], of_simple = self._test(checkpoint, fits)
+        test, intervals["test"], of_simple, counts = self._test(checkpoint, fits)
         key = "r2" if task == "regression" else "micro_f1"
         board = self.leaderboard(answer, {name: scores[key] for name, scores in of_simple.items()})
         judged = [
@@ -310,6 +333,7 @@ class _Training:
             "intervals": {split: ends for split, ends in intervals.items() if ends},
             "published": recipe.published,
             "metric": key,
+            **({} if spec.decision is None else {"threshold": spec.decision.report(**counts)}),
             "chosen": answer.choice.rule,
             "rules": answer.choice.scores,
             "leaderboard": board,
@@ -328,15 +352,15 @@ class _Training:
 
     def _test(
         self, checkpoint: Checkpoint, fits: list[tuple[Row, Fit]]
-    ) -> tuple[dict[str, float], list[float], dict[str, Any]]:
-        """Test scores of the final answer with their interval, and scores of the simple candidates.
+    ) -> tuple[dict[str, float], list[float], dict[str, Any], dict[str, list[Counts]]]:
+        """Test scores of the final answer with their interval, scores of the simple candidates, and counts of alerts.
 
         Simple candidates are fitted again where they are no members.
         """
         given = self.dataset.subgraphs
         held_out = np.empty(0, np.int64) if given.splits is None else given.indices("test")
         if not len(held_out):
-            return {}, [], {}
+            return {}, [], {}, {}
         test, graph = given.take(held_out), self.fitter.graph
         tables = {fit.checkpoint.spec.vectors_hash: fit.vectors for _, fit in fits if fit.vectors is not None}
         device = torch.device("cpu")
@@ -357,7 +381,11 @@ class _Training:
                 simple[row.name] = _metrics(
                     open_checkpoint(found, graph, Opening(device)).outputs(test.nodes), test, found.spec
                 )
-        return scores, interval, simple
+        counts = {}
+        if (decision := checkpoint.spec.decision) is not None:
+            found_scores = scores_from(outputs, test.task)
+            counts["test"] = decision.counts(found_scores, np.asarray(test.targets), checkpoint.spec.classes)
+        return scores, interval, simple, counts
 
 
 def _metrics(

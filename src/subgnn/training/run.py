@@ -17,7 +17,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import check_source, save_run_vectors, source_vectors
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import Examples, judged_outputs, vectors_of
-from subgnn.models.metrics import metrics
+from subgnn.models.metrics import metrics, probabilities
 from subgnn.models.registry import check_recipe, model_of
 from subgnn.models.significance import headline_interval
 from subgnn.models.spec import BASELINE
@@ -46,6 +46,7 @@ from subgnn.training.run_dir import (
     keep_dataset,
     read_results,
 )
+from subgnn.training.thresholds import check_threshold, with_decision
 from subgnn.versions import versions
 
 
@@ -74,6 +75,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
         return _finished(dataset, options, first=first)
     if model.uses_embeddings(recipe):
         check_source(recipe)
+    check_threshold(recipe.training, dataset.subgraphs.task, devices=size)
     if model.is_portfolio:
         Pool.of(dataset, recipe.auto, options.seed)  # refused before any work where there is too little to judge on
     else:
@@ -114,7 +116,7 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
     trained_at = time.perf_counter()
     if not fabric.is_global_zero:
         return dict(fabric.broadcast({}))
-    selected = select_model(candidates, fitted, examples, recipe.training)
+    selected = with_decision(select_model(candidates, fitted, examples, recipe.training), dataset, examples, options)
     save_run_vectors([] if vectors is None else [(vectors, recipe)], graph, out)
     save_checkpoint(stored_checkpoint(selected.checkpoint, vectors), out / CHECKPOINT)
     seconds = {
@@ -168,20 +170,28 @@ def _finished(dataset: Dataset, options: RunOptions, *, first: bool) -> dict[str
 def _scores(dataset: Dataset, recipe: Recipe, selected: Selected, examples: Examples) -> dict[str, Any]:
     """Scores on validation and, computed here and only once, on test; published scores; the other candidates."""
     progress, baseline = selected.progress, selected.checkpoint.parts.get(BASELINE)
-    subgraphs, task, test, intervals = dataset.subgraphs, dataset.subgraphs.task, {}, {}
+    subgraphs, task, scores, intervals, counts = dataset.subgraphs, dataset.subgraphs.task, {}, {}, {}
+    spec = selected.checkpoint.spec
+    thresholds = 0.5 if spec.decision is None else spec.decision.thresholds(spec.classes)
     for split in ("val", "test"):
         if len(rows := subgraphs.indices(split)):
             outputs, targets = judged_outputs(selected.network, examples, rows, recipe.training.batch_size)
-            intervals[split] = headline_interval([outputs], targets, subgraphs.take(rows))
-            test = metrics(outputs, targets, task, unit=examples.unit) if split == "test" else {}
+            intervals[split] = headline_interval([outputs], targets, subgraphs.take(rows), thresholds=thresholds)
+            options: dict[str, Any] = {"thresholds": thresholds, "select_by": examples.select_by}
+            scores[split] = metrics(outputs, targets, task, unit=examples.unit, **options)
+            if spec.decision is not None and split == "test":
+                found_scores = probabilities(outputs.cpu(), task).numpy()
+                counts[split] = spec.decision.counts(found_scores, targets.cpu().numpy(), spec.classes)
     found = {
         "selected_epoch": progress.best_epoch,
         "epochs": progress.epoch,
         "lr": progress.lr,
-        "val": progress.best_metrics,
-        "test": test,
+        "val": progress.best_metrics | (scores["val"] if spec.decision is not None else {}),
+        "test": scores.get("test", {}),
         "intervals": intervals,
         "published": recipe.published,
+        **({} if recipe.training.select_by == "auto" else {"select_by": examples.select_by}),
+        **({} if spec.decision is None else {"threshold": spec.decision.report(**counts)}),
         **selected.about,
     }
     if task == "regression":

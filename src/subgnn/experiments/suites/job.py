@@ -188,7 +188,7 @@ def _save_predictions(folder: Path, dataset: Dataset, results: dict[str, Any], *
         "units": split_units(subgraphs, subgraphs.groups)[rows],
         "overlap": node_overlap(nodes, train_nodes, dataset.graph.num_nodes).astype(np.float32),
     }
-    if subgraphs.task == "multi-label":
+    if subgraphs.task == "multi-label" or np.ndim(predictor.thresholds):
         kept["thresholds"] = np.asarray(predictor.thresholds, np.float32)
     if vectors:
         kept["vectors"] = predictor.embeddings(nodes).astype(np.float32)

@@ -19,6 +19,7 @@ from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError
 from subgnn.experiments.suites.job import ANSWERS, FAILURE, OUTCOME
 from subgnn.experiments.suites.spec import Suite
+from subgnn.models.metrics import decide
 from subgnn.models.significance import score_terms
 from subgnn.reports.calibration import Bin, calibration, confidences
 from subgnn.reports.vectors import principal_axes
@@ -143,15 +144,12 @@ def place(name: Any, known: Sequence[Any]) -> int:
     return known.index(name) if name in known else len(known)
 
 
-def predicted(answers: Mapping[str, NDArray[Any]], task: str) -> NDArray[Any]:
+def predicted(answers: Mapping[str, NDArray[Any]], task: Task) -> NDArray[Any]:
     """Predictions of a run's answers.npz: classes (n,), sets of classes (n, classes), or values (n,).
 
     A label is predicted above its threshold, which is one half where none is stored.
     """
-    probabilities = answers["probabilities"]
-    if task == "multi-label":
-        return (probabilities > answers.get("thresholds", np.float32(0.5))).astype(np.int64)
-    return np.asarray(probabilities[:, 0] if task == "regression" else probabilities.argmax(axis=1))
+    return decide(answers["probabilities"], task, answers.get("thresholds", 0.5))
 
 
 def reliability(group: Group) -> tuple[list[Bin], float] | None:

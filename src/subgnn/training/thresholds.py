@@ -1,0 +1,69 @@
+"""Choose the thresholds of a run for the aim of its recipe (``training.threshold``).
+
+They are chosen on predictions for subgraphs that the model was not fitted to: those of the validation split, which has
+also selected the epoch, so that they look a little better than they are; or out-of-fold predictions of the training and
+validation subgraphs, each by a fit without its fold (``training.threshold_folds``). Test subgraphs have no part in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from subgnn.config.settings import AutoSettings, TrainingSettings
+from subgnn.data.dataset import Dataset
+from subgnn.data.subgraphs import Task
+from subgnn.errors import UserError
+from subgnn.models.examples import Examples, judged_outputs
+from subgnn.models.metrics import probabilities
+from subgnn.models.thresholds import NONE, Decision, check_aim, positive_class
+from subgnn.training.candidates import Selected
+from subgnn.training.fit import Fitter
+from subgnn.training.options import RunOptions
+from subgnn.training.portfolio import Pool, Row, judge
+
+
+def check_threshold(settings: TrainingSettings, task: Task, *, devices: int) -> None:
+    """Refuse, before any work, an aim that is not understood, or does not fit the task.
+
+    Raises:
+        UserError: for that, for one fold, and for folds on several devices.
+    """
+    check_aim(settings.threshold, task)
+    if settings.threshold_folds == 1:
+        hint = "accepted: 0 for the validation split, or from 2"
+        raise UserError("training.threshold_folds is 1", where="recipe", hint=hint)
+    if settings.threshold_folds and settings.threshold != NONE and devices > 1:
+        hint = "leave --devices or training.threshold_folds out"
+        raise UserError("folds are fitted on one device", where="--devices", hint=hint)
+
+
+def with_decision(selected: Selected, dataset: Dataset, examples: Examples, options: RunOptions) -> Selected:
+    """The selected model with thresholds for the aim of the recipe; the same without an aim."""
+    settings, subgraphs = options.recipe.training, dataset.subgraphs
+    if settings.threshold == NONE:
+        return selected
+    targets = np.asarray(subgraphs.targets)
+    if settings.threshold_folds:
+        plain = replace(options.recipe, training=replace(settings, threshold=NONE, threshold_folds=0))
+        auto = AutoSettings(folds=settings.threshold_folds, repeats=1)
+        pool, row = Pool.of(dataset, auto, options.seed), Row(plain.name, plain, repeats=1)
+        fitter = Fitter(pool.dataset, options.seed, options.device, options.cache)
+        judge(row, pool, auto, fitter, lambda _: None)
+        scores, truth, chosen_on = np.asarray(row.predictions), np.asarray(pool.subgraphs.targets), "out-of-fold"
+    else:
+        outputs, _ = judged_outputs(selected.network, examples, examples.val, settings.batch_size)
+        scores, truth = probabilities(outputs.cpu(), subgraphs.task).numpy(), targets[examples.val]
+        chosen_on = "validation"
+    spec = selected.checkpoint.spec
+    decision = Decision.choose(
+        settings.threshold,
+        scores,
+        truth,
+        task=spec.task,
+        classes=spec.classes,
+        positive=positive_class(targets[examples.train], spec.task),
+        chosen_on=chosen_on,
+    )
+    return replace(selected, checkpoint=replace(selected.checkpoint, spec=replace(spec, decision=decision)))
