@@ -17,6 +17,7 @@ FIRST_USES = {
     "diffusion": {"baseline": {"damping"}},
     "diffusion-root": {"baseline": {"damping", "views"}},
     "diffusion-bag": {"baseline": {"views"}},
+    "diffusion-types": {"baseline": {"damping", "views"}},
     "diffusion-topology": {"baseline": {"views"}},
     "diffusion-logistic": {"baseline": {"views", "kernel", "loss"}},
     "profiles": {"baseline": {"damping"}},

@@ -74,9 +74,9 @@ class Walks:
         return np.where(self.degrees > 0, self.degrees, self.loop) / self.volume
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=8)
 def walks_of(graph: Graph) -> Walks:
-    """:meth:`Walks.of`; that of the graph before is kept, as predictions ask for it again and again."""
+    """:meth:`Walks.of`; those of the graphs before are kept, as predictions ask for them again and again."""
     return Walks.of(graph)
 
 

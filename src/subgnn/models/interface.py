@@ -120,13 +120,17 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Sizes of a dataset: nodes and edges of the graph, subgraphs to learn from, their nodes in all, and outputs."""
+    """Sizes of a dataset.
+
+    They are those of nodes and edges of the graph, subgraphs to learn from, their nodes in all, outputs and edge types.
+    """
 
     nodes: int
     edges: int
     subgraphs: int
     memberships: int
     outputs: int
+    types: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +277,10 @@ class Model(ABC):
             once += pretrain.epochs * pretrain.steps * (2e-6 * pretrain.batch_size + 3e-7 * sizes.edges)
         epochs = self.num_fits(recipe) * recipe.training.epochs
         return Cost(0.3 + epochs * (0.01 + sizes.subgraphs * of_one), once)
+
+    def applies(self, recipe: Recipe, graph: Graph) -> bool:
+        """Whether a graph has what a recipe is for, as types of edges; a portfolio passes over one that does not."""
+        return True
 
     def unused_data(self, recipe: Recipe, graph: Graph) -> list[str]:
         """Data of a graph that the model ignores, in words, each with the setting that decides it.

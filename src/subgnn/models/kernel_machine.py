@@ -44,7 +44,19 @@ from subgnn.models.interface import Cost, Opening, Settings, SetUp, Sizes, Train
 from subgnn.models.regression import Floats, fit_outputs
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel
-from subgnn.models.views import CACHE, DIFFUSED, EXACT_NUMBERS, TOPOLOGY, VIEWS, Diffusing, Rows, multiply
+from subgnn.models.views import (
+    ALL_TYPES,
+    CACHE,
+    EXACT_NUMBERS,
+    OF_TYPES,
+    TOPOLOGY,
+    VIEWS,
+    Diffusing,
+    Rows,
+    expand_views,
+    is_diffused,
+    multiply,
+)
 from subgnn.parallel.progress import OnProgress
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
@@ -74,8 +86,16 @@ class KernelMachine(TensorModel):
         """Refuse views that do not exist."""
         views = recipe.baseline.views
         for view in views:
-            if view not in VIEWS:
-                raise UserError(f"baseline.views has {excerpt(view)}", where="recipe", hint=choices(view, VIEWS))
+            name, colon, kind = view.partition(":")
+            known = OF_TYPES if colon else VIEWS
+            if name not in known:
+                raise UserError(f"baseline.views has {excerpt(view)}", where="recipe", hint=choices(name, known))
+            if colon and not graph.types:
+                what = f"baseline.views has {excerpt(view)}, and the edges of the graph have no types"
+                raise UserError(what, where="recipe", hint=f"leave ':{kind}' out, or give edges a column of types")
+            if colon and kind not in (ALL_TYPES, *graph.types):
+                hint = choices(kind, (ALL_TYPES, *graph.types))
+                raise UserError(f"baseline.views has {excerpt(view)}", where="recipe", hint=hint)
         if not set(views) - {TOPOLOGY} or len(set(views)) < len(views):
             hint = f"accepted: one or more of {', '.join(VIEWS)}, each once, and not topology alone"
             raise UserError(f"baseline.views is {list(views)}", where="recipe", hint=hint)
@@ -85,7 +105,8 @@ class KernelMachine(TensorModel):
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         """Candidates, with the way that diffusions are computed recorded in their settings."""
-        recipe = replace(recipe, baseline=resolve_diffusion(recipe.baseline, data))
+        baseline = resolve_diffusion(recipe.baseline, data)
+        recipe = replace(recipe, baseline=replace(baseline, views=expand_views(baseline.views, data.graph)))
         for damping in _dampings(recipe.baseline):
             source = ViewSource(data.graph, data.subgraphs.nodes, recipe.baseline, keep=True)
             source.views(damping, on_progress=data.on_prepare)
@@ -122,21 +143,26 @@ class KernelMachine(TensorModel):
             for c in penalties
         }
 
+    def applies(self, recipe: Recipe, graph: Graph) -> bool:
+        """Views of types need types."""
+        return bool(graph.types) or not any(":" in view for view in recipe.baseline.views)
+
     def unused_data(self, recipe: Recipe, graph: Graph) -> list[str]:
         """Diffusions use the weights of edges."""
-        uses = any(view in DIFFUSED for view in recipe.baseline.views)
+        uses = any(map(is_diffused, recipe.baseline.views))
         return [name for name in super().unused_data(recipe, graph) if not (uses and name == "edge weights")]
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
         """That of diffusions, once, and of decompositions of a matrix of all pairs of training subgraphs."""
         rows, dampings = min(sizes.subgraphs, 4096), len(_dampings(recipe.baseline))
         diffusion = sizes.subgraphs * min(2e-3 + 3e-9 * sizes.edges, 0.05)
-        return Cost(0.05 + (1 + dampings) * (1e-10 * rows**3 + 2e-4 * rows), dampings * diffusion)
+        walks = sum(sizes.types if view.endswith(f":{ALL_TYPES}") else 1 for view in recipe.baseline.views)
+        return Cost(0.05 + (1 + dampings) * (1e-10 * rows**3 + 2e-4 * rows), walks * dampings * diffusion)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         """Training subgraphs that are not sets of nodes of the graph."""
         settings, weights = checkpoint.spec.baseline, checkpoint.weights
-        if settings.damping == 0 or settings.diffusion == "auto" or not set(settings.views) <= set(VIEWS):
+        if settings.damping == 0 or settings.diffusion == "auto" or not _are_known(settings.views, graph):
             yield "its views, its damping or the way that diffusions are computed are left open or unknown"
         nodes, offsets = weights["nodes"].numpy(), weights["offsets"].numpy()
         if nodes.dtype != np.int32 or offsets.dtype != np.int64 or (nodes.ndim, offsets.ndim) != (1, 1):
@@ -151,6 +177,11 @@ class KernelMachine(TensorModel):
             yield "its training subgraphs hold a node that is not in the graph"
         if not bool((weights["lengths"] >= 0).all()) or not bool((weights.get("deviation", torch.ones(1)) > 0).all()):
             yield "the lengths of its training rows, or the deviations of its statistics, are not above 0"
+
+
+def _are_known(views: tuple[str, ...], graph: Graph) -> bool:
+    of_types = [f"{view}:{kind}" for view in OF_TYPES for kind in graph.types]
+    return set(views) <= {*VIEWS, *of_types}
 
 
 def resolve_diffusion(settings: BaselineSettings, data: TrainingData) -> BaselineSettings:

@@ -11,7 +11,9 @@ lift     l_S = log(1 + p_S / pi): how much more often it ends at a node than cha
 topology 18 statistics of S and its border (:func:`~subgnn.channels.topology.subgraph_statistics`)
 ======== ==================================================================================
 
-All but the last have a number for each node of the graph.
+All but the last have a number for each node of the graph. ``lift:binds`` is the view ``lift`` of the graph of the edges
+of the type ``binds``, and ``lift:*`` stands for those of all types; of the others, ``walk``, ``root`` and ``one-hop``
+have these forms, too.
 
 A view is a function of the graph and the nodes of a subgraph alone. So it is computed once for many splits, and what
 depends on the split, as subtracting the mean of the training subgraphs, is up to the model.
@@ -49,6 +51,9 @@ DIFFUSED = ("walk", "root", "lift")
 TOPOLOGY = "topology"
 VIEWS = ("bag", "one-hop", *DIFFUSED, TOPOLOGY)
 """Names of views."""
+OF_TYPES = ("one-hop", *DIFFUSED)
+"""Views that there are for each type of edges, too."""
+ALL_TYPES = "*"
 EXACT_NUMBERS = 2**28
 """Pairs of a subgraph and a node up to which ``baseline.diffusion = "auto"`` is exact; their numbers take 1 GiB."""
 _FEW_NUMBERS = 2**22
@@ -56,6 +61,25 @@ PRODUCT_ROWS = 6000
 """Subgraphs up to which all their inner products are kept."""
 Matrix = Any
 """A scipy CSR array, or a dense array, (n, columns)."""
+
+
+def is_diffused(view: str) -> bool:
+    """Whether a view, of all edges or of a type, is a diffusion."""
+    return view.partition(":")[0] in DIFFUSED
+
+
+def expand_views(views: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
+    """The views with the types of a graph in place of ``*``.
+
+    Example:
+        >>> expand_views(("bag", "lift:*"), Graph.from_edges([0, 1], [1, 2], types=["binds", "inhibits"]))
+        ('bag', 'lift:binds', 'lift:inhibits')
+    """
+    found: list[str] = []
+    for view in views:
+        name, _, kind = view.partition(":")
+        found += [f"{name}:{one}" for one in graph.types] if kind == ALL_TYPES else [view]
+    return tuple(dict.fromkeys(found))
 
 
 def bag_of_nodes(nodes: Ragged, num_nodes: int) -> scipy.sparse.csr_array:
@@ -169,12 +193,15 @@ def compute_view(
     """A view of subgraphs.
 
     Args:
-        view: one of :data:`VIEWS`.
+        view: one of :data:`VIEWS`, or one of :data:`OF_TYPES` with a type of edges.
         stored: read diffusions from the cache folder, or store them there, unless they are few.
 
     Raises:
         UserError: if exact diffusions do not fit in half of the memory limit.
     """
+    view, _, kind = view.partition(":")
+    if kind:
+        graph = graph.layers[graph.types.index(kind)]
     if view == TOPOLOGY:
         return Rows.of(subgraph_statistics(graph, nodes))
     if view not in DIFFUSED:
@@ -297,7 +324,7 @@ class ViewCache:
         """
         if not keep and not self._found:
             return compute_view(graph, nodes, view, diffusing, stored=stored, on_progress=on_progress)
-        name = _key(graph, nodes, view, diffusing if view in DIFFUSED else "")
+        name = _key(graph, nodes, view, diffusing if is_diffused(view) else "")
         with self._lock:
             if name in self._found:
                 self._found.move_to_end(name)

@@ -213,6 +213,8 @@ class Row:
 def plan(recipes: Mapping[str, Recipe], pool: Pool, auto: AutoSettings) -> list[Row]:
     """The candidates in their order, with repeats, estimates, and notes of those that are left out.
 
+    Those for what the graph does not have, as types of edges, are not among them.
+
     A function of the data and the settings alone. The first candidate that can be fitted is never left out.
     """
     graph, subgraphs, left = pool.dataset.graph, pool.subgraphs, auto.time
@@ -222,9 +224,12 @@ def plan(recipes: Mapping[str, Recipe], pool: Pool, auto: AutoSettings) -> list[
         subgraphs=len(subgraphs),
         memberships=len(subgraphs.nodes.values),
         outputs=max(1, subgraphs.num_classes),
+        types=len(graph.types),
     )
     rows: list[Row] = []
     for name, recipe in recipes.items():
+        if not model_of(recipe).applies(recipe, graph):
+            continue
         row = Row(name, recipe, dropped=_problem(recipe, graph))
         if not row.dropped:
             row.cost = estimated_cost(recipe, sizes)

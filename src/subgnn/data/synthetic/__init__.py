@@ -17,10 +17,11 @@ from subgnn.data.synthetic.cut_ratio import CUT_RATIO
 from subgnn.data.synthetic.density import DENSITY
 from subgnn.data.synthetic.density_and_position import DENSITY_AND_POSITION
 from subgnn.data.synthetic.recipe import Recipe, assemble
+from subgnn.data.synthetic.type_planted import TYPE_PLANTED
 from subgnn.errors import DataError, choices
 
 RECIPES: dict[str, Recipe] = {
-    recipe.name: recipe for recipe in (DENSITY, CUT_RATIO, CORENESS, COMPONENT, DENSITY_AND_POSITION)
+    recipe.name: recipe for recipe in (DENSITY, CUT_RATIO, CORENESS, COMPONENT, DENSITY_AND_POSITION, TYPE_PLANTED)
 }
 
 

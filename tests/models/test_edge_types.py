@@ -1,0 +1,80 @@
+"""Types of edges in models: views of each type, and the set in which only types carry the label."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from subgnn import Ragged
+from subgnn.config.recipes import find_recipe
+from subgnn.data.graph import Graph
+from subgnn.data.synthetic import generate
+from subgnn.data.synthetic.type_planted import TYPES
+from subgnn.errors import UserError
+from subgnn.experiments.train import train
+from subgnn.inference.predictor import Predictor
+from subgnn.models.registry import check_recipe, model_of
+from subgnn.models.views import OF_TYPES, Diffusing, compute_view
+from subgnn.training.portfolio import Pool, plan
+from subgnn.training.run_dir import CHECKPOINT
+from tests.channels.test_diffusion import dense_ratios
+from tests.training.examples import dataset
+
+PLANTED = generate("type-planted", seed=1, num_nodes=800, num_subgraphs=90, subgraph_size=8)
+
+
+def test_a_view_of_a_type_is_that_of_its_graph():
+    graph, nodes = PLANTED.graph, PLANTED.subgraphs.nodes
+    diffusing = Diffusing(0.3, exact=True, push_edges=1000, push_nodes=100)
+    for view in OF_TYPES:
+        for kind in TYPES:
+            found = compute_view(graph, nodes, f"{view}:{kind}", diffusing).values
+            wanted = compute_view(graph.of_type(kind), nodes, view, diffusing).values
+            assert abs(found - wanted).max() == 0
+
+
+def test_the_lift_along_a_type_equals_dense_walks():
+    graph = Graph.from_edges([0, 0, 1, 2, 3], [1, 1, 2, 3, 4], types=["a", "b", "a", "b", "b"], num_nodes=5)
+    nodes = Ragged.from_rows([np.array([0, 1]), np.array([3])])
+    diffusing = Diffusing(0.6, exact=True, push_edges=1000, push_nodes=100)
+    for kind in "ab":
+        found = compute_view(graph, nodes, f"lift:{kind}", diffusing).values
+        np.testing.assert_allclose(found, np.log1p(dense_ratios(graph.of_type(kind), nodes, 0.6)), atol=1e-5)
+
+
+def test_only_types_carry_the_planted_label(tmp_path):
+    results = {
+        name: train(PLANTED, find_recipe(name), tmp_path / name, device="cpu")
+        for name in ("diffusion-types", "diffusion", "bag-1hop")
+    }
+    assert results["diffusion-types"]["test"]["micro_f1"] >= 0.95
+    assert all(results[name]["test"]["micro_f1"] <= 0.75 for name in ("diffusion", "bag-1hop"))
+    predictor = Predictor(tmp_path / "diffusion-types" / CHECKPOINT, PLANTED.graph, device="cpu")
+    assert predictor.spec.baseline.views == ("lift:left", "lift:right")
+    test = PLANTED.subgraphs.indices("test")
+    outputs = predictor.outputs(PLANTED.subgraphs.nodes.take(test))
+    assert (outputs.argmax(axis=1) == PLANTED.subgraphs.targets[test]).mean() >= 0.95
+
+
+def test_the_portfolio_has_candidates_for_types_only_where_there_are_types():
+    from subgnn.config.recipes import portfolio
+
+    recipe = find_recipe("auto")
+    for data, wanted in ((PLANTED, True), (dataset(), False)):
+        names = [row.name for row in plan(portfolio(recipe), Pool.of(data, recipe.auto, 0), recipe.auto)]
+        assert ("diffusion-types" in names) == wanted
+
+
+@pytest.mark.parametrize(
+    ("view", "graph", "message"),
+    [
+        ("lift:*", dataset().graph, "the edges of the graph have no types"),
+        ("lift:lefty", PLANTED.graph, r"has 'lift:lefty'.*left"),
+        ("topology:left", PLANTED.graph, "has 'topology:left'"),
+    ],
+)
+def test_views_of_types_that_are_not_there_are_refused(view, graph, message):
+    recipe = find_recipe("diffusion", [f'baseline.views=["{view}"]'])
+    with pytest.raises(UserError, match=message):
+        check_recipe(recipe, graph)
+    assert model_of(recipe).applies(recipe, PLANTED.graph)
