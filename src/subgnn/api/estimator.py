@@ -77,7 +77,7 @@ class _SubgraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             subgraphs = self._labelled(self._rows(X, graph), y)
         elif isinstance(X, SubgraphSet) and X.targets is not None:
             subgraphs = self._labelled(X.nodes, _labels_of(X))
-            subgraphs = replace(subgraphs, splits=X.splits, groups=X.groups)
+            subgraphs = replace(subgraphs, splits=X.splits, groups=X.groups, times=X.times)
         else:
             what = f"{type(self).__name__} requires y to be passed, but the target y is None"
             raise ValueError(what)

@@ -261,6 +261,8 @@ def train(
     threshold: str | None = None,
     seed: int = 0,
     split: str = "stored",
+    edges_until: float | str | None = None,
+    allow_look_ahead: bool = False,
     device: str = "auto",
     devices: int | None = None,
     resume: bool = False,
@@ -281,6 +283,8 @@ def train(
             ``"precision=0.9"``, ``"recall=0.8"``, ``"f1"`` or ``"cost=fp:1,fn:20"``.
         seed: of anchors, weights, batches and dropout.
         split: ``stored``, or ``published``.
+        edges_until: leave out edges that are later than this time, a number or an ISO date, here and in predictions.
+        allow_look_ahead: train although the split is by time and edges are later than its first held-out subgraph.
         device: ``auto``, ``cpu`` or ``cuda``.
         devices: how many to train on, a process each.
         resume: continue an interrupted run in ``out``.
@@ -310,6 +314,8 @@ def train(
             threshold=threshold,
             seed=seed,
             split=split,
+            edges_until=edges_until,
+            allow_look_ahead=allow_look_ahead,
             device=device,
             devices=devices,
             resume=resume,

@@ -144,8 +144,10 @@ def split_dataset(
     source: DatasetPath,
     out: Annotated[Path, Option(metavar="DIR2", help="The folder to write, or a bundle if it ends in .subgnn.")],
     method: Annotated[
-        Literal["random", "stratified", "group"],
-        Option(help="stratified keeps the shares of classes; group keeps groups together."),
+        Literal["random", "stratified", "group", "time"],
+        Option(
+            help="stratified keeps the shares of classes; group keeps groups together; time puts the latest in test."
+        ),
     ] = "stratified",
     fractions: Annotated[str, Option(help="Shares of train, val and test.")] = "0.5,0.25,0.25",
     seed: Annotated[int, Option(help="The same seed gives the same split.")] = 0,
@@ -164,9 +166,14 @@ def split_dataset(
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Split the subgraphs of a dataset anew; subgraphs with equal nodes are never in two splits.
+    """Split the subgraphs of a dataset anew; subgraphs with equal nodes are never in two splits, unless by time.
 
-    Example: subgnn data split my_folder --out my_folder_seed1 --method stratified --fractions 0.5,0.25,0.25 --seed 1
+    With --method time, for subgraphs with times, train is before val, and val before test.
+
+    Examples:
+    subgnn data split my_folder --out my_folder_seed1 --method stratified --fractions 0.5,0.25,0.25 --seed 1
+
+    subgnn data split my_folder --out my_folder_by_time --method time --fractions 0.7,0.15,0.15
     """
     from subgnn.data.formats import read_dataset
     from subgnn.data.formats.bundle import SUFFIX, write_bundle

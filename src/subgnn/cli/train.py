@@ -83,6 +83,14 @@ def train_run(
         ),
     ] = None,
     split: SplitName = "stored",
+    edges_until: Annotated[
+        str | None,
+        Option(metavar="TIME", help="Leave out later edges, here and in predictions: a number or an ISO date."),
+    ] = None,
+    allow_look_ahead: Annotated[
+        bool,
+        Option("--allow-look-ahead", help="Train although edges are later than the held-out part of a split by time."),
+    ] = False,
     settings: Settings = None,
     device: DeviceChoice = "auto",
     devices: Annotated[
@@ -180,6 +188,8 @@ def train_run(
             threshold=threshold,
             seed=seed,
             split=split,
+            edges_until=edges_until,
+            allow_look_ahead=allow_look_ahead,
             device=device,
             devices=devices,
             resume=resume,

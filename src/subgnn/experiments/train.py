@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.data.splits import named_split
+from subgnn.data.splits import looks_ahead, named_split, refuse_look_ahead
+from subgnn.data.times import parse_time
 from subgnn.errors import DataWarning, UserError
 from subgnn.models.registry import model_of
 from subgnn.parallel.progress import OnProgress
@@ -32,6 +33,8 @@ def train(
     threshold: str | None = None,
     seed: int = 0,
     split: str = "stored",
+    edges_until: float | str | None = None,
+    allow_look_ahead: bool = False,
     device: str = "auto",
     devices: int | None = None,
     resume: bool = False,
@@ -57,6 +60,10 @@ def train(
             (``training.threshold``).
         seed: of anchors, weights, batches and dropout.
         split: of the dataset, by its name (:func:`~subgnn.data.splits.named_split`), and what ``evaluate`` then uses.
+        edges_until: leave out edges that are later than this time, a number or a date in ISO 8601; predictions of the
+            run leave them out, too.
+        allow_look_ahead: train although the split is by time and edges are later than the first subgraph of val and
+            test, which is refused otherwise.
         device: ``auto``, ``cpu`` or ``cuda``.
         devices: how many to train on, a process each; N of them at batches of b do what one does at N x b. None is one,
             or the ranks that torchrun has started.
@@ -87,6 +94,14 @@ def train(
         recipe = replace(recipe, auto=replace(recipe.auto, time=parse_duration(str(time), "--time")))
     if threshold is not None:
         recipe = replace(recipe, training=replace(recipe.training, threshold=threshold))
+    until = None if edges_until is None else parse_time(str(edges_until), "--edges-until")
+    dataset = replace(dataset, subgraphs=named_split(dataset.subgraphs, split))
+    if until is not None:
+        if dataset.graph.times is None:
+            raise UserError("the edges have no times", where="--edges-until", hint="leave it out")
+        dataset = replace(dataset, graph=dataset.graph.until(until))
+    if not allow_look_ahead:
+        refuse_look_ahead(dataset.graph, dataset.subgraphs)
     options = RunOptions(
         recipe,
         Path(out),
@@ -100,9 +115,10 @@ def train(
         loggers=tuple(loggers),
         score_epochs=score_epochs,
         write_page=write_run_page if report else None,
+        edges_until=until,
+        look_ahead=looks_ahead(dataset.graph, dataset.subgraphs),
         callbacks=Callbacks(on_epoch or ignore, on_prepare or ignore, on_pretrain or ignore, on_leaderboard or ignore),
     )
-    dataset = replace(dataset, subgraphs=named_split(dataset.subgraphs, split))
     return train_run(dataset, options, devices=devices)
 
 

@@ -100,12 +100,15 @@ def open_run(
         dataset = read(source)
     dataset = as_trained(dataset, results)
     graph = dataset.graph.undirected()
+    # A graph without its later edges is not the one in the file that workers could map.
+    source = None if "edges_until" in results else source
     workers = None if engine is None else Workers(engine, graph, source=source)
     return OpenedRun(predictor(path / CHECKPOINT, graph, workers=workers, cache=True), results, dataset.subgraphs)
 
 
 def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., Predictor]) -> OpenedRun:
     checkpoint, results, graph, arrays = _read_export(path)
+    dataset = None if dataset is None else as_trained(dataset, results)
     graph = graph if dataset is None else dataset.graph.undirected()
     if graph is None:
         name = results.get("dataset", "the run's dataset")
@@ -121,8 +124,7 @@ def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., P
         number = 0 if source is None else source.members * source.draws
         if reference.shape != (number, width) or reference.dtype != np.float32:
             raise DataError("its mean vector does not fit its recipe", where=str(path), hint=EXPORT.again)
-    subgraphs = None if dataset is None else as_trained(dataset, results).subgraphs
-    return OpenedRun(made, results, subgraphs, reference)
+    return OpenedRun(made, results, None if dataset is None else dataset.subgraphs, reference)
 
 
 def _read_export(path: Path) -> tuple[Checkpoint, dict[str, Any], Graph | None, Arrays]:

@@ -68,7 +68,8 @@ class Callbacks:
 class RunOptions:
     """A run to be trained; :func:`subgnn.experiments.train.train` explains the fields.
 
-    ``write_page`` is an importable function, or None for no page.
+    ``write_page`` is an importable function, or None for no page. ``look_ahead`` says that edges later than the first
+    held-out subgraph of a split by time were allowed.
     """
 
     recipe: Recipe
@@ -84,3 +85,11 @@ class RunOptions:
     score_epochs: bool = False
     write_page: WritePage | None = None
     callbacks: Callbacks = Callbacks()
+    edges_until: float | None = None
+    look_ahead: bool = False
+
+    @property
+    def of_times(self) -> dict[str, Any]:
+        """What run.json says of times of edges, where there is something to say."""
+        until = {} if self.edges_until is None else {"edges_until": self.edges_until}
+        return until | ({"look_ahead": True} if self.look_ahead else {})

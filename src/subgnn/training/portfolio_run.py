@@ -321,6 +321,7 @@ class _Training:
             "dataset": self.dataset.name,
             "source": options.source,
             "split": options.split,
+            **options.of_times,
             "recipe": recipe.name,
             "method": recipe.method,
             "seed": options.seed,

@@ -71,7 +71,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
         options = replace(options, loggers=(), callbacks=Callbacks())
     if resume and is_finished(out):
         if first:
-            can_resume(out, recipe, options.seed, resume, split=options.split)
+            can_resume(out, recipe, options.seed, resume, split=options.split, edges_until=options.edges_until)
         return _finished(dataset, options, first=first)
     if model.uses_embeddings(recipe):
         check_source(recipe)
@@ -80,7 +80,8 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
         Pool.of(dataset, recipe.auto, options.seed)  # refused before any work where there is too little to judge on
     else:
         check_labels(dataset.subgraphs)
-    claimed = claim_run(out, recipe, options.seed, resume, split=options.split) if first else nullcontext()
+    recorded: dict[str, Any] = {"split": options.split, "edges_until": options.edges_until}
+    claimed = claim_run(out, recipe, options.seed, resume, **recorded) if first else nullcontext()
     with claimed as lock:
         if resume and ranks is None and is_finished(out):  # another process has finished it meanwhile
             return _finished(dataset, options, first=first)
@@ -130,6 +131,7 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
         "dataset": dataset.name,
         "source": options.source,
         "split": options.split,
+        **options.of_times,
         "recipe": recipe.name,
         "method": recipe.method,
         "seed": options.seed,

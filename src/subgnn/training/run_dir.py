@@ -63,12 +63,16 @@ _RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
     "signal": str,
     "interrupted": bool,
     "lr": (int, float),
+    "edges_until": (int, float),
+    "look_ahead": bool,
     "peak_memory_mb": (int, float),
 }
 
 
 @contextmanager
-def claim_run(out: Path, recipe: Recipe, seed: int, resume: bool, *, split: str = "stored") -> Iterator[int | None]:
+def claim_run(
+    out: Path, recipe: Recipe, seed: int, resume: bool, *, split: str = "stored", edges_until: float | None = None
+) -> Iterator[int | None]:
     """Create the run's folder, or continue the run in it, and lock it until the end of the block.
 
     If the block fails before there is anything to resume, the content of a new folder is removed, so that the command
@@ -84,11 +88,12 @@ def claim_run(out: Path, recipe: Recipe, seed: int, resume: bool, *, split: str 
         raise _existing(out)
     with locked_folder(out) as lock:
         remove_leftovers(out)
-        new = not can_resume(out, recipe, seed, resume, split=split)
+        new = not can_resume(out, recipe, seed, resume, split=split, edges_until=edges_until)
         if new:
             if any(path.name != LOCK for path in out.iterdir()):
                 raise _existing(out)
-            write_json(asdict(recipe) | {"seed": seed, "split": split}, out / RECIPE)
+            until = {} if edges_until is None else {"edges_until": edges_until}
+            write_json(asdict(recipe) | {"seed": seed, "split": split, **until}, out / RECIPE)
         try:
             yield lock
         except Exception:
@@ -97,7 +102,9 @@ def claim_run(out: Path, recipe: Recipe, seed: int, resume: bool, *, split: str 
             raise
 
 
-def can_resume(out: Path, recipe: Recipe, seed: int, resume: bool, *, split: str = "stored") -> bool:
+def can_resume(
+    out: Path, recipe: Recipe, seed: int, resume: bool, *, split: str = "stored", edges_until: float | None = None
+) -> bool:
     """Whether there is a run to resume; notes, and settings that are newer than it, do not matter at their defaults.
 
     Raises:
@@ -106,9 +113,9 @@ def can_resume(out: Path, recipe: Recipe, seed: int, resume: bool, *, split: str
     if not (resume and (out / RECIPE).is_file()):
         return False
     before, options = _read_run_recipe(out, "give another --out")
-    given = options.get("seed"), options.get("split", "stored")
-    if given != (seed, split) or _settings(before) != _settings(recipe):
-        hint = "give the same recipe, settings, seed and split, or another --out"
+    given = options.get("seed"), options.get("split", "stored"), options.get("edges_until")
+    if given != (seed, split, edges_until) or _settings(before) != _settings(recipe):
+        hint = "give the same recipe, settings, seed, split and edges, or another --out"
         raise DataError("the run there has other settings", where=str(out), hint=hint)
     return True
 
@@ -124,11 +131,11 @@ def read_run_recipe(out: Path) -> Recipe:
 
 
 def _read_run_recipe(out: Path, hint: str) -> tuple[Recipe, dict[str, Any]]:
-    """The recipe of a run, and the options of the command that are kept beside it: seed and split."""
+    """The recipe of a run, and the options of the command that are kept beside it: seed, split and time of edges."""
     content = read_json(out / RECIPE, hint)
     if not isinstance(content, dict):
         raise DataError("a table is needed", where=str(out / RECIPE), hint=hint)
-    options = {name: content.pop(name) for name in ("seed", "split") if name in content}
+    options = {name: content.pop(name) for name in ("seed", "split", "edges_until") if name in content}
     return parse_recipe(content, str(out / RECIPE)), options
 
 
@@ -190,9 +197,11 @@ def without_standardised_errors(results: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_trained(dataset: Dataset, results: dict[str, Any]) -> Dataset:
-    """The dataset of a run with the split that it was trained on; one without splits as it is."""
+    """The dataset of a run with the edges and the split that it was trained on; one without splits has none."""
     from subgnn.data.splits import named_split
 
+    if results.get("edges_until") is not None:
+        dataset = replace(dataset, graph=dataset.graph.until(results["edges_until"]))
     if dataset.subgraphs.splits is None:
         return dataset
     return replace(dataset, subgraphs=named_split(dataset.subgraphs, results.get("split", "stored")))

@@ -1,0 +1,125 @@
+"""Times: splits by time, and the refusal of edges from after the first held-out subgraph."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from subgnn.cli.app import app
+from subgnn.config.recipes import find_recipe
+from subgnn.data.formats import read_dataset
+from subgnn.data.formats.folder import write_folder
+from subgnn.data.graph import Graph
+from subgnn.data.splits import first_held_out, split_subgraphs, time_split
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.errors import DataError, UserError
+from subgnn.experiments.train import train
+from subgnn.inference.export import export_run
+from subgnn.inference.open import open_run
+from tests.training.examples import dataset
+
+BAG = find_recipe("bag-1hop", ["baseline.inverse_penalty=1", "baseline.normalize=rows"])
+
+
+def dated():
+    """A dataset whose subgraphs are at 0, 1, 2, ... in their order, and whose edges are at 0, 1, 2, ... in theirs."""
+    data = dataset()
+    tails, heads, _ = data.graph.edges()
+    graph = Graph.from_edges(tails, heads, num_nodes=data.graph.num_nodes, times=np.arange(len(tails)))
+    subgraphs = replace(data.subgraphs, times=np.arange(len(data.subgraphs)))
+    return replace(data, graph=graph, subgraphs=split_subgraphs(subgraphs, method="time", seed=0))
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 8), min_size=3, max_size=40).filter(lambda times: len(set(times)) >= 3))
+def test_a_split_by_time_is_in_order_and_keeps_equal_times_together(times):
+    given_ = np.array(times)
+    splits = time_split(given_, (0.5, 0.25, 0.25))
+    parts = [given_[splits == i] for i in range(3)]
+    assert all(len(part) for part in parts)
+    assert parts[0].max() < parts[1].min() <= parts[1].max() < parts[2].min()
+    if len(set(times)) == len(times) and len(times) >= 8:
+        assert np.abs(np.bincount(splits) - len(times) * np.array([0.5, 0.25, 0.25])).max() <= 1
+
+
+def test_a_split_by_time_needs_times():
+    plain = SubgraphSet.from_lists([[0], [1], [2]], num_nodes=3)
+    with pytest.raises(DataError, match="the subgraphs have no times"):
+        split_subgraphs(plain, method="time", seed=0)
+    with pytest.raises(DataError, match="2 different times"):
+        split_subgraphs(replace(plain, times=np.array([1, 1, 2])), method="time", seed=0)
+
+
+def test_a_split_that_is_not_by_time_holds_out_from_no_time():
+    data = dated()
+    assert first_held_out(data.subgraphs) == data.subgraphs.times[data.subgraphs.splits > 0].min()
+    assert first_held_out(split_subgraphs(data.subgraphs, method="random", seed=0)) is None
+    assert first_held_out(replace(data.subgraphs, times=None)) is None
+
+
+def test_edges_from_after_the_first_held_out_subgraph_are_refused(tmp_path):
+    data = dated()
+    first = first_held_out(data.subgraphs)
+    later = data.graph.num_edges - 1 - first
+    message = rf"split is by time, and {later:,} edges are later .*, {first}; drop them: --edges-until {first}; or"
+    with pytest.raises(DataError, match=message):
+        train(data, BAG, tmp_path / "run")
+    with pytest.raises(DataError, match="edges are later"):
+        train(data, BAG, tmp_path / "run", edges_until=first + 1)
+    assert not (tmp_path / "run").exists()
+    results = train(data, BAG, tmp_path / "ahead", allow_look_ahead=True, report=False)
+    assert results["look_ahead"] is True
+    random = replace(data, subgraphs=split_subgraphs(data.subgraphs, method="random", seed=0))
+    assert "look_ahead" not in train(random, BAG, tmp_path / "random", report=False)
+
+
+def test_predictions_leave_out_the_edges_that_training_left_out(tmp_path):
+    data = dated()
+    first = first_held_out(data.subgraphs)
+    results = train(data, BAG, tmp_path / "run", edges_until=first, report=False)
+    assert results["edges_until"] == first
+    plain = train(replace(data, graph=data.graph.until(first)), BAG, tmp_path / "plain", report=False)
+    assert results["test"] == plain["test"]
+    opened = open_run(tmp_path / "run", data)
+    assert opened.predictor.graph.num_edges == first + 1
+    export_run(tmp_path / "run", tmp_path / "run.subgnn", data=data, with_graph=True)
+    nodes = data.subgraphs.nodes
+    for source in (None, data):
+        again = open_run(tmp_path / "run.subgnn", source).predictor
+        np.testing.assert_array_equal(again.outputs(nodes), opened.predictor.outputs(nodes))
+    with pytest.raises(DataError, match="other settings"):
+        train(data, BAG, tmp_path / "run", edges_until=first - 1, resume=True)
+
+
+def test_a_time_for_edges_without_times_is_refused(tmp_path):
+    with pytest.raises(UserError, match="the edges have no times"):
+        train(dataset(), BAG, tmp_path / "run", edges_until=3)
+    with pytest.raises(DataError, match="'soon' is not a time"):
+        train(dated(), BAG, tmp_path / "run", edges_until="soon")
+
+
+def test_the_command_line_splits_by_time_and_refuses_to_look_ahead(tmp_path):
+    data, runner = dated(), CliRunner()
+    write_folder(replace(data, subgraphs=split_subgraphs(data.subgraphs, method="random", seed=0)), tmp_path / "data")
+
+    def call(*arguments):
+        return runner.invoke(app, [str(argument) for argument in arguments])
+
+    found = call("data", "split", tmp_path / "data", "--out", tmp_path / "by_time", "--method", "time")
+    assert found.exit_code == 0, found.output
+    subgraphs = read_dataset(tmp_path / "by_time").subgraphs
+    np.testing.assert_array_equal(subgraphs.splits, data.subgraphs.splits)
+    options = ("--recipe", "bag-1hop", "--set", "baseline.inverse_penalty=1", "--out", tmp_path / "run", "--json")
+    refused = call("train", tmp_path / "by_time", *options)
+    assert isinstance(refused.exception, DataError)
+    first = first_held_out(subgraphs)
+    trained = call("train", tmp_path / "by_time", *options, "--edges-until", first)
+    assert json.loads(trained.stdout)["edges_until"] == first
+    call("predict", tmp_path / "run", "--subgraphs", tmp_path / "by_time/subgraphs.tsv", "--out", tmp_path / "p.tsv")
+    assert len((tmp_path / "p.tsv").read_text().splitlines()) == len(subgraphs) + 1
