@@ -8,7 +8,7 @@ from subgnn.versions import __version__
 if TYPE_CHECKING:
     from subgnn.api.estimator import SubgraphClassifier, SubgraphRegressor
     from subgnn.api.inputs import read_tables
-    from subgnn.api.run import Run, load, train
+    from subgnn.api.run import Run, embed_subgraphs, load, train
     from subgnn.data.dataset import Dataset
     from subgnn.data.describe import describe
     from subgnn.data.formats import read_dataset
@@ -50,6 +50,7 @@ __all__ = [
     "dataset_from_pyg",
     "dataset_to_pyg",
     "describe",
+    "embed_subgraphs",
     "from_dgl",
     "from_igraph",
     "from_networkx",
@@ -82,6 +83,7 @@ _MODULES = {
     "dataset_from_pyg": "subgnn.data.formats.objects",
     "dataset_to_pyg": "subgnn.data.formats.objects",
     "describe": "subgnn.data.describe",
+    "embed_subgraphs": "subgnn.api.run",
     "from_dgl": "subgnn.data.formats.objects",
     "from_igraph": "subgnn.data.formats.objects",
     "from_networkx": "subgnn.data.formats.objects",

@@ -60,8 +60,11 @@ def _toml(value: Any) -> str:
     return repr(value) if isinstance(value, str) else str(value)
 
 
-def as_graph(value: Any) -> Graph:
+def as_graph(value: Any, *, datasets: bool = False) -> Graph:
     """A graph of this library, of networkx, PyG, DGL, igraph or scipy; or a table of edges: its path, or a data frame.
+
+    Args:
+        datasets: the path may also be that of a dataset.
 
     Raises:
         DataError: for anything else, and for a file that is not there.
@@ -71,7 +74,7 @@ def as_graph(value: Any) -> Graph:
     if not isinstance(value, (str, Path)) and not _is_table(value) and graph_from_object(value) is None:
         hint = "accepted: a Graph, a networkx, PyG, DGL, igraph or scipy graph, or a table of edges"
         raise DataError("no graph" if value is None else f"a {type(value).__name__}", where="graph", hint=hint)
-    return tables.read_graph(value)
+    return tables.read_graph_of(value) if datasets else tables.read_graph(value)
 
 
 def read_tables(

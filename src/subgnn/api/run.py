@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from subgnn.api.inputs import Settings, Subgraphs, as_members, as_recipe
+from subgnn.api.inputs import Settings, Subgraphs, as_graph, as_members, as_recipe
 from subgnn.cli.progress import LiveLeaderboard, progress_bar
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
@@ -29,6 +29,7 @@ from subgnn.inference.evaluate import score
 from subgnn.inference.export import export_run
 from subgnn.inference.open import OpenedRun, open_run
 from subgnn.inference.predictor import Predictor
+from subgnn.inference.without_labels import fit_without_labels
 from subgnn.ragged import Ragged
 from subgnn.render import render
 from subgnn.reports.leaderboard import candidates
@@ -85,11 +86,7 @@ class Run:
 
     def embed(self, subgraphs: Subgraphs, *, unknown: Unknown = "error") -> pd.DataFrame:
         """The vector of each subgraph: a row each, with the name of the subgraph as index."""
-        import pandas as pd
-
-        asked = self._asked(subgraphs, unknown)
-        vectors = np.concatenate([np.asarray(part[1]) for part in vector_table(self.predictor, asked).parts])
-        return pd.DataFrame(vectors, index=pd.Index(list(asked.members.names), name="subgraph"))
+        return _vectors(self.predictor, self._asked(subgraphs, unknown))
 
     def explain(
         self,
@@ -187,10 +184,7 @@ class Run:
         return picture(drawing, pushes=pushes, towards=why.classes[why.leading])
 
     def _asked(self, subgraphs: Subgraphs, unknown: Unknown) -> Asked:
-        members = as_members(subgraphs, self.graph, ReadOptions(unknown=unknown))
-        matched = match_nodes(members, self.graph, unknown=unknown)
-        matched.warn()
-        return Asked(members, matched, drops=unknown == "drop")
+        return _asked(subgraphs, self.graph, unknown)
 
     def _rows(self, subgraphs: Subgraphs, unknown: Unknown) -> Ragged:
         return self._asked(subgraphs, unknown).matched.nodes
@@ -241,6 +235,22 @@ def _opened_again(content: bytes) -> Run:
         path = folder / "run.safetensors"
         path.write_bytes(content)
         return Run(path, open_run(path))
+
+
+def _asked(subgraphs: Subgraphs, graph: Graph, unknown: Unknown) -> Asked:
+    """Subgraphs in any form, as nodes of the graph."""
+    members = as_members(subgraphs, graph, ReadOptions(unknown=unknown))
+    matched = match_nodes(members, graph, unknown=unknown)
+    matched.warn()
+    return Asked(members, matched, drops=unknown == "drop")
+
+
+def _vectors(predictor: Predictor, asked: Asked) -> pd.DataFrame:
+    """A row for each subgraph, with its name as index."""
+    import pandas as pd
+
+    vectors = np.concatenate([np.asarray(part[1]) for part in vector_table(predictor, asked).parts])
+    return pd.DataFrame(vectors, index=pd.Index(list(asked.members.names), name="subgraph"))
 
 
 def _frame(table: AnswerTable) -> pd.DataFrame:
@@ -346,3 +356,41 @@ def load(path: str | Path, data: Dataset | str | Path | None = None) -> Run:
     """
     opened = open_run(Path(path), Path(data) if isinstance(data, str) else data)
     return Run(Path(path), opened)
+
+
+def embed_subgraphs(
+    graph: Any,
+    subgraphs: Subgraphs,
+    *,
+    recipe: str | Path | Recipe = "unsupervised",
+    settings: Settings = (),
+    seed: int = 0,
+    unknown: Unknown = "error",
+) -> pd.DataFrame:
+    """Vectors of subgraphs without labels: a row each, with the name of the subgraph as index.
+
+    They are fitted to these subgraphs: for vectors of further ones that can be compared with them, keep the model with
+    ``subgnn embed --model``, or :func:`train` the recipe.
+
+    Args:
+        graph: of this library or another one, a dataset, a table of edges, or the path of any of them.
+        subgraphs: as for :class:`Run`.
+        recipe: ``unsupervised`` or ``contrastive``, or a .toml file.
+        settings: overrides, as ``{"vectors.width": 64}``.
+        seed: of references and of training.
+        unknown: what to do with nodes that are not in the graph.
+
+    Raises:
+        UserError: for a recipe whose vectors are learned from labels.
+
+    Example:
+        >>> import networkx as nx
+        >>> embed_subgraphs(nx.karate_club_graph(), {"a": [0, 1, 2], "b": [32, 33]}).shape
+        (2, 256)
+    """
+    chosen = as_recipe(recipe, settings)
+    found = graph.graph if isinstance(graph, Dataset) else as_graph(graph, datasets=True)
+    asked = _asked(subgraphs, found, unknown)
+    asked.refuse_empty()
+    there = np.flatnonzero(asked.matched.nodes.lengths > 0)
+    return _vectors(fit_without_labels(found, asked.matched.nodes.take(there), chosen, seed=seed).predictor, asked)

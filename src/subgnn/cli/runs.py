@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from typer import Argument, Option
 
 from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
-from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, MemoryLimit, RunPath, SubgraphsFile
+from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, MemoryLimit, RunPath, Settings, SubgraphsFile
 from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
 from subgnn.cli.tables import Encoding, NodeColumn, SubgraphColumn, UnknownNodes
 from subgnn.cli.train import print_results
@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from subgnn.data.formats.format import ReadOptions, Unknown
 
 
-def _check_paths(run: Path, subgraphs: Path | None = None, out: Path | None = None, *, force: bool = False) -> None:
+def _check_paths(
+    run: Path | None, subgraphs: Path | None = None, out: Path | None = None, *, force: bool = False
+) -> None:
     """Refuse paths that cannot be right before torch is imported, which takes a second."""
     from subgnn.storage.files import refuse_existing
     from subgnn.storage.tables import STDOUT
     from subgnn.training.run_dir import read_results
 
-    if not run.is_file():
+    if run is not None and not run.is_file():
         read_results(run)
     if subgraphs is not None and not subgraphs.exists():
         raise DataError("no such file", where=str(subgraphs), hint="check the path")
@@ -92,7 +94,12 @@ def predict_subgraphs(
 
 
 def embed_subgraphs(
-    run: RunPath,
+    run: Annotated[
+        Path,
+        Argument(
+            metavar="RUN", help="A finished run or a file from subgnn export; with --recipe, a dataset or a graph."
+        ),
+    ],
     subgraphs: SubgraphsFile,
     out: Annotated[
         Path,
@@ -100,6 +107,15 @@ def embed_subgraphs(
             metavar="FILE", help="The file to write: .npy, .parquet, .csv, .tsv, .jsonl; - for the standard output."
         ),
     ],
+    recipe: Annotated[
+        str | None,
+        Option("--recipe", help="Vectors that need no labels, of a graph: unsupervised, contrastive, or a .toml file."),
+    ] = None,
+    settings: Settings = None,
+    seed: Annotated[int, Option(help="With --recipe: seed of references and of training.")] = 0,
+    model: Annotated[
+        Path | None, Option(metavar="FILE", help="With --recipe: keep the model, which embed accepts as RUN.")
+    ] = None,
     subgraph_column: SubgraphColumn = None,
     node_column: NodeColumn = None,
     encoding: Encoding = None,
@@ -113,17 +129,36 @@ def embed_subgraphs(
 ) -> None:
     """Compute the vector of each subgraph: .npy, or a table with the subgraphs beside their vectors.
 
-    Example: subgnn embed runs/first --subgraphs new.tsv --out vectors.npy
+    Examples:
+    subgnn embed runs/first --subgraphs new.tsv --out vectors.npy
+
+    subgnn embed my_folder --recipe unsupervised --subgraphs sets.tsv --out vectors.npy
     """
     reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=json)
+    with_recipe = {"--set": settings, "--seed": seed, "--model": model}
+    with_run = {"--data": data, "--engine": engine != EngineKind.local}
+    for option, value in (with_recipe if recipe is None else with_run).items():
+        if value:
+            hint = "leave it out, or say subgnn embed DIR --recipe unsupervised" if recipe is None else "leave it out"
+            given = "a run is given" if recipe is None else "--recipe is given, which computes vectors of a graph"
+            raise UserError(f"this option has no meaning here: {given}", where=option, hint=hint)
     with cluster(engine, address) as workers:
-        _check_paths(run, subgraphs, out, force=force)
-        from subgnn.inference.answers import Files, write_embeddings
+        _check_paths(run if recipe is None else None, subgraphs, out, force=force)
+        from subgnn.inference.answers import Files, write_embeddings, write_embeddings_without_labels
 
         files = Files(subgraphs, out, reading, data, force, workers)
-        count, width = write_embeddings(run, files)
+        if recipe is None:
+            count, width = write_embeddings(run, files)
+        else:
+            from subgnn.config.recipes import find_recipe
+            from subgnn.data.read_tables import read_graph_of
+
+            chosen, graph = find_recipe(recipe, settings or ()), read_graph_of(run)
+            count, width = write_embeddings_without_labels(graph, files, chosen, seed=seed, model=model)
     words = f"vectors of {width} numbers for {count:,} subgraphs"
     _report(run, out, json, words, notes, num_subgraphs=count, width=width)
+    if model is not None and not json:
+        print_line(f"{model}: the model, for vectors of further subgraphs")
 
 
 def explain_subgraphs(

@@ -391,6 +391,29 @@ class S2NSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class VectorSettings:
+    """Vectors that no label is needed for (:mod:`subgnn.models.unsupervised`).
+
+    width is the length of a vector, 18 numbers of which are statistics. references is the number of training subgraphs
+    that others are compared with; of more, as many are drawn. objective says whether the principal components are the
+    vectors, or a map of them that is trained to tell subgraphs apart. That takes views of each reference, in which
+    nodes are dropped with probability drop and grow times as many nodes of the border as it has nodes are added;
+    temperature divides the cosines of views, and steps, batch_size and lr are those of the training.
+    """
+
+    width: Size = 256
+    references: Size = 1024
+    objective: Literal["variance", "contrastive"] = "variance"
+    views: Annotated[int, Bounds(2, 1000)] = 4
+    drop: Probability = 0.3
+    grow: Probability = 0.3
+    temperature: Annotated[float, Bounds(1e-3, 1000)] = 0.2
+    steps: Count = 300
+    batch_size: Annotated[int, Bounds(2, 10**6)] = 256
+    lr: float = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
 class CandidateSettings:
     """One candidate of a portfolio: a recipe by name or file, and overrides of its settings, as after --set."""
 
@@ -437,6 +460,7 @@ class Recipe:
     message_passing: MessagePassingSettings = field(default_factory=MessagePassingSettings)
     wlks: WLKSSettings = field(default_factory=WLKSSettings)
     s2n: S2NSettings = field(default_factory=S2NSettings)
+    vectors: VectorSettings = field(default_factory=VectorSettings)
     published: dict[str, Any] = field(default_factory=dict)
 
 
@@ -464,6 +488,7 @@ SECTIONS_ADDED_LATER = (
     "message_passing",
     "wlks",
     "s2n",
+    "vectors",
 )
 """Sections that did not exist then."""
 

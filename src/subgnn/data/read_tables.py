@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from subgnn.data.dataset import Dataset
-from subgnn.data.formats import FORMATS
+from subgnn.data.formats import FORMATS, read_dataset
+from subgnn.data.formats.bundle import BUNDLE
 from subgnn.data.formats.columns import missing
 from subgnn.data.formats.edge_table import read_edges
+from subgnn.data.formats.folder import FOLDER, read_folder_graph
 from subgnn.data.formats.format import LabelFormat, ReadOptions
 from subgnn.data.formats.members import Members, read_members
 from subgnn.data.formats.node_table import read_attributes
@@ -86,6 +88,17 @@ def read_graph(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
     raise DataError(
         "this is a dataset, which has subgraphs already", where=str(path), hint="give it alone, or give edges here"
     )
+
+
+def read_graph_of(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
+    """:func:`read_graph`, or the graph of a dataset: of a folder, which need not have subgraphs, or of a bundle."""
+    if isinstance(source, str | Path):
+        path = Path(source)
+        if FOLDER.accepts(path) and path.exists():
+            return read_folder_graph(path, options)
+        if BUNDLE.accepts(path):
+            return read_dataset(path).graph
+    return read_graph(source, options)
 
 
 def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, seed: int = 0) -> SubgraphSet:

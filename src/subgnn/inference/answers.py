@@ -26,6 +26,7 @@ from subgnn.data.matching import Matched, match_nodes
 from subgnn.errors import DataError, UserError
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
+from subgnn.inference.without_labels import fit_without_labels
 from subgnn.models.interface import BATCH
 from subgnn.models.spec import ModelSpec
 from subgnn.parallel.engine import Engine
@@ -273,7 +274,35 @@ def write_embeddings(run: Path, files: Files) -> tuple[int, int]:
     """
     form = files.output_format(others=[NPY])
     predictor = open_run(run, files.data, engine=files.engine).predictor
-    asked = files.read(predictor.graph)
+    return _write_vectors(predictor, files.read(predictor.graph), files, form)
+
+
+def write_embeddings_without_labels(
+    graph: Graph, files: Files, recipe: Recipe, *, seed: int = 0, model: Path | None = None
+) -> tuple[int, int]:
+    """Write vectors that need no labels, by a model that is fitted to the subgraphs of the file.
+
+    Args:
+        model: the file to keep the model in, as an exported run with the graph, for vectors of further subgraphs.
+
+    Returns:
+        The shape of the vectors.
+    """
+    form = files.output_format(others=[NPY])
+    if model is not None:
+        refuse_existing(model, overwrite=files.overwrite)
+    asked = files.read(graph)
+    asked.refuse_empty()
+    there = np.flatnonzero(asked.matched.nodes.lengths > 0)
+    fitted = fit_without_labels(graph, asked.matched.nodes.take(there), recipe, seed=seed)
+    if model is not None:
+        from subgnn.inference.export import export_run  # a second, for torch.export
+
+        export_run(fitted, model, with_graph=True, overwrite=files.overwrite)
+    return _write_vectors(fitted.predictor, asked, files, form)
+
+
+def _write_vectors(predictor: Predictor, asked: Asked, files: Files, form: TableFormat | None) -> tuple[int, int]:
     table = vector_table(predictor, asked)
     if form is None:
         with atomic_write(files.out, overwrite=files.overwrite) as temporary:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet, label_separator
 from subgnn.embeddings.sources import load_run_vectors
+from subgnn.errors import UserError
 from subgnn.inference.distributed import Workers
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.integrity import check_checkpoint
@@ -92,7 +93,13 @@ class Predictor:
 
         Shapes:
             returns: (n, outputs).
+
+        Raises:
+            UserError: for a model that was fitted without labels.
         """
+        if self.spec.task == "unlabelled":
+            hint = "take its vectors (embed), or train the recipe on labelled subgraphs"
+            raise UserError("the model was fitted without labels, and predicts none", where="predict", hint=hint)
         return self.fitted.outputs(subgraphs)
 
     def rows(self, subgraphs: Subgraphs) -> Ragged:

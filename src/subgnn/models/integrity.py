@@ -61,7 +61,8 @@ def _problems(checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
     given = model.uses_embeddings(spec) and spec.embeddings.source != "random"
     if bool(spec.vectors_hash) != given:
         yield "it names node embeddings that its recipe does not use, or none where its recipe does"
-    if spec.num_outputs < 1 or (spec.task == "regression" and spec.classes):
+    labelled = spec.task != "unlabelled" or model.vectors_need_labels
+    if spec.num_outputs < labelled or (spec.task == "regression" and spec.classes):
         yield f"it has {len(spec.classes)} classes, and its task is {spec.task}"
     if checkpoint.held_members != spec.members:
         yield f"it holds {checkpoint.held_members} networks, and its recipe says {spec.members}"

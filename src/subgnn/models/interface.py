@@ -189,6 +189,7 @@ class Model(ABC):
     - ``corrects_baselines``: it may correct the scores of a baseline (``model.baseline``).
     - ``is_fitted_in_one_go``: a network may correct its scores; it is not fitted by gradient steps.
     - ``is_portfolio``: it is built of other models, which are fitted by recipes of their own (``auto.candidates``).
+    - ``vectors_need_labels``: its vectors are learned from labels; without, they are known when it is set up.
     - ``has_channels``: its predictions are explained by channels and anchors, and its network is exported as a program.
     """
 
@@ -201,6 +202,7 @@ class Model(ABC):
     corrects_baselines: bool = False
     is_fitted_in_one_go: bool = False
     is_portfolio: bool = False
+    vectors_need_labels: bool = True
     has_channels: bool = False
 
     @abstractmethod

@@ -25,7 +25,7 @@ so that the views and their inner products do not depend on the split, and are s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -84,22 +84,8 @@ class KernelMachine(TensorModel):
 
     def check(self, recipe: Recipe, graph: Graph) -> None:
         """Refuse views that do not exist."""
-        views = recipe.baseline.views
-        for view in views:
-            name, colon, kind = view.partition(":")
-            known = OF_TYPES if colon else VIEWS
-            if name not in known:
-                raise UserError(f"baseline.views has {excerpt(view)}", where="recipe", hint=choices(name, known))
-            if colon and not graph.types:
-                what = f"baseline.views has {excerpt(view)}, and the edges of the graph have no types"
-                raise UserError(what, where="recipe", hint=f"leave ':{kind}' out, or give edges a column of types")
-            if colon and kind not in (ALL_TYPES, *graph.types):
-                hint = choices(kind, (ALL_TYPES, *graph.types))
-                raise UserError(f"baseline.views has {excerpt(view)}", where="recipe", hint=hint)
-        if not set(views) - {TOPOLOGY} or len(set(views)) < len(views):
-            hint = f"accepted: one or more of {', '.join(VIEWS)}, each once, and not topology alone"
-            raise UserError(f"baseline.views is {list(views)}", where="recipe", hint=hint)
-        if TOPOLOGY in views and recipe.baseline.kernel == "linear":
+        check_views(recipe.baseline.views, graph)
+        if TOPOLOGY in recipe.baseline.views and recipe.baseline.kernel == "linear":
             hint = 'topology needs baseline.kernel = "gaussian"'
             raise UserError("baseline.views has topology, and the kernel is linear", where="recipe", hint=hint)
 
@@ -115,7 +101,7 @@ class KernelMachine(TensorModel):
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """The nodes of the training subgraphs."""
         train = data.subgraphs.indices("train")
-        nodes = data.subgraphs.nodes.take(train[landmarks(len(train), data.seed)])
+        nodes = data.subgraphs.nodes.take(train[draw_landmarks(len(train), _LANDMARKS, data.seed)])
         return {"nodes": torch.from_numpy(nodes.values), "offsets": torch.from_numpy(nodes.offsets)}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> ViewSource:
@@ -134,13 +120,12 @@ class KernelMachine(TensorModel):
     def candidates(self, recipe: Recipe) -> dict[str, Recipe]:
         """Every open choice of damping and penalty."""
         given = recipe.baseline
-        penalties = _INVERSE_PENALTIES[given.loss] if given.inverse_penalty == 0 else (given.inverse_penalty,)
         return {
             f"damping={a:g}, inverse_penalty={c:g}": replace(
                 recipe, baseline=replace(given, inverse_penalty=c, damping=a)
             )
             for a in _dampings(given)
-            for c in penalties
+            for c in inverse_penalties(given)
         }
 
     def applies(self, recipe: Recipe, graph: Graph) -> bool:
@@ -162,24 +147,15 @@ class KernelMachine(TensorModel):
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         """Training subgraphs that are not sets of nodes of the graph."""
         settings, weights = checkpoint.spec.baseline, checkpoint.weights
-        if settings.damping == 0 or settings.diffusion == "auto" or not _are_known(settings.views, graph):
+        if settings.damping == 0 or settings.diffusion == "auto" or not are_known(settings.views, graph):
             yield "its views, its damping or the way that diffusions are computed are left open or unknown"
-        nodes, offsets = weights["nodes"].numpy(), weights["offsets"].numpy()
-        if nodes.dtype != np.int32 or offsets.dtype != np.int64 or (nodes.ndim, offsets.ndim) != (1, 1):
-            yield "its training subgraphs are of another type"
-        rows = Ragged(nodes, offsets)
-        rising = np.diff(nodes) > 0
-        if rows.is_valid and len(nodes):
-            rising[rows.offsets[1:-1] - 1] = True  # from one subgraph to the next
-        if not rows.is_valid or not len(rows) or not rows.lengths.all() or not rising.all():
-            yield "its training subgraphs are not sets of nodes"
-        if len(nodes) and not 0 <= nodes.min() <= nodes.max() < graph.num_nodes:
-            yield "its training subgraphs hold a node that is not in the graph"
+        yield from wrong_node_sets(weights, graph)
         if not bool((weights["lengths"] >= 0).all()) or not bool((weights.get("deviation", torch.ones(1)) > 0).all()):
             yield "the lengths of its training rows, or the deviations of its statistics, are not above 0"
 
 
-def _are_known(views: tuple[str, ...], graph: Graph) -> bool:
+def are_known(views: tuple[str, ...], graph: Graph) -> bool:
+    """Whether all views exist, none of them standing for several."""
     of_types = [f"{view}:{kind}" for view in OF_TYPES for kind in graph.types]
     return set(views) <= {*VIEWS, *of_types}
 
@@ -192,11 +168,50 @@ def resolve_diffusion(settings: BaselineSettings, data: TrainingData) -> Baselin
     return replace(settings, diffusion="exact" if small else "push")
 
 
-def landmarks(count: int, seed: int) -> NDArray[np.int64]:
+def check_views(views: tuple[str, ...], graph: Graph, accepted: Sequence[str] = VIEWS) -> None:
+    """Raise :class:`UserError` for views that do not exist, or are listed twice, and for statistics alone."""
+    for view in views:
+        name, colon, kind = view.partition(":")
+        known = OF_TYPES if colon else accepted
+        if name not in known:
+            raise UserError(f"baseline.views has {excerpt(view)}", where="recipe", hint=choices(name, known))
+        if colon and not graph.types:
+            what = f"baseline.views has {excerpt(view)}, and the edges of the graph have no types"
+            raise UserError(what, where="recipe", hint=f"leave ':{kind}' out, or give edges a column of types")
+        if colon and kind not in (ALL_TYPES, *graph.types):
+            hint = choices(kind, (ALL_TYPES, *graph.types))
+            raise UserError(f"baseline.views has {excerpt(view)}", where="recipe", hint=hint)
+    if not set(views) - {TOPOLOGY} or len(set(views)) < len(views):
+        alone = ", and not topology alone" if TOPOLOGY in accepted else ""
+        hint = f"accepted: one or more of {', '.join(accepted)}, each once{alone}"
+        raise UserError(f"baseline.views is {list(views)}", where="recipe", hint=hint)
+
+
+def draw_landmarks(count: int, most: int, seed: int) -> NDArray[np.int64]:
     """The training subgraphs that stand for all of them: all, or as many as there is room for, drawn at random."""
-    if count <= _LANDMARKS:
+    if count <= most:
         return np.arange(count)
-    return np.sort(stream(seed, "kernel machine/landmarks").choice(count, _LANDMARKS, replace=False))
+    return np.sort(stream(seed, "kernel machine/landmarks").choice(count, most, replace=False))
+
+
+def inverse_penalties(settings: BaselineSettings) -> tuple[float, ...]:
+    """C of the regression: the one that is set, or those that are tried."""
+    return _INVERSE_PENALTIES[settings.loss] if settings.inverse_penalty == 0 else (settings.inverse_penalty,)
+
+
+def wrong_node_sets(weights: Weights, graph: Graph) -> Iterator[str]:
+    """Descriptions of anything wrong with the subgraphs ``nodes`` and ``offsets`` of a checkpoint."""
+    nodes, offsets = weights["nodes"].numpy(), weights["offsets"].numpy()
+    if nodes.dtype != np.int32 or offsets.dtype != np.int64 or (nodes.ndim, offsets.ndim) != (1, 1):
+        yield "its training subgraphs are of another type"
+    rows = Ragged(nodes, offsets)
+    rising = np.diff(nodes) > 0
+    if rows.is_valid and len(nodes):
+        rising[rows.offsets[1:-1] - 1] = True  # from one subgraph to the next
+    if not rows.is_valid or not len(rows) or not rows.lengths.all() or not rising.all():
+        yield "its training subgraphs are not sets of nodes"
+    if len(nodes) and not 0 <= nodes.min() <= nodes.max() < graph.num_nodes:
+        yield "its training subgraphs hold a node that is not in the graph"
 
 
 def _dampings(settings: BaselineSettings) -> tuple[float, ...]:
@@ -245,7 +260,7 @@ class ViewSource:
         """The principal components of the training subgraphs; those computed last are kept, for further penalties."""
         key = (damping, seed, train.tobytes())
         if self._components is None or self._components[0] != key:
-            chosen = landmarks(len(train), seed)
+            chosen = draw_landmarks(len(train), _LANDMARKS, seed)
             found = Components.of(self.views(damping), train, chosen, kernel=self.settings.kernel)
             self._components = key, found
         return self._components[1]
@@ -282,6 +297,8 @@ def _inverse(lengths: Floats) -> Floats:
 class Reference:
     """The kernel of subgraphs with the landmarks, from inner products of views and statistics as they are.
 
+    ``sharpness`` multiplies the exponent of a Gaussian kernel.
+
     Shapes:
         with_mean, lengths: (views, m), of the landmarks, as in :func:`cosines`. standard: of 18 statistics.
     """
@@ -290,6 +307,20 @@ class Reference:
     with_mean: Floats
     lengths: Floats
     standard: Standard | None = None
+    sharpness: float = 1.0
+
+    @classmethod
+    def of(
+        cls, squared: list[Floats], products: list[Floats], *, kernel: str, standard: Standard | None = None
+    ) -> Reference:
+        """The reference that landmarks are.
+
+        Args:
+            squared, products: squared lengths of the landmarks by view, and their inner products with each other.
+        """
+        with_mean = np.stack([one.mean(axis=1) for one in products])
+        lengths = [centred_lengths(own, mean, mean.mean()) for own, mean in zip(squared, with_mean, strict=True)]
+        return cls(kernel, with_mean, np.stack(lengths), standard)
 
     def __call__(
         self, products: list[Floats], squared: list[Floats], statistics: tuple[Floats, Floats] | None
@@ -307,7 +338,7 @@ class Reference:
         if self.standard is not None and statistics is not None:
             own, known = (np.clip(self.standard(table), -_FARTHEST, _FARTHEST) for table in statistics)
             found -= _TOPOLOGY_SCALE * scipy.spatial.distance.cdist(own, known, "sqeuclidean")
-        return np.exp(found - 1)
+        return np.exp(self.sharpness * (found - 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -336,15 +367,12 @@ class Components:
         known = train[chosen]
         compared = [view for name, view in views.items() if name != TOPOLOGY]
         products = [view.products(train, known) for view in compared]
-        with_mean = np.stack([one[chosen].mean(axis=1) for one in products])
-        lengths = [
-            centred_lengths(view.squared[known], own, own.mean()) for view, own in zip(compared, with_mean, strict=True)
-        ]
         standard, statistics = None, None
         if TOPOLOGY in views:
             table = views[TOPOLOGY].values
             standard, statistics = Standard.of(table[train]), (table[train], table[known])
-        reference = Reference(kernel, with_mean, np.stack(lengths), standard)
+        of_landmarks = [view.squared[known] for view in compared], [one[chosen] for one in products]
+        reference = Reference.of(*of_landmarks, kernel=kernel, standard=standard)
         whole = reference(products, [view.squared[train] for view in compared], statistics)
         values, vectors = np.linalg.eigh(whole[chosen])
         kept = values > _SMALLEST * max(values[-1], _SMALLEST)

@@ -1,27 +1,28 @@
 """The table of models by name; the model of a recipe, set up, and that of a checkpoint, opened.
 
-========== ===================================================== ============== =============
-name       the vector of a subgraph                              file           new subgraphs
-========== ===================================================== ============== =============
-subgnn     channels, layers and readout of the paper             subgnn/        yes
-avg        the mean of its nodes' embeddings                     node_pooling   yes
-mn-gin     a meta node joined to its nodes, embedded with G      meta_node      no
-mn-gat     the same, with attention                              meta_node      no
-s2v-n      documents of random walks over its nodes (doc2vec)    sub2vec        no
-s2v-s      the same walks, nodes replaced by binned degrees      sub2vec        no
-s2v-ns     both                                                  sub2vec        no
-gc         a separate graph (GIN, sum pooling)                   node_pooling   yes
-topology   statistics of it and of its border                    topology       yes
-bag        the bag of its nodes                                  bag            yes
-bag-1hop   the bag beside itself spread one hop                  bag            yes
-diffusion  a random walk from it, compared with chance           kernel_machine yes
-profiles   the same walk, compared with those of each class      profiles       yes
-wlks       colours of refinement in it and in G                  wlks           yes
-s2n        a node of the graph of subgraphs (GCN, GCNII)         s2n            yes
-glass      its nodes after message passing that labels them      glass          yes
-ssnp       its nodes and sampled border after message passing    ssnp           yes
-auto       the vectors of several of these models side by side   auto           yes
-========== ===================================================== ============== =============
+============ ===================================================== ============== =============
+name         the vector of a subgraph                              file           new subgraphs
+============ ===================================================== ============== =============
+subgnn       channels, layers and readout of the paper             subgnn/        yes
+avg          the mean of its nodes' embeddings                     node_pooling   yes
+mn-gin       a meta node joined to its nodes, embedded with G      meta_node      no
+mn-gat       the same, with attention                              meta_node      no
+s2v-n        documents of random walks over its nodes (doc2vec)    sub2vec        no
+s2v-s        the same walks, nodes replaced by binned degrees      sub2vec        no
+s2v-ns       both                                                  sub2vec        no
+gc           a separate graph (GIN, sum pooling)                   node_pooling   yes
+topology     statistics of it and of its border                    topology       yes
+bag          the bag of its nodes                                  bag            yes
+bag-1hop     the bag beside itself spread one hop                  bag            yes
+diffusion    a random walk from it, compared with chance           kernel_machine yes
+profiles     the same walk, compared with those of each class      profiles       yes
+wlks         colours of refinement in it and in G                  wlks           yes
+s2n          a node of the graph of subgraphs (GCN, GCNII)         s2n            yes
+glass        its nodes after message passing that labels them      glass          yes
+ssnp         its nodes and sampled border after message passing    ssnp           yes
+unsupervised statistics and principal components of a walk       unsupervised   yes
+auto         the vectors of several of these models side by side   auto           yes
+============ ===================================================== ============== =============
 
 avg to gc are the paper's baselines (section 5, appendix D); topology to profiles are beyond it: a model that does
 not beat them has learned nothing that needs it. wlks, s2n, glass and ssnp were published after the paper for the same
@@ -51,6 +52,7 @@ from subgnn.models.ssnp import SSNPModel
 from subgnn.models.sub2vec import Sub2VecModel
 from subgnn.models.subgnn.registered import SubGNNModel
 from subgnn.models.topology import TopologyModel
+from subgnn.models.unsupervised import UnsupervisedModel
 from subgnn.models.wlks import WLKSModel
 
 MODELS: dict[str, Model] = {
@@ -71,6 +73,7 @@ MODELS: dict[str, Model] = {
     "s2n": S2NModel(),
     "glass": GLASSModel(),
     "ssnp": SSNPModel(),
+    "unsupervised": UnsupervisedModel(),
     "auto": AutoModel(lambda settings: model_of(settings)),
 }
 

@@ -23,6 +23,7 @@ from subgnn.config.settings import (
     PretrainSettings,
     Recipe,
     S2NSettings,
+    VectorSettings,
     WLKSSettings,
 )
 from subgnn.data.graph import Graph
@@ -70,6 +71,7 @@ class ModelSpec:
     message_passing: MessagePassingSettings = field(default_factory=MessagePassingSettings)
     wlks: WLKSSettings = field(default_factory=WLKSSettings)
     s2n: S2NSettings = field(default_factory=S2NSettings)
+    vectors: VectorSettings = field(default_factory=VectorSettings)
     members: int = 1
     vectors_hash: str = ""
     standards: dict[str, Standard] = field(default_factory=dict)
@@ -130,6 +132,7 @@ _SECTIONS = (
     "message_passing",
     "wlks",
     "s2n",
+    "vectors",
 )
 
 

@@ -26,6 +26,7 @@ from subgnn.data.graph import Graph, check_features, plausible_nodes
 from subgnn.data.strings import NodeNames, Strings, is_id
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_card, parse_task
 from subgnn.errors import DataError, DataWarning, excerpt
+from subgnn.ragged import Ragged
 from subgnn.storage.files import atomic_write
 from subgnn.storage.parsing import MAX_JSON, parse_json, read_bounded
 
@@ -45,6 +46,20 @@ def read_folder(
         staging: where to build the graph on disk; by default it is built in memory.
     """
     return _FolderReader(folder, options, problems).read(staging)
+
+
+def read_folder_graph(folder: Path, options: ReadOptions) -> Graph:
+    """Read the graph of a dataset folder, which need not have subgraphs.
+
+    Raises:
+        DataError: the first problem, and how many more there are.
+    """
+    problems = Problems()
+    dataset = _FolderReader(folder, options, problems).read(None, graph_alone=True)
+    problems.stop()
+    if dataset is None:
+        raise DataError("nothing could be read", where=str(folder))
+    return dataset.graph
 
 
 class _SubgraphNames(NamedTuple):
@@ -71,8 +86,8 @@ class _FolderReader:
         self.names = None if path is None else self._collect(lambda: read_node_table(path, problems, self.id_base))
         self.labels = self._card_labels() if options.labels is None else options.labels
 
-    def read(self, staging: Staging | None) -> Dataset | None:
-        """The dataset; None where something is wrong."""
+    def read(self, staging: Staging | None, *, graph_alone: bool = False) -> Dataset | None:
+        """The dataset, or its graph alone, without subgraphs; None where something is wrong."""
         problems, declared = self.problems, self._card_int("num_nodes")
         if declared is None and self.names is not None:
             declared = len(self.names)
@@ -81,14 +96,16 @@ class _FolderReader:
         num_nodes = declared
         if declared is None and edges is not None:
             num_nodes = max(edges.num_nodes, len(features) if features is not None and features.ndim else 0)
-        called = self._read_subgraph_names()
         known = edges is None or edges.num_edges > 0 or declared is not None
-        subgraphs = self._read_subgraphs(num_nodes if known else None, called.names)
+        called, subgraphs = _SubgraphNames(), SubgraphSet(Ragged.from_rows([]))
+        if not graph_alone:
+            called = self._read_subgraph_names()
+            subgraphs = self._read_subgraphs(num_nodes if known else None, called.names)
         if problems.num_errors or edges is None or subgraphs is None or num_nodes is None:
             return None
         if not known:
             # A graph without edges is as large as its subgraphs and features need.
-            num_nodes = max(num_nodes, int(subgraphs.nodes.values.max()) + 1)
+            num_nodes = max(num_nodes, int(subgraphs.nodes.values.max(initial=-1)) + 1)
         graph = self._collect(lambda: self._build(edges, num_nodes, features))
         if graph is None:
             return None

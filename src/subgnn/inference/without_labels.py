@@ -1,0 +1,50 @@
+"""Models whose vectors need no labels, set up for subgraphs that have none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from subgnn.config.recipes import find_recipe, recipe_names
+from subgnn.config.settings import Recipe
+from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.errors import UserError
+from subgnn.inference.open import OpenedRun
+from subgnn.inference.predictor import Predictor
+from subgnn.models.interface import TrainingData
+from subgnn.models.registry import check_edges, check_recipe, model_of, set_up_model
+from subgnn.parallel.progress import OnProgress
+from subgnn.ragged import Ragged
+from subgnn.versions import versions
+
+
+def fit_without_labels(
+    graph: Graph, subgraphs: Ragged, recipe: Recipe, *, seed: int = 0, on_progress: OnProgress | None = None
+) -> OpenedRun:
+    """A model that gives vectors, and no predictions, fitted to subgraphs without labels.
+
+    Args:
+        subgraphs: sets of nodes, none of them empty.
+        seed: of the draw of references where there are more subgraphs than those.
+
+    Raises:
+        UserError: for a recipe whose vectors are learned from labels.
+    """
+    model = model_of(recipe)
+    if model.vectors_need_labels:
+        free = [name for name in recipe_names() if not model_of(find_recipe(name)).vectors_need_labels]
+        hint = f"accepted: {', '.join(free)}; or train it, and give the run in place of the graph"
+        raise UserError(f"the recipe {recipe.name} learns its vectors from labels", where="--recipe", hint=hint)
+    graph = graph.undirected()
+    check_recipe(recipe, graph)
+    check_edges(recipe, graph)
+    known = SubgraphSet(subgraphs, splits=np.zeros(len(subgraphs), np.int8))
+    data = TrainingData(graph, known, seed, torch.device("cpu"), on_prepare=on_progress)
+    candidate = set_up_model(data, recipe).candidates[0]
+    checkpoint = replace(candidate.checkpoint, weights=model.stored_weights(candidate.network.state_dict()))
+    results: dict[str, Any] = {"recipe": recipe.name, "method": recipe.method, "seed": seed, "task": known.task}
+    return OpenedRun(Predictor(checkpoint, graph), results | {"versions": versions()})
