@@ -401,7 +401,7 @@ class VectorSettings:
     temperature divides the cosines of views, and steps, batch_size and lr are those of the training.
     """
 
-    width: Size = 256
+    width: Annotated[int, Bounds(19, 65_536)] = 256
     references: Size = 1024
     objective: Literal["variance", "contrastive"] = "variance"
     views: Annotated[int, Bounds(2, 1000)] = 4

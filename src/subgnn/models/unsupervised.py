@@ -36,7 +36,6 @@ from torch import Tensor, nn
 from subgnn.channels.topology import SUBGRAPH_STATISTICS, Standard, subgraph_statistics
 from subgnn.config.settings import BaselineSettings, Recipe, VectorSettings
 from subgnn.data.graph import Graph
-from subgnn.errors import UserError
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Cost, Opening, Settings, SetUp, Sizes, TrainingData, View
 from subgnn.models.kernel_machine import (
@@ -86,11 +85,8 @@ class UnsupervisedModel(TensorModel):
         return "everything"
 
     def check(self, recipe: Recipe, graph: Graph) -> None:
-        """Refuse views that do not exist, statistics among them (they are there anyway), and a width without room."""
+        """Refuse views that do not exist, and statistics among them, as they are there anyway."""
         check_views(recipe.baseline.views, graph, [view for view in VIEWS if view != TOPOLOGY])
-        if recipe.vectors.width <= SUBGRAPH_STATISTICS:
-            hint = f"{SUBGRAPH_STATISTICS} columns are statistics; accepted: from {SUBGRAPH_STATISTICS + 1}"
-            raise UserError(f"vectors.width is {recipe.vectors.width}", where="recipe", hint=hint)
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         """Candidates, with the way that diffusions are computed recorded in their settings."""
