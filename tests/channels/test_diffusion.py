@@ -196,8 +196,8 @@ def test_similarities_are_lifts_over_the_largest(exact, case):
     n = graph.num_nodes
     own = np.random.default_rng(0).integers(0, n, (len(sets), 3)).astype(np.int32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(diffusion, "_EXACT_NODES", 2**17 if exact else 0)
-        patch.setattr(diffusion, "_PUSH_EDGES", 10**8)
+        patch.setattr(diffusion, "EXACT_NODES", 2**17 if exact else 0)
+        patch.setattr(diffusion, "PUSH_EDGES", 10**8)
         shared = lifts_at(work(graph, n), sets, np.arange(n, dtype=np.int32))
         at_own = lifts_at(work(graph, 3), sets, own)
     np.testing.assert_allclose(shared, expected, atol=1e-3)
@@ -207,7 +207,7 @@ def test_similarities_are_lifts_over_the_largest(exact, case):
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_anchors_are_the_nodes_outside_with_the_largest_lifts(monkeypatch, exact):
-    monkeypatch.setattr(diffusion, "_EXACT_NODES", 2**17 if exact else 0)
+    monkeypatch.setattr(diffusion, "EXACT_NODES", 2**17 if exact else 0)
     graph = Graph.from_edges([0, 1, 2, 3, 0], [1, 2, 3, 4, 2], num_nodes=7)
     sets = Ragged.from_rows([[0, 1], [5], [6]])
     nodes, weights = largest_lifts(work(graph, 4), sets, 4)

@@ -40,6 +40,7 @@ from subgnn.training.run_dir import PAGE
 if TYPE_CHECKING:
     import pandas as pd
 
+    from subgnn.completion.completer import Completer
     from subgnn.explain import Explanation
     from subgnn.serve.drawing import Picture
 
@@ -60,6 +61,7 @@ class Run:
     def __init__(self, path: Path, opened: OpenedRun) -> None:
         self.path, self.results, self.predictor = path, opened.results, opened.predictor
         self._opened = opened
+        self._completer: Completer | None = None
 
     @property
     def task(self) -> Task:
@@ -114,6 +116,33 @@ class Run:
             max_anchors=max_anchors,
         )
         return explainer.explain(self._rows(subgraphs, unknown), attributions=attributions)
+
+    def complete(
+        self,
+        subgraphs: Subgraphs,
+        *,
+        top: int = 20,
+        among: Iterable[Any] | str | Path | None = None,
+        unknown: Unknown = "error",
+    ) -> pd.DataFrame:
+        """Nodes that are missing in each subgraph, with the probability that they belong, as ``subgnn complete`` does.
+
+        Args:
+            top: how many nodes to suggest for each subgraph, at most.
+            among: suggest these nodes only: a list, or the path of a text file with one a line.
+        """
+        from subgnn.completion.completer import Completer
+        from subgnn.completion.files import completion_table, read_candidates
+
+        if top < 1:
+            raise UserError(f"{top} nodes to suggest", where="top", hint="accepted: from 1")
+        asked, nodes = self._asked(subgraphs, unknown), None
+        if among is not None:
+            source = Path(among) if isinstance(among, str) else among
+            nodes = read_candidates(source, self.graph, ReadOptions(unknown=unknown))
+        if self._completer is None:
+            self._completer = Completer.of_run(self._opened, str(self.path))
+        return _frame(completion_table(self._completer, asked, top=top, among=nodes))
 
     def evaluate(self, subgraphs: str | SubgraphSet = "test") -> dict[str, float]:
         """Metrics on a split of the run's dataset, or on labelled subgraphs.

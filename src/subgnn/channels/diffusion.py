@@ -34,8 +34,10 @@ from subgnn.parallel.memory import workers
 from subgnn.parallel.progress import OnProgress, pieces
 from subgnn.ragged import Ragged
 
-_EXACT_NODES = 2**17
-_PUSH_EDGES, _PUSH_NODES = 1_000_000, 4096
+EXACT_NODES = 2**17
+"""Nodes of a graph up to which diffusions of a few sets are exact; of larger graphs, they are by local push."""
+PUSH_EDGES, PUSH_NODES = 1_000_000, 4096
+"""Edges that the local push of a set follows, and nodes that it gives, at most."""
 TOLERANCE = 1e-7
 """The part of the Chebyshev series that is left out."""
 
@@ -220,12 +222,12 @@ def _component_lifts(work: Work, components: Ragged) -> Iterator[tuple[slice, An
     walks = walks_of(graph)
     for part in work.pieces(len(components), step=COLUMNS, most=32 * COLUMNS, what="diffusion of components"):
         some = components.take(np.arange(part.start, part.stop))
-        if graph.num_nodes <= _EXACT_NODES:
+        if graph.num_nodes <= EXACT_NODES:
             for begin in range(0, len(some), COLUMNS):
                 few = some.take(np.arange(begin, min(len(some), begin + COLUMNS)))
                 yield slice(part.start + begin, part.start + begin + len(few)), np.log1p(diffuse(walks, few, damping))
             continue
-        nodes, ratios = diffuse_nearby(walks, some, damping, edges=_PUSH_EDGES, most=_PUSH_NODES)
+        nodes, ratios = diffuse_nearby(walks, some, damping, edges=PUSH_EDGES, most=PUSH_NODES)
         shape = (len(some), graph.num_nodes)
         lifts = scipy.sparse.csr_array((np.log1p(ratios), nodes.values.astype(np.int32), nodes.offsets), shape=shape)
         lifts.sort_indices()

@@ -21,6 +21,7 @@ from subgnn.cli.output import continuing_command, kernel_messages_as_lines, prin
 from subgnn.cli.prepare import prepare_dataset, pretrain_nodes
 from subgnn.cli.recipes import list_recipes
 from subgnn.cli.runs import (
+    complete_subgraphs,
     embed_subgraphs,
     evaluate_run,
     explain_subgraphs,
@@ -53,6 +54,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "predict": predict_subgraphs,
     "embed": embed_subgraphs,
     "explain": explain_subgraphs,
+    "complete": complete_subgraphs,
     "export": export_run_file,
     "report": report_run,
     "runs": list_runs,

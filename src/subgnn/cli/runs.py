@@ -1,4 +1,4 @@
-"""Commands that use a finished run: evaluate, predict, embed, explain, export, report, runs and serve."""
+"""Commands that use a finished run: evaluate, predict, embed, explain, complete, export, report, runs and serve."""
 
 from __future__ import annotations
 
@@ -197,6 +197,49 @@ def explain_subgraphs(
     explainer = open_explainer(run, data, max_nodes=max_nodes, max_anchors=max_anchors)
     count = write_explanations(explainer, files, attributions=attributions)
     _report(run, out, json, f"explanations of {count:,} predictions", notes, num_subgraphs=count)
+
+
+def complete_subgraphs(
+    run: RunPath,
+    subgraphs: SubgraphsFile,
+    out: Annotated[
+        Path, Option(metavar="FILE", help="The file to write: .tsv, .csv, .parquet, .jsonl; - for the standard output.")
+    ] = Path("-"),
+    top: Annotated[int, Option(min=1, metavar="K", help="How many nodes to suggest for each subgraph.")] = 20,
+    among: Annotated[
+        Path | None, Option(metavar="FILE", help="Suggest these nodes only: a text file with one a line.")
+    ] = None,
+    subgraph_column: SubgraphColumn = None,
+    node_column: NodeColumn = None,
+    encoding: Encoding = None,
+    unknown: UnknownNodes = "error",
+    data: DataPath = None,
+    force: ForceFlag = False,
+    memory: MemoryLimit = None,
+    json: JsonFlag = False,
+) -> None:
+    """Suggest nodes that are missing in subgraphs, with the probability that they belong.
+
+    The model is fitted to the run's training and validation subgraphs, by leaving members out, when it is first needed.
+
+    Example: subgnn complete runs/first --subgraphs new.tsv --top 20 --out suggestions.tsv
+    """
+    reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=False)
+    _check_paths(run, subgraphs, out, force=force)
+    from subgnn.completion.files import complete_file
+    from subgnn.inference.answers import Files
+    from subgnn.storage.tables import STDOUT
+
+    files = Files(subgraphs, out, reading, data, force)
+    form = files.output_format(default="tsv") or "tsv"
+    table, count = complete_file(run, files, top=top, among=among)
+    if json and out == STDOUT:
+        titles = [column.title for column in table.columns]
+        rows = [dict(zip(titles, row, strict=True)) for part in table.parts for row in zip(*part, strict=True)]
+        print_json({"run": str(run), "num_subgraphs": count, "suggestions": rows, "notes": notes})
+        return
+    files.write(form, table)
+    _report(run, out, json, f"nodes suggested for {count:,} subgraphs", notes, num_subgraphs=count)
 
 
 def _reading(

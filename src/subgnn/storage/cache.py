@@ -27,6 +27,7 @@ KINDS = {
     "embeddings": ("safetensors", "state.pt"),
     "diffusions": ("safetensors",),
     "hops": ("safetensors",),
+    "completion": ("safetensors",),
     "verified": ("json",),
 }
 """The suffixes of each kind of file; the first is that of results, others of unfinished work."""

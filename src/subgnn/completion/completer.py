@@ -1,0 +1,250 @@
+"""Rank nodes by the probability that they are missing members of a subgraph.
+
+The model is a logistic regression on :mod:`subgnn.completion.features`. It learns by leaving members out: of each of
+up to 500 known subgraphs (the training and validation splits of a run's dataset, never its test split), a fifth of the
+nodes, at least one, are positives, and features are computed from the rest. The known subgraph itself, and those of its
+group, take no part in its features. Negatives are drawn from the nodes outside, 150 near the subgraph and 50 elsewhere.
+
+Each negative stands for w >= 1 nodes like it. Weights of sqrt(w) rank best (docs/complete.md); the constant is then
+set so that, over all nodes, as many members are expected as were left out. So a score is the probability that a node
+belongs to a subgraph that has lost a fifth of its members. Its log odds are the sum of the constant and of one term a
+feature, w_i (x_i - mean of x_i over nodes), which tell what carries it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.completion.features import GROUPS, NAMES, Floats, PairFeatures
+from subgnn.data.graph import Graph
+from subgnn.errors import DataError
+from subgnn.inference.open import OpenedRun
+from subgnn.ragged import Ragged
+from subgnn.rng import stream
+from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
+from subgnn.storage.cache import cache_limit, cache_path, lookup, store
+
+_LEFT_OUT, _MOST_SUBGRAPHS, _NEAR, _ELSEWHERE = 0.2, 500, 150, 50
+_FORMAT = Format(
+    name="subgnn-completion",
+    version=1,
+    noun="file of a completion model",
+    make="subgnn complete writes one",
+    again="remove it",
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranker:
+    """A fitted logistic regression: log odds = bias + sum over i of weights_i (x_i - means_i).
+
+    Shapes:
+        weights, means: (features,) float64.
+    """
+
+    weights: Floats
+    means: Floats
+    bias: float
+
+    def terms(self, table: Floats) -> Floats:
+        """The terms of each feature (n, features)."""
+        return (table - self.means) * self.weights
+
+    def arrays(self) -> dict[str, Any]:
+        """As they are stored."""
+        return {"weights": self.weights, "means": self.means, "bias": np.array([self.bias])}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Any], where: str) -> Ranker:
+        """From :meth:`arrays`, checked.
+
+        Raises:
+            DataError: where they are others.
+        """
+        shapes = {"weights": (len(NAMES),), "means": (len(NAMES),), "bias": (1,)}
+        if {name: array.shape for name, array in arrays.items()} != shapes or not all(
+            array.dtype == np.float64 and np.isfinite(array).all() for array in arrays.values()
+        ):
+            raise DataError("its arrays are not those of a completion model", where=where, hint=_FORMAT.again)
+        return cls(arrays["weights"].copy(), arrays["means"].copy(), float(arrays["bias"][0]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Completion:
+    """The best candidates for one subgraph, the likeliest first; equal ones by row number.
+
+    Shapes:
+        nodes: (k,). probabilities: (k,). links: (k,), how many neighbours a node has in the subgraph.
+        contributions: (k, groups), the terms of the log odds by :data:`~subgnn.completion.features.GROUPS`.
+    """
+
+    nodes: NDArray[np.int64]
+    probabilities: Floats
+    links: NDArray[np.int64]
+    contributions: Floats
+
+    @property
+    def reasons(self) -> list[str]:
+        """The group with the largest contribution to each."""
+        names = list(GROUPS)
+        return [names[i] for i in self.contributions.argmax(axis=1)]
+
+
+class Completer:
+    """Known subgraphs of a graph, and a model of what belongs to a subgraph.
+
+    Args:
+        features: over the graph and the known subgraphs.
+    """
+
+    def __init__(self, features: PairFeatures, ranker: Ranker) -> None:
+        self.features, self.ranker = features, ranker
+
+    @classmethod
+    def fit(
+        cls, graph: Graph, known: Ragged, *, groups: NDArray[np.int64] | None = None, seed: int = 0, cache: bool = True
+    ) -> Completer:
+        """Fit to known subgraphs, or take the model from the cache folder.
+
+        Args:
+            graph: undirected.
+            groups: a number for each known subgraph; those of a group are not used to complete each other while the
+                model is fitted, as they are too similar. By default each is its own.
+
+        Raises:
+            DataError: if no known subgraph has two nodes, or none has nodes outside of it.
+        """
+        features = PairFeatures(graph, known)
+        groups = np.arange(len(known)) if groups is None else groups
+        if not cache or cache_limit() == 0:
+            return cls(features, _fit(features, groups, seed))
+        path = cache_path("completion", _key(graph, known, groups, seed))
+
+        def read() -> Ranker:
+            file = read_arrays(path, _FORMAT)
+            file.verify()
+            return Ranker.from_arrays(file.arrays, str(path))
+
+        ranker = lookup(path, read)
+        if ranker is None:
+            ranker = _fit(features, groups, seed)
+            parts = encode_arrays(ranker.arrays(), _FORMAT)
+            size = sum(memoryview(part).nbytes for part in parts)
+            store(path, size, lambda: write_parts(path, parts, overwrite=True, sync=False))
+        return cls(features, ranker)
+
+    @classmethod
+    def of_run(cls, opened: OpenedRun, where: str) -> Completer:
+        """The model of a run's dataset: of its training and validation subgraphs.
+
+        Raises:
+            DataError: for an exported run that was opened without its dataset.
+        """
+        subgraphs = opened.subgraphs
+        if subgraphs is None:
+            what = "an exported run holds no known subgraphs to complete others by"
+            raise DataError(what, where=where, hint="give the dataset with --data, or the folder of the run")
+        rows = np.arange(len(subgraphs))
+        if subgraphs.splits is not None:
+            rows = np.sort(np.concatenate([subgraphs.indices("train"), subgraphs.indices("val")]))
+        some = subgraphs.take(rows)
+        groups = None if some.groups is None else np.unique(list(some.groups), return_inverse=True)[1]
+        return cls.fit(opened.predictor.graph, some.nodes, groups=groups, seed=opened.predictor.spec.seed)
+
+    def complete(self, subgraphs: Ragged, *, top: int, among: NDArray[np.int64] | None = None) -> Iterator[Completion]:
+        """The likeliest members of each subgraph that are not in it.
+
+        Args:
+            subgraphs: sorted nodes; not empty.
+            top: how many, at most.
+            among: the nodes to rank, sorted; by default all, or in a graph of more than 2^17 nodes those that a walk
+                from the subgraph reaches and those of known subgraphs that overlap it.
+        """
+        ends = np.cumsum([len(names) for names in GROUPS.values()])[:-1]
+        for query in self.features.queries(subgraphs):
+            nodes = self.features.candidates(query) if among is None else among[~np.isin(among, query.nodes)]
+            terms = self.ranker.terms(self.features.table(query, nodes))
+            scores = self.ranker.bias + terms.sum(axis=1)
+            best = np.argsort(-scores, kind="stable")[:top]
+            parts = [part.sum(axis=1) for part in np.split(terms[best], ends, axis=1)]
+            yield Completion(
+                nodes[best],
+                1 / (1 + np.exp(-np.clip(scores[best], -700, 700))),
+                self.features.links(query.nodes, nodes[best]),
+                np.stack(parts, axis=1),
+            )
+
+
+def _key(graph: Graph, known: Ragged, groups: NDArray[np.int64], seed: int) -> str:
+    digest = hashlib.sha256(f"{_FORMAT.name} {_FORMAT.version} {graph.content_hash} {seed}".encode())
+    for array in (known.values.astype("<i4"), known.offsets.astype("<i8"), groups.astype("<i8")):
+        digest.update(f"{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def leave_out(subgraph: NDArray[np.int32], draws: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The rest of a subgraph of two nodes or more, and a fifth of its nodes, at least one, drawn at random."""
+    count = max(1, round(_LEFT_OUT * len(subgraph)))
+    mixed = draws.permutation(subgraph)
+    return np.sort(mixed[count:]), np.sort(mixed[:count])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Examples:
+    """Pairs of a subgraph and a node: features, whether the node was left out, and how many pairs each stands for."""
+
+    table: Floats
+    belongs: NDArray[np.bool_]
+    counts: Floats
+
+    @classmethod
+    def of(cls, features: PairFeatures, groups: NDArray[np.int64], draws: np.random.Generator) -> _Examples:
+        known, num_nodes = features.known, features.graph.num_nodes
+        usable = np.flatnonzero((known.lengths > 1) & (known.lengths < num_nodes))
+        if not len(usable):
+            what = "no known subgraph has two nodes, and nodes outside of it, to learn from"
+            raise DataError(what, where="complete", hint="give a dataset with other subgraphs")
+        chosen = np.sort(draws.permutation(usable)[:_MOST_SUBGRAPHS])
+        pairs = [leave_out(known[row], draws) for row in chosen]
+        tables, belongs, counts = [], [], []
+        queries = features.queries(Ragged.from_rows(rest for rest, _ in pairs))
+        for row, (_, left), query in zip(chosen, pairs, queries, strict=True):
+            unused = np.flatnonzero(groups == groups[row])
+            place = np.zeros(num_nodes, np.int8)  # 0 elsewhere, 1 near, 2 in the subgraph
+            place[features.near(query, unused=unused)] = 1
+            place[known[row]] = 2
+            near, elsewhere = np.flatnonzero(place == 1), np.flatnonzero(place == 0)
+            some, others = (_drawn(nodes, most, draws) for nodes, most in ((near, _NEAR), (elsewhere, _ELSEWHERE)))
+            tables.append(features.table(query, np.concatenate([left, some, others]), unused=unused))
+            belongs.append(np.repeat([True, False], [len(left), len(some) + len(others)]))
+            stands = [1, len(near) / max(1, len(some)), len(elsewhere) / max(1, len(others))]
+            counts.append(np.repeat(stands, [len(left), len(some), len(others)]))
+        return cls(*map(np.concatenate, (tables, belongs, counts)))
+
+
+def _drawn(nodes: NDArray[np.int64], most: int, draws: np.random.Generator) -> NDArray[np.int64]:
+    """At most so many of the nodes, each once."""
+    return nodes if len(nodes) <= most else draws.choice(nodes, most, replace=False)
+
+
+def _fit(features: PairFeatures, groups: NDArray[np.int64], seed: int) -> Ranker:
+    from scipy.optimize import brentq
+    from scipy.special import expit
+    from sklearn.linear_model import LogisticRegression
+
+    found = _Examples.of(features, groups, stream(seed, "completion"))
+    outside = ~found.belongs
+    means = np.average(found.table[outside], axis=0, weights=found.counts[outside])
+    deviations = found.table.std(axis=0) + 1e-9
+    table = (found.table - means) / deviations
+    model = LogisticRegression(max_iter=1000).fit(table, found.belongs, sample_weight=np.sqrt(found.counts))
+    scores, wanted = table @ model.coef_[0], np.count_nonzero(found.belongs)
+    bias = brentq(lambda constant: found.counts @ expit(scores + constant) - wanted, -1000, 1000)
+    return Ranker(model.coef_[0] / deviations, means, float(bias))

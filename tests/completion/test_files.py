@@ -1,0 +1,149 @@
+"""``subgnn complete`` and ``Run.complete``: files and lists in, tables out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+import subgnn
+from subgnn import DataWarning, NodeNames, write_folder
+from subgnn.completion.completer import Completer
+from subgnn.completion.files import read_candidates
+from subgnn.data.formats.format import ReadOptions
+from subgnn.errors import DataError, UserError
+from subgnn.inference.open import open_run
+from tests.cli.command import call
+from tests.training.examples import dataset
+
+TITLES = ["rank", "node", "probability", "neighbours", "reason", "diffusion", "common_neighbours", "known_subgraphs"]
+SETS = {"one": ["g-0", "g-1", "g-2"], "two": ["g-9", "g-10"]}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A finished run, and a file of new subgraphs."""
+    here = tmp_path_factory.mktemp("complete")
+    data = dataset()
+    named = replace(data, graph=replace(data.graph, names=NodeNames.of(f"g-{i}" for i in range(24))))
+    write_folder(named, here / "data")
+    subgnn.train(here / "data", here / "run", recipe="bag", device="cpu", report=False)
+    (here / "new.tsv").write_text("g-0-g-1-#2\n#9-#10\n")
+    return here
+
+
+@pytest.fixture(scope="module")
+def run(folder):
+    return subgnn.load(folder / "run")
+
+
+def test_table(folder, tmp_path):
+    out = tmp_path / "some.csv"
+    done = call("complete", folder / "run", "--subgraphs", folder / "new.tsv", "--top", 3, "--out", out)
+    assert done.out == f"{out}: nodes suggested for 2 subgraphs\n"
+    found = pd.read_csv(out)
+    assert list(found) == ["subgraph", *TITLES]
+    assert list(found["subgraph"]) == ["g-0-g-1-#2"] * 3 + ["#9-#10"] * 3
+    assert list(found["rank"]) == [1, 2, 3] * 2
+    assert not set(found["node"][:3]) & {"g-0", "g-1", "g-2"}
+    assert set(found["node"][:3]) <= {f"g-{i}" for i in range(8)}  # of the same clique
+    assert (found["neighbours"] > 0).all()
+    assert "exists already" in call("complete", folder / "run", "--subgraphs", folder / "new.tsv", "--out", out).error
+
+
+def test_printed(folder):
+    asked = ("complete", folder / "run", "--subgraphs", folder / "new.tsv", "--top", 2)
+    done = call(*asked)
+    header, *rows = done.out.splitlines()
+    assert header.split("\t") == ["subgraph", *TITLES]
+    found = call(*asked, "--json").json
+    assert (found["num_subgraphs"], found["notes"]) == (2, [])
+    assert [(row["subgraph"], row["rank"], row["node"]) for row in found["suggestions"]] == [
+        (line.split("\t")[0], int(line.split("\t")[1]), line.split("\t")[2]) for line in rows
+    ]
+
+
+def test_among(folder, tmp_path):
+    (tmp_path / "some.txt").write_text("g-3\tignored\n\ng-20\ng-0\nG-3\n")
+    asked = ("complete", folder / "run", "--subgraphs", folder / "new.tsv", "--among", tmp_path / "some.txt", "--json")
+    rows = call(*asked).json["suggestions"]
+    assert [row["node"] for row in rows if row["subgraph"] == "g-0-g-1-#2"] == ["g-3", "g-20"]
+    assert len([row for row in rows if row["subgraph"] == "#9-#10"]) == 3
+    (tmp_path / "some.txt").write_text("g-3\nnobody\n")
+    done = call(*asked)
+    assert (done.code, done.out) == (2, "")
+    assert done.error.startswith(f"{tmp_path / 'some.txt'}: node 'nobody' is not in the graph")
+    done = call(*asked, "--unknown", "drop")
+    assert {row["node"] for row in done.json["suggestions"]} == {"g-3"}
+    (tmp_path / "some.txt").write_text("\n")
+    assert call(*asked).error == f"{tmp_path / 'some.txt'}: no nodes to choose from; give one node a line"
+    assert "no such file" in call(*asked[:-2], tmp_path / "none.txt").error
+
+
+def test_mistakes(folder, tmp_path):
+    asked = ("complete", folder / "run", "--subgraphs")
+    (tmp_path / "wrong.tsv").write_text("g-0\ng-99\n")
+    assert call(*asked, tmp_path / "wrong.tsv").error.startswith(f"{tmp_path / 'wrong.tsv'}:2: ")
+    (tmp_path / "empty.tsv").write_text("")
+    assert call(*asked, tmp_path / "empty.tsv").code == 2
+    assert call(*asked, folder / "new.tsv", "--top", 0).code == 2
+    (tmp_path / "dropped.csv").write_text("name,nodes\na,g-0;g-1\nb,nobody\n")
+    done = call(*asked, tmp_path / "dropped.csv", "--unknown", "drop", "--top", 1, "--json")
+    (row,) = done.json["suggestions"]
+    assert (row["name"], row["dropped"]) == ("a", "")
+
+
+def test_an_export_needs_the_dataset(folder, tmp_path):
+    file = tmp_path / "run.safetensors"
+    call("export", folder / "run", "--with-graph", "--out", file)
+    asked = ("complete", file, "--subgraphs", folder / "new.tsv", "--top", 2)
+    done = call(*asked)
+    assert (done.code, done.out) == (2, "")
+    assert done.error == (
+        f"{file}: an exported run holds no known subgraphs to complete others by; give the dataset with --data, or the "
+        "folder of the run"
+    )
+    wanted = call("complete", folder / "run", "--subgraphs", folder / "new.tsv", "--top", 2).out
+    assert call(*asked, "--data", folder / "data").out == wanted
+
+
+def test_test_subgraphs_are_not_known(folder):
+    opened = open_run(folder / "run")
+    known = Completer.of_run(opened, "run").features.known
+    wanted = opened.subgraphs.nodes.take(range(25))  # 20 of train, 5 of val
+    assert [row.tolist() for row in known] == [row.tolist() for row in wanted]
+
+
+def test_in_python(run, folder, tmp_path):
+    found = run.complete(SETS, top=2)
+    assert list(found) == ["subgraph", *TITLES, "name"]
+    assert list(found["name"]) == ["one", "one", "two", "two"]
+    assert found["probability"].between(0, 1).all()
+    every = run.complete(SETS, top=10**6)
+    assert every["name"].value_counts().to_dict() == {"one": 21, "two": 22}
+    assert list(run.complete(SETS, among=["g-3", "g-4", "g-0"])["name"]) == ["one"] * 2 + ["two"] * 3
+    (tmp_path / "some.txt").write_text("g-3\n")
+    assert list(run.complete(SETS, among=str(tmp_path / "some.txt"))["node"]) == ["g-3", "g-3"]
+    with pytest.raises(UserError, match="0 nodes to suggest"):
+        run.complete(SETS, top=0)
+    with pytest.raises(DataError, match="among: node 'nobody' is not in the graph"):
+        run.complete(SETS, among=["nobody"])
+
+
+def test_candidates_without_names():
+    graph = dataset().graph
+    assert read_candidates([5, 3, "#3"], graph).tolist() == [3, 5]
+    with pytest.warns(DataWarning, match="left out"):
+        assert read_candidates([5, 99], graph, ReadOptions(unknown="drop")).tolist() == [5]
+
+
+def test_parquet_and_lines(folder, tmp_path):
+    for name in ("some.parquet", "some.jsonl"):
+        done = call("complete", folder / "run", "--subgraphs", folder / "new.tsv", "--out", tmp_path / name, "--json")
+        assert done.json == {"run": str(folder / "run"), "out": str(tmp_path / name), "num_subgraphs": 2, "notes": []}
+    lines = [json.loads(line) for line in (tmp_path / "some.jsonl").read_text().splitlines()]
+    table = pd.read_parquet(tmp_path / "some.parquet")
+    assert list(table["node"]) == [line["node"] for line in lines]
+    assert list(table["rank"]) == [line["rank"] for line in lines]
