@@ -63,7 +63,8 @@ def leaderboard_table(rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], 
     header = ("candidate", "score", "95 % interval", "weight", "seconds", "note")
     cells: list[tuple[str, ...]] = []
     for row in rows:
-        interval = f"{row['low']:.3f}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{row['high']:.3f}"
+        ends = [row["low"], row["high"]]
+        interval = "" if None in ends else "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}".join(f"{end:.3f}" for end in ends)
         weight = f"{row['weight']:.2f}" if row["weight"] else ""
         cells.append((row["name"], f"{row['score']:.3f}", interval, weight, f"{row['seconds']:.1f}", row["note"]))
     return header, cells

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
@@ -11,9 +12,10 @@ import numpy as np
 
 from subgnn.config.settings import AutoSettings, Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task
+from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
 from subgnn.experiments.train import train
+from subgnn.models.metrics import selection_metric
 from subgnn.models.registry import model_of
 from subgnn.rng import stream
 from subgnn.storage.files import temporary_folder
@@ -72,10 +74,10 @@ def run_trial(
     Raises:
         DataError: if the score is undefined, as R^2 is if all validation targets are equal.
     """
-    result, metric = TrialResult(), search_metric(dataset.subgraphs.task)
+    result, metric = TrialResult(), selection_metric(recipe.training.select_by, dataset.subgraphs.task)
     judged = "test" if folds else "val"
     for done, (seed, seen) in enumerate(_trainings(dataset, seeds, folds, split)):
-        watch = _BestScore(dataset.subgraphs.task, result.scores, on_step, steps=done * max_epochs(recipe))
+        watch = _BestScore(metric, result.scores, on_step, steps=done * max_epochs(recipe))
         with temporary_folder("subgnn-trial") as folder:
             options: dict[str, Any] = {"device": device, "cache": cache, "on_epoch": watch, "report": False}
             results = train(seen, recipe, folder / "run", seed=seed, **options)
@@ -103,8 +105,8 @@ def _trainings(dataset: Dataset, seeds: int, folds: int, split: Splitting) -> It
 class _BestScore:
     """The best epoch so far by the rule of the training loop, averaged with the trainings that are finished."""
 
-    def __init__(self, task: Task, finished: Sequence[float], on_step: OnStep | None, *, steps: int) -> None:
-        self._metric, self._by_loss = f"val_{search_metric(task)}", task == "regression"
+    def __init__(self, metric: str, finished: Sequence[float], on_step: OnStep | None, *, steps: int) -> None:
+        self._metric, self._by_loss = f"val_{metric}", metric == "r2"
         self._finished, self._on_step, self._steps = list(finished), on_step, steps
         self._best: tuple[float, float] | None = None
         self._score = 0.0
@@ -112,7 +114,7 @@ class _BestScore:
     def __call__(self, record: dict[str, Any]) -> None:
         """Take an epoch's record."""
         score, loss = float(record[self._metric]), float(record["val_loss"])
-        rank = (-loss if self._by_loss else score, -loss)
+        rank = (-loss if self._by_loss else score if score == score else -math.inf, -loss)
         if self._best is None or rank > self._best:
             self._best, self._score = rank, score
         self._steps += 1
@@ -128,11 +130,6 @@ def max_epochs(recipe: Recipe) -> int:
 def judged_on(folds: int) -> str:
     """The word for a trial's score."""
     return "out-of-fold" if folds else "validation"
-
-
-def search_metric(task: Task) -> str:
-    """The metric that a search maximises."""
-    return "r2" if task == "regression" else "micro_f1"
 
 
 def without_test(dataset: Dataset) -> Dataset:

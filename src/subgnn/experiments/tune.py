@@ -43,14 +43,15 @@ from subgnn.experiments.study import (
     storage_url,
     without_password,
 )
-from subgnn.experiments.trial import FOLDS, Splitting, judged_on, search_metric, split_at_random, without_test
+from subgnn.experiments.trial import FOLDS, Splitting, judged_on, split_at_random, without_test
 from subgnn.experiments.tune_page import tune_page
 from subgnn.experiments.worker import SearchTask, check_storage, run_trials_here, run_trials_on
+from subgnn.models.metrics import selection_metric
 from subgnn.models.registry import check_recipe, find_model
 from subgnn.parallel.engine import Engine, LocalEngine
 from subgnn.parallel.progress import OnProgress
 from subgnn.reports.reproduce import recipe_toml
-from subgnn.reports.run_page import METRIC_NAMES
+from subgnn.reports.run_page import metric_name
 from subgnn.storage.files import atomic_write
 from subgnn.storage.parsing import write_json
 from subgnn.training.portfolio import Pool
@@ -234,7 +235,7 @@ def write_result(study: optuna.Study, task: SearchTask, out: Path) -> dict[str, 
         "task": task.dataset.subgraphs.task,
         "recipe": task.recipe.name,
         "space": task.space.name,
-        "metric": search_metric(task.dataset.subgraphs.task),
+        "metric": selection_metric(task.recipe.training.select_by, task.dataset.subgraphs.task),
         "seeds": task.seeds,
         "folds": task.folds,
         "split": task.split,
@@ -307,7 +308,7 @@ def _described(recipe: Recipe, found: dict[str, Any]) -> Recipe:
     """The recipe with a name, and with a note about the search that found it."""
     best, counts = found["best"], found["trials"]
     over = f", the mean of {found['seeds']} seeds" if found["seeds"] > 1 else ""
-    metric = f"{judged_on(found['folds'])} {METRIC_NAMES[found['metric']]}"
+    metric = f"{judged_on(found['folds'])} {metric_name(found['metric'])}"
     note = (
         f"Found by subgnn tune on {found['dataset']}, from the recipe {found['recipe']} in the space {found['space']}: "
         f"study {found['study']}, trial {best['trial']} of {counts['complete']} complete, {counts['pruned']} pruned "

@@ -22,14 +22,14 @@ from subgnn.reports.charts import (
     row_axes,
     thin,
 )
-from subgnn.reports.run_page import METRIC_NAMES, score_text
+from subgnn.reports.run_page import metric_name, score_text
 
 _MOST_BARS, _MOST_CHARTS = 12, 6
 
 
 def tune_page(found: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
     """The page, from the content of study.json and the rows of trials."""
-    score, best = f"{judged_on(found['folds'])} {METRIC_NAMES[found['metric']]}", found["best"]
+    score, best = f"{judged_on(found['folds'])} {metric_name(found['metric'])}", found["best"]
     shares = dict(list(found["importance"].items())[:_MOST_BARS])
     counts = ", ".join(f"{count} {state}" for state, count in found["trials"].items() if count)
     split = "stored with the dataset" if found["split"] == "stored" else "divided anew for each seed"

@@ -17,6 +17,7 @@ from subgnn.explain.integrated_gradients import attribute
 from subgnn.explain.leave_one_out import Compare, Outputs, components_of, differences, leave_one_out
 from subgnn.explain.masking import AnchorMasking, SubgraphInputs, channel_contributions, subgraph_inputs
 from subgnn.inference.predictor import Predictor
+from subgnn.models.metrics import decide
 from subgnn.ragged import Ragged
 
 _BATCH = 64
@@ -155,7 +156,8 @@ class Explainer:
         nodes = sorted(int(node) for part in components for node in part)
         masking = None
         if masked is not None and self._source is not None:
-            leading = int(whole.argmax()) if checkpoint.spec.task in ("multi-class", "binary") else None
+            one = checkpoint.spec.task in ("multi-class", "binary")
+            leading = int(decide(scores[None], checkpoint.spec.task, predictor.thresholds)[0]) if one else None
             masking = AnchorMasking(
                 self._source, masked.inputs, compare=masked.compare, leading=leading, max_anchors=self.max_anchors
             )

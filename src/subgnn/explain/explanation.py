@@ -146,14 +146,16 @@ class Explanation:
     notes: tuple[str, ...] = field(default=())
 
     def of_class(self, contributions: Sequence[float], name: str | None = None) -> float:
-        """The number of one class; by default that of the most probable class, or of the value."""
+        """The number of one class; by default that of the predicted class, or of the value."""
         if name is None:
             return float(contributions[self.leading])
         return float(contributions[self.classes.index(name)])
 
     @property
     def leading(self) -> int:
-        """The index of the class with the highest logit."""
+        """The index of the predicted class; where there may be several, of the highest logit."""
+        if self.task in ("binary", "multi-class"):
+            return self.classes.index(self.label)
         return max(range(len(self.logits)), key=self.logits.__getitem__)
 
     def to_json(self) -> dict[str, Any]:

@@ -124,18 +124,15 @@ def metrics(
     if task == "multi-label":
         micro, macro = (_multilabel_f1(found, truth, average) for average in ("micro", "macro"))
         accuracy = (found == truth).all(dim=1).float().mean()
-        one_hot = truth
     else:
         micro = accuracy = (found == truth).float().mean()
         macro = multiclass_f1_score(found, truth, num_classes=classes, average="macro")
-        one_hot = functional.one_hot(truth, classes)
     scores = probabilities(outputs, task).numpy()
-    areas = [roc_area(scores[:, c], one_hot[:, c].numpy()) for c in range(classes)]
     found_metrics = {
         "micro_f1": float(micro),
         "macro_f1": float(macro),
         "accuracy": float(accuracy),
-        "auroc": _mean_of_defined(areas),
+        "auroc": ranking_metric("auroc", scores, truth.numpy()),
     }
     if task != "multi-class":
         found_metrics["auprc"] = ranking_metric("auprc", scores, truth.numpy())
@@ -145,13 +142,19 @@ def metrics(
 
 
 def ranking_metric(name: str, scores: NDArray[Any], truth: NDArray[Any]) -> float:
-    """``auprc`` or ``recall@k`` of the rarer of two classes, of equally many of the second; of labels, the mean.
+    """``auroc``, the mean over classes; ``auprc`` or ``recall@k`` of the rarer of two classes, of labels the mean.
 
-    NaN where one of two classes is missing; such a label is left out of the mean.
+    Of equally many, the second class is taken. A class that all subgraphs or none have is left out of a mean; NaN where
+    nothing is left.
 
     Shapes:
-        scores: (n, classes). truth: (n,) of 0 and 1, or (n, labels).
+        scores: (n, classes). truth: (n,) classes, or (n, labels) of 0 and 1.
     """
+    if name == "auroc":
+        classes = range(scores.shape[1])
+        return _mean_of_defined(
+            [roc_area(scores[:, c], truth[:, c] if truth.ndim == 2 else truth == c) for c in classes]
+        )
     k = recall_count(name)
     of: Callable[[NDArray[Any], NDArray[Any]], float] = (
         average_precision if k is None else lambda some, true: recall_at(some, true, k)

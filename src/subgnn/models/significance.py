@@ -171,6 +171,25 @@ def _interval(given: Sequence[ScoreTerms], value: Callable[..., Any]) -> tuple[f
     return float(low), float(high)
 
 
+def resampled(
+    value: Callable[[NDArray[np.int64]], float], units: NDArray[np.int64], *, draws: int = 200
+) -> NDArray[np.float64]:
+    """Values of a metric on samples of the subgraphs by units, drawn with replacement; undefined ones are left out.
+
+    For metrics that are no ratios of sums, as areas under curves.
+
+    Args:
+        value: of the chosen subgraphs, which may occur several times.
+
+    Shapes:
+        units: (n,), the unit of each subgraph, from 0. returns: (draws,) or fewer.
+    """
+    order, counts = np.argsort(units, kind="stable"), np.bincount(units)
+    parts, rng = np.split(order, np.cumsum(counts)[:-1]), stream(0, "experiments/bootstrap")
+    found = [value(np.concatenate([parts[i] for i in rng.integers(0, len(parts), len(parts))])) for _ in range(draws)]
+    return np.array([one for one in found if one == one])
+
+
 def standard_error(terms: ScoreTerms) -> float:
     """The standard error of a score, a ratio of sums over independent subgraphs; 0 for a single one.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from sklearn.metrics import (
 )
 
 from subgnn.render import cut
-from subgnn.reports.charts import COLOURS, Chart, Key, Line, group_line, number_axes, thin
+from subgnn.reports.charts import COLOURS, Chart, Key, Line, Mark, group_line, group_style, number_axes, thin
 from subgnn.reports.evaluation import Evaluation
 
 HEADER = ["subgraphs", "precision", "recall", "F1", "AUROC", "average precision"]
@@ -57,10 +58,13 @@ def class_charts(run: Evaluation) -> list[Chart]:
     true, scores = one_hot(run.targets.numpy(), len(run.classes)), run.probabilities()
     support = true.sum(axis=0)
     chosen = [i for i in np.argsort(-support, kind="stable").tolist() if 0 < support[i] < len(true)]
-    chosen = chosen[-1:] if run.task == "binary" else chosen[:COLOURS]
+    limits = np.broadcast_to(np.asarray(run.thresholds if np.ndim(run.thresholds) else np.nan), support.shape)
+    if run.task == "binary":  # the class that has a threshold, or the rarer one
+        chosen = [i for i in chosen if not np.isnan(limits[i])] or chosen[-1:]
+    chosen = chosen[:COLOURS]
     if not chosen:
         return []
-    roc, precision_recall = [Line([0, 1], [0, 1], "even")], []
+    roc, precision_recall, marks = [Line([0, 1], [0, 1], "even")], [], []
     areas: list[list[float]] = [[], []]
     for group, i in enumerate(chosen):
         false, hits, _ = roc_curve(true[:, i], scores[:, i])
@@ -71,10 +75,15 @@ def class_charts(run: Evaluation) -> list[Chart]:
         precision_recall.append(_line(*stairs, group))
         areas[0].append(float(roc_auc_score(true[:, i], scores[:, i])))
         areas[1].append(float(average_precision_score(true[:, i], scores[:, i])))
+        if not np.isnan(limits[i]) and (alerts := scores[:, i] > limits[i]).any():
+            found = int(true[alerts, i].sum())
+            x, y = found / int(support[i]), found / int(alerts.sum())
+            at = f"{cut(run.classes[i], _NAME)} at the threshold {limits[i]:.4g}: precision {y:.3f}, recall {x:.3f}"
+            marks.append(Mark(x=x, y=y, title=at, style=group_style(group), size=5))
     names = [cut(run.classes[i], _NAME) for i in chosen]
     return [
         _chart("ROC", "false positive rate", "true positive rate", roc, names, areas[0]),
-        _chart("Precision-recall", "recall", "precision", precision_recall, names, areas[1]),
+        _chart("Precision-recall", "recall", "precision", precision_recall, names, areas[1], marks),
     ]
 
 
@@ -86,16 +95,29 @@ def _line(xs: NDArray[np.float64], ys: NDArray[np.float64], group: int) -> Line:
     return Line(xs[kept].tolist(), ys[kept].tolist(), group_line(group))
 
 
-def _chart(caption: str, x: str, y: str, lines: list[Line], names: list[str], areas: list[float]) -> Chart:
+def _chart(
+    caption: str,
+    x: str,
+    y: str,
+    lines: list[Line],
+    names: list[str],
+    areas: list[float],
+    marks: Sequence[Mark] = (),
+) -> Chart:
     key = [
         Key(f"{name}, {area:.3f}", line=group_line(group))
         for group, (name, area) in enumerate(zip(names, areas, strict=True))
     ]
-    shown = "; ".join(entry.words for entry in key)
+    shown = "; ".join([*(entry.words for entry in key), *(mark.title for mark in marks)])
     return Chart(
         f"{caption} curves and their areas",
         f"{caption} curves, one class against the rest, with their areas: {shown}.",
         number_axes((0, 1), (0, 1), x, y),
         lines=lines,
-        key=[*key, *([Key("chance", line="even")] if lines[0].kind == "even" else [])],
+        marks=list(marks),
+        key=[
+            *key,
+            *([Key("chance", line="even")] if lines[0].kind == "even" else []),
+            *([Key("at the threshold", style=marks[0].style)] if marks else []),
+        ],
     )

@@ -153,7 +153,11 @@ class Evaluation:
     def metrics(self) -> dict[str, float]:
         """Metrics on the split, computed anew from ``outputs``."""
         unit = label_unit(self.checkpoint.spec.standards)
-        return compute_metrics(self.outputs, self.targets, self.task, unit=unit, thresholds=self.thresholds)
+        return self._compute(self.outputs, unit=unit, thresholds=self.thresholds)
+
+    def _compute(self, outputs: Tensor, **options: Any) -> dict[str, float]:
+        select_by = str(self.results.get("select_by", "auto"))
+        return compute_metrics(outputs, self.targets, self.task, select_by=select_by, **options)
 
     def constant(self) -> dict[str, float]:
         """Metrics on the same split of a constant prediction.
@@ -168,7 +172,7 @@ class Evaluation:
             guess[:, self.train_targets.sum(dim=0).argmax()] = 1.0
         else:
             guess[:, torch.bincount(self.train_targets.long()).argmax()] = 1.0
-        return compute_metrics(guess, self.targets, self.task, unit=label_unit(self.checkpoint.spec.standards))
+        return self._compute(guess, unit=label_unit(self.checkpoint.spec.standards))
 
 
 @torch.no_grad()

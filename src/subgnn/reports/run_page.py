@@ -31,6 +31,7 @@ from subgnn.reports.predictions import (
     scatter_chart,
 )
 from subgnn.reports.reproduce import command, recipe_toml
+from subgnn.reports.thresholds import threshold_notes, threshold_table
 from subgnn.training.run_dir import PAGE, as_trained, dataset_path, read_results
 from subgnn.versions import versions
 
@@ -45,6 +46,13 @@ METRIC_NAMES = {
     "r2": "R²",
     "loss": "loss",
 }
+
+
+def metric_name(name: str) -> str:
+    """A metric in words; ``recall@50`` as it is."""
+    return METRIC_NAMES.get(name, name)
+
+
 _CONSTANT = {"regression": "mean", "multi-label": "majority label"}
 _LABEL_WORDS = {"multi-label": "label"}
 _TITLES = {
@@ -91,6 +99,7 @@ def run_report(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | No
         networks=found.networks,
         member=found.member,
         thresholds=np.ndim(found.thresholds) > 0,
+        threshold=_threshold(found),
         predictions_title=f"{_TITLES.get(found.task, _TITLES['multi-class'])} on the {split} split",
         overview=_overview(found),
         leaderboard=board,
@@ -168,7 +177,7 @@ def _overview(found: Evaluation) -> dict[str, Any]:
     names = SPLIT_NAMES | ({"val": "out of fold"} if found.is_portfolio else {})
     rows = [
         [
-            METRIC_NAMES.get(name, name),
+            metric_name(name),
             *(score_text(results[split].get(name), name) for split in columns),
             score_text(constant[name], name),
             *([_published(published, name)] if published else []),
@@ -249,12 +258,21 @@ def _model_facts(found: Evaluation) -> list[tuple[str, str]]:
     ]
 
 
+def _threshold(found: Evaluation) -> dict[str, Any] | None:
+    """The table of thresholds that were chosen for an aim, and notes; None without an aim."""
+    report = found.results.get("threshold")
+    if not isinstance(report, dict):
+        return None
+    title, header, rows = threshold_table(report)
+    return {"title": title[0].upper() + title[1:], "header": header, "rows": rows, "notes": threshold_notes(report)}
+
+
 def _leaderboard(found: Evaluation) -> dict[str, Any] | None:
     """Values of the leaderboard of a portfolio; None for any other model."""
     if not found.is_portfolio:
         return None
-    metric = _headline(found)
-    return leaderboard_values(found.results, metric=metric, word=METRIC_NAMES[metric])
+    metric = str(found.results.get("metric", _headline(found)))
+    return leaderboard_values(found.results, metric=metric, word=metric_name(metric))
 
 
 def _curves(found: Evaluation) -> dict[str, Any] | None:
@@ -262,14 +280,15 @@ def _curves(found: Evaluation) -> dict[str, Any] | None:
     if len(found.records) < 2:
         return None
     records, selected = found.records, int(found.results["selected_epoch"])
-    name = next((n for n in ("val_micro_f1", "val_r2") if n in records[0]), "val_loss")
-    word = f"validation {METRIC_NAMES[name.removeprefix('val_')]}"
+    selected_by = f"val_{found.results.get('select_by', 'micro_f1')}"
+    name = next((n for n in (selected_by, "val_micro_f1", "val_r2") if n in records[0]), "val_loss")
+    word = f"validation {metric_name(name.removeprefix('val_'))}"
     losses = {"train_loss": ("training loss", "second"), "val_loss": ("validation loss", "first")}
     charts = [
         epoch_chart(records, selected, "Loss", losses),
         epoch_chart(records, selected, word[0].upper() + word[1:], {name: (word, "first")}),
     ]
-    return {"charts": charts, "selected": selected, "corrects": BASELINE in found.shown.parts}
+    return {"charts": charts, "selected": selected, "word": word, "corrects": BASELINE in found.shown.parts}
 
 
 def epoch_chart(

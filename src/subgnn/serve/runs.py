@@ -158,6 +158,7 @@ class ServedRun:
             **{key: self.results.get(key) for key in about},
             "members": checkpoint.spec.members,
             "classes": list(checkpoint.spec.classes),
+            "threshold": self._threshold(),
             "channels": [channel.name for channel in (source or self.predictor).spec.channels],
             "note": checkpoint.spec.note.strip(),
             "num_nodes": graph.num_nodes,
@@ -170,6 +171,19 @@ class ServedRun:
             "trained_with": self.results.get("versions", {}),
             "served_by": {"subgnn": __version__},
             "limits": self.limits.to_json(),
+        }
+
+    def _threshold(self) -> dict[str, Any] | None:
+        """The thresholds of classes, with the aim they were chosen for; None if the likelier class is predicted."""
+        spec, thresholds = self.predictor.spec, self.predictor.thresholds
+        if not np.ndim(thresholds):
+            return None
+        values = dict(zip(spec.classes, np.asarray(thresholds, np.float64).tolist(), strict=True))
+        decision = spec.decision
+        return {
+            "aim": "micro-F1" if decision is None else decision.aim,
+            "chosen_on": "out-of-fold" if decision is None else decision.chosen_on,
+            "thresholds": {name: value for name, value in values.items() if value == value},
         }
 
     def examples(self) -> list[dict[str, Any]]:

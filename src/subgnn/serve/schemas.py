@@ -251,6 +251,14 @@ class NearSubgraphs(BaseModel):
     nearest: list[NearSubgraph]
 
 
+class Threshold(BaseModel):
+    """Thresholds that were chosen for an aim."""
+
+    aim: str = Field(examples=["precision=0.9"])
+    chosen_on: str = Field(description="validation, or out-of-fold.")
+    thresholds: dict[str, float] = Field(description="Probabilities above which a class is predicted, by class.")
+
+
 class Card(BaseModel):
     """Facts about a run."""
 
@@ -262,6 +270,7 @@ class Card(BaseModel):
     method: str | None
     task: str | None
     classes: list[str]
+    threshold: Threshold | None = Field(None, description="null where the likelier class is predicted.")
     num_nodes: int
     num_edges: int
     named: bool

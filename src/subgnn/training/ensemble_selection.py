@@ -2,6 +2,8 @@
 
 Three rules compete:
 
+The score is micro-F1, for real values R^2, or the metric of a ranking that ``training.select_by`` names.
+
 - ``simplest``: the first candidate, in the order of the portfolio, that scores within one standard error of the best;
 - ``best``: the candidate of the highest score;
 - ``ensemble``: greedy selection with replacement (Caruana et al., ICML 2004). It starts from the candidate of the
@@ -19,17 +21,23 @@ is then applied to all predictions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.subgraphs import Task
 from subgnn.models.auto import scores_from
-from subgnn.models.significance import ScoreTerms, mean_terms, score_terms, standard_error
+from subgnn.models.metrics import ranking_metric
+from subgnn.models.ranking import recall_count
+from subgnn.models.significance import ScoreTerms, mean_terms, resampled, score_terms, standard_error
 from subgnn.training.calibration import best_threshold, calibrate
 
 STEPS = 30
+HEADLINE = "headline"
+"""Scored by micro-F1, for real values by R^2."""
+RANKING = ("auroc", "auprc")
+"""Metrics of rankings that answers may be selected by, beside ``recall@k``."""
 MARGIN = 0.005
 """How far below the highest score a rule may be that wins by its loss."""
 _SMALLEST = 1e-7  # no probability below it, so that logarithms are finite
@@ -46,17 +54,21 @@ class OutOfFold:
         predictions: (candidates, repeats, n, outputs), probabilities, or values for regression.
         targets: (n,) classes or values, or (n, labels) of 0 and 1.
         units: (n,), equal for subgraphs that count as one: of equal nodes, or of one group.
+
+    Attributes:
+        metric: what candidates are scored by (:func:`score_of`).
     """
 
     predictions: Array
     targets: NDArray[np.float64]
     task: Task
     units: NDArray[np.int64]
+    metric: str = HEADLINE
 
     def take(self, rows: NDArray[np.int64]) -> OutOfFold:
         """The predictions for some of the subgraphs."""
         units = np.unique(self.units[rows], return_inverse=True)[1]
-        return OutOfFold(self.predictions[:, :, rows], self.targets[rows], self.task, units)
+        return replace(self, predictions=self.predictions[:, :, rows], targets=self.targets[rows], units=units)
 
     def mixed(self, weights: Array) -> Array:
         """The mean of the candidates by weight (repeats, n, outputs)."""
@@ -71,6 +83,23 @@ class Choice:
     rule: str
     weights: Array
     scores: dict[str, float]
+
+
+def score_of(predictions: Array, targets: NDArray[np.float64], task: Task, metric: str = HEADLINE) -> float:
+    """The score by a metric, as the mean over repeats; NaN becomes 0.
+
+    Shapes:
+        predictions: (repeats, n, outputs). targets: (n,), or (n, labels).
+    """
+    if metric not in RANKING and recall_count(metric) is None:
+        return prediction_terms(predictions, targets, task).score
+    return float(np.nan_to_num(np.mean([ranking_metric(metric, one, targets) for one in predictions])))
+
+
+def score_samples(predictions: Array, given: OutOfFold) -> Array:
+    """Scores by a metric of a ranking on samples of the subgraphs; of the first repeat, as the others are like it."""
+    first = predictions[0]
+    return resampled(lambda rows: ranking_metric(given.metric, first[rows], given.targets[rows]), given.units)
 
 
 def prediction_terms(predictions: Array, targets: NDArray[np.float64], task: Task) -> ScoreTerms:
@@ -102,16 +131,20 @@ def log_loss(predictions: Array, targets: NDArray[np.float64], task: Task) -> fl
 
 def simplest(given: OutOfFold) -> Array:
     """All weight on the first candidate within one standard error of the best."""
-    terms = [prediction_terms(one, given.targets, given.task) for one in given.predictions]
-    top = max(terms, key=lambda one: one.score)
-    enough = top.score - standard_error(top.joined(given.units))
-    return _only(next(i for i, one in enumerate(terms) if one.score >= enough), len(terms))
+    scores = [score_of(one, given.targets, given.task, given.metric) for one in given.predictions]
+    top = given.predictions[int(np.argmax(scores))]
+    if given.metric == HEADLINE:
+        error = standard_error(prediction_terms(top, given.targets, given.task).joined(given.units))
+    else:
+        samples = score_samples(top, given)
+        error = float(samples.std(ddof=1)) if len(samples) > 1 else 0.0
+    return _only(next(i for i, score in enumerate(scores) if score >= max(scores) - error), len(scores))
 
 
 def best(given: OutOfFold) -> Array:
     """All weight on the candidate of the highest score; of equals, that of the lowest loss."""
     merits = [
-        (prediction_terms(one, given.targets, given.task).score, -log_loss(one, given.targets, given.task))
+        (score_of(one, given.targets, given.task, given.metric), -log_loss(one, given.targets, given.task))
         for one in given.predictions
     ]
     return _only(max(range(len(merits)), key=lambda i: (merits[i], -i)), len(merits))
@@ -152,7 +185,7 @@ def choose(given: OutOfFold, parts: NDArray[np.int64]) -> Choice:
         parts: (n,), the part of each subgraph.
     """
     if len(given.predictions) == 1:
-        score = prediction_terms(given.predictions[0], given.targets, given.task).score
+        score = score_of(given.predictions[0], given.targets, given.task, given.metric)
         return Choice("best", np.ones(1), {"best": score})
     scores, losses = {}, {}
     for name, rule in RULES.items():
@@ -161,7 +194,7 @@ def choose(given: OutOfFold, parts: NDArray[np.int64]) -> Choice:
             weights = rule(given.take(np.flatnonzero(parts != part)))
             rows = np.flatnonzero(parts == part)
             honest[:, rows] = given.take(rows).mixed(weights)
-        scores[name] = prediction_terms(honest, given.targets, given.task).score
+        scores[name] = score_of(honest, given.targets, given.task, given.metric)
         outputs = calibrate(honest, given.targets, given.task).apply(honest, given.task)
         losses[name] = log_loss(scores_from(outputs, given.task), given.targets, given.task)
     near = [name for name in RULES if scores[name] >= max(scores.values()) - MARGIN]

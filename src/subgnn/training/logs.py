@@ -152,9 +152,9 @@ class RunLoggers:
         """Log the scores on test and, of a portfolio, those of its candidates."""
         if self._opened is None:
             self._open(self._saved())
-        scores = {f"{metric}/test": value for metric, value in results["test"].items()}
+        scores = {f"{_plain(metric)}/test": value for metric, value in results["test"].items()}
         board = {row["name"]: row["score"] for row in results.get("leaderboard", ()) if row["score"] is not None}
-        scores |= {f"{results['metric']}/out_of_fold/{_plain(name)}": score for name, score in board.items()}
+        scores |= {f"{_plain(results['metric'])}/out_of_fold/{_plain(name)}": score for name, score in board.items()}
         self._log(scores, results["selected_epoch"])
 
     def close(self, *, succeeded: bool) -> None:
@@ -199,7 +199,7 @@ def _points(record: Record) -> dict[str, float]:
     candidate = _plain(record.get("candidate", ""))
     names = [name.partition("_") for name in record]
     return {
-        "/".join(filter(None, (metric, split, candidate))): record[f"{split}_{metric}"]
+        "/".join(filter(None, (_plain(metric), split, candidate))): record[f"{split}_{metric}"]
         for split, _, metric in names
         if metric
     }

@@ -26,17 +26,28 @@ from subgnn.models.auto import outputs_from, scores_from
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import label_unit, target_tensor
 from subgnn.models.interface import Opening
-from subgnn.models.metrics import Thresholds, loss, metrics
+from subgnn.models.metrics import Thresholds, loss, metrics, selection_metric
+from subgnn.models.ranking import recall_count
 from subgnn.models.reference_scores import constant_prediction
 from subgnn.models.registry import corrects_baseline, model_of, open_checkpoint
 from subgnn.models.significance import ScoreTerms, headline_interval, score_interval, score_terms
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.models.thresholds import NONE, Counts, Decision, positive_class
+from subgnn.models.weighting import Weighting
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.storage.parsing import write_json
 from subgnn.training.calibration import Calibration, calibrate
 from subgnn.training.devices import make_fabric
-from subgnn.training.ensemble_selection import Choice, OutOfFold, choose, prediction_terms
+from subgnn.training.ensemble_selection import (
+    HEADLINE,
+    RANKING,
+    Choice,
+    OutOfFold,
+    choose,
+    prediction_terms,
+    score_of,
+    score_samples,
+)
 from subgnn.training.fit import Fit, Fitter, Stopped
 from subgnn.training.label_signal import Judged, signal_of
 from subgnn.training.labels import check_labels, warn_of_labels
@@ -123,6 +134,7 @@ class _Training:
     rows: list[Row]
     fitter: Fitter
     budget: Budget
+    metric: str
 
     @classmethod
     def of(cls, dataset: Dataset, options: RunOptions) -> _Training:
@@ -132,11 +144,19 @@ class _Training:
         whole = replace(pool.dataset.subgraphs, splits=pool.whole())
         check_labels(whole)
         warn_of_labels(whole)
+        Weighting.of(recipe.training, whole)
+        metric = selection_metric(recipe.training.select_by, whole.task)
         rows = plan(portfolio(recipe), pool, recipe.auto)
         # Epochs of single fits are not reported: there are hundreds, of many networks.
         callbacks = replace(options.callbacks, on_epoch=lambda _: None)
         fitter = Fitter(pool.dataset, options.seed, options.device, options.cache, callbacks)
-        return cls(dataset, options, pool, rows, fitter, budget)
+        ranked = metric in RANKING or recall_count(metric) is not None
+        return cls(dataset, options, pool, rows, fitter, budget, metric if ranked else HEADLINE)
+
+    @property
+    def metric_name(self) -> str:
+        """The metric of the leaderboard: that of a ranking, else micro-F1 or R^2, whatever epochs are selected by."""
+        return selection_metric("auto", self.pool.subgraphs.task) if self.metric == HEADLINE else self.metric
 
     @property
     def finished(self) -> list[Row]:
@@ -181,7 +201,7 @@ class _Training:
 
     def _far_behind(self, recipe: Recipe) -> str:
         """Why a network that corrects a baseline is left out: the baseline itself is clearly behind the best so far."""
-        judged = {row.name: self._scored(self._terms(row)) for row in self.finished}
+        judged = {row.name: self._scored(row) for row in self.finished}
         corrected = recipe.model.baseline
         if not corrects_baseline(recipe) or corrected not in judged:
             return ""
@@ -212,7 +232,8 @@ class _Training:
         # A candidate with fewer repeats stands in with those it has.
         cycled = [np.asarray(row.predictions)[np.arange(repeats) % row.repeats] for row in rows]
         targets = np.asarray(subgraphs.targets, np.float64)
-        given = OutOfFold(np.stack(cycled).astype(np.float64), targets, subgraphs.task, self.pool.units)
+        stacked = np.stack(cycled).astype(np.float64)
+        given = OutOfFold(stacked, targets, subgraphs.task, self.pool.units, self.metric)
         choice = choose(given, draw_folds(subgraphs, self.options.seed, "auto/choice", folds=5))
         answer = _Answer(rows, given, choice, calibrate(given.mixed(choice.weights), targets, subgraphs.task))
         aim = self.options.recipe.training.threshold
@@ -254,9 +275,13 @@ class _Training:
     ) -> list[dict[str, Any]]:
         """The rows of the leaderboard, in the order of their scores; those without come last."""
         targets, task = np.asarray(self.pool.subgraphs.targets), self.pool.subgraphs.task
-        guess = np.broadcast_to(constant_prediction(targets, task), targets.shape)
         weights = {} if answer is None else {row.name: weight for row, weight in answer.members}
-        constant = self._scored(score_terms(guess, targets, task))
+        if self.metric == HEADLINE:
+            guess = np.broadcast_to(constant_prediction(targets, task), targets.shape)
+            constant = self._with_interval(score_terms(guess, targets, task))
+        else:  # equal scores of all subgraphs
+            even = np.zeros((1, len(targets), max(1, self.pool.subgraphs.num_classes)))
+            constant = {"score": score_of(even, targets, task, self.metric), "low": None, "high": None}
         about = {"seconds": 0.0, "estimate": 0.0, "weight": 0.0}
         rows = [{"name": "constant", "recipe": "", **constant, **about, "note": "ignores the subgraph"}]
         recipes = {one.name: one.recipe for one in self.options.recipe.auto.candidates}
@@ -265,7 +290,7 @@ class _Training:
                 {
                     "name": row.name,
                     "recipe": recipes[row.name],
-                    **self._scored(self._terms(row)),
+                    **self._scored(row),
                     "seconds": sum(row.seconds),
                     "estimate": row.estimate(self.options.recipe.auto.folds),
                     "weight": weights.get(row.name, 0.0),
@@ -281,9 +306,18 @@ class _Training:
         targets = np.asarray(self.pool.subgraphs.targets, np.float64)
         return prediction_terms(row.predictions.astype(np.float64), targets, self.pool.subgraphs.task)
 
-    def _scored(self, terms: ScoreTerms | None) -> dict[str, float | None]:
-        if terms is None:
-            return {"score": None, "low": None, "high": None}
+    def _scored(self, row: Row) -> dict[str, float | None]:
+        """The out-of-fold score of a candidate by the metric of selection, with its 95 % interval."""
+        if row.predictions is None or self.metric == HEADLINE:
+            terms = self._terms(row)
+            return {"score": None, "low": None, "high": None} if terms is None else self._with_interval(terms)
+        found, subgraphs = row.predictions.astype(np.float64), self.pool.subgraphs
+        targets = np.asarray(subgraphs.targets, np.float64)
+        samples = score_samples(found, OutOfFold(found[None], targets, subgraphs.task, self.pool.units, self.metric))
+        low, high = np.quantile(samples, [0.025, 0.975]).tolist() if len(samples) else (None, None)
+        return {"score": score_of(found, targets, subgraphs.task, self.metric), "low": low, "high": high}
+
+    def _with_interval(self, terms: ScoreTerms) -> dict[str, float | None]:
         low, high = score_interval(terms.joined(self.pool.units))
         return {"score": terms.score, "low": low, "high": high}
 
@@ -303,11 +337,12 @@ class _Training:
         thresholds: Thresholds = answer.calibration.thresholds.astype(np.float32) if task == "multi-label" else 0.5
         if spec.decision is not None:
             thresholds = spec.decision.thresholds(spec.classes)
-        val = [_metrics(outputs, subgraphs, spec, thresholds, with_loss=True) for outputs in calibrated]
+        options_of = {"with_loss": True, "select_by": self.metric_name}
+        val = [_metrics(outputs, subgraphs, spec, thresholds, **options_of) for outputs in calibrated]
         targets, repeats = target_tensor(subgraphs, spec.standards), [torch.from_numpy(one) for one in calibrated]
         intervals = {"val": headline_interval(repeats, targets, subgraphs, thresholds=thresholds)}
         test, intervals["test"], of_simple, counts = self._test(checkpoint, fits)
-        key = "r2" if task == "regression" else "micro_f1"
+        key = self.metric_name
         board = self.leaderboard(answer, {name: scores[key] for name, scores in of_simple.items()})
         judged = [
             Judged(row.name, model.sees(row.recipe), terms, simple=model.is_fitted_in_one_go)
@@ -334,6 +369,7 @@ class _Training:
             "intervals": {split: ends for split, ends in intervals.items() if ends},
             "published": recipe.published,
             "metric": key,
+            **({} if recipe.training.select_by == "auto" else {"select_by": key}),
             **({} if spec.decision is None else {"threshold": spec.decision.report(**counts)}),
             "chosen": answer.choice.rule,
             "rules": answer.choice.scores,
@@ -367,7 +403,7 @@ class _Training:
         device = torch.device("cpu")
         fitted = open_checkpoint(checkpoint, graph, Opening(device, tables=tables, cache=self.fitter.cache))
         outputs = fitted.outputs(test.nodes)
-        scores = _metrics(outputs, test, checkpoint.spec, fitted.thresholds)
+        scores = _metrics(outputs, test, checkpoint.spec, fitted.thresholds, select_by=self.metric_name)
         interval = headline_interval(
             [torch.from_numpy(outputs)],
             target_tensor(test, checkpoint.spec.standards),
@@ -379,9 +415,8 @@ class _Training:
         for row in self.finished:
             if model_of(row.recipe).is_fitted_in_one_go and (row.name in members or self.budget.left > row.refit):
                 found = (members.get(row.name) or self._fit(row)).checkpoint
-                simple[row.name] = _metrics(
-                    open_checkpoint(found, graph, Opening(device)).outputs(test.nodes), test, found.spec
-                )
+                of_row = open_checkpoint(found, graph, Opening(device)).outputs(test.nodes)
+                simple[row.name] = _metrics(of_row, test, found.spec, select_by=self.metric_name)
         counts = {}
         if (decision := checkpoint.spec.decision) is not None:
             found_scores = scores_from(outputs, test.task)
@@ -396,8 +431,10 @@ def _metrics(
     thresholds: Thresholds = 0.5,
     *,
     with_loss: bool = False,
+    select_by: str = "auto",
 ) -> dict[str, float]:
     """Metrics of outputs for labelled subgraphs, after the loss where it is wanted."""
     found, targets = torch.from_numpy(np.asarray(outputs, np.float32)), target_tensor(subgraphs, spec.standards)
-    scores = metrics(found, targets, spec.task, unit=label_unit(spec.standards), thresholds=thresholds)
+    options: dict[str, Any] = {"thresholds": thresholds, "select_by": select_by}
+    scores = metrics(found, targets, spec.task, unit=label_unit(spec.standards), **options)
     return ({"loss": float(loss(found, targets, spec.task))} if with_loss else {}) | scores

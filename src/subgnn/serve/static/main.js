@@ -78,6 +78,7 @@ function showSaying(before) {
   const chosen = currentClass();
   showPrediction(prediction, before, {
     chosen,
+    threshold: cards.find((card) => card.name === state.run)?.threshold,
     onChoose: (name, focus) => {
       state.chosen = name;
       writeState(state, { replace: true });
@@ -91,6 +92,7 @@ function showSaying(before) {
 function currentClass() {
   const known = Object.keys(prediction?.probabilities ?? {});
   if (state.chosen && known.includes(state.chosen)) return state.chosen;
+  if (known.includes(prediction?.label)) return prediction.label;
   return known.reduce((best, name) => (best === null || prediction.probabilities[name] > prediction.probabilities[best] ? name : best), null);
 }
 

@@ -4,13 +4,19 @@ import { byId, fill, make, percent, signed } from "./dom.js";
 
 const FEW = 12;
 
-function bar(share) {
+function bar(share, threshold) {
   const inner = make("div", { class: "fill" });
   inner.style.width = `${Math.max(0, Math.min(1, share)) * 100}%`;
-  return make("div", { class: "track", "aria-hidden": "true" }, inner);
+  const track = make("div", { class: "track", "aria-hidden": "true" }, inner);
+  if (threshold !== undefined) {
+    const tick = make("div", { class: "tick" });
+    tick.style.left = `${Math.max(0, Math.min(1, threshold)) * 100}%`;
+    track.append(tick);
+  }
+  return track;
 }
 
-function row(name, p, before, { chosen, onChoose }) {
+function row(name, p, before, { chosen, onChoose, threshold }) {
   const delta = before === undefined ? null : p - before;
   const shown = delta === null || Math.abs(delta) < 0.0005 ? "" : signed(delta * 100, 1);
   return make("div", {
@@ -29,18 +35,19 @@ function row(name, p, before, { chosen, onChoose }) {
       }
     },
   },
-  make("span", { class: "name" }, name),
+  make("span", { class: "name" }, name, threshold === undefined ? null : make("span", { class: "limit" }, `predicted above ${percent(threshold)}`)),
   make("span", { class: "number" }, percent(p)),
   make("span", { class: `delta ${delta > 0 ? "up" : "down"}` }, shown, shown ? make("span", { class: "unseen" }, " points since the last change") : null),
-  bar(p));
+  bar(p, threshold));
 }
 
-export function showPrediction(prediction, before, { chosen, onChoose }) {
+export function showPrediction(prediction, before, { chosen, onChoose, threshold }) {
   const entries = Object.entries(prediction.probabilities).sort((a, b) => b[1] - a[1]);
   const real = prediction.value !== null && prediction.value !== undefined;
-  byId("label").textContent = real ? String(prediction.value) : prediction.label || "no class above 50 %";
+  byId("label").textContent = real ? String(prediction.value) : prediction.label || (threshold ? "no class above its threshold" : "no class above 50 %");
+  byId("decision").textContent = threshold ? `threshold for ${threshold.aim}, chosen on ${threshold.chosen_on === "validation" ? "the validation split" : "out-of-fold predictions"}` : "";
   const shown = entries.filter(([name], i) => i < FEW || name === chosen);
-  fill(byId("classes"), ...shown.map(([name, p]) => row(name, p, before?.probabilities[name], { chosen: name === chosen, onChoose })));
+  fill(byId("classes"), ...shown.map(([name, p]) => row(name, p, before?.probabilities[name], { chosen: name === chosen, onChoose, threshold: threshold?.thresholds[name] })));
   byId("change").textContent = changed(prediction, before, real);
 }
 
@@ -56,6 +63,7 @@ function changed(prediction, before, real) {
 
 export function clearPrediction() {
   byId("label").textContent = "";
+  byId("decision").textContent = "";
   byId("change").textContent = "";
   fill(byId("classes"));
 }

@@ -1,0 +1,203 @@
+"""Runs with thresholds: chosen on validation or out of fold, and used wherever labels are predicted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import subgnn
+from subgnn.config.recipes import find_recipe
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats.folder import write_folder
+from subgnn.data.graph import Graph
+from subgnn.data.subgraphs import SubgraphSet
+from subgnn.errors import DataError, UserError
+from subgnn.inference.predictor import Predictor
+from subgnn.models.checkpoint import load_checkpoint, pack, unpack
+from subgnn.models.metrics import decide
+from subgnn.models.thresholds import Counts
+from subgnn.reports import run_report
+from subgnn.serve.limits import Limits
+from subgnn.serve.runs import open_runs
+from subgnn.training.run_dir import CHECKPOINT
+from tests.cli.command import call
+
+NODES, RARE = 60, 8
+
+
+def rings(task: str = "binary", n: int = 150, seed: int = 0) -> Dataset:
+    """Subgraphs of a cycle; one in eight is positive, and then mostly of the first nodes."""
+    rng = np.random.default_rng(seed)
+    positive = rng.random(n) < 0.125
+    sets = [
+        np.where(rng.random(4) < (0.6 if p else 0.08), rng.integers(0, RARE, 4), rng.integers(RARE, NODES, 4)).tolist()
+        for p in positive
+    ]
+    labels = ["fraud" if p else "other" for p in positive]
+    if task == "multi-label":
+        labels = [
+            [label, *(["odd"] if set(nodes) & {9, 11, 13, 15} else [])]
+            for label, nodes in zip(labels, sets, strict=True)
+        ]
+    splits = np.array(["train", "train", "train", "val", "test"])[np.arange(n) % 5]
+    graph = Graph.from_edges(np.arange(NODES), (np.arange(NODES) + 1) % NODES, num_nodes=NODES)
+    subgraphs = SubgraphSet.from_lists(sets, num_nodes=NODES, labels=labels, splits=splits.tolist())
+    return Dataset("rings", graph, subgraphs)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """The dataset in files, and a run on it."""
+    folder = tmp_path_factory.mktemp("thresholds")
+    write_folder(rings(), folder / "data")
+    subgnn.train(folder / "data", folder / "run", recipe="bag", threshold="recall=0.8", device="cpu")
+    return folder
+
+
+def scores_of(run: subgnn.Run, data: Dataset, split: str) -> tuple[np.ndarray, np.ndarray]:
+    rows = data.subgraphs.indices(split)
+    return run.predictor.probabilities(data.subgraphs.nodes.take(rows)), np.asarray(data.subgraphs.targets)[rows]
+
+
+def test_the_threshold_is_that_of_a_search_on_validation(folder):
+    run, data = subgnn.load(folder / "run"), rings()
+    scores, truth = scores_of(run, data, "val")
+    (label,) = run.results["threshold"]["labels"]
+    assert (label["label"], run.results["threshold"]["chosen_on"]) == ("fraud", "validation")
+    found = Counts.at(label["threshold"], scores[:, 0], truth == 0)
+    possible = [Counts.at(float(t), scores[:, 0], truth == 0) for t in [-1, *scores[:, 0]]]
+    assert found.recall >= 0.8
+    assert found.precision == max(one.precision for one in possible if one.alerts and one.recall >= 0.8)
+    assert label["chosen"]["alerts"] == found.alerts
+
+
+def test_predictions_and_scores_use_it(folder):
+    run, data = subgnn.load(folder / "run"), rings()
+    scores, truth = scores_of(run, data, "test")
+    (label,) = run.results["threshold"]["labels"]
+    expected = np.where(scores[:, 0] > label["threshold"], "fraud", "other").tolist()
+    rows = data.subgraphs.indices("test")
+    sets = [data.subgraphs.nodes[row].tolist() for row in rows]
+    assert run.predict(sets)["label"].tolist() == expected
+    assert expected != np.array(["fraud", "other"])[scores.argmax(axis=1)].tolist()
+    assert run.evaluate()["accuracy"] == pytest.approx(np.mean(np.array(expected) == np.array(run.classes)[truth]))
+    assert run.evaluate() == pytest.approx(run.results["test"])
+    hits = sum(e == "fraud" and t == 0 for e, t in zip(expected, truth, strict=True))
+    assert (label["test"]["hits"], label["test"]["alerts"]) == (hits, expected.count("fraud"))
+    (why,) = run.explain(sets[:1])
+    assert why.classes[why.leading] == why.label == expected[0]
+
+
+def test_exports_pages_and_served_runs_have_it(folder, tmp_path):
+    run = subgnn.load(folder / "run")
+    exported = subgnn.load(run.export(tmp_path / "run.safetensors"))
+    assert exported.predictor.spec.decision == run.predictor.spec.decision
+    assert exported.predict([[0, 1, 2]]).equals(run.predict([[0, 1, 2]]))
+    page = run_report(folder / "run", rings())
+    threshold = run.results["threshold"]["labels"][0]["threshold"]
+    assert "Thresholds for recall=0.8, chosen on 30 validation subgraphs" in page
+    assert f"fraud at the threshold {threshold:.4g}" in page
+    (served,) = open_runs([f"small={folder / 'run'}"], limits=Limits()).values()
+    card = served.card()["threshold"]
+    assert (card["aim"], card["chosen_on"], card["thresholds"]) == (
+        "recall=0.8",
+        "validation",
+        {"fraud": pytest.approx(threshold)},
+    )
+
+
+def test_the_command_line(folder, tmp_path):
+    done = call("train", folder / "data", "--recipe", "bag", "--threshold", "precision=0.99", "--out", tmp_path / "run")
+    assert "thresholds for precision=0.99, chosen on 30 validation subgraphs" in done.out
+    scored = call("evaluate", tmp_path / "run", "--split", "val", "--json").json
+    (label,) = scored["threshold"]["labels"]
+    assert label["val"] == label["chosen"]
+    wrong = call("train", folder / "data", "--threshold", "precision=90", "--out", tmp_path / "no")
+    assert wrong.code == 2
+    assert wrong.error.startswith("--threshold: the threshold is 'precision=90'; accepted: precision=P")
+    assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize("task", ["binary", "multi-label"])
+def test_out_of_fold_thresholds_see_no_subgraph_they_were_fitted_to(task):
+    data = rings(task)
+    run = subgnn.train(data, recipe="bag", threshold="f1", settings={"training.threshold_folds": 3}, device="cpu")
+    found = run.results["threshold"]
+    assert (found["chosen_on"], found["labels"][0]["chosen"]["subgraphs"]) == ("out-of-fold", 120)
+    assert [one["label"] for one in found["labels"]] == (["fraud"] if task == "binary" else list(run.classes))
+    scores, _ = scores_of(run, data, "test")
+    predicted = decide(scores, task, run.predictor.thresholds)
+    rows = [data.subgraphs.nodes[row].tolist() for row in data.subgraphs.indices("test")]
+    column = found["labels"][0]["test"]
+    positive = predicted == 0 if task == "binary" else predicted[:, 0] > 0
+    assert column["alerts"] == positive.sum()
+    if task == "multi-label":
+        labels = run.predict(rows)["label"].tolist()
+        assert labels == ["-".join(np.array(run.classes)[row > 0]) for row in predicted]
+
+
+@pytest.mark.parametrize("select_by", ["auto", "auprc"])
+def test_a_portfolio_chooses_on_its_out_of_fold_predictions(select_by, tmp_path):
+    settings = {"auto.only": ["bag"], "auto.repeats": 2, "auto.folds": 3, "training.select_by": select_by}
+    run = subgnn.train(rings(), tmp_path / "run", threshold="recall=0.9", settings=settings, device="cpu")
+    found = run.results["threshold"]
+    (label,) = found["labels"]
+    assert (found["chosen_on"], label["chosen"]["subgraphs"], label["reached"]) == ("out-of-fold", 120, True)
+    assert label["chosen"]["recall"] >= 0.9
+    assert run.results["metric"] == ("micro_f1" if select_by == "auto" else "auprc")
+    assert run.evaluate() == pytest.approx(run.results["test"], rel=1e-5)
+    assert (
+        run.results["val"]["auprc"] == pytest.approx(run.results["leaderboard"][0]["score"], abs=1e-2)
+        or select_by == "auto"
+    )
+    assert "Thresholds for recall=0.9, chosen on 120 out-of-fold predictions" in (run.report).read_text(
+        encoding="utf-8"
+    )
+
+
+def test_other_tasks_and_settings_are_refused(tmp_path):
+    data = rings()
+    three = replace(data, subgraphs=replace(data.subgraphs, task="multi-class"))
+    with pytest.raises(UserError, match="the task is multi-class; thresholds are for two classes"):
+        subgnn.train(three, tmp_path / "run", recipe="bag", threshold="f1")
+    with pytest.raises(UserError, match="threshold_folds is 1"):
+        subgnn.train(data, tmp_path / "run", recipe="bag", threshold="f1", settings={"training.threshold_folds": 1})
+    with pytest.raises(UserError, match="select_by is 'auprk'"):
+        subgnn.train(data, tmp_path / "run", recipe="bag", settings={"training.select_by": "auprk"})
+    with pytest.raises(UserError, match="has the class 'fruad'"):
+        subgnn.train(data, tmp_path / "other", recipe="bag", settings={"training.class_weights": "fruad=3"})
+    with pytest.raises(UserError, match="has the class 'fruad'"):
+        subgnn.train(data, tmp_path / "auto", settings={"training.class_weights": "fruad=3"})
+
+
+def test_a_checkpoint_whose_thresholds_do_not_fit_is_refused(folder):
+    checkpoint = load_checkpoint(folder / "run" / CHECKPOINT)
+    arrays, content = pack(checkpoint)
+    words = {"where": "x", "noun": "the checkpoint", "again": "train again"}
+    assert unpack(arrays, content, **words).spec.decision == checkpoint.spec.decision
+    content["decision"]["labels"][0]["threshold"] = 7.0
+    with pytest.raises(DataError, match="thresholds do not fit"):
+        unpack(arrays, content, **words)
+    # Without a decision, as before there were any, the likelier class is predicted.
+    del content["decision"]
+    plain = Predictor(unpack(arrays, content, **words), rings().graph)
+    assert plain.thresholds == 0.5
+    scores = plain.probabilities([[0, 1, 2], [40, 41, 42]])
+    assert plain.predict([[0, 1, 2], [40, 41, 42]]) == np.array(["fraud", "other"])[scores.argmax(axis=1)].tolist()
+
+
+def test_class_weights_and_focal_loss_in_runs():
+    data, recalls = rings(), {}
+    for weights in ("false", "balanced", "fraud=30"):
+        recipe = find_recipe("bag", [f"training.class_weights={weights}", "baseline.inverse_penalty=1"])
+        run = subgnn.train(data, recipe=recipe, device="cpu")
+        predicted = run.predict([data.subgraphs.nodes[row].tolist() for row in data.subgraphs.indices("test")])
+        recalls[weights] = (predicted["label"] == "fraud").sum()
+    assert recalls["false"] < recalls["balanced"] <= recalls["fraud=30"]
+    settings = {"training.focal": 2.0, "training.epochs": 2, "embeddings.dim": 8, "training.select_by": "recall@5"}
+    run = subgnn.train(data, recipe="avg", settings=settings | {"baseline.tune_embeddings": False}, device="cpu")
+    assert 0 <= run.results["val"]["recall@5"] <= 1
+    assert run.evaluate()["recall@5"] == run.results["test"]["recall@5"]
