@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from subgnn.data.check import check
 from subgnn.data.convert import WriteOptions, convert
 from subgnn.data.dataset import Dataset
+from subgnn.data.describe import describe
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.bundle import write_bundle
 from subgnn.data.formats.columns import Columns
@@ -172,6 +174,32 @@ def test_a_column_that_is_only_called_time_is_noted(tmp_path: Path) -> None:
     assert notes == [f"{path}: column 'time' is not used: 'early' is not a time"]
     with pytest.raises(DataError, match=r"row 1: 'early' is not a time; accepted: a number, or a date"):
         read_edges(path, ReadOptions(columns=Columns(time="time")))
+
+
+def test_a_column_that_is_only_called_type_is_noted(tmp_path: Path) -> None:
+    path, notes = tmp_path / "edges.csv", []
+    path.write_text("source,target,type\na,b,x\nb,c,\n")
+    assert read_edges(path, ReadOptions(on_note=notes.append)).types == ()
+    assert notes == [f"{path}: column 'type' is not used: no edge type"]
+    with pytest.raises(DataError, match="row 2: no edge type"):
+        read_edges(path, ReadOptions(columns=Columns(type="type")))
+    path.write_text("source,target,type\n" + "".join(f"a,b{i},{i}\n" for i in range(MAX_TYPES + 1)))
+    assert read_edges(path, ReadOptions(on_note=notes.append)).types == ()
+    with pytest.raises(DataError, match="1,001 different types of edges; at most 1,000"):
+        read_edges(path, ReadOptions(columns=Columns(type="type")))
+
+
+def test_describe_and_check_say_what_edges_have(tmp_path: Path) -> None:
+    dataset = sample()
+    found = describe(dataset)
+    assert found["edge_types"] == {"a": 3, "b": 1, "b c": 1}
+    assert (found["edge_times"], found["subgraph_times"]) == ([0, 4], [3, 5])
+    plain = describe(replace(dataset, graph=Graph.from_edges([0], [1], num_nodes=N)))
+    assert not {"edge_types", "edge_times"} & plain.keys()
+    later = replace(dataset, subgraphs=replace(dataset.subgraphs, times=np.array([0, 2, 5])))
+    write_folder(later, tmp_path / "folder")
+    problems, _ = check(tmp_path / "folder")
+    assert any("2 edges are later than the first subgraph of val and test, 2" in str(one) for one in problems.warnings)
 
 
 def sample(*, types: bool = True, times: bool = True) -> Dataset:

@@ -34,6 +34,7 @@ data.command("build")(build_dataset)
 data.command("download")(download)
 data.command("convert")(convert_dataset)
 
+_LISTED = 30  # types of edges
 DatasetFiles = Annotated[
     Path, Argument(metavar="DIR", help="A dataset folder, a bundle, or a file of subgraphs without a graph.")
 ]
@@ -73,6 +74,7 @@ def describe_dataset(
     from subgnn.data.formats import read_dataset
     from subgnn.data.plot import plot_dataset
     from subgnn.data.splits import named_split
+    from subgnn.data.times import time_text
 
     stored = read_dataset(path, id_base=id_base)
     dataset = replace(stored, subgraphs=named_split(stored.subgraphs, split))
@@ -89,6 +91,14 @@ def describe_dataset(
     )
     cells = [mean_cell(key, values["mean"], values["std"]) for key, values in found["subgraphs"].items()]
     print_table(SUBGRAPHS_TITLE, SUBGRAPHS_HEADER, [cells])
+    if "edge_types" in found:
+        counts = [f"{name} {count:,}" for name, count in found["edge_types"].items()]
+        more = f", and {len(counts) - _LISTED:,} more" if len(counts) > _LISTED else ""
+        print_line(f"edge types: {', '.join(counts[:_LISTED])}{more}")
+    for what in ("edge_times", "subgraph_times"):
+        if what in found:
+            first, last = map(time_text, found[what])
+            print_line(f"{what.replace('_', ' ')}: from {first} to {last}")
     print_line(task_line(dataset.subgraphs))
     if found["splits"]:
         counts = ", ".join(f"{name} {count:,}" for name, count in found["splits"].items())

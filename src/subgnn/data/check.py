@@ -8,7 +8,9 @@ from subgnn.data.dataset import Dataset, Problem, Problems
 from subgnn.data.describe import label_notes
 from subgnn.data.formats import read_with_problems
 from subgnn.data.formats.format import ReadOptions
+from subgnn.data.splits import refuse_look_ahead
 from subgnn.data.subgraphs import SubgraphSet
+from subgnn.errors import DataError
 
 
 def check(path: Path, *, id_base: int | None = None) -> tuple[Problems, Dataset | None]:
@@ -42,6 +44,10 @@ def _add_notes(dataset: Dataset, path: Path, problems: Problems) -> None:
     for label, count in subgraphs.label_counts().items():
         if count == 1:
             problems.warn(where, f"label '{label}' has one subgraph", "it cannot be both learned and tested")
+    try:
+        refuse_look_ahead(dataset.graph, subgraphs)
+    except DataError as error:
+        problems.warn(where, error.what, "train refuses it, without --edges-until or --allow-look-ahead")
     if leaks := _count_leaks(subgraphs):
         what = f"{leaks} subgraphs have the same nodes as one in another split"
         problems.warn(where, what, "a model can memorise their labels")

@@ -41,6 +41,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "density": dataset.graph.density,
         "directed": dataset.graph.directed,
         "weighted": dataset.graph.weights is not None,
+        **_edge_attributes(dataset),
         "num_features": 0 if graph.features is None else int(graph.features.shape[1]),
         "isolated_nodes": int(np.count_nonzero(np.diff(graph.offsets) == 0)),
         "dropped": {"self_loops": dataset.graph.dropped.self_loops, "duplicates": dataset.graph.dropped.duplicates},
@@ -57,6 +58,17 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         },
         "notes": _notes(dataset, splits),
     }
+
+
+def _edge_attributes(dataset: Dataset) -> dict[str, Any]:
+    """Edges by type, and the first and last time of edges and of subgraphs; nothing where there are none."""
+    graph, found = dataset.graph, dict[str, Any]()
+    if graph.types:
+        found["edge_types"] = {name: layer.num_edges for name, layer in zip(graph.types, graph.layers, strict=True)}
+    for name, times in (("edge_times", graph.times), ("subgraph_times", dataset.subgraphs.times)):
+        if times is not None and len(times):
+            found[name] = [times.min().item(), times.max().item()]
+    return found
 
 
 def dataset_facts(dataset: Dataset) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ from subgnn.data.formats.format import FileFormat, ReadOptions
 from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
 from subgnn.data.formats.table import Table
 from subgnn.data.formats.tables import Source, read_table
-from subgnn.data.graph import Graph
+from subgnn.data.graph import MAX_TYPES, Graph
 from subgnn.data.strings import NodeNames, is_id, is_number
 from subgnn.errors import DataError
 
@@ -57,6 +57,7 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
             title = columns.find(table, role, [*found, *more_roles.values()])
             if title is not None:
                 more_roles[role] = title
+    types = _types(table, more_roles, options)
     times = columns.read_times(table, "time", more_roles, options.on_note)
     roles = {"source": found[0], "target": found[1], **more_roles}
     if not columns.explicit("source", "target") and table.header is not None and (note := described(table, roles)):
@@ -71,7 +72,7 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
         tails,
         heads,
         weights=table.numbers(more_roles["weight"]) if "weight" in more_roles else None,
-        types=_texts(table, more_roles["type"]) if "type" in more_roles else None,
+        types=types,
         times=times,
         num_nodes=len(ordered),
         names=NodeNames.of(ordered.to_pylist()),
@@ -79,8 +80,22 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
     )
 
 
-def _texts(table: Table, title: str) -> NDArray[Any]:
-    return np.array(table.filled(title, "edge type").to_pylist(), dtype=str)
+def _types(table: Table, found: dict[str, str], options: ReadOptions) -> NDArray[Any] | None:
+    """The types of edges; a column that is only called like them, and cannot be used, is left out with a note."""
+    if "type" not in found:
+        return None
+    try:
+        types = table.filled(found["type"], "edge type")
+        count = len(types.unique())
+        if count > MAX_TYPES:
+            what, hint = f"{count:,} different types of edges", f"at most {MAX_TYPES:,}; join the rare ones"
+            raise DataError(what, where=f"{table.where}: column '{found['type']}'", hint=hint)
+        return np.array(types.to_pylist(), dtype=str)
+    except DataError as error:
+        if options.columns.type is not None:
+            raise
+        options.on_note(f"{table.where}: column '{found.pop('type')}' is not used: {error.what}")
+        return None
 
 
 def _is_edge(table: Table, ends: tuple[str, str]) -> bool:
