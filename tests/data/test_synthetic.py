@@ -33,6 +33,8 @@ SMALL: dict[str, dict[str, float]] = {
     "component": {"num_nodes": 200, "num_subgraphs": 31},
     "density-and-position": {"num_nodes": 1_200, "num_subgraphs": 32, "subgraph_size": 10},
     "type-planted": {"num_nodes": 600, "num_subgraphs": 40, "subgraph_size": 8},
+    "weight-planted": {"region_size": 20, "num_subgraphs": 32, "subgraph_size": 5},
+    "direction-planted": {"region_size": 20, "num_subgraphs": 32, "subgraph_size": 5},
 }
 
 
@@ -212,7 +214,7 @@ def test_sizes_are_options(name: str) -> None:
     assert len(dataset.subgraphs) == SMALL[name]["num_subgraphs"]
     assert max(counts) - min(counts) <= (7 if name == "component" else 1)  # 12 of 31 have a single component
     if name != "component":
-        assert dataset.graph.num_nodes == SMALL[name]["num_nodes"]
+        assert dataset.graph.num_nodes == SMALL[name].get("num_nodes", 2 * 20 + 32 * 5)
         assert set(dataset.subgraphs.nodes.lengths.tolist()) == {SMALL[name]["subgraph_size"]}
 
 
@@ -247,6 +249,12 @@ IMPOSSIBLE = [
     ("component", {"chained": 2}, "0 to 1"),
     ("density-and-position", {"num_nodes": 50}, "at least"),
     ("density-and-position", {"num_bridges": 0}, "at least one bridge"),
+    ("weight-planted", {"ties": 200}, "1 to 100 is accepted"),
+    ("weight-planted", {"subgraph_size": 2}, "3, for a ring"),
+    ("direction-planted", {"chords": 9}, "0 to 3.5"),
+    ("direction-planted", {"region_degree": 100}, "0 to 99"),
+    ("direction-planted", {"num_subgraphs": 10**9}, "at most"),
+    ("direction-planted", {"region_size": 10**6}, "2 to 10,000"),
 ]
 
 

@@ -15,7 +15,7 @@ from subgnn.config.settings import AutoSettings, CandidateSettings
 from subgnn.inference.predictor import Predictor
 from subgnn.models.auto import outputs_from, scores_from
 from subgnn.models.checkpoint import load_checkpoint, pack, save_checkpoint, unpack
-from subgnn.models.registry import MODELS, check_recipe
+from subgnn.models.registry import check_recipe, unused_data
 from tests.models.portfolios import SHARES, named_dataset, opened, portfolio, trained
 
 TASKS = ("multi-class", "binary", "multi-label", "regression")
@@ -198,8 +198,7 @@ def test_data_is_unused_where_no_candidate_uses_it():
     plain = named_dataset().graph
     tails, heads, _ = plain.edges()
     graph = Graph.from_edges(tails, heads, weights=np.ones(len(tails)), features=np.ones((24, 2), np.float32))
-    unused = MODELS["auto"].unused_data(candidates("bag", "topology"), graph)
-    assert unused == ["edge weights", "node features"]
+    assert unused_data(candidates("bag", "topology"), graph) == ["edge weights", "node features"]
 
 
 def test_a_portfolio_needs_candidates_that_can_be_members():

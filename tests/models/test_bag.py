@@ -53,7 +53,7 @@ def test_spread_equals_the_dense_formula(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_each_half_has_rows_of_length_one(seed):
     graph, rows = random_graph(seed), random_subgraphs(seed)
-    plain, unit = features(graph, rows, one_hop=True)
+    plain, unit = features(graph, rows, ways=("",))
     n = graph.num_nodes
     for half in (slice(0, n), slice(n, 2 * n)):
         given, scaled = plain[:, half].toarray(), unit[:, half].toarray()
@@ -121,7 +121,7 @@ def test_columns_are_those_that_training_has_a_value_in(name):
         [[0, 1], [9], [20, 21]], num_nodes=24, labels=["a", "b", "a"], splits=["train", "train", "val"]
     )
     found = MODELS[name].start(training_data(data.graph, few), find_recipe(name))["columns"]
-    plain, _ = features(data.graph, few.nodes.take([0, 1]), one_hop=name == "bag-1hop")
+    plain, _ = features(data.graph, few.nodes.take([0, 1]), ways=("",) * (name == "bag-1hop"))
     np.testing.assert_array_equal(found, np.unique(plain.indices))
 
 

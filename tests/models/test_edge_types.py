@@ -13,8 +13,8 @@ from subgnn.data.synthetic.type_planted import TYPES
 from subgnn.errors import UserError
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
-from subgnn.models.registry import check_recipe, model_of
-from subgnn.models.views import OF_TYPES, Diffusing, compute_view
+from subgnn.models.registry import check_recipe
+from subgnn.models.views import OVER_EDGES, Diffusing, compute_view
 from subgnn.training.portfolio import Pool, plan
 from subgnn.training.run_dir import CHECKPOINT
 from tests.channels.test_diffusion import dense_ratios
@@ -26,7 +26,7 @@ PLANTED = generate("type-planted", seed=1, num_nodes=800, num_subgraphs=90, subg
 def test_a_view_of_a_type_is_that_of_its_graph():
     graph, nodes = PLANTED.graph, PLANTED.subgraphs.nodes
     diffusing = Diffusing(0.3, exact=True, push_edges=1000, push_nodes=100)
-    for view in OF_TYPES:
+    for view in OVER_EDGES:
         for kind in TYPES:
             found = compute_view(graph, nodes, f"{view}:{kind}", diffusing).values
             wanted = compute_view(graph.of_type(kind), nodes, view, diffusing).values
@@ -61,7 +61,8 @@ def test_the_portfolio_has_candidates_for_types_only_where_there_are_types():
 
     recipe = find_recipe("auto")
     for data, wanted in ((PLANTED, True), (dataset(), False)):
-        names = [row.name for row in plan(portfolio(recipe), Pool.of(data, recipe.auto, 0), recipe.auto)]
+        recipes = portfolio(recipe, data.graph.attributes)
+        names = [row.name for row in plan(recipes, Pool.of(data, recipe.auto, 0), recipe.auto)]
         assert ("diffusion-types" in names) == wanted
 
 
@@ -77,4 +78,3 @@ def test_views_of_types_that_are_not_there_are_refused(view, graph, message):
     recipe = find_recipe("diffusion", [f'baseline.views=["{view}"]'])
     with pytest.raises(UserError, match=message):
         check_recipe(recipe, graph)
-    assert model_of(recipe).applies(recipe, PLANTED.graph)

@@ -8,21 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from subgnn import Graph
+from subgnn import DataWarning, Graph, train
 from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.config.settings import ChannelSettings
 from subgnn.data.formats.folder import write_folder
-from subgnn.models.registry import model_of
+from subgnn.models.registry import MODELS, unused_data, unused_line
 from tests.cli.command import call
 from tests.training.examples import dataset, recipe
 
 RNG = np.random.default_rng(0)
 GRAPH = dataset().graph
-NO_HOPS = "direction of edges (no channel measures hops)"
-
-
-def unused_data(recipe, graph):
-    return model_of(recipe).unused_data(recipe, graph)
+DIRECTION = "direction of edges"
 
 
 def rich(*, weights: bool = True, directed: bool = True, features: bool = True) -> Graph:
@@ -39,24 +35,19 @@ def rich(*, weights: bool = True, directed: bool = True, features: bool = True) 
 
 
 def test_what_the_defaults_leave_out():
-    told = [
-        "edge weights",
-        "direction of edges (prepare.directed = false)",
-        'node features (embeddings.features = "none")',
-    ]
-    assert unused_data(find_recipe("subgnn"), rich()) == told
+    assert unused_data(find_recipe("subgnn"), rich()) == ["edge weights", DIRECTION, "node features"]
     assert unused_data(find_recipe("subgnn"), GRAPH) == []
 
 
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        (["embeddings.features=beside"], ["direction of edges (prepare.directed = false)"]),
-        (["embeddings.source=gin"], ["direction of edges (prepare.directed = false)"]),
+        (["embeddings.features=beside"], [DIRECTION]),
+        (["embeddings.source=gin"], [DIRECTION]),
         (["embeddings.features=instead", "prepare.directed=true"], []),
-        (["embeddings.features=instead", "prepare.directed=true", "model.layers=0"], [NO_HOPS]),
+        (["embeddings.features=instead", "prepare.directed=true", "model.layers=0"], [DIRECTION]),
     ],
-)  # fmt: skip
+)
 def test_settings_that_use_more(settings, told):
     assert unused_data(find_recipe("subgnn", settings), rich(weights=False)) == told
 
@@ -66,7 +57,8 @@ def test_structure_does_not_look_at_direction():
         find_recipe("subgnn", ["prepare.directed=true", "embeddings.features=beside"]),
         channels=(ChannelSettings("structure", "border", 3),),
     )
-    assert unused_data(shape, rich(weights=False)) == [NO_HOPS]
+    assert unused_data(shape, rich(weights=False)) == [DIRECTION]
+    assert "--set" not in unused_line(shape, rich(weights=False))  # no setting would change that
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -81,7 +73,7 @@ def test_diffusion_alone_looks_at_weights(name):
 
 @pytest.mark.parametrize("name", ["bag", "topology", "gc", "mn-gin", "s2v-n"])
 def test_baselines_look_at_neither_direction_nor_features(name):
-    assert unused_data(find_recipe(name), rich(weights=False)) == ["direction of edges", "node features"]
+    assert unused_data(find_recipe(name), rich(weights=False)) == [DIRECTION, "node features"]
     pretrained = find_recipe(name, ["embeddings.source=gin"])
     assert ("node features" in unused_data(pretrained, rich())) == (name != "gc")  # which starts from embeddings
 
@@ -90,7 +82,10 @@ def test_the_verbs_say_it(tmp_path):
     data = dataset()
     write_folder(replace(data, graph=rich()), tmp_path / "data")
     small = [word for s in ("training.epochs=1", "embeddings.dim=4", "prepare.patch_length=5") for word in ("--set", s)]
-    line = 'not used by this recipe: edge weights; direction of edges (prepare.directed = false); node features (embeddings.features = "none")'  # noqa: E501
+    line = unused_line(find_recipe("subgnn"), rich())
+    assert line.startswith("not used by recipe subgnn: edge weights (")
+    assert "direction of edges (--set prepare.directed=true; recipes that use it: auto, diffusion-directed)" in line
+    assert "node features (--set embeddings.features=beside; recipes that use them: auto, " in line
     run = call("train", tmp_path / "data", "--recipe", "subgnn", "--out", tmp_path / "run", "--device", "cpu", *small)
     assert run.out.splitlines()[1] == line
     assert json.loads((tmp_path / "run" / "run.json").read_text())["unused"] == unused_data(recipe(), rich())
@@ -116,3 +111,29 @@ def test_channels_by_diffusion_look_at_weights(given):
     graph = rich(directed=False, features=False)
     assert unused_data(found, graph) == []
     assert unused_data(replace(found, model=replace(found.model, layers=0)), graph) == ["edge weights"]
+
+
+@pytest.mark.parametrize("name", [name for name, model in MODELS.items() if model.switches])
+def test_switches_have_the_effect_they_are_named_for(name):
+    for attribute, switch in MODELS[name].switches.items():
+        recipe = find_recipe("subgnn" if name == "subgnn" else name, [switch])
+        assert attribute in MODELS[name].uses(recipe) or name == "bag"  # which has no edges to look at
+
+
+def test_one_line_says_what_would_use_it():
+    line = unused_line(find_recipe("topology"), rich(features=False))
+    assert line.count("\n") == 0
+    assert "edge weights (--set baseline.weighted=true; recipes that use them: auto, " in line
+    assert unused_line(find_recipe("auto"), rich()) == ""
+    assert "--set" not in unused_line(find_recipe("bag"), rich())
+
+
+def test_a_network_uses_what_the_baseline_uses_that_it_corrects():
+    corrected = find_recipe("neighborhood", ["model.baseline=diffusion"])
+    assert unused_data(corrected, rich(directed=False, features=False)) == []
+
+
+def test_python_warns_once(tmp_path):
+    data = replace(dataset(), graph=rich(directed=False, features=False))
+    with pytest.warns(DataWarning, match="not used by recipe bag: edge weights"):
+        train(data, tmp_path / "run", recipe="bag", report=False, progress=False)

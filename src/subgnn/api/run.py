@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
@@ -21,7 +22,7 @@ from subgnn.data.formats.format import ReadOptions, Unknown
 from subgnn.data.graph import Graph
 from subgnn.data.matching import match_nodes
 from subgnn.data.subgraphs import SubgraphSet, Task
-from subgnn.errors import DataError, UserError
+from subgnn.errors import DataError, DataWarning, UserError
 from subgnn.experiments.train import train as train_recipe
 from subgnn.experiments.train import write_run_page
 from subgnn.inference.answers import AnswerTable, Asked, prediction_table, vector_table
@@ -30,6 +31,7 @@ from subgnn.inference.export import export_run
 from subgnn.inference.open import OpenedRun, open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.without_labels import fit_without_labels
+from subgnn.models.registry import unused_line
 from subgnn.ragged import Ragged
 from subgnn.render import render
 from subgnn.reports.leaderboard import candidates
@@ -332,6 +334,8 @@ def train(
         report: write the page of the run; without a folder it is written when :attr:`Run.report` is asked for.
         progress: show a progress bar; by default in a terminal and in a notebook.
 
+    What the graph has and the recipe does not use, as weights of edges, is said in a warning.
+
     Raises:
         UserError: for settings that are unknown or do not fit the data.
     """
@@ -341,6 +345,8 @@ def train(
     chosen = as_recipe(recipe, settings)
     source = "" if isinstance(data, Dataset) else str(Path(data).resolve())
     dataset = data if isinstance(data, Dataset) else read_dataset(data)
+    if line := unused_line(chosen, dataset.graph):
+        warnings.warn(line, DataWarning, stacklevel=2)
     folder = Path(mkdtemp(prefix="subgnn-"), "run") if out is None else Path(out)
     with ExitStack() as temporary, progress_bar(chosen.training.epochs, chosen.pretrain.epochs, shown=progress) as bar:
         if out is None:

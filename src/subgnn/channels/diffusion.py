@@ -10,6 +10,11 @@ count, hubs do not. a is the damping, the probability that the walk goes on befo
 Weights of edges are in A where the graph has them: their magnitudes, as walks know no sign. A node without edges, or
 with edges of weight 0 alone, has a loop of the mean weight, so that its walk stays there; without weights, d_v = 1.
 
+Over a directed graph walks follow out-edges, D being that of out-weights, and a node without out-edges has the loop.
+Over its reverse they follow in-edges. There is no such pi then: chance is where the same walk from any node ends,
+
+    pi = (1 - a) sum over k of a^k u P^k,      u = 1 / N
+
 :func:`diffuse` computes p_c / pi at all nodes, with an error of p_c of at most 10^-7 |s|, lengths being those of
 p / sqrt(d) (:mod:`subgnn.kernels.diffusion`). :func:`diffuse_nearby` does not visit the whole graph: it follows a
 bounded number of edges, gives the nodes with the largest lifts, and :func:`push_bound` says how much may be missing.
@@ -17,8 +22,9 @@ bounded number of edges, gives the nodes with the largest lifts, and :func:`push
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -29,7 +35,7 @@ from numpy.typing import NDArray
 
 from subgnn.channels.channel import NodeAnchors, OwnAnchors, Similarities, Similarity, Work
 from subgnn.data.graph import Graph
-from subgnn.kernels.diffusion import COLUMNS, chebyshev_series, push
+from subgnn.kernels.diffusion import COLUMNS, chebyshev_series, power_series, push
 from subgnn.parallel.memory import workers
 from subgnn.parallel.progress import OnProgress, pieces
 from subgnn.ragged import Ragged
@@ -44,9 +50,10 @@ TOLERANCE = 1e-7
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Walks:
-    """A graph as random walks see it.
+    """A graph as random walks see it: its edges, or its out-edges if it is directed.
 
     ``loop`` is the weight of the loop at a node without edges, and ``volume`` the sum of all degrees, loops included.
+    ``back`` has the edges that lead to a node: the graph reversed, or the graph itself if it is undirected.
 
     Shapes:
         weights: (entries,) float32, or None where all are 1. degrees: (N,) float32, 0 where a walk stays.
@@ -57,29 +64,75 @@ class Walks:
     degrees: NDArray[np.float32]
     loop: float
     volume: float
+    back: Graph
 
     @classmethod
-    def of(cls, graph: Graph) -> Walks:
-        """The walks over an undirected graph."""
+    def of(cls, graph: Graph, back: Graph | None = None) -> Walks:
+        """The walks over a graph.
+
+        Args:
+            back: a directed graph reversed, where it is known.
+        """
         weights, loop = None, 1.0
         degrees = np.diff(graph.offsets).astype(np.float32)
         if graph.weights is not None:
-            weights, rows = np.abs(graph.weights), graph.offsets[:-1][degrees > 0]
+            weights, rows = magnitudes(graph), graph.offsets[:-1][degrees > 0]
             loop = float(weights.mean(dtype=np.float64)) if weights.any() else 1.0
             degrees[degrees > 0] = np.add.reduceat(weights, rows, dtype=np.float64) if len(rows) else 0
         volume = float(degrees.sum(dtype=np.float64)) + loop * int((degrees == 0).sum())
-        return cls(graph, weights, degrees, loop, volume)
+        return cls(graph, weights, degrees, loop, volume, graph.reverse() if back is None else back)
 
-    @property
-    def chance(self) -> NDArray[np.float64]:
-        """pi, the part of a long walk's time at each node (N,)."""
+    def chance(self, damping: float) -> NDArray[np.float64]:
+        """The distribution pi (N,): the part of a long walk's time at each node; if directed, as the module says."""
+        if self.graph.directed:
+            return _chance(self, damping)
         return np.where(self.degrees > 0, self.degrees, self.loop) / self.volume
+
+    def ends(self, start: NDArray[np.float32], damping: float) -> NDArray[np.float32]:
+        """Where walks over a directed graph end. Shapes: start: where they start (N, B). returns: (N, B)."""
+        terms = 1 if damping == 0 else 1 + int(np.ceil(np.log(TOLERANCE) / np.log(damping)))
+        back = None if self.back.weights is None else magnitudes(self.back)
+        return power_series(*self.back.csr, back, self.degrees, start, damping=damping, terms=terms)
+
+
+def magnitudes(graph: Graph) -> NDArray[np.float32]:
+    """The weights of a graph without their signs (entries,); not copied where none is below 0."""
+    weights: NDArray[np.float32] = np.empty(0, np.float32) if graph.weights is None else graph.weights
+    return np.abs(weights) if weights.min(initial=0) < 0 else weights
+
+
+@lru_cache(maxsize=4)
+def _chance(walks: Walks, damping: float) -> NDArray[np.float64]:
+    size = walks.graph.num_nodes
+    return walks.ends(np.full((size, 1), 1 / max(1, size), np.float32), damping)[:, 0].astype(np.float64)
 
 
 @lru_cache(maxsize=8)
-def walks_of(graph: Graph) -> Walks:
-    """:meth:`Walks.of`; those of the graphs before are kept, as predictions ask for them again and again."""
+def _two_ways(graph: Graph) -> tuple[Walks, Walks]:
+    back = graph.reverse()
+    # Reversing an edge changes what is at a node: results of the two are not to be found for each other.
+    back = replace(back, known_hash=hashlib.sha256(f"reverse {graph.content_hash}".encode()).hexdigest())
+    return Walks.of(graph, back), Walks.of(back, graph)
+
+
+@lru_cache(maxsize=8)
+def _undirected_walks(graph: Graph) -> Walks:
     return Walks.of(graph)
+
+
+def walks_of(graph: Graph, way: str = "") -> Walks:
+    """The walks over a graph; those of the graph before are kept, as predictions ask for them again and again.
+
+    Args:
+        graph: undirected.
+        way: ``out`` or ``in``, for walks along the edges of the directed graph that it is the undirected form of, or
+            against them.
+    """
+    if not way:
+        return _undirected_walks(graph)
+    if graph.oriented is None:
+        raise ValueError("walks along edges need the direction of edges")
+    return _two_ways(graph.oriented)[way == "in"]
 
 
 def coefficients(damping: float) -> NDArray[np.float64]:
@@ -113,12 +166,16 @@ def diffuse(
     """
     graph, series = walks.graph, coefficients(damping)
     found = np.empty((len(sets), graph.num_nodes), np.float32)
-    inverse = (1 / walks.chance).astype(np.float32)
+    inverse = (1 / walks.chance(damping)).astype(np.float32)
     for part in pieces(len(sets), step=COLUMNS, most=COLUMNS, what="diffusion", on_progress=on_progress):
         some = sets.take(np.arange(part.start, part.stop))
         start = np.zeros((graph.num_nodes, len(some)), np.float32)
-        start[some.values, some.row_ids] = inverse[some.values] / some.lengths[some.row_ids]
-        ratios = chebyshev_series(*graph.csr, walks.weights, walks.degrees, start, series)
+        if graph.directed:
+            start[some.values, some.row_ids] = 1 / some.lengths[some.row_ids]
+            ratios = walks.ends(start, damping) * inverse[:, None]
+        else:
+            start[some.values, some.row_ids] = inverse[some.values] / some.lengths[some.row_ids]
+            ratios = chebyshev_series(*graph.csr, walks.weights, walks.degrees, start, series)
         found[part] = np.maximum(ratios, 0, out=ratios).T
     return found
 
@@ -133,7 +190,7 @@ def diffuse_nearby(
 ) -> tuple[Ragged, NDArray[np.float32]]:
     """The nodes with the largest p_c / pi of every set, and these ratios, by local push.
 
-    They are too small by at most :func:`push_bound`, and never too large.
+    They are too small by at most :func:`push_bound` (of a directed graph, perhaps by more), and never too large.
 
     Args:
         sets: sorted nodes; not empty.
@@ -144,6 +201,7 @@ def diffuse_nearby(
         returns: nodes of each set, the largest ratio first, and the ratios in their order.
     """
     epsilon = push_bound(walks, damping, edges) / walks.volume
+    chance = walks.chance(damping) if walks.graph.directed else None
     threads = int(numba.get_num_threads())
     # A thread's table has at most four places of 24 bytes for a node, and there are as many nodes as edges, at most.
     at_once = workers(96 * edges, threads)
@@ -159,10 +217,11 @@ def diffuse_nearby(
             damping=damping,
             epsilon=epsilon,
             most=most,
+            chance=chance,
         )
         nodes += [row[:count] for row, count in zip(found, counts, strict=True)]
         ratios += [row[:count] for row, count in zip(values, counts, strict=True)]
-    largest = walks.volume * np.concatenate([np.empty(0), *ratios])
+    largest = np.concatenate([np.empty(0), *ratios]) * (walks.volume if chance is None else 1.0)
     return Ragged.from_rows(nodes), largest.astype(np.float32)
 
 

@@ -2,17 +2,21 @@
 
 The channel takes eight of each component and subgraph (:func:`node_set_statistics`): log size, density, mean internal
 and border degree, cut ratio, mean core number inside, mean clustering inside; in logarithms where they are skewed. The
-baseline takes these and ten more of each subgraph (:func:`subgraph_statistics`). Standardised with the mean and
-deviation of the training split.
+baseline takes these and ten more of each subgraph (:func:`subgraph_statistics`), and where it is asked to, six of the
+weights of edges (:func:`weight_statistics`) and nine of their direction (:func:`direction_statistics`). Standardised
+with the mean and deviation of the training split.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.channels.diffusion import walks_of
 from subgnn.data.graph import Graph
 from subgnn.kernels import (
     core_numbers,
@@ -26,6 +30,8 @@ from subgnn.ragged import Ragged
 
 NODE_SET_STATISTICS, SUBGRAPH_STATISTICS = 8, 18
 """Numbers of statistics of a node set, and of a subgraph for the topology baseline."""
+_OF_WEIGHTS, _OF_DIRECTION = 6, 9
+_ENTRIES_AT_ONCE = 2**22
 
 _LAST_CORES: dict[str, NDArray[np.int64]] = {}
 _MAX_KEPT = 2**24  # nodes
@@ -78,14 +84,24 @@ def node_set_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
     )
 
 
-def subgraph_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
-    """The eight of :func:`node_set_statistics`, and ten more.
+def num_statistics(*, weighted: bool, directed: bool) -> int:
+    """How many :func:`subgraph_statistics` there are."""
+    return SUBGRAPH_STATISTICS + _OF_WEIGHTS * weighted + _OF_DIRECTION * directed
+
+
+def subgraph_statistics(
+    graph: Graph, rows: Ragged, *, weighted: bool = False, directed: bool = False
+) -> NDArray[np.float64]:
+    """The eight of :func:`node_set_statistics`, and ten more; then those of weights and of direction, if wanted.
 
     In order: deviation and maximum of the internal degree, and of the border degree; maximum and deviation of the core
     number inside; mean and maximum of the core number in G; number of components; share of the largest component.
 
+    Args:
+        graph: undirected.
+
     Shapes:
-        rows: none empty. returns: (sets, 18) float64.
+        rows: none empty. returns: (sets, 18), (sets, 24), (sets, 27) or (sets, 33) float64.
     """
     inside, border = inside_degrees(*graph.csr, rows)
     own_cores = induced_core_numbers(*graph.csr, rows)
@@ -104,7 +120,120 @@ def subgraph_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
         components.counts.astype(np.float64),
         _row_maxima(sizes) / rows.lengths,
     ]
-    return np.concatenate([node_set_statistics(graph, rows), np.stack(more, axis=1)], axis=1)
+    found = [node_set_statistics(graph, rows), np.stack(more, axis=1)]
+    found += [weight_statistics(graph, rows)] if weighted else []
+    found += [direction_statistics(graph, rows)] if directed else []
+    return np.concatenate(found, axis=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Entries:
+    """The entries of the rows of some members of sets.
+
+    Shapes, each (entries,): place: of the member. owner: its set. inside: whether the neighbour is in the set, too.
+    head: the place of that neighbour, if it is.
+    """
+
+    place: NDArray[np.int64]
+    owner: NDArray[np.int64]
+    inside: NDArray[np.bool_]
+    head: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+
+def _entries(graph: Graph, rows: Ragged, scale: float = 1.0) -> _Entries:
+    """The entries of all members; weights are divided by the scale, and 1 if there are none."""
+    taken = Ragged(graph.neighbors, graph.offsets).take(rows.values)
+    place = taken.row_ids
+    owner = rows.row_ids[place]
+    known = rows.row_ids * graph.num_nodes + rows.values
+    wanted = owner * graph.num_nodes + taken.values
+    head = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    if graph.weights is None:
+        weights = np.ones(len(place))
+    else:
+        weights = np.abs(Ragged(graph.weights, graph.offsets).take(rows.values).values.astype(np.float64)) / scale
+    return _Entries(place, owner, known[head] == wanted, head, weights)
+
+
+def _in_pieces(
+    graph: Graph, rows: Ragged, compute: Callable[[Ragged], list[NDArray[np.float64]]]
+) -> NDArray[np.float64]:
+    """Columns that are computed of some sets at a time, as many as have a bounded number of entries (one at least)."""
+    work = np.cumsum((graph.offsets[rows.values + 1] - graph.offsets[rows.values]) + 1)[rows.offsets[1:] - 1]
+    cuts = np.unique(np.searchsorted(work, np.arange(0, work[-1] if len(work) else 0, _ENTRIES_AT_ONCE)[1:]))
+    parts = np.split(np.arange(len(rows)), cuts)
+    return np.concatenate([np.stack(compute(rows.take(part)), axis=1) for part in parts if len(part) or not len(rows)])
+
+
+def _over(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
+    return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
+
+
+def weight_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
+    """Six statistics of the weights of edges, as magnitudes and in units of their mean over the graph.
+
+    In order: mean strength of nodes inside and across the border, the strength being a sum of weights; mean weight of
+    edges inside and across the border; deviation of those inside; share of the strength that is inside. All but the
+    last in logarithms. Without weights, all are 1.
+
+    Shapes:
+        returns: (sets, 6) float64.
+    """
+    mean = 1.0 if graph.weights is None or not len(graph.weights) else float(np.abs(graph.weights).mean(dtype=float))
+
+    def compute(rows: Ragged) -> list[NDArray[np.float64]]:
+        found, n = _entries(graph, rows, mean or 1.0), len(rows)
+        inner, outer = (
+            (np.bincount(found.owner[chosen], found.weights[chosen], n), np.bincount(found.owner[chosen], minlength=n))
+            for chosen in (found.inside, ~found.inside)
+        )
+        squares = np.bincount(found.owner[found.inside], found.weights[found.inside] ** 2, n)
+        of_inner, of_outer = _over(inner[0], inner[1]), _over(outer[0], outer[1])
+        deviation = np.sqrt(np.maximum(_over(squares, inner[1]) - of_inner**2, 0))
+        logged = (inner[0] / rows.lengths, outer[0] / rows.lengths, of_inner, of_outer, deviation)
+        return [*map(np.log1p, logged), _over(inner[0], inner[0] + outer[0])]
+
+    return _in_pieces(graph, rows, compute)
+
+
+def direction_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:
+    """Nine statistics of the direction of edges; of an undirected graph every edge goes both ways.
+
+    In order: mean edges of a node that leave the subgraph, and that enter it (both in logarithms); the difference of
+    the two over their sum; share of the edges inside whose reverse is there, too; shares of nodes without edges inside
+    that enter them, and without any that leave them; the most edges inside that leave one node, and that enter one;
+    deviation of the difference of the two.
+
+    Shapes:
+        returns: (sets, 9) float64.
+    """
+    there, back = (graph, graph) if graph.oriented is None else (walks_of(graph, way).graph for way in ("out", "in"))
+
+    def compute(rows: Ragged) -> list[NDArray[np.float64]]:
+        found, n, size = _entries(there, rows), len(rows), len(rows.values)
+        entering = _entries(back, rows)
+        leave = np.bincount(found.owner[~found.inside], minlength=n).astype(np.float64)
+        enter = np.bincount(entering.owner[~entering.inside], minlength=n).astype(np.float64)
+        tails, heads = found.place[found.inside], found.head[found.inside]
+        mutual = np.isin(tails * size + heads, heads * size + tails)
+        inside = np.bincount(found.owner[found.inside], minlength=n).astype(np.float64)
+        both = np.bincount(found.owner[found.inside][mutual], minlength=n).astype(np.float64)
+        out, into = (np.bincount(ends, minlength=size).astype(np.float64) for ends in (tails, heads))
+        given, taken = Ragged(out, rows.offsets), Ragged(into, rows.offsets)
+        return [
+            np.log1p(leave / rows.lengths),
+            np.log1p(enter / rows.lengths),
+            np.divide(leave - enter, leave + enter, out=np.zeros(n), where=leave + enter > 0),
+            _over(both, inside),
+            _row_means(Ragged((into == 0).astype(np.float64), rows.offsets)),
+            _row_means(Ragged((out == 0).astype(np.float64), rows.offsets)),
+            _row_maxima(given),
+            _row_maxima(taken),
+            _row_deviations(Ragged(out - into, rows.offsets)),
+        ]
+
+    return _in_pieces(graph, rows, compute)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from subgnn.data.fetch import Progress
     from subgnn.data.real.builder import BuiltDataset, OnStep
 
-GENERATED = ("density", "cut-ratio", "coreness", "component", "density-and-position", "type-planted")
+GENERATED = (
+    "density",
+    "cut-ratio",
+    "coreness",
+    "component",
+    "density-and-position",
+    "weight-planted",
+    "direction-planted",
+    "type-planted",
+)
 BUILT = ("ppi-bp", "hpo-metab", "hpo-neuro", "em-user")
 GRAPH_KEYS = ("num_nodes", "num_edges", "density", "num_subgraphs", "num_labels")
 SUBGRAPHS_TITLE = "Subgraphs, mean ± standard deviation"

@@ -96,17 +96,6 @@ def print_notes(notes: Sequence[str]) -> None:
         print_line(f"note: {note}")
 
 
-def print_unused(user: str, unused: Sequence[str]) -> None:
-    """Print which parts of the data are not used, if any.
-
-    Example:
-        >>> print_unused("recipe", ["edge weights", "node features"])
-        not used by this recipe: edge weights; node features
-    """
-    if unused:
-        print_line(f"not used by this {user}: {'; '.join(unused)}")
-
-
 def print_error(text: str) -> None:
     """Print one line on stderr."""
     sys.stderr.write(_printable(" ".join(text.split())) + "\n")

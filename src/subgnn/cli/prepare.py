@@ -21,7 +21,7 @@ from subgnn.cli.options import (
     RecipeName,
     Settings,
 )
-from subgnn.cli.output import print_json, print_next, print_table, print_unused
+from subgnn.cli.output import print_json, print_line, print_next, print_table
 from subgnn.cli.progress import progress_bar
 from subgnn.errors import DataError, UserError
 
@@ -55,7 +55,7 @@ def prepare_dataset(
     chosen = find_recipe(recipe, settings or ())
     dataset = read_dataset(path, id_base=id_base)
 
-    from subgnn.models.registry import model_of
+    from subgnn.models.registry import unused_data, unused_line
 
     begin = time.perf_counter()
     with progress_bar() as bar, cluster(engine, address) as workers:
@@ -67,7 +67,7 @@ def prepare_dataset(
         "seed": seed,
         "num_subgraphs": len(dataset.subgraphs),
         **done,
-        "unused": model_of(chosen).unused_data(chosen, dataset.graph),
+        "unused": unused_data(chosen, dataset.graph),
         "layers": chosen.model.layers,
         "anchors": {channel.name: channel.num_anchors for channel in chosen.channels},
         "seconds": time.perf_counter() - begin,
@@ -76,7 +76,8 @@ def prepare_dataset(
         print_json(found)
         return
     _print_prepared(found)
-    print_unused("recipe", found["unused"])
+    if line := unused_line(chosen, dataset.graph):
+        print_line(line)
     overrides = [word for setting in settings or () for word in ("--set", setting)]
     print_next("train", path, "--recipe", recipe, "--seed", seed, *overrides, "--out", f"runs/{chosen.name}_{seed}")
 
@@ -178,7 +179,9 @@ def pretrain_nodes(
     refuse_existing(out, overwrite=force)
     graph = read_dataset(path, id_base=id_base).graph
 
+    from subgnn.data.graph import ATTRIBUTES
     from subgnn.embeddings.pretrain import pretrain
+    from subgnn.embeddings.sources import used_in_pretraining
     from subgnn.embeddings.stored import write_vectors
     from subgnn.training.devices import quiet_lightning
 
@@ -195,7 +198,7 @@ def pretrain_nodes(
             on_epoch=bar.pretrain,
         )
         write_vectors(out, found.vectors, found.about(), graph_hash=found.graph_hash, overwrite=force)
-    unused = ["edge weights"] * (graph.weights is not None) + ["direction of edges"] * graph.directed
+    unused = [ATTRIBUTES[name] for name in graph.attributes if name not in used_in_pretraining(chosen)]
     results = {
         "method": method,
         "dim": dim,
@@ -221,6 +224,7 @@ def pretrain_nodes(
     )
     title = f"{out}: {graph.num_nodes:,} vectors of {dim} numbers, {method}"
     print_table(title, ("val auroc", "the same, ends by degree", "selected epoch", "seconds", "peak memory, MB"), [row])
-    print_unused("pretraining", unused)
+    if unused:
+        print_line(f"not used by pretraining: {'; '.join(unused)}")
     source, width = f"embeddings.source={out}", f"embeddings.dim={dim}"
     print_next("train", path, "--set", source, "--set", width, "--out", "RUN")

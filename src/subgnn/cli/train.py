@@ -25,7 +25,6 @@ from subgnn.cli.output import (
     print_next,
     print_notes,
     print_table,
-    print_unused,
 )
 from subgnn.cli.progress import LiveLeaderboard, leaderboard_table, progress_bar
 from subgnn.cli.tables import (
@@ -168,7 +167,7 @@ def train_run(
     dataset = _read_data(path, members, nodes, reading, seed)
 
     from subgnn.experiments.train import train
-    from subgnn.models.registry import model_of
+    from subgnn.models.registry import unused_line
     from subgnn.training.devices import current_ranks, quiet_lightning
     from subgnn.training.run_dir import PAGE
 
@@ -177,7 +176,8 @@ def train_run(
     if prints and not json:
         print_notes(notes)
         print_line(task_line(dataset.subgraphs))
-        print_unused("recipe", model_of(chosen).unused_data(chosen, dataset.graph))
+        if line := unused_line(chosen, dataset.graph):
+            print_line(line)
     with progress_bar(chosen.training.epochs, chosen.pretrain.epochs) as bar:
         board = LiveLeaderboard(bar, quiet=json)
         results = train(

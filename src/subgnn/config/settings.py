@@ -286,6 +286,10 @@ class BaselineSettings:
     (diffusion). walks x walk_length are walked in each subgraph, degrees fall into bins, and doc2vec sees them for
     doc2vec_epochs (s2v). link_steps, link_batch, link_lr and link_edges are how meta nodes are embedded: steps,
     edges to predict and edges to send messages over in each (mn).
+
+    weighted and directed say whether what counts edges or spreads over them uses their weights and their direction,
+    where the graph has these: the bag spread one hop, and the statistics, which have further columns then (bag-1hop,
+    topology and these views). Diffusions always use weights; along and against edges they are views of their own.
     """
 
     tune_embeddings: bool = False
@@ -308,6 +312,8 @@ class BaselineSettings:
     link_batch: Size = 4096
     link_lr: float = 1e-2
     link_edges: Count = 200_000
+    weighted: bool = False
+    directed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,11 +421,16 @@ class VectorSettings:
 
 @dataclass(frozen=True, slots=True)
 class CandidateSettings:
-    """One candidate of a portfolio: a recipe by name or file, and overrides of its settings, as after --set."""
+    """One candidate of a portfolio: a recipe by name or file, and overrides of its settings, as after --set.
+
+    for_graphs_with names attributes of a graph (weights, direction, features): without one of them the candidate is not
+    part of the portfolio. A candidate that names none always is.
+    """
 
     name: str
     recipe: str
     set: tuple[str, ...] = ()
+    for_graphs_with: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -478,7 +489,18 @@ ADDED_LATER = {
         "threshold",
         "threshold_folds",
     ),
-    "baseline": ("tune_settings", "views", "kernel", "loss", "damping", "diffusion", "push_edges", "push_nodes"),
+    "baseline": (
+        "tune_settings",
+        "views",
+        "kernel",
+        "loss",
+        "damping",
+        "diffusion",
+        "push_edges",
+        "push_nodes",
+        "weighted",
+        "directed",
+    ),
     "s2n": ("sub_normalized",),
 }
 """Settings, by section, that did not exist when cache keys were first made of the others."""
@@ -511,12 +533,16 @@ def channel_key(channel: ChannelSettings) -> dict[str, Any]:
 def recipe_key(recipe: Recipe) -> dict[str, Any]:
     """Settings of a recipe that enter a cache key: all but its name, note and published number.
 
-    A section that was added later enters only if it is not at its defaults.
+    A section that was added later enters only if it is not at its defaults. Of the candidates of a portfolio, those for
+    graphs with certain attributes do not enter: predictions of each are kept under a key of their own.
     """
     plain = Recipe()
     unchanged = (name for name in SECTIONS_ADDED_LATER if getattr(recipe, name) == getattr(plain, name))
     left_out = ("name", "note", "published", *unchanged)
     settings = {key: value for key, value in asdict(recipe).items() if key not in left_out}
+    if "auto" in settings:
+        candidates = [one for one in settings["auto"]["candidates"] if not one.pop("for_graphs_with")]
+        settings["auto"] = settings["auto"] | {"candidates": tuple(candidates)}
     settings["channels"] = tuple(channel_key(channel) for channel in recipe.channels)
     return settings | {
         section: section_key(section, settings[section]) for section in ADDED_LATER if section in settings

@@ -18,6 +18,14 @@ from subgnn.kernels.build_csr import directed_csr, transpose, undirected_csr
 MAX_NODES = 2**31 - 1
 MAX_TYPES = 1000
 """The most types of edges: each has an adjacency of its own, with a place for every node."""
+ATTRIBUTES = {
+    "weights": "edge weights",
+    "direction": "direction of edges",
+    "types": "edge types",
+    "times": "edge times",
+    "features": "node features",
+}
+"""What a graph may have beside nodes and edges, in words: a model says which of them it uses."""
 
 
 def plausible_nodes(evidence: int) -> int:
@@ -189,6 +197,13 @@ class Graph:
     def csr(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Offsets and neighbors: the arguments of the kernels."""
         return self.offsets, self.neighbors
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """What the graph has beside nodes and edges: keys of :data:`ATTRIBUTES`, in their order."""
+        wide = self.features is not None and self.features.shape[1] > 0
+        has = (self.weights is not None, self.directed, bool(self.types), self.times is not None, wide)
+        return tuple(name for name, there in zip(ATTRIBUTES, has, strict=True) if there)
 
     def neighbors_of(self, node: int) -> NDArray[np.int32]:
         """The neighbours of a node, sorted; in a directed graph those its edges point at."""

@@ -76,6 +76,11 @@ def node_vectors(
     return np.array(table[nodes], np.float32)
 
 
+def used_in_pretraining(settings: PretrainSettings) -> frozenset[str]:
+    """What pretraining uses of a graph that has it, beside nodes and edges: keys of ``ATTRIBUTES``."""
+    return frozenset({"features"})
+
+
 def check_source(recipe: VectorSettings) -> None:
     """Raise :class:`UserError` for a missing file or impossible settings of pretraining, before any work."""
     settings = recipe.embeddings

@@ -6,7 +6,7 @@ pi(v) = d_v / vol, vol = sum of d, the node where it ends is distributed as
 
     p_c = (1 - a) sum over k of a^k s P^k = (1 - a) s (I - a P)^-1
 
-The graph is undirected. Both kernels work with ratios to chance, q = p_c / pi, which obey
+*Undirected graphs*: both kernels work with ratios to chance, q = p_c / pi, which obey
 q = (1 - a) q_0 + a D^-1 A q with q_0 = s / pi. A node without edges has a loop: its walk stays where it is.
 
 *Exact*: the Chebyshev series of (1 - a) / (1 - a x) in D^-1 A, whose eigenvalues are in [-1, 1]:
@@ -22,6 +22,10 @@ r(u) >= epsilon d_u moves (1 - a) r(u) into p'(u) and hands a r(u) to its neighb
 r(u) < epsilon d_u everywhere, and as walks are reversible, 0 <= p_c(v) - p'(v) <= epsilon d_v. Each push adds at least
 (1 - a) epsilon d_u to p', which sums to at most 1: all pushes together follow at most 1 / ((1 - a) epsilon) edges (in
 units of their weight), however large the graph is.
+
+*Directed graphs*: D is the matrix of out-weights, and eigenvalues need not be real, so p_c is summed as it is written
+(:func:`power_series`), until the rest sums to less than the tolerance. Push works as above, with the same bound on the
+edges that are followed; but as walks are not reversible, the error is bounded by the sum of residuals alone.
 """
 
 from __future__ import annotations
@@ -134,6 +138,63 @@ def _chebyshev_step(
             total[v, j] += c * before[v, j]
 
 
+def power_series(
+    offsets: NDArray[np.int64],
+    neighbors: NDArray[np.int32],
+    weights: NDArray[np.float32] | None,
+    degrees: NDArray[np.float32],
+    start: NDArray[np.float32],
+    *,
+    damping: float,
+    terms: int,
+) -> NDArray[np.float32]:
+    """(1 - a) times the sum of a^k s P^k over k < ``terms``, for a directed graph.
+
+    Args:
+        offsets, neighbors, weights: of the in-edges; no weights where all are 1.
+        degrees: sums of the weights of out-edges; 0 where a walk stays.
+
+    Shapes:
+        degrees: (N,). start: s (N, B). returns: p (N, B).
+    """
+    graph = csr(offsets, neighbors)
+    inverse = frozen(np.divide(1, degrees, out=np.zeros(len(degrees)), where=degrees > 0), np.float32)
+    given = frozen(np.empty(0) if weights is None else weights, np.float32)
+    now = np.ascontiguousarray(start, np.float32).copy()
+    total = np.float32(1 - damping) * now
+    handed = np.empty_like(now)
+    bounds = _bounds_by_edges(graph[0])
+    for _ in range(1, terms):
+        np.multiply(now, inverse[:, None], out=handed)
+        _power_step(bounds, graph, given, inverse, handed, now, np.float32(damping), total)
+    return total
+
+
+@compiled_parallel
+def _power_step(
+    begin: int,
+    end: int,
+    graph: Csr,
+    weights: Array,
+    inverse: Array,
+    handed: Array,
+    now: Array,
+    damping: float,
+    total: Array,
+) -> None:
+    """x_{k+1} = a x_k P in the place of x_k, and adds (1 - a) x_{k+1} to the sums."""
+    offsets, neighbors = graph
+    width = now.shape[1]
+    arrived = np.empty(width, np.float32)
+    for v in range(begin, end):
+        _gather(neighbors, weights, offsets[v], offsets[v + 1], handed, arrived)
+        for j in range(width):
+            if inverse[v] == 0:
+                arrived[j] += now[v, j]
+            now[v, j] = damping * arrived[j]
+            total[v, j] += (np.float32(1) - damping) * now[v, j]
+
+
 def push(
     offsets: NDArray[np.int64],
     neighbors: NDArray[np.int32],
@@ -145,6 +206,7 @@ def push(
     damping: float,
     epsilon: float,
     most: int,
+    chance: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]:
     """The nodes of every set with the largest p'(v) / d_v, the largest first; of equal ones the lower node comes first.
 
@@ -157,16 +219,18 @@ def push(
         damping: a, below 1.
         epsilon: the bound on the error, 0 <= p(v) - p'(v) <= epsilon d_v.
         most: how many nodes to keep.
+        chance: p' is divided by it in place of degrees, for directed graphs.
 
     Shapes:
-        returns: nodes (C, most), their p'(v) / d_v, and how many there are (C,); places beyond hold 0.
+        chance: (N,). returns: nodes (C, most), their p'(v) / d_v, and how many there are (C,); places beyond hold 0.
     """
     nodes, values = np.zeros((len(rows), most), np.int32), np.zeros((len(rows), most))
     counts = np.zeros(len(rows), np.int64)
     given = frozen(np.empty(0) if weights is None else weights, np.float32)
     walk = float(loop), float(damping), float(epsilon)
     graph, degrees = csr(offsets, neighbors), frozen(degrees, np.float32)
-    _push_all(len(rows), graph, given, degrees, sets(rows), walk, (nodes, values, counts))
+    divisors = frozen(np.empty(0) if chance is None else chance, np.float64)
+    _push_all(len(rows), graph, given, degrees, divisors, sets(rows), walk, (nodes, values, counts))
     return nodes, values, counts
 
 
@@ -196,7 +260,7 @@ def _enlarge(keys: Array, estimate: Array, residual: Array, stamp: Array) -> tup
 
 @compiled
 def _push_one(
-    graph: Csr, weights: Array, degrees: Array, members: Array, walk: tuple[float, float, float]
+    graph: Csr, weights: Array, degrees: Array, chance: Array, members: Array, walk: tuple[float, float, float]
 ) -> tuple[Array, Array]:
     """The nodes that were met, in rising order, and their estimates over degrees."""
     offsets, neighbors = graph
@@ -250,7 +314,11 @@ def _push_one(
     ratios = np.empty(len(nodes), np.float64)
     for i in range(len(nodes)):
         at, degree = _place(keys, nodes[i]), degrees[nodes[i]]
-        ratios[i] = (estimate[at] + (1 - damping) * residual[at]) / (degree if degree > 0 else loop)
+        found = estimate[at] + (1 - damping) * residual[at]
+        if len(chance) > 0:
+            ratios[i] = found / chance[nodes[i]]
+        else:
+            ratios[i] = found / (degree if degree > 0 else loop)
     return nodes, ratios
 
 
@@ -261,6 +329,7 @@ def _push_all(
     graph: Csr,
     weights: Array,
     degrees: Array,
+    chance: Array,
     family: Sets,
     walk: tuple[float, float, float],
     out: tuple[Array, Array, Array],
@@ -269,7 +338,7 @@ def _push_all(
     out_nodes, out_ratios, counts = out
     most = out_nodes.shape[1]
     for c in range(begin, end):
-        nodes, ratios = _push_one(graph, weights, degrees, members[rows[c] : rows[c + 1]], walk)
+        nodes, ratios = _push_one(graph, weights, degrees, chance, members[rows[c] : rows[c + 1]], walk)
         if len(nodes) > most:
             kept = ratios >= np.partition(ratios, len(nodes) - most)[len(nodes) - most]
             nodes, ratios = nodes[kept], ratios[kept]

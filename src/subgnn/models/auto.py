@@ -92,11 +92,9 @@ class AutoModel(Model):
                 what = f"the method of the candidate {excerpt(name)} is {candidate.method}"
                 raise UserError(what, where="auto.candidates", hint=hint)
 
-    def unused_data(self, recipe: Recipe, graph: Graph) -> list[str]:
-        """What no candidate uses, without the settings that decide it."""
-        lists = [self._model_of(one).unused_data(one, graph) for one in portfolio(recipe).values()]
-        kinds = [[text.partition(" (")[0] for text in texts] for texts in lists]
-        return [kind for kind in (kinds or [[]])[0] if all(kind in others for others in kinds)]
+    def uses(self, recipe: Recipe) -> frozenset[str]:
+        """What some candidate uses."""
+        return frozenset().union(*(self._model_of(one).uses(one) for one in portfolio(recipe).values()))
 
 
 class FittedAuto(FittedModel):

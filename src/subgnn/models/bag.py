@@ -4,14 +4,16 @@ The views ``bag`` and ``one-hop`` of :mod:`subgnn.models.views`, side by side, e
 regression with an L2 penalty, several labels one against the rest, real values by ridge regression. Everything is
 sparse: nothing of size N x N, and no column for a node that no training subgraph gives a value.
 
-Weights of edges are not used.
+With ``baseline.weighted`` the bag is spread by the weights of edges, and with ``baseline.directed`` it is spread twice,
+along edges and against them, where the graph has these.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from subgnn.channels.diffusion import walks_of
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import Task
@@ -28,7 +31,7 @@ from subgnn.models.examples import Examples
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
-from subgnn.models.views import bag_of_nodes, spread_one_hop
+from subgnn.models.views import WAYS, bag_of_nodes, spread_one_hop
 from subgnn.ragged import Ragged
 
 _INVERSE_PENALTIES = (0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)
@@ -45,6 +48,7 @@ class BagModel(TensorModel):
     """
 
     is_fitted_in_one_go = True
+    switches = MappingProxyType({"weights": "baseline.weighted=true", "direction": "baseline.directed=true"})
 
     def __init__(self, *, one_hop: bool = False) -> None:
         self.one_hop = self.needs_edges = one_hop
@@ -53,22 +57,33 @@ class BagModel(TensorModel):
         """The nodes; spread one hop, also those around them."""
         return "surroundings" if self.one_hop else "nodes"
 
+    def uses(self, recipe: Recipe) -> frozenset[str]:
+        """Weights and direction, where the bag is spread by them."""
+        given = {"weights": recipe.baseline.weighted, "direction": recipe.baseline.directed}
+        return frozenset(name for name, used in given.items() if used and self.one_hop)
+
+    def _ways(self, settings: Settings, graph: Graph) -> tuple[str, ...]:
+        """The ways that the bag is spread over edges; an empty one is that of both directions."""
+        directed = settings.baseline.directed and graph.oriented is not None
+        return (WAYS if directed else ("",)) if self.one_hop else ()
+
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``columns``: those of the features that some training subgraph has a value in."""
         graph, subgraphs = data.graph, data.subgraphs
         inside = np.unique(subgraphs.nodes.take(subgraphs.indices("train")).values).astype(np.int64)
         columns = [inside]
-        if self.one_hop:
-            near = np.zeros(graph.num_nodes, bool)
+        for part, way in enumerate(self._ways(recipe, graph)):
+            there, near = walks_of(graph, way).graph if way else graph, np.zeros(graph.num_nodes, bool)
             for node in inside:
-                near[graph.neighbors_of(node)] = True
-            columns.append(graph.num_nodes + np.flatnonzero(near))
+                near[there.neighbors_of(node)] = True
+            columns.append((1 + part) * graph.num_nodes + np.flatnonzero(near))
         return {"columns": torch.from_numpy(np.concatenate(columns))}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Bags:
         """The features of each subgraph; rows are scaled before columns without a weight are left out."""
         columns: NDArray[np.int64] = checkpoint.weights["columns"].numpy()
-        values, unit = features(graph, nodes, one_hop=self.one_hop)
+        ways, weighted = self._ways(checkpoint.spec, graph), checkpoint.spec.baseline.weighted
+        values, unit = features(graph, nodes, ways=ways, weighted=weighted)
         # 32-bit places: the only ones all solvers take.
         place = np.full(values.shape[1], -1, np.int32)
         place[columns] = np.arange(len(columns), dtype=np.int32)
@@ -107,20 +122,24 @@ class BagModel(TensorModel):
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         """Columns that are not those of nodes of the graph."""
         columns = checkpoint.weights["columns"].numpy()
-        width = (1 + self.one_hop) * graph.num_nodes
+        width = (1 + len(self._ways(checkpoint.spec, graph))) * graph.num_nodes
         if columns.dtype != np.int64 or columns.ndim != 1 or not is_sorted_below(columns, width):
             yield "the columns of its bag are not in order, or not of nodes of the graph"
 
 
-def features(graph: Graph, nodes: Ragged, *, one_hop: bool) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]:
-    """What the linear model sees, as it is and with the rows of each half scaled to length one.
+def features(
+    graph: Graph, nodes: Ragged, *, ways: Sequence[str] = (), weighted: bool = False
+) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]:
+    """What the linear model sees, as it is and with the rows of each part scaled to length one.
+
+    Args:
+        ways: along which the bag is spread one hop, beside itself (:func:`~subgnn.models.views.spread_one_hop`).
 
     Shapes:
-        returns: (n, N) twice, or (n, 2 N) twice; the entries of both are in the same places.
+        returns: (n, (1 + ways) N) twice; the entries of both are in the same places.
     """
-    parts = [bag_of_nodes(nodes, graph.num_nodes)]
-    if one_hop:
-        parts.append(spread_one_hop(parts[0], graph))
+    bag = bag_of_nodes(nodes, graph.num_nodes)
+    parts = [bag, *(spread_one_hop(bag, graph, weighted=weighted, way=way) for way in ways)]
     scaled = []
     for part in parts:
         length = np.sqrt(part.multiply(part).sum(axis=1))

@@ -23,7 +23,7 @@ from torch import nn
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.embeddings.sources import PRETRAINED
+from subgnn.embeddings.sources import PRETRAINED, used_in_pretraining
 from subgnn.models.examples import Examples, Source
 from subgnn.models.metrics import Thresholds
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
@@ -191,6 +191,7 @@ class Model(ABC):
     - ``is_portfolio``: it is built of other models, which are fitted by recipes of their own (``auto.candidates``).
     - ``vectors_need_labels``: its vectors are learned from labels; without, they are known when it is set up.
     - ``has_channels``: its predictions are explained by channels and anchors, and its network is exported as a program.
+    - ``switches``: settings, as after --set, with which it uses an attribute of the graph that it otherwise ignores.
     """
 
     needs_edges: bool = True
@@ -204,6 +205,7 @@ class Model(ABC):
     is_portfolio: bool = False
     vectors_need_labels: bool = True
     has_channels: bool = False
+    switches: Mapping[str, str] = MappingProxyType({})
 
     @abstractmethod
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
@@ -280,24 +282,11 @@ class Model(ABC):
         epochs = self.num_fits(recipe) * recipe.training.epochs
         return Cost(0.3 + epochs * (0.01 + sizes.subgraphs * of_one), once)
 
-    def applies(self, recipe: Recipe, graph: Graph) -> bool:
-        """Whether a graph has what a recipe is for, as types of edges; a portfolio passes over one that does not."""
-        return True
+    def uses(self, recipe: Recipe) -> frozenset[str]:
+        """What the model uses of a graph that has it, beside nodes and edges: keys of ``ATTRIBUTES``.
 
-    def unused_data(self, recipe: Recipe, graph: Graph) -> list[str]:
-        """Data of a graph that the model ignores, in words, each with the setting that decides it.
-
-        Weights of edges are used by diffusions, in models of their own or in channels. Only SubGNN uses their
-        direction. Features are used by pretraining (``embeddings.source``), for a model that starts from embeddings.
-
-        Args:
-            graph: as it was read, directed if it is.
+        A model that starts from pretrained embeddings uses what pretraining uses. The baseline that a network corrects
+        is not counted here (:func:`~subgnn.models.registry.used_attributes`).
         """
-        focal = recipe.training.focal > 0 and self.is_fitted_in_one_go
-        found = ["focal loss (training.focal; this model is fitted in one go)"] if focal else []
-        found += ["edge weights"] if graph.weights is not None else []
-        found += ["direction of edges"] if graph.directed else []
         pretrained = self.uses_embeddings(recipe) and recipe.embeddings.source in PRETRAINED
-        if graph.features is not None and graph.features.shape[1] and not pretrained:
-            found.append("node features")
-        return found
+        return used_in_pretraining(recipe.pretrain) if pretrained else frozenset()

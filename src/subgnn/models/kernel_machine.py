@@ -35,7 +35,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from subgnn.channels.topology import SUBGRAPH_STATISTICS, Standard
+from subgnn.channels.topology import Standard, num_statistics
 from subgnn.config.settings import BaselineSettings, Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError, choices, excerpt
@@ -48,14 +48,15 @@ from subgnn.models.views import (
     ALL_TYPES,
     CACHE,
     EXACT_NUMBERS,
-    OF_TYPES,
     TOPOLOGY,
     VIEWS,
     Diffusing,
     Rows,
     expand_views,
-    is_diffused,
+    known_views,
     multiply,
+    split_view,
+    used_by_view,
 )
 from subgnn.parallel.progress import OnProgress
 from subgnn.ragged import Ragged
@@ -128,14 +129,9 @@ class KernelMachine(TensorModel):
             for c in inverse_penalties(given)
         }
 
-    def applies(self, recipe: Recipe, graph: Graph) -> bool:
-        """Views of types need types."""
-        return bool(graph.types) or not any(":" in view for view in recipe.baseline.views)
-
-    def unused_data(self, recipe: Recipe, graph: Graph) -> list[str]:
-        """Diffusions use the weights of edges."""
-        uses = any(map(is_diffused, recipe.baseline.views))
-        return [name for name in super().unused_data(recipe, graph) if not (uses and name == "edge weights")]
+    def uses(self, recipe: Recipe) -> frozenset[str]:
+        """What its views use."""
+        return frozenset().union(*(used_by_view(view, recipe.baseline) for view in recipe.baseline.views))
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
         """That of diffusions, once, and of decompositions of a matrix of all pairs of training subgraphs."""
@@ -156,8 +152,14 @@ class KernelMachine(TensorModel):
 
 def are_known(views: tuple[str, ...], graph: Graph) -> bool:
     """Whether all views exist, none of them standing for several."""
-    of_types = [f"{view}:{kind}" for view in OF_TYPES for kind in graph.types]
-    return set(views) <= {*VIEWS, *of_types}
+    parts = [(split_view(view), view) for view in views]
+    types, oriented = ("", *graph.types), graph.oriented is not None
+    return all(
+        of_type in types
+        and (oriented or not way)
+        and view.removesuffix(f":{of_type}") in known_views(typed=bool(of_type))
+        for (_, way, of_type), view in parts
+    )
 
 
 def resolve_diffusion(settings: BaselineSettings, data: TrainingData) -> BaselineSettings:
@@ -171,15 +173,18 @@ def resolve_diffusion(settings: BaselineSettings, data: TrainingData) -> Baselin
 def check_views(views: tuple[str, ...], graph: Graph, accepted: Sequence[str] = VIEWS) -> None:
     """Raise :class:`UserError` for views that do not exist, or are listed twice, and for statistics alone."""
     for view in views:
-        name, colon, kind = view.partition(":")
-        known = OF_TYPES if colon else accepted
-        if name not in known:
-            raise UserError(f"baseline.views has {excerpt(view)}", where="recipe", hint=choices(name, known))
-        if colon and not graph.types:
+        kind, way, of_type = split_view(view)
+        plain, known = f"{kind}-{way}" if way else kind, known_views(accepted, typed=bool(of_type))
+        if plain not in known:
+            raise UserError(f"baseline.views has {excerpt(view)}", where="recipe", hint=choices(plain, known))
+        if way and not (graph.directed or graph.oriented is not None):
+            hint = f"accepted for an undirected graph: {', '.join(accepted)}; or read the edges with --directed"
+            raise UserError(f"baseline.views has {view}, and the graph is undirected", where="recipe", hint=hint)
+        if of_type and not graph.types:
             what = f"baseline.views has {excerpt(view)}, and the edges of the graph have no types"
-            raise UserError(what, where="recipe", hint=f"leave ':{kind}' out, or give edges a column of types")
-        if colon and kind not in (ALL_TYPES, *graph.types):
-            hint = choices(kind, (ALL_TYPES, *graph.types))
+            raise UserError(what, where="recipe", hint=f"leave ':{of_type}' out, or give edges a column of types")
+        if of_type and of_type not in (ALL_TYPES, *graph.types):
+            hint = choices(of_type, (ALL_TYPES, *graph.types))
             raise UserError(f"baseline.views has {excerpt(view)}", where="recipe", hint=hint)
     if not set(views) - {TOPOLOGY} or len(set(views)) < len(views):
         alone = ", and not topology alone" if TOPOLOGY in accepted else ""
@@ -414,8 +419,9 @@ class KernelNetwork(nn.Module):
         size = len(self.settings.views) - self.statistics, len(self.offsets) - 1
         for name in ("with_mean", "lengths"):
             self.register_buffer(name, torch.zeros(size, dtype=torch.float64))
+        width = num_statistics(weighted=self.settings.weighted, directed=self.settings.directed)
         for name in ("mean", "deviation") if self.statistics else ():
-            self.register_buffer(name, torch.ones(SUBGRAPH_STATISTICS, dtype=torch.float64))
+            self.register_buffer(name, torch.ones(width, dtype=torch.float64))
         self.register_buffer("weight", torch.zeros(size[1], spec.num_outputs))
         self.register_buffer("bias", torch.zeros(spec.num_outputs))
         # The landmarks, as rows of the subgraphs it was fitted to, or by themselves; None before it is fitted.

@@ -75,9 +75,9 @@ class ProfileModel(TensorModel):
         """The profiles; they are 0 until it is solved or loaded."""
         return ProfileNetwork(checkpoint)
 
-    def unused_data(self, recipe: Recipe, graph: Graph) -> list[str]:
+    def uses(self, recipe: Recipe) -> frozenset[str]:
         """Walks use the weights of edges."""
-        return [name for name in super().unused_data(recipe, graph) if name != "edge weights"]
+        return frozenset({"weights"})
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         """Columns that are not those of nodes of the graph."""

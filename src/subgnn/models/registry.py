@@ -31,11 +31,12 @@ task (docs/peers.md). auto is a portfolio of models that predict new subgraphs.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
-from subgnn.config.files import tuned_recipes
+from subgnn.config.files import parse_recipe, tuned_recipes
+from subgnn.config.recipes import find_recipe, recipe_groups
 from subgnn.config.settings import Recipe
-from subgnn.data.graph import Graph
+from subgnn.data.graph import ATTRIBUTES, Graph
 from subgnn.errors import DataError, UserError, choices, excerpt
 from subgnn.models.auto import AutoModel
 from subgnn.models.bag import BagModel
@@ -100,6 +101,48 @@ def model_of(settings: Settings) -> Model:
     if corrects_baseline(settings):
         _find_baseline(settings.model.baseline)
     return find_model(settings.method)
+
+
+def used_attributes(recipe: Recipe) -> frozenset[str]:
+    """What a recipe uses of a graph beside nodes and edges, with what the baseline uses that it corrects."""
+    used = model_of(recipe).uses(recipe)
+    return used | _find_baseline(recipe.model.baseline).uses(recipe) if corrects_baseline(recipe) else used
+
+
+def unused_data(recipe: Recipe, graph: Graph) -> list[str]:
+    """What a graph has and a recipe does not use, as ``edge weights``, after settings of it that have no effect.
+
+    Args:
+        graph: as it was read, directed if it is.
+    """
+    used, model = used_attributes(recipe), model_of(recipe)
+    focal = recipe.training.focal > 0 and model.is_fitted_in_one_go
+    found = ["focal loss (training.focal; this model is fitted in one go)"] if focal else []
+    return found + [ATTRIBUTES[name] for name in graph.attributes if name not in used]
+
+
+def unused_line(recipe: Recipe, graph: Graph) -> str:
+    """One line that says what a graph has and a recipe does not use, and what would use it; empty if there is nothing.
+
+    Example:
+        >>> graph = Graph.from_edges([0], [1], weights=[2.0])
+        >>> unused_line(find_recipe("bag"), graph).partition(", ")[0]
+        'not used by recipe bag: edge weights (recipes that use them: auto'
+    """
+    parts, attributes = list[str](), {words: name for name, words in ATTRIBUTES.items()}
+    for words in unused_data(recipe, graph):
+        if words not in attributes:
+            parts.append(words)
+            continue
+        name = attributes[words]
+        switch = model_of(recipe).switches.get(name, "")
+        if switch and name not in used_attributes(parse_recipe(asdict(recipe), recipe.name, [switch])):
+            switch = ""
+        others = [other for other in recipe_groups()["recipes"] if name in used_attributes(find_recipe(other))]
+        ways = [f"--set {switch}"] * bool(switch)
+        ways += [f"recipes that use {'it' if name == 'direction' else 'them'}: {', '.join(others)}"] * bool(others)
+        parts.append(f"{words} ({'; '.join(ways)})" if ways else words)
+    return f"not used by recipe {recipe.name}: {'; '.join(parts)}" if parts else ""
 
 
 def set_up_model(data: TrainingData, recipe: Recipe) -> SetUp:

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from subgnn.channels.topology import SUBGRAPH_STATISTICS, Standard, subgraph_statistics
+from subgnn.channels.topology import Standard, num_statistics, subgraph_statistics
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import Task
@@ -30,6 +31,7 @@ from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import HeadedNetwork, Rows, TensorModel, make_head
 from subgnn.models.trees import Trees, grow_trees, tree_outputs
+from subgnn.models.views import TOPOLOGY, used_by_view
 from subgnn.models.weighting import Weighting
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
@@ -42,6 +44,11 @@ class TopologyModel(TensorModel):
     """TOPOLOGY."""
 
     is_fitted_in_one_go = True
+    switches = MappingProxyType({"weights": "baseline.weighted=true", "direction": "baseline.directed=true"})
+
+    def uses(self, recipe: Recipe) -> frozenset[str]:
+        """What the statistics use."""
+        return used_by_view(TOPOLOGY, recipe.baseline)
 
     def sees(self, settings: Settings) -> View:
         """The shape."""
@@ -57,7 +64,7 @@ class TopologyModel(TensorModel):
         """The training table, and the mean and deviation of its columns."""
         subgraphs = data.subgraphs
         train = subgraphs.indices("train")
-        table = subgraph_statistics(data.graph, subgraphs.nodes.take(train))
+        table = subgraph_statistics(data.graph, subgraphs.nodes.take(train), **_attributes(recipe))
         standard = Standard.of(table)
         targets = np.asarray(subgraphs.targets)[train]
         if subgraphs.task == "regression":
@@ -72,7 +79,7 @@ class TopologyModel(TensorModel):
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Rows:
         """The statistics of each subgraph, not standardised."""
-        return Rows(torch.from_numpy(subgraph_statistics(graph, nodes)))
+        return Rows(torch.from_numpy(subgraph_statistics(graph, nodes, **_attributes(checkpoint.spec))))
 
     def network(self, checkpoint: Checkpoint) -> nn.Module:
         """The head or the trees, as the settings say."""
@@ -104,13 +111,14 @@ class TopologyModel(TensorModel):
         """A training table that does not fit the task."""
         weights, task, outputs = checkpoint.weights, checkpoint.spec.task, checkpoint.spec.num_outputs
         mean, deviation = weights["standardise.mean"], weights["standardise.deviation"]
-        if (mean.shape, deviation.shape) != ((SUBGRAPH_STATISTICS,),) * 2 or not bool((deviation > 0).all()):
+        width = num_statistics(**_attributes(checkpoint.spec))
+        if (mean.shape, deviation.shape) != ((width,),) * 2 or not bool((deviation > 0).all()):
             yield "the means and deviations of its statistics are of another shape, or not above 0"
         if checkpoint.spec.baseline.classifier == "head":
             return
         features, targets = weights["features"], weights["targets"]
         shape = (len(features), outputs) if task == "multi-label" else (len(features),)
-        wide = features.ndim == 2 and features.shape[1] == SUBGRAPH_STATISTICS
+        wide = features.ndim == 2 and features.shape[1] == width
         row_weights = weights.get("weights", torch.ones(shape, dtype=torch.float64))
         if not wide or not targets.shape == row_weights.shape == shape or not len(features):
             yield "its training table is of another shape"
@@ -126,7 +134,12 @@ class TopologyModel(TensorModel):
         if stored and stored != {f"{_TREES}{each.name}" for each in fields(Trees)}:
             yield "its trees lack a part, or have one too many"
         elif stored:
-            yield from Trees.from_weights(weights, _TREES).problems(SUBGRAPH_STATISTICS, outputs)
+            yield from Trees.from_weights(weights, _TREES).problems(width, outputs)
+
+
+def _attributes(settings: Settings) -> dict[str, bool]:
+    """Which attributes of edges the statistics are of, beside those of edges themselves."""
+    return {"weighted": settings.baseline.weighted, "directed": settings.baseline.directed}
 
 
 class Standardise(nn.Module):

@@ -57,8 +57,8 @@ from subgnn.models.views import (
     Rows,
     compute_view,
     expand_views,
-    is_diffused,
     multiply,
+    used_by_view,
 )
 from subgnn.ragged import Ragged
 from subgnn.rng import stream, stream_key
@@ -128,10 +128,9 @@ class UnsupervisedModel(TensorModel):
             for c in inverse_penalties(given)
         }
 
-    def unused_data(self, recipe: Recipe, graph: Graph) -> list[str]:
-        """Diffusions use the weights of edges."""
-        uses = any(map(is_diffused, recipe.baseline.views))
-        return [name for name in super().unused_data(recipe, graph) if not (uses and name == "edge weights")]
+    def uses(self, recipe: Recipe) -> frozenset[str]:
+        """What its views use."""
+        return frozenset().union(*(used_by_view(view, recipe.baseline) for view in recipe.baseline.views))
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
         """That of diffusions of references and subgraphs, once, and of a decomposition of a matrix of references."""

@@ -4,16 +4,17 @@
 name     the row of a subgraph S
 ======== ==================================================================================
 bag      B: 1 for each node of S
-one-hop  B D^-1/2 A D^-1/2: the bag spread one hop; weights of edges are not used
+one-hop  B D^-1/2 A D^-1/2: the bag spread one hop; with weights of edges if ``baseline.weighted``
 walk     p_S: where a random walk from S ends (its diffusion), with weights of edges
 root     sqrt(p_S), whose inner products are Hellinger's affinities
 lift     l_S = log(1 + p_S / pi): how much more often it ends at a node than chance
 topology 18 statistics of S and its border (:func:`~subgnn.channels.topology.subgraph_statistics`)
 ======== ==================================================================================
 
-All but the last have a number for each node of the graph. ``lift:binds`` is the view ``lift`` of the graph of the edges
-of the type ``binds``, and ``lift:*`` stands for those of all types; of the others, ``walk``, ``root`` and ``one-hop``
-have these forms, too.
+All but the last have a number for each node of the graph. Of a directed graph, walk, root, lift and one-hop exist in
+two more forms: ``lift-out`` is that of walks along the edges, and ``lift-in`` that of walks against them. Of edges with
+types, ``lift:binds`` is the view ``lift`` of the graph of the edges of the type ``binds``, and ``lift:*`` stands for
+those of all types; the same four views have these forms, also along edges and against them (``lift-out:binds``).
 
 A view is a function of the graph and the nodes of a subgraph alone. So it is computed once for many splits, and what
 depends on the split, as subtracting the mean of the training subgraphs, is up to the model.
@@ -28,6 +29,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -36,7 +38,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from subgnn.channels.diffusion import diffuse, diffuse_nearby, walks_of
+from subgnn.channels.diffusion import Walks, diffuse, diffuse_nearby, magnitudes, walks_of
 from subgnn.channels.topology import subgraph_statistics
 from subgnn.config.settings import BaselineSettings
 from subgnn.data.graph import Graph
@@ -49,10 +51,11 @@ from subgnn.storage.cache import cache_limit, cache_path, lookup, store
 
 DIFFUSED = ("walk", "root", "lift")
 TOPOLOGY = "topology"
+WAYS = ("out", "in")
 VIEWS = ("bag", "one-hop", *DIFFUSED, TOPOLOGY)
 """Names of views."""
-OF_TYPES = ("one-hop", *DIFFUSED)
-"""Views that there are for each type of edges, too."""
+OVER_EDGES = ("one-hop", *DIFFUSED)
+"""Views that there are along edges of a directed graph and against them, and for each type of edges, too."""
 ALL_TYPES = "*"
 EXACT_NUMBERS = 2**28
 """Pairs of a subgraph and a node up to which ``baseline.diffusion = "auto"`` is exact; their numbers take 1 GiB."""
@@ -63,9 +66,22 @@ Matrix = Any
 """A scipy CSR array, or a dense array, (n, columns)."""
 
 
-def is_diffused(view: str) -> bool:
-    """Whether a view, of all edges or of a type, is a diffusion."""
-    return view.partition(":")[0] in DIFFUSED
+def known_views(accepted: Sequence[str] = VIEWS, *, typed: bool = False) -> tuple[str, ...]:
+    """Names of accepted views, also along edges and against them; with ``typed``, of those that each type has."""
+    over_edges = [view for view in OVER_EDGES if view in accepted]
+    return (*(over_edges if typed else accepted), *(f"{view}-{way}" for view in over_edges for way in WAYS))
+
+
+def split_view(view: str) -> tuple[str, str, str]:
+    """The kind of a view, the way that it follows edges, and their type; the last two are empty where they are open.
+
+    Example:
+        >>> split_view("lift-out:binds"), split_view("one-hop")
+        (('lift', 'out', 'binds'), ('one-hop', '', ''))
+    """
+    name, _, of_type = view.partition(":")
+    kind, _, way = name.rpartition("-")
+    return (kind, way, of_type) if way in WAYS else (name, "", of_type)
 
 
 def expand_views(views: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
@@ -77,9 +93,20 @@ def expand_views(views: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
     """
     found: list[str] = []
     for view in views:
-        name, _, kind = view.partition(":")
-        found += [f"{name}:{one}" for one in graph.types] if kind == ALL_TYPES else [view]
+        name, _, of_type = view.partition(":")
+        found += [f"{name}:{one}" for one in graph.types] if of_type == ALL_TYPES else [view]
     return tuple(dict.fromkeys(found))
+
+
+def used_by_view(view: str, settings: BaselineSettings) -> frozenset[str]:
+    """What a view uses of a graph beside nodes and edges."""
+    kind, way, of_type = split_view(view)
+    used = {
+        "weights": kind in DIFFUSED or (settings.weighted and kind in ("one-hop", TOPOLOGY)),
+        "direction": bool(way) or (settings.directed and kind == TOPOLOGY),
+        "types": bool(of_type),
+    }
+    return frozenset(name for name, is_used in used.items() if is_used)
 
 
 def bag_of_nodes(nodes: Ragged, num_nodes: int) -> scipy.sparse.csr_array:
@@ -92,39 +119,72 @@ def bag_of_nodes(nodes: Ragged, num_nodes: int) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array((ones, nodes.values.astype(np.int32), nodes.offsets), shape=(len(nodes), num_nodes))
 
 
-def spread_one_hop(bag: scipy.sparse.csr_array, graph: Graph) -> scipy.sparse.csr_array:
+def spread_one_hop(
+    bag: scipy.sparse.csr_array, graph: Graph, *, weighted: bool = False, way: str = ""
+) -> scipy.sparse.csr_array:
     """B D^-1/2 A D^-1/2; a node without neighbours spreads nothing.
+
+    Args:
+        graph: undirected.
+        weighted: A has the magnitudes of weights, if there are any, and D their sums.
+        way: ``out`` or ``in``: A has the edges along that way; D is that of A's rows on its left, of A's columns on
+            its right.
 
     Shapes:
         bag, returns: (n, N).
     """
-    degrees = np.diff(graph.offsets)
-    scale = np.where(degrees > 0, 1 / np.sqrt(np.maximum(degrees, 1)), 0.0)
+    weighted = weighted and graph.weights is not None
+    walks = walks_of(graph, way) if way or weighted else None
+    there, back = (walks.graph, walks.back) if walks is not None else (graph, graph)
+    scale = _inverse_roots(there, weighted=weighted)
     # The rows of the nodes that are there alone: one subgraph need not cost what the graph does.
     nodes, columns = np.unique(bag.indices, return_inverse=True)
     narrow = scipy.sparse.csr_array(
         (bag.data * scale[bag.indices], columns, bag.indptr), shape=(bag.shape[0], len(nodes))
     )
-    rows = Ragged(graph.neighbors, graph.offsets).take(nodes)
-    size = (len(nodes), graph.num_nodes)
-    spread = narrow @ scipy.sparse.csr_array((np.ones(len(rows.values)), rows.values, rows.offsets), shape=size)
-    return (spread * scale[None, :]).tocsr()
+    rows = Ragged(there.neighbors, there.offsets).take(nodes)
+    given = Ragged(magnitudes(there), there.offsets).take(nodes).values if weighted else np.ones(len(rows.values))
+    spread = narrow @ scipy.sparse.csr_array((given, rows.values, rows.offsets), shape=(len(nodes), graph.num_nodes))
+    return (spread * (scale if back is there else _inverse_roots(back, weighted=weighted))[None, :]).tocsr()
+
+
+def _inverse_roots(graph: Graph, *, weighted: bool) -> NDArray[np.float64]:
+    """d^-1/2 of the rows of a graph (N,), 0 where d is 0."""
+    if weighted:
+        rows = scipy.sparse.csr_array((magnitudes(graph), graph.neighbors, graph.offsets), shape=(graph.num_nodes,) * 2)
+        sums = np.asarray(rows.sum(axis=1, dtype=np.float64))
+        found: NDArray[np.float64] = np.divide(1, np.sqrt(sums), out=np.zeros(len(sums)), where=sums > 0)
+        return found
+    degrees = np.diff(graph.offsets)
+    return np.where(degrees > 0, 1 / np.sqrt(np.maximum(degrees, 1)), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Diffusing:
-    """How diffusions are computed; the fields are those of ``[baseline]``."""
+    """How views are computed; the fields are those of ``[baseline]``.
+
+    The first four are those of diffusions, and enter the keys of their cache as they are printed.
+    """
 
     damping: float
     exact: bool
     push_edges: int
     push_nodes: int
+    weighted: bool = field(default=False, repr=False)
+    directed: bool = field(default=False, repr=False)
 
     @classmethod
     def of(cls, settings: BaselineSettings, damping: float | None = None) -> Diffusing:
         """Those of a section, with another damping where one is given."""
         damping = settings.damping if damping is None else damping
-        return cls(damping, settings.diffusion == "exact", settings.push_edges, settings.push_nodes)
+        exact = settings.diffusion == "exact"
+        return cls(damping, exact, settings.push_edges, settings.push_nodes, settings.weighted, settings.directed)
+
+    def key(self, view: str) -> str:
+        """What a view depends on, for keys of caches."""
+        if split_view(view)[0] in DIFFUSED:
+            return str(self)
+        return f"weighted={self.weighted}, directed={self.directed}" if self.weighted or self.directed else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +192,7 @@ class Rows:
     """A view of some subgraphs, with its inner products.
 
     Shapes:
-        values: (n, N) float32, sparse or dense; statistics are (n, 18) float64. squared: (n,) float64, squared lengths.
+        values: (n, N) float32, sparse or dense; statistics are (n, F) float64. squared: (n,) float64, squared lengths.
     """
 
     values: Matrix
@@ -193,39 +253,42 @@ def compute_view(
     """A view of subgraphs.
 
     Args:
-        view: one of :data:`VIEWS`, or one of :data:`OF_TYPES` with a type of edges.
+        view: one of :func:`known_views`, with a type of edges after a colon where they have types.
         stored: read diffusions from the cache folder, or store them there, unless they are few.
 
     Raises:
         UserError: if exact diffusions do not fit in half of the memory limit.
     """
-    view, _, kind = view.partition(":")
-    if kind:
-        graph = graph.layers[graph.types.index(kind)]
-    if view == TOPOLOGY:
-        return Rows.of(subgraph_statistics(graph, nodes))
-    if view not in DIFFUSED:
+    kind, way, of_type = split_view(view)
+    if of_type:
+        graph = graph.layers[graph.types.index(of_type)]
+    if kind == TOPOLOGY:
+        return Rows.of(subgraph_statistics(graph, nodes, weighted=diffusing.weighted, directed=diffusing.directed))
+    if kind not in DIFFUSED:
         bag = bag_of_nodes(nodes, graph.num_nodes)
-        return Rows.of((bag if view == "bag" else spread_one_hop(bag, graph)).astype(np.float32))
-    few = len(nodes) * graph.num_nodes <= _FEW_NUMBERS
+        spread = kind == "one-hop"
+        rows = spread_one_hop(bag, graph, weighted=diffusing.weighted, way=way) if spread else bag
+        return Rows.of(rows.astype(np.float32))
+    few, walks = len(nodes) * graph.num_nodes <= _FEW_NUMBERS, walks_of(graph, way)
     if few:
         key = nodes.values.astype(np.int32).tobytes(), nodes.offsets.tobytes()
-        values: Matrix = _diffuse_few(graph, *key, diffusing).copy()
+        values: Matrix = _diffuse_few(walks, *key, diffusing).copy()
     else:
-        values = (_diffuse_stored if stored else _diffuse)(graph, nodes, diffusing, on_progress)
+        values = (_diffuse_stored if stored else _diffuse)(walks, nodes, diffusing, on_progress)
     numbers = values.data if scipy.sparse.issparse(values) else values
-    if view == "lift":
+    if kind == "lift":
         np.log1p(numbers, out=numbers)
     else:
-        chance = walks_of(graph).chance.astype(np.float32)
+        chance = walks.chance(diffusing.damping).astype(np.float32)
         numbers *= chance[values.indices] if scipy.sparse.issparse(values) else chance
-    if view == "root":
+    if kind == "root":
         np.sqrt(numbers, out=numbers)
     return Rows.of(values)
 
 
-def _diffuse(graph: Graph, nodes: Ragged, diffusing: Diffusing, on_progress: OnProgress | None = None) -> Matrix:
+def _diffuse(walks: Walks, nodes: Ragged, diffusing: Diffusing, on_progress: OnProgress | None = None) -> Matrix:
     """Ratios p / pi of subgraphs (n, N): dense if exact, else sparse."""
+    graph = walks.graph
     if diffusing.exact:
         size = 4 * len(nodes) * graph.num_nodes
         if size > share(0.5):
@@ -233,9 +296,9 @@ def _diffuse(graph: Graph, nodes: Ragged, diffusing: Diffusing, on_progress: OnP
                 f"exact diffusions of {len(nodes):,} subgraphs to {graph.num_nodes:,} nodes take {size / 1e9:,.1f} GB"
             )
             raise UserError(what, where="baseline.diffusion", hint='set it to "push", or raise --memory')
-        return diffuse(walks_of(graph), nodes, diffusing.damping, on_progress=on_progress)
+        return diffuse(walks, nodes, diffusing.damping, on_progress=on_progress)
     options: dict[str, Any] = {"edges": diffusing.push_edges, "most": diffusing.push_nodes, "on_progress": on_progress}
-    found, ratios = diffuse_nearby(walks_of(graph), nodes, diffusing.damping, **options)
+    found, ratios = diffuse_nearby(walks, nodes, diffusing.damping, **options)
     shape = (len(nodes), graph.num_nodes)
     values = scipy.sparse.csr_array((ratios, found.values.astype(np.int32), found.offsets), shape=shape)
     values.sort_indices()
@@ -252,10 +315,11 @@ _STORED = Format(
 _SPARSE = ("data", "indices", "indptr")  # the arrays of a CSR array
 
 
-def _diffuse_stored(graph: Graph, nodes: Ragged, diffusing: Diffusing, on_progress: OnProgress | None = None) -> Matrix:
+def _diffuse_stored(walks: Walks, nodes: Ragged, diffusing: Diffusing, on_progress: OnProgress | None = None) -> Matrix:
     """:func:`_diffuse`, from the cache folder if it is there."""
+    graph = walks.graph
     if cache_limit() == 0:
-        return _diffuse(graph, nodes, diffusing, on_progress)
+        return _diffuse(walks, nodes, diffusing, on_progress)
     path = cache_path("diffusions", _key(graph, nodes, diffusing))
 
     def read() -> Matrix:
@@ -273,7 +337,7 @@ def _diffuse_stored(graph: Graph, nodes: Ragged, diffusing: Diffusing, on_progre
 
     found = lookup(path, read)
     if found is None:
-        found = _diffuse(graph, nodes, diffusing, on_progress)
+        found = _diffuse(walks, nodes, diffusing, on_progress)
         names = _SPARSE if scipy.sparse.issparse(found) else ()
         parts = encode_arrays({name: getattr(found, name) for name in names} or {"values": found}, _STORED)
         size = sum(memoryview(part).nbytes for part in parts)
@@ -290,10 +354,10 @@ def _key(graph: Graph, nodes: Ragged, *settings: object) -> str:
 
 
 @lru_cache(maxsize=8)
-def _diffuse_few(graph: Graph, nodes: bytes, offsets: bytes, diffusing: Diffusing) -> Matrix:
+def _diffuse_few(walks: Walks, nodes: bytes, offsets: bytes, diffusing: Diffusing) -> Matrix:
     """:func:`_diffuse` of a few subgraphs; the last ones are kept, as several models ask for the same."""
     rows = Ragged(np.frombuffer(nodes, np.int32), np.frombuffer(offsets, np.int64))
-    return _diffuse(graph, rows, diffusing)
+    return _diffuse(walks, rows, diffusing)
 
 
 class ViewCache:
@@ -324,7 +388,7 @@ class ViewCache:
         """
         if not keep and not self._found:
             return compute_view(graph, nodes, view, diffusing, stored=stored, on_progress=on_progress)
-        name = _key(graph, nodes, view, diffusing if is_diffused(view) else "")
+        name = _key(graph, nodes, view, diffusing.key(view))
         with self._lock:
             if name in self._found:
                 self._found.move_to_end(name)

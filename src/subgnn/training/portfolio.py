@@ -31,7 +31,7 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import PRETRAINED, check_source
 from subgnn.errors import DataError, UserError
 from subgnn.models.interface import Cost, Sizes
-from subgnn.models.registry import check_edges, check_recipe, estimated_cost, model_of
+from subgnn.models.registry import check_edges, check_recipe, estimated_cost, model_of, used_attributes
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
 from subgnn.training.fit import HELD_OUT, TRAIN, VAL, Fitter
 
@@ -213,8 +213,6 @@ class Row:
 def plan(recipes: Mapping[str, Recipe], pool: Pool, auto: AutoSettings) -> list[Row]:
     """The candidates in their order, with repeats, estimates, and notes of those that are left out.
 
-    Those for what the graph does not have, as types of edges, are not among them.
-
     A function of the data and the settings alone. The first candidate that can be fitted is never left out.
     """
     graph, subgraphs, left = pool.dataset.graph, pool.subgraphs, auto.time
@@ -228,8 +226,6 @@ def plan(recipes: Mapping[str, Recipe], pool: Pool, auto: AutoSettings) -> list[
     )
     rows: list[Row] = []
     for name, recipe in recipes.items():
-        if not model_of(recipe).applies(recipe, graph):
-            continue
         row = Row(name, recipe, dropped=_problem(recipe, graph))
         if not row.dropped:
             row.cost = estimated_cost(recipe, sizes)
@@ -241,9 +237,8 @@ def plan(recipes: Mapping[str, Recipe], pool: Pool, auto: AutoSettings) -> list[
                 row.dropped = f"left out: about {seconds:.0f} s, and {max(0.0, left):.0f} s of the budget are left"
             else:
                 left -= seconds
-        if graph.features is not None and graph.features.shape[1]:
-            unused = model_of(recipe).unused_data(recipe, graph)
-            row.note = "" if any("node features" in text for text in unused) else "uses node features"
+        if "features" in graph.attributes and "features" in used_attributes(recipe):
+            row.note = "uses node features"
         rows.append(row)
     return rows
 

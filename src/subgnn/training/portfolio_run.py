@@ -29,7 +29,7 @@ from subgnn.models.interface import Opening
 from subgnn.models.metrics import Thresholds, loss, metrics, selection_metric
 from subgnn.models.ranking import recall_count
 from subgnn.models.reference_scores import constant_prediction
-from subgnn.models.registry import corrects_baseline, model_of, open_checkpoint
+from subgnn.models.registry import corrects_baseline, model_of, open_checkpoint, unused_data
 from subgnn.models.significance import ScoreTerms, headline_interval, score_interval, score_terms
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.models.thresholds import NONE, Counts, Decision, positive_class
@@ -146,7 +146,7 @@ class _Training:
         warn_of_labels(whole)
         Weighting.of(recipe.training, whole)
         metric = selection_metric(recipe.training.select_by, whole.task)
-        rows = plan(portfolio(recipe), pool, recipe.auto)
+        rows = plan(portfolio(recipe, dataset.graph.attributes), pool, recipe.auto)
         # Epochs of single fits are not reported: there are hundreds, of many networks.
         callbacks = replace(options.callbacks, on_epoch=lambda _: None)
         fitter = Fitter(pool.dataset, options.seed, options.device, options.cache, callbacks)
@@ -361,7 +361,7 @@ class _Training:
             "method": recipe.method,
             "seed": options.seed,
             "task": task,
-            "unused": model_of(recipe).unused_data(recipe, self.dataset.graph),
+            "unused": unused_data(recipe, self.dataset.graph),
             "selected_epoch": 0,
             "epochs": 1,
             "val": {name: float(np.mean([one[name] for one in val])) for name in val[0]},

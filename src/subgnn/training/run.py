@@ -18,7 +18,7 @@ from subgnn.embeddings.sources import check_source, save_run_vectors, source_vec
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import Examples, judged_outputs, vectors_of
 from subgnn.models.metrics import metrics, probabilities
-from subgnn.models.registry import check_recipe, model_of
+from subgnn.models.registry import check_recipe, model_of, unused_data
 from subgnn.models.significance import headline_interval
 from subgnn.models.spec import BASELINE
 from subgnn.parallel.locks import locked_folder
@@ -136,7 +136,7 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
         "method": recipe.method,
         "seed": options.seed,
         "task": dataset.subgraphs.task,
-        "unused": model.unused_data(recipe, dataset.graph),
+        "unused": unused_data(recipe, dataset.graph),
         **_scores(dataset, recipe, selected, examples),
         **({} if score is None else {"epochs_scored_on_test": True}),
         "seconds": seconds,

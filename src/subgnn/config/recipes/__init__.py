@@ -14,7 +14,7 @@ empty, that of the plain recipe holds. The others are the published ``micro_f1``
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -63,14 +63,22 @@ def find_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
     return read_recipe(_FOLDER / f"{name}.toml", overrides)
 
 
-def portfolio(recipe: Recipe) -> dict[str, Recipe]:
+def portfolio(recipe: Recipe, attributes: Collection[str] | None = None) -> dict[str, Recipe]:
     """The recipes of a portfolio by the names of its candidates: those of ``auto.only``, or all.
 
+    Args:
+        attributes: of the graph; candidates for graphs with another one are left out. None leaves out none.
+
     Raises:
-        UserError: where a candidate's recipe or settings are unknown.
+        UserError: where a candidate's recipe or settings are unknown, or all candidates are for other graphs.
     """
     auto = recipe.auto
-    chosen = [one for one in auto.candidates if not auto.only or one.name in auto.only]
+    wanted = [one for one in auto.candidates if not auto.only or one.name in auto.only]
+    chosen = [one for one in wanted if attributes is None or set(one.for_graphs_with) <= set(attributes)]
+    if wanted and not chosen:
+        needed = ", ".join(sorted({name for one in wanted for name in one.for_graphs_with}))
+        what = f"{', '.join(one.name for one in wanted)}: for graphs with {needed}, and this one has none"
+        raise UserError(what, where="auto.candidates", hint="name other candidates, or none, in auto.only")
     return {one.name: replace(find_recipe(one.recipe, one.set), name=one.name) for one in chosen}
 
 

@@ -153,7 +153,7 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
     """Settings that identify a run; for a portfolio, those of its candidates instead of the names of their recipes."""
     found = recipe_key(recipe)
     if recipe.auto.candidates:
-        candidates = {name: recipe_key(one) for name, one in portfolio(recipe).items()}
+        candidates = {name: recipe_key(one) for name, one in portfolio(recipe, ()).items()}
         found["auto"] = {**found["auto"], "only": [], "candidates": candidates, "algorithm": PORTFOLIO_ALGORITHM}
     return found
 

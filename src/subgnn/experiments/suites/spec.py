@@ -200,7 +200,7 @@ def _expanded(model: ModelSpec) -> list[ModelSpec]:
     if not model.each:
         return [model]
     found = []
-    for candidate in find_recipe(model.each).auto.candidates:
+    for candidate in (one for one in find_recipe(model.each).auto.candidates if not one.for_graphs_with):
         own = model.recipe == _CANDIDATE
         given = tuple(text.replace(_CANDIDATE, candidate.name) for text in model.set)
         found.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from subgnn.channels.table import check_channels, similarity_of
 from subgnn.channels.topology import NODE_SET_STATISTICS
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.embeddings.sources import PRETRAINED, require_features
+from subgnn.embeddings.sources import require_features
 from subgnn.errors import UserError
 from subgnn.models.interface import Candidate, Model, Opening, Settings, SetUp, TrainingData
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights, member_seed
@@ -44,6 +45,7 @@ class SubGNNModel(Model):
     has_ensembles = True
     corrects_baselines = True
     has_channels = True
+    switches = MappingProxyType({"direction": "prepare.directed=true", "features": "embeddings.features=beside"})
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         """Prepare the subgraphs and make the network, or one for each member of an ensemble."""
@@ -160,20 +162,17 @@ class SubGNNModel(Model):
         """One for each member of an ensemble."""
         return recipe.training.members
 
-    def unused_data(self, recipe: Recipe, graph: Graph) -> list[str]:
-        """As for any model; but hops may follow the direction of edges (prepare.directed), and features may be used.
+    def uses(self, recipe: Recipe) -> frozenset[str]:
+        """As for any model; hops may follow the direction of edges, diffusion uses weights, and features may be used.
 
-        Hops are measured for position and for drawn border anchors of neighborhood. Diffusion uses weights of edges.
+        Hops are measured for position and for drawn border anchors of neighborhood.
         """
-        found = ["edge weights"] if graph.weights is not None and not _diffuses(recipe) else []
-        if graph.directed and not (recipe.prepare.directed and _measures_hops(recipe)):
-            why = "no channel measures hops" if recipe.prepare.directed else "prepare.directed = false"
-            found.append(f"direction of edges ({why})")
-        pretrained = has_embeddings(recipe) and recipe.embeddings.source in PRETRAINED
-        used = pretrained or recipe.embeddings.features != "none"
-        if graph.features is not None and graph.features.shape[1] and not used:
-            found.append('node features (embeddings.features = "none")')
-        return found
+        direct = {
+            "weights": _diffuses(recipe),
+            "direction": recipe.prepare.directed and _measures_hops(recipe),
+            "features": recipe.embeddings.features != "none",
+        }
+        return super().uses(recipe) | {name for name, used in direct.items() if used}
 
 
 def _diffuses(recipe: Recipe) -> bool:
