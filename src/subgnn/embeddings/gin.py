@@ -59,7 +59,9 @@ def gin_layers(mlps: Iterable[nn.Module], *, extra: str, feature: str) -> list[n
 
     class Layer(GINConv):  # type: ignore[misc]
         def forward(self, x: Tensor, adjacency: Adjacency) -> Any:
-            return super().forward((x, x[adjacency.rows]), adjacency)
+            # A slice of all rows would cost a copy of the gradient.
+            every = adjacency.rows == slice(0, len(x))
+            return super().forward((x, x if every else x[adjacency.rows]), adjacency)
 
         def propagate(self, edge_index: Adjacency, size: Any = None, *, x: tuple[Tensor, Tensor]) -> Tensor:
             return edge_index @ x[0]
