@@ -8,7 +8,7 @@ import torch
 
 from subgnn.errors import DataWarning
 from subgnn.models.subgnn import Inputs
-from subgnn.training.steps import GraphedSteps, _Captured
+from subgnn.training.steps import GraphedOutputs, GraphedSteps, _Captured, _CapturedOutputs
 from tests.models.subgnn.examples import build_model, prepare_example
 
 
@@ -62,3 +62,49 @@ def test_what_cannot_be_captured_runs_as_it_is_and_says_so_once(inputs):
         step(inputs, np.array([0, 1]))
     step(inputs, np.array([0, 1]))
     assert [kind for kind, _ in step.events] == ["plain"] * 5
+
+
+class RecordedOutputs(GraphedOutputs):
+    """Outputs whose capture notes what a GPU would replay."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        super().__init__(stream=None)
+        self.fails, self.replayed = fails, 0
+
+    def _capture(self, network, inputs, rows, batch_size):
+        if self.fails:
+            raise RuntimeError("operation not permitted")
+        outputs, recorded = network(inputs.batch(rows)).float(), self
+
+        class Graph:
+            def replay(self):
+                recorded.replayed += 1
+                outputs.copy_(network(inputs.batch(rows)))
+
+        return _CapturedOutputs(Graph(), [], outputs)
+
+
+def test_validation_is_captured_the_second_time_and_follows_the_weights():
+    _, prepared = prepare_example(5)
+    model, nodes = build_model(prepared)
+    inputs, rows, compute = Inputs(prepared, nodes), np.array([3, 1]), RecordedOutputs()
+    for time in range(5):
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight.add_(0.01)
+        found = compute(model, inputs, rows, 256)
+        torch.testing.assert_close(found, model.eval()(inputs.batch(rows)).float())
+        assert compute.replayed == max(0, time - 1)
+    compute(model, inputs, np.array([1, 3]), 256)
+    assert compute.replayed == 3
+
+
+def test_validation_that_cannot_be_captured_runs_directly():
+    _, prepared = prepare_example(5)
+    model, nodes = build_model(prepared)
+    inputs, rows, compute = Inputs(prepared, nodes), np.array([3, 1]), RecordedOutputs(fails=True)
+    first = compute(model, inputs, rows, 256)
+    with pytest.warns(DataWarning, match="validation cannot be captured here \\(operation not permitted\\)"):
+        second = compute(model, inputs, rows, 256)
+    assert torch.equal(first, second)
+    assert torch.equal(first, compute(model, inputs, rows, 256))

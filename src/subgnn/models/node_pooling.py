@@ -122,7 +122,8 @@ class GraphClassifier(HeadedNetwork):
 
     def embed(self, batch: NodeBatch) -> Tensor:
         """Shapes: returns: (n, d)."""
-        h, adjacency = functional.embedding(batch.nodes, self.table), Adjacency.symmetric(batch.offsets, batch.neighbors)
+        h = functional.embedding(batch.nodes, self.table)
+        adjacency = Adjacency.symmetric(batch.offsets, batch.neighbors)
         for layer in self.layers:
             h = torch.relu(layer(h, adjacency))
         return h.new_zeros(len(batch.starts), h.shape[1]).index_add(0, batch.subgraph, h)

@@ -29,7 +29,7 @@ from subgnn.models.subgnn.batches import Inputs
 from subgnn.rng import stream, stream_key
 from subgnn.training.global_batch import outputs_over_ranks
 from subgnn.training.optimizer import adam, set_rate
-from subgnn.training.steps import Fitting, GraphedSteps, Steps
+from subgnn.training.steps import Fitting, GraphedOutputs, GraphedSteps, Steps
 
 State = dict[str, Any]
 
@@ -90,8 +90,10 @@ def fit(
     wrapped, optimizer = fabric.setup(model, adam(model, settings, graphed_on=fabric.device if graphed else None))
     wrapped.mark_forward_method("embed")
     compute = outputs_over_ranks(fabric)
-    plain = Steps(wrapped, optimizer, fitting)
-    step = GraphedSteps(plain) if graphed else plain
+    step: Steps | GraphedSteps = Steps(wrapped, optimizer, fitting)
+    if graphed:
+        step = GraphedSteps(step)
+        compute = GraphedOutputs(step.stream)
     progress = Progress(settings.lr) if resume is None else _restore(resume, model, optimizer, fabric)
 
     def state() -> State:

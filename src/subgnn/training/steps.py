@@ -1,4 +1,4 @@
-"""One optimisation step, run directly or captured once as a CUDA graph and replayed.
+"""One optimisation step, and validation, run directly or captured once as a CUDA graph and replayed.
 
 The step of a small network is hundreds of tiny kernels, and starting them takes longer than running them. A CUDA graph
 starts them all at once; it needs fixed shapes, so batches are padded to the size that any batch of as many subgraphs
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from subgnn.config.settings import TrainingSettings
 from subgnn.errors import DataWarning
-from subgnn.models.examples import Examples
+from subgnn.models.examples import Examples, outputs_of
 from subgnn.models.metrics import loss
 from subgnn.models.subgnn import Inputs
 from subgnn.models.subgnn.batches import Choice, Room
@@ -113,8 +113,7 @@ class GraphedSteps:
                 self.captured[key] = self._capture(inputs, rows)
             except RuntimeError as error:
                 self.refused = True
-                what = f"steps cannot be captured here ({str(error).splitlines()[0]}); they run directly"
-                warnings.warn(f"{what}; training.cuda_graph=false does not try", DataWarning, stacklevel=2)
+                _warn("steps", error)
                 return self._run_directly(inputs, rows)
         captured = self.captured[key]
         captured.choice.overwrite(inputs.choose(rows, captured.room))
@@ -146,3 +145,55 @@ class _Captured:
     room: Room
     choice: Choice
     loss: Tensor
+
+
+class GraphedOutputs:
+    """Outputs for validation as CUDA graphs, one for each draw of anchors and choice of subgraphs.
+
+    The first two times, the network runs directly; then it is captured, on the stream of the steps. If it cannot be
+    captured, it always runs directly.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+        self.seen: set[tuple[int, bytes]] = set()
+        self.captured: dict[tuple[int, bytes], _CapturedOutputs] = {}
+        self.refused = False
+
+    @torch.no_grad()
+    def __call__(self, network: Any, inputs: Any, rows: NDArray[np.int64], batch_size: int) -> Tensor:
+        """As :func:`~subgnn.models.examples.outputs_of`."""
+        key = (inputs.whole.draw, rows.tobytes())
+        if key in self.captured:
+            self.captured[key].graph.replay()
+            return self.captured[key].outputs.clone()
+        outputs = outputs_of(network, inputs, rows, batch_size)
+        if key in self.seen and not self.refused:
+            try:
+                self.captured[key] = self._capture(network, inputs, rows, batch_size)
+            except RuntimeError as error:
+                self.refused = True
+                _warn("validation", error)
+        self.seen.add(key)
+        return outputs
+
+    def _capture(self, network: Any, inputs: Any, rows: NDArray[np.int64], batch_size: int) -> _CapturedOutputs:
+        # The same subgraphs each time, so that their batches need neither be padded nor chosen again.
+        batches = [inputs.batch(rows[i : i + batch_size]) for i in range(0, max(1, len(rows)), batch_size)]
+        graph = torch.cuda.CUDAGraph()
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph, stream=self.stream):
+            outputs = torch.cat([network(batch) for batch in batches]).float()
+        return _CapturedOutputs(graph, batches, outputs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _CapturedOutputs:
+    graph: torch.cuda.CUDAGraph
+    batches: list[Any]  # their memory is read in every replay
+    outputs: Tensor
+
+
+def _warn(what: str, error: RuntimeError) -> None:
+    told = f"{what} cannot be captured here ({str(error).splitlines()[0]}), but only run directly"
+    warnings.warn(f"{told}; training.cuda_graph=false does not try", DataWarning, stacklevel=3)

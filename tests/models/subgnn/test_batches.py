@@ -83,7 +83,7 @@ def test_a_batch_is_filled_up_to_its_room():
     filled = inputs.choose(rows, Room(components + 3, nodes + 4))
     assert (plain.spare, filled.spare) == (0, 1)
     assert filled.rows.tolist() == plain.rows.tolist() == [0, 1]
-    for i, filler in enumerate(([], [0] * 3, [2] * 3, [0] * 4, [nodes, nodes + 4, nodes + 4])):
+    for i, filler in enumerate(([], [0] * 3, [2] * 3, [0] * 4, [nodes, nodes + 1, nodes + 2])):
         assert filled.tensors[i].tolist() == [*plain.tensors[i].tolist(), *filler]
         assert filled.tensors[i].dtype == torch.int64
     assert inputs.pick(filled).spare == 1

@@ -54,18 +54,28 @@ def test_states_and_gradients_equal_torch(lengths: list[int], layers: int, threa
 def test_the_way_of_a_gpu_equals_torch(lengths: list[int], layers: int) -> None:
     """The loop for GPUs, with its fused cell in plain operations here."""
     torch.manual_seed(0)
-    lstm = torch.nn.LSTM(DIM, DIM, num_layers=layers, bidirectional=True).double()
-    walks, table = walks_of(lengths), torch.randn(9, DIM, dtype=torch.float64)
+    lstm = torch.nn.LSTM(DIM, DIM, num_layers=layers, bidirectional=True)
+    theirs = states_and_gradients(lstm, walks_of(lengths), torch.float64)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(patch_encoder, "_fused_cell", plain_cell)
-        ours = patch_encoder._fused(lstm, table[walks.nodes], walks)
-    torch.testing.assert_close(ours, lstm_states(lstm, table, walks), rtol=1e-12, atol=1e-12)
+        patch.setattr(patch_encoder, "_fused_cell_backward", plain_cell_backward)
+        patch.setitem(globals(), "lstm_states", patch_encoder._fused)
+        ours = states_and_gradients(lstm, walks_of(lengths), torch.float64)
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
 
 
-def plain_cell(arrived: torch.Tensor, recurrent: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def plain_cell(arrived: torch.Tensor, recurrent: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, ...]:
     i, f, g, o = (arrived + recurrent).chunk(4, dim=1)
     c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-    return torch.sigmoid(o) * torch.tanh(c), c
+    return torch.sigmoid(o) * torch.tanh(c), c, arrived + recurrent
+
+
+def plain_cell_backward(of_h, of_c, before, c, sums):
+    with torch.enable_grad():
+        sums, before = (value.detach().requires_grad_() for value in (sums, before))
+        h, c, _ = plain_cell(sums, torch.zeros_like(sums), before)
+        return torch.autograd.grad([h, c], [sums, before], [of_h, torch.zeros_like(c) if of_c is None else of_c])
 
 
 def test_large_inputs_saturate_and_stay_finite() -> None:
@@ -117,7 +127,10 @@ def test_walks_by_hand():
     assert walks.owner.tolist() == [1, 0, 1, 1, 0, 1, 1]
     # Steps 0 and 6 are the ends of the longest walk, 3 its middle; 1 and 4, 2 and 5 are those of the others.
     assert walks.back.tolist() == [6, 4, 5, 3, 1, 2, 0]
-    assert set(dict(walks.named_buffers())) == {"nodes", "places", "back", "owner"}
+    assert set(dict(walks.named_buffers())) == {"nodes", "places", "back", "owner", "turns", "turn_of"}
+    # Both directions in turn: steps 0, 1, 2 and, from the other end, 6, 4, 5; then 3, 4, 5 and 3, 1, 2; then 6 and 0.
+    assert walks.turns.tolist() == [0, 2, 4, 13, 9, 11, 6, 8, 10, 7, 3, 5, 12, 1]
+    assert walks.turns[walks.turn_of].tolist() == list(range(14))
 
 
 def test_steps_by_row():

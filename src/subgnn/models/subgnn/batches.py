@@ -186,12 +186,12 @@ class Inputs:
         places, _ = spans(self.node_first, components)
         starts = np.concatenate([[0], np.cumsum(np.diff(self.node_first)[components])])[:-1]
         if room is not None:
-            # The first added component holds all added nodes.
-            filler = room.components - len(components)
+            # The added components share the added nodes: a GPU adds up the nodes of a component one after the other.
+            filler, added = room.components - len(components), room.nodes - len(places)
             owner = np.concatenate([owner, np.full(filler, len(rows))])
             components = np.concatenate([components, np.zeros(filler, np.int64)])
-            starts = np.concatenate([starts, [len(places)], np.full(filler - 1, room.nodes)])
-            places = np.concatenate([places, np.zeros(room.nodes - len(places), np.int64)])
+            starts = np.concatenate([starts, len(places) + added * np.arange(filler) // filler])
+            places = np.concatenate([places, np.zeros(added, np.int64)])
         parts = [np.asarray(part, np.int64) for part in (rows, components, owner, places, starts)]
         lengths = tuple(len(part) for part in parts)
         return Choice(torch.from_numpy(np.concatenate(parts)), lengths, spare=int(room is not None))

@@ -65,13 +65,17 @@ class Walks(nn.Module):
     Shapes:
         nodes: (R,) places in the table of the distinct nodes of all walks. places: (steps,) which of them each step
         stands on. back: (steps,) the step of the same walk that is as far from its end. owner: (steps,) the patch of
-        each step. sizes: how many walks have a step t.
+        each step. sizes: how many walks have a step t. turns: (2 steps,) the steps of both directions, 2 s for step s
+        of the first and 2 s + 1 for that of the second, in the order in which they are computed: those of the first
+        and of the second direction that come first, those that come next, and so on. turn_of: its inverse.
     """
 
     nodes: Tensor
     places: Tensor
     back: Tensor
     owner: Tensor
+    turns: Tensor
+    turn_of: Tensor
 
     def __init__(self, rows: Ragged, per_patch: int) -> None:
         super().__init__()
@@ -90,6 +94,11 @@ class Walks(nn.Module):
         self.register_buffer("places", torch.from_numpy(self.picking.rows))
         self.register_buffer("back", torch.from_numpy(_joined(back)))
         self.register_buffer("owner", torch.from_numpy(_joined(walks) // per_patch))
+        turns = _joined(
+            [part for t, two in enumerate(back) for part in (2 * (first[t] + np.arange(len(two))), 2 * two + 1)]
+        )
+        self.register_buffer("turns", torch.from_numpy(turns), persistent=False)
+        self.register_buffer("turn_of", torch.from_numpy(np.argsort(turns)), persistent=False)
 
 
 def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -139,47 +148,100 @@ def lstm_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
     Shapes:
         table: (T, d). returns: (steps, 2 d).
     """
+    plain = not torch.is_autocast_enabled(table.device.type)
+    if plain and table.device.type == "cuda":
+        return _fused(lstm, table, walks)
     inputs = table.index_select(0, walks.nodes)
-    plain = not torch.is_autocast_enabled(inputs.device.type)
     if plain and inputs.device.type == "cpu" and inputs.dtype == torch.float32:
         return compiled_states(lstm, inputs, walks)
-    if plain and inputs.device.type == "cuda":
-        return _fused(lstm, inputs, walks)
     packed = PackedSequence(inputs[walks.places], torch.tensor(walks.sizes))
     states: Tensor = lstm(packed)[0].data
     return states
 
 
-def _fused(lstm: nn.LSTM, inputs: Tensor, walks: Walks) -> Tensor:
+def _fused(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
     """On a GPU: both directions of a step are one product and one kernel."""
-    places = walks.places
+    # A gradient in a fixed order, as that of plain indexing is not; the inputs of many steps cost less than sorting
+    # the gradients of their projections.
+    inputs = nn.functional.embedding(walks.nodes[walks.places], table)
     for layer in range(lstm.num_layers):
-        (w_ahead, u_ahead, b_ahead), (w_back, u_back, b_back) = direction_weights(lstm, layer)
-        ahead = torch.addmm(b_ahead, inputs, w_ahead.T)[places]  # (steps, 4 d)
-        back = torch.addmm(b_back, inputs, w_back.T)[places[walks.back]]
-        u = torch.stack([u_ahead.T, u_back.T])  # (2, d, 4 d)
-        h, c, states, first = u.new_zeros(2, 0, u.shape[1]), u.new_zeros(2, 0, u.shape[1]), [], 0
-        for size in walks.sizes:
-            arrived = torch.stack([ahead[first : first + size], back[first : first + size]])
-            if first == 0:
-                recurrent, c = torch.zeros_like(arrived), u.new_zeros(2, size, u.shape[1])
-            else:
-                recurrent = torch.bmm(h[:, :size], u)
-            cell = _fused_cell(arrived.flatten(0, 1), recurrent.flatten(0, 1), c[:, :size].flatten(0, 1))
-            h, c = cell[0].view(2, size, -1), cell[1].view(2, size, -1)
-            states.append(h)
-            first += size
-        both = torch.cat(states, dim=1)  # (2, steps, d)
-        inputs = torch.cat([both[0], both[1][walks.back]], dim=1)
+        weights, states, biases = zip(*direction_weights(lstm, layer), strict=True)
+        projected = torch.addmm(torch.cat(biases), inputs, torch.cat(weights).T)  # (steps, 8 d)
+        u = torch.stack([state.T for state in states])  # (2, d, 4 d)
+        inputs = _FusedLayer.apply(projected, u, walks)  # type: ignore[no-untyped-call]
         if layer + 1 < lstm.num_layers:
             inputs = nn.functional.dropout(inputs, lstm.dropout, lstm.training)
-            places = torch.arange(len(inputs), device=inputs.device)
     return inputs
 
 
+class _FusedLayer(torch.autograd.Function):
+    """All steps of both directions of one layer, on a GPU.
+
+    The gradient of u is one product after the loop, where autograd would make one for every step, and a copy of the
+    whole gradient for each part of an array that a step uses.
+
+    Shapes:
+        projected: (steps, 8 d). u: (2, d, 4 d). returns: (steps, 2 d).
+    """
+
+    @staticmethod
+    def forward(ctx: Any, projected: Tensor, u: Tensor, walks: Walks) -> Tensor:
+        d = u.shape[1]
+        arrived = projected.view(-1, 4 * d).index_select(0, walks.turns).split([2 * size for size in walks.sizes])
+        h, c = u.new_zeros(0, d), u.new_zeros(0, d)
+        before, cells, states, gates = [], [c], [], []
+        for t, size in enumerate(walks.sizes):
+            if t == 0:
+                h, c = u.new_zeros(2 * size, d), u.new_zeros(2 * size, d)
+                recurrent = torch.zeros_like(arrived[0])
+            else:
+                h, c = _first(h, size), _first(c, size)
+                recurrent = torch.bmm(h.view(2, size, d), u).view(2 * size, 4 * d)
+            before.append((h, c))
+            h, c, activated = _fused_cell(arrived[t], recurrent, c)
+            states.append(h)
+            cells.append(c)
+            gates.append(activated)
+        ctx.save_for_backward(u)
+        ctx.saved = walks, before, cells[1:], gates
+        return torch.cat([u.new_zeros(0, d), *states]).index_select(0, walks.turn_of).view(-1, 2 * d)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (u,) = ctx.saved_tensors
+        walks, before, cells, gates = ctx.saved
+        d, u_t = u.shape[1], u.transpose(1, 2)
+        sizes = walks.sizes
+        of_h = grads[0].reshape(-1, d).index_select(0, walks.turns).split([2 * size for size in sizes])
+        found, of_c = [], None
+        for t in reversed(range(len(sizes))):
+            if found:
+                after = sizes[t + 1]
+                of_h[t].view(2, sizes[t], d)[:, :after].baddbmm_(found[-1].view(2, after, 4 * d), u_t)
+                if after < sizes[t] and of_c is not None:
+                    of_c = nn.functional.pad(of_c.view(2, after, d), (0, 0, 0, sizes[t] - after)).view(-1, d)
+            of_gates, of_c = _fused_cell_backward(of_h[t], of_c, before[t][1], cells[t], gates[t])
+            found.append(of_gates)
+        of_projected = torch.cat([u.new_zeros(0, 4 * d), *reversed(found)]).index_select(0, walks.turn_of)
+        states = torch.cat([u.new_zeros(0, d), *(h for h, _ in before)]).index_select(0, walks.turn_of)
+        # (2, d, steps) x (2, steps, 4 d); columns of both directions lie side by side.
+        of_u = torch.bmm(states.view(-1, 2, d).permute(1, 2, 0), of_projected.view(-1, 2, 4 * d).transpose(0, 1))
+        return of_projected.view(-1, 8 * d), of_u, None
+
+
+def _first(values: Tensor, size: int) -> Tensor:
+    """The first ``size`` walks of both directions. Shapes: (2 n, d); returns: (2 size, d)."""
+    return values if len(values) == 2 * size else values.view(2, -1, values.shape[1])[:, :size].reshape(2 * size, -1)
+
+
 def _fused_cell(arrived: Tensor, recurrent: Tensor, c: Tensor) -> Any:
-    """State and cell after one step: the kernel that :class:`torch.nn.LSTMCell` uses on a GPU."""
+    """State, cell and gates after one step: the kernel that :class:`torch.nn.LSTMCell` uses on a GPU."""
     return torch.ops.aten._thnn_fused_lstm_cell(arrived, recurrent, c)
+
+
+def _fused_cell_backward(of_h: Tensor, of_c: Tensor | None, before: Tensor, c: Tensor, gates: Tensor) -> Any:
+    """Gradients of the gates' sums, and of the cell before the step."""
+    return torch.ops.aten._thnn_fused_lstm_cell_backward_impl(of_h, of_c, before, c, gates, False)[:2]
 
 
 def direction_weights(lstm: nn.LSTM, layer: int) -> list[tuple[Tensor, Tensor, Tensor]]:
