@@ -85,7 +85,7 @@ class PairFeatures:
     def queries(self, subgraphs: Ragged) -> Iterator[Query]:
         """Subgraphs with their diffusions, a few of which are computed at once."""
         walks, num_nodes = diffusion.walks_of(self.graph), self.graph.num_nodes
-        chance = walks.chance
+        chance = walks.chance(DAMPING)
         for begin in range(0, len(subgraphs), COLUMNS):
             some = subgraphs.take(np.arange(begin, min(begin + COLUMNS, len(subgraphs))))
             if self.is_exact:
@@ -145,7 +145,7 @@ class PairFeatures:
             values[unused] = 0
         shared = self._containing @ np.stack([rare, overlaps**2 / (size * sizes), near], axis=1)  # (N, 3)
         columns = {
-            "diffusion": np.log(ratios[nodes] * diffusion.walks_of(self.graph).chance[nodes] + _SMALLEST_P),
+            "diffusion": np.log(ratios[nodes] * diffusion.walks_of(self.graph).chance(DAMPING)[nodes] + _SMALLEST_P),
             "lift": lifts[nodes],
             "degree": np.log1p(self.degrees[nodes]),
             "paths": np.log1p(self._over_neighbours(self._links(query.nodes) / np.log(2 + self.degrees), nodes)),
