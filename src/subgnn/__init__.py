@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from subgnn.data.strings import NodeNames
     from subgnn.data.subgraphs import SubgraphSet
     from subgnn.errors import DataError, DataWarning, SubgnnError, UserError
+    from subgnn.inference.nearest import nearest_vectors
     from subgnn.ragged import Ragged
 
 
@@ -57,6 +58,7 @@ __all__ = [
     "from_pyg",
     "from_scipy",
     "load",
+    "nearest_vectors",
     "read_dataset",
     "read_tables",
     "to_networkx",
@@ -90,6 +92,7 @@ _MODULES = {
     "from_pyg": "subgnn.data.formats.objects",
     "from_scipy": "subgnn.data.formats.objects",
     "load": "subgnn.api.run",
+    "nearest_vectors": "subgnn.inference.nearest",
     "read_dataset": "subgnn.data.formats",
     "read_tables": "subgnn.api.inputs",
     "to_networkx": "subgnn.data.formats.objects",

@@ -101,7 +101,7 @@ def test_pick_predict_remove_and_reload(page):
     assert page.page.inner_text("#label") == max(before, key=before.get)
     assert page.page.locator("#by-node li").count() == 3
     assert page.page.locator("#by-channel li.channel").count() == 3
-    assert page.page.locator("#nearest tr").count() == 6
+    assert page.page.locator("#similar tr").count() == 10
     assert "3 nodes of the subgraph in 2 components" in page.page.get_attribute("#picture", "aria-label")
     assert page.page.locator("#picture canvas").count() > 0
 
@@ -291,8 +291,8 @@ def test_a_phone_shows_all_of_it(browser, address, scheme):
     boxes = [narrow.page.locator(f".panel.{name}").bounding_box() for name in panels]
     assert [box["y"] for box in boxes] == sorted(box["y"] for box in boxes)
     assert all(box["width"] > 340 for box in boxes)
-    shown = [box.bounding_box() for box in narrow.page.locator("#nearest button").all()]
-    assert len(shown) == 6
+    shown = [box.bounding_box() for box in narrow.page.locator("#similar button").all()]
+    assert len(shown) == 10
     assert all(box["x"] + box["width"] <= 390 for box in shown)
     narrow.close()
 

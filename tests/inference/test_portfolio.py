@@ -170,8 +170,7 @@ def test_a_server_answers_as_the_predictor_does(run):
         np.testing.assert_allclose(ask("embed", asked)["vectors"], predictor.embeddings(rows), atol=1e-6)
         (explained,) = ask("explain", {"subgraphs": asked["subgraphs"][:1]})["explanations"]
         assert (explained["member"], len(explained["by_node"])) == ("channels", 3)
-        nearest = ask("nearest", {"nodes": asked["subgraphs"][0], "count": 2})["nearest"]
-        assert len(nearest) == 2
+        assert [len(one["nearest"]) for one in ask("search", asked | {"top": 2})["results"]] == [2, 2]
         card = client.get("/api/runs/small").json()
         assert card["method"] == "auto"
         assert "position/internal" in card["channels"]

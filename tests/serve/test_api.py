@@ -29,6 +29,10 @@ def asking():
         yield found
 
 
+def training_nodes(run):
+    return run.subgraphs.nodes.take(run.subgraphs.indices("train"))
+
+
 def post(asking, question, body, **options):
     return asking.post(f"/api/runs/small/{question}", json=body, **options)
 
@@ -69,18 +73,15 @@ def test_embed_and_explain_are_the_librarys(asking):
     np.testing.assert_allclose(vectors["vectors"], served().predictor.embeddings(ROWS), rtol=1e-5)
     assert vectors["width"] == len(vectors["vectors"][0])
     found = post(asking, "explain", ASKED).json()["explanations"]
-    explainer = Explainer(served().predictor, background=served().training.nodes, max_nodes=200, max_anchors=50)
+    explainer = Explainer(served().predictor, background=training_nodes(served()), max_nodes=200, max_anchors=50)
     assert found == [json.loads(json.dumps(each.to_json())) for each in explainer.explain(ROWS)]
 
 
-def test_draw_and_nearest(asking):
+def test_draw(asking):
     drawing = post(asking, "draw", {"nodes": SOME, "most": 3}).json()
     inside = [node["name"] for node in drawing["nodes"] if node["kind"] == "inside"]
     assert inside == ["GENE0", "GENE1", "GENE2", "GENE9", "HLA-A"]
     assert len([node for node in drawing["nodes"] if node["kind"] != "inside"]) == 3
-    near = post(asking, "nearest", {"nodes": SOME, "count": 2}).json()["nearest"]
-    assert len(near) == 2
-    assert near[0]["similarity"] >= near[1]["similarity"]
 
 
 def test_search_and_resolve(asking):
@@ -115,9 +116,9 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize(("nodes", "message", "named"), UNKNOWN)
-@pytest.mark.parametrize("question", ["predict", "embed", "explain", "draw", "nearest"])
+@pytest.mark.parametrize("question", ["predict", "embed", "explain", "draw", "search"])
 def test_unknown_nodes_are_named(asking, question, nodes, message, named):
-    body = {"nodes": nodes} if question in ("draw", "nearest") else {"subgraphs": [nodes]}
+    body = {"nodes": nodes} if question == "draw" else {"subgraphs": [nodes]}
     answer = asking.post(
         f"/api/runs/small/{question}", content=json.dumps(body), headers={"content-type": "application/json"}
     )
@@ -317,7 +318,7 @@ def test_the_description_has_examples(asking):
         "/api/runs/{run}",
         *(
             f"/api/runs/{{run}}/{q}"
-            for q in ("nodes", "resolve", "predict", "table", "embed", "explain", "draw", "nearest")
+            for q in ("nodes", "resolve", "predict", "table", "embed", "explain", "draw", "search")
         ),
     }
 
@@ -345,8 +346,8 @@ def test_a_baseline_answers_and_one_that_cannot_says_so():
             explained = post(asking, "explain", {"subgraphs": [own]})
             assert explained.status_code == 200
             assert explained.json()["explanations"][0]["by_channel"] == []
-            near = post(asking, "nearest", {"nodes": own, "count": 1})
-            assert near.json()["nearest"][0]["nodes"] == run.subgraphs.nodes[0].tolist()
+            near = post(asking, "search", {"subgraphs": [own], "top": 1}).json()["results"][0]["nearest"]
+            assert near[0]["nodes"] == run.subgraphs.nodes[0].tolist()
             failed = post(asking, "predict", {"subgraphs": [SOME]}).json()
     assert "mn-gin" in failed["error"] + failed["hint"]
 
@@ -371,7 +372,8 @@ def test_an_exported_run_needs_no_dataset(tmp_path):
     with TestClient(create_app({"small": run}), base_url=HOST) as asking:
         answer = post(asking, "predict", ASKED).json()
         explained = post(asking, "explain", ASKED).json()["explanations"][0]
-        assert post(asking, "nearest", {"nodes": SOME}).json()["nearest"] == []
+        refused = post(asking, "search", {"subgraphs": [SOME]})
+        assert (refused.status_code, refused.json()["error"]) == (422, "no labelled subgraphs to search")
     with client() as asking:
         assert_close(answer, post(asking, "predict", ASKED).json())
         again = post(asking, "explain", ASKED).json()["explanations"][0]

@@ -19,6 +19,7 @@ from subgnn.inference.distributed import Workers
 from subgnn.inference.export import export_run, make_program
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
+from subgnn.inference.search import Choice
 from subgnn.models.metrics import metrics
 from subgnn.models.registry import check_recipe
 from subgnn.models.spec import join_weights, member_seed
@@ -188,7 +189,7 @@ def test_a_server_answers_alike(done, predictor):
     np.testing.assert_allclose(served.embed(ROWS)["vectors"], predictor.embeddings(ROWS), atol=1e-6)
     logits = served.explain(ROWS)["explanations"][0]["logits"]
     np.testing.assert_allclose(list(logits.values()), predictor.outputs(ROWS)[0], atol=1e-5)
-    assert len(served.nearest(ROWS[0], 2)["nearest"]) == 2
+    assert len(served.search(ROWS, Choice(top=2))["results"][0]["nearest"]) == 2
     assert served.draw(ROWS[0], most=3)
 
 

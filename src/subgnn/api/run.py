@@ -1,4 +1,4 @@
-"""A trained model in Python: train one or open one, then predict, embed, explain and evaluate."""
+"""A trained model in Python: train one or open one, then predict, embed, search, explain and evaluate."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,10 @@ from subgnn.experiments.train import write_run_page
 from subgnn.inference.answers import AnswerTable, Asked, prediction_table, vector_table
 from subgnn.inference.evaluate import score
 from subgnn.inference.export import export_run
+from subgnn.inference.nearest import Distance
 from subgnn.inference.open import OpenedRun, open_run
 from subgnn.inference.predictor import Predictor
+from subgnn.inference.search import Choice, KnownSubgraphs, SearchAnswers
 from subgnn.inference.without_labels import fit_without_labels
 from subgnn.models.registry import unused_line
 from subgnn.ragged import Ragged
@@ -91,6 +94,34 @@ class Run:
     def embed(self, subgraphs: Subgraphs, *, unknown: Unknown = "error") -> pd.DataFrame:
         """The vector of each subgraph: a row each, with the name of the subgraph as index."""
         return _vectors(self.predictor, self._asked(subgraphs, unknown))
+
+    def search(
+        self,
+        subgraphs: Subgraphs,
+        *,
+        top: int = 10,
+        distance: Distance = "centred",
+        include_test: bool = False,
+        unknown: Unknown = "error",
+    ) -> pd.DataFrame:
+        """The known subgraphs nearest to each, as ``subgnn search`` writes them: a row for each that is found.
+
+        Known are those of the run's dataset: training and validation. Their vectors are kept in the cache folder.
+
+        Args:
+            top: how many to find for each subgraph.
+            distance: of vectors: ``centred``, by the cosine less the mean of the known; ``cosine``; ``euclidean``.
+            include_test: find subgraphs of the test split, too.
+
+        Raises:
+            DataError: without a dataset.
+        """
+        choice = Choice(top, distance, include_test)
+        return _frame(SearchAnswers.of_subgraphs(self._known, self._asked(subgraphs, unknown), choice).table())
+
+    @cached_property
+    def _known(self) -> KnownSubgraphs:
+        return KnownSubgraphs(self.predictor, self._opened.subgraphs)
 
     def explain(
         self,

@@ -29,6 +29,7 @@ from subgnn.cli.runs import (
     list_runs,
     predict_subgraphs,
     report_run,
+    search_subgraphs,
     serve_runs,
 )
 from subgnn.cli.train import train_run
@@ -53,6 +54,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "evaluate": evaluate_run,
     "predict": predict_subgraphs,
     "embed": embed_subgraphs,
+    "search": search_subgraphs,
     "explain": explain_subgraphs,
     "complete": complete_subgraphs,
     "export": export_run_file,

@@ -1,4 +1,4 @@
-"""Commands that use a finished run: evaluate, predict, embed, explain, complete, export, report, runs and serve."""
+"""Commands that use a finished run: evaluate, predict, embed, search, explain, complete, export, report and serve."""
 
 from __future__ import annotations
 
@@ -159,6 +159,61 @@ def embed_subgraphs(
     _report(run, out, json, words, notes, num_subgraphs=count, width=width)
     if model is not None and not json:
         print_line(f"{model}: the model, for vectors of further subgraphs")
+
+
+def search_subgraphs(
+    run: Annotated[
+        Path, Argument(metavar="RUN", help="A finished run, a file from subgnn export, or vectors from subgnn embed.")
+    ],
+    subgraphs: SubgraphsFile,
+    out: Annotated[
+        Path, Option(metavar="FILE", help="The file to write: .tsv, .csv, .parquet, .jsonl; - for the standard output.")
+    ] = Path("-"),
+    top: Annotated[int, Option(min=1, metavar="K", help="How many known subgraphs to find.")] = 10,
+    distance: Annotated[
+        Literal["centred", "cosine", "euclidean"],
+        Option(help="Distance of vectors; centred: by the cosine, less the mean of the known vectors."),
+    ] = "centred",
+    include_test: Annotated[
+        bool,
+        Option("--include-test", help="Find subgraphs of the test split, too; by default training and validation."),
+    ] = False,
+    index: Annotated[
+        Literal["auto", "exact", "index"],
+        Option(help="Compare all known vectors, or use an index of faiss, as auto does beyond 200,000."),
+    ] = "auto",
+    subgraph_column: SubgraphColumn = None,
+    node_column: NodeColumn = None,
+    encoding: Encoding = None,
+    unknown: UnknownNodes = "error",
+    data: DataPath = None,
+    force: ForceFlag = False,
+    memory: MemoryLimit = None,
+    json: JsonFlag = False,
+) -> None:
+    """Find the known subgraphs nearest to others, with their labels and distances.
+
+    Examples:
+    subgnn search runs/first --subgraphs new.tsv --top 10
+
+    subgnn search known.parquet --subgraphs new.parquet --out nearest.tsv
+    """
+    from subgnn.data.formats.vectors import is_vector_file
+    from subgnn.storage.tables import STDOUT
+
+    reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=False)
+    _check_paths(None if is_vector_file(run) else run, subgraphs, out, force=force)
+    from subgnn.inference.answers import Files
+    from subgnn.inference.search import Choice, search_files
+
+    files = Files(subgraphs, out, reading, data, force)
+    form = files.output_format(default="tsv") or "tsv"
+    answers, count = search_files(run, files, Choice(top, distance, include_test, index))
+    if json and out == STDOUT:
+        print_json({"run": str(run), "distance": distance, "results": answers.to_json(), "notes": notes})
+        return
+    files.write(form, answers.table())
+    _report(run, out, json, f"nearest known subgraphs of {count:,}", notes, num_subgraphs=count)
 
 
 def explain_subgraphs(

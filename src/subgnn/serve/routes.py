@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from subgnn.data.formats.columns import Columns
 from subgnn.errors import UserError, choices
+from subgnn.inference.search import Choice
 from subgnn.ragged import Ragged
 from subgnn.serve import schemas
 from subgnn.serve.limits import Deadline, Limits
@@ -143,7 +144,7 @@ class AppState:
         for run in self.runs.values():
             try:
                 await step(run.explainer.reference)
-                while len(run.training) and not await step(run.training.advance):
+                while len(run.known) and not await step(run.known.advance):
                     pass
             except (Refusal, UserError) as error:
                 log("not ready", run=run.name, reason=str(error))
@@ -361,12 +362,11 @@ async def draw(request: Request, run: Run, body: schemas.SubgraphToDraw) -> Any:
     return await answer(request, run, work, lane=lane_for(request, size))
 
 
-@router.post("/{run}/nearest", response_model=schemas.NearSubgraphs)
-async def nearest(request: Request, run: Run, body: schemas.SubgraphToCompare) -> Any:
-    """Find the training subgraphs whose vectors are nearest."""
-    size = check_size([body.nodes], state_of(request).limits)
-
-    def work() -> Any:
-        return run.nearest(subgraphs_of(run.index, [body.nodes]).rows[0], body.count)
-
-    return await answer(request, run, work, lane=lane_for(request, size, slow=not run.training.ready))
+@router.post("/{run}/search", response_model=schemas.SearchResults)
+async def search_known(request: Request, run: Run, body: schemas.SubgraphsToSearch) -> Any:
+    """Find the known subgraphs whose vectors are nearest: those of training and validation, with their labels."""
+    rows = body.subgraphs
+    size = check_size(rows, state_of(request).limits)
+    choice = Choice(body.top, body.distance, body.include_test)
+    work = about_each(run, body, partial(run.search, choice=choice))
+    return await answer(request, run, work, lane=lane_for(request, size, slow=not run.known.ready), subgraphs=len(rows))

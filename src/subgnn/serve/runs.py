@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from subgnn.errors import UserError
 from subgnn.explain import Explainer
 from subgnn.inference.open import OpenedRun, open_run
 from subgnn.inference.predictor import Predictor
+from subgnn.inference.search import Choice, KnownSubgraphs, hits
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn.fitted import MeasuredForNetworks
 from subgnn.ragged import Ragged
@@ -39,7 +39,7 @@ _MAX_ANCHORS = 50
 _PART_NODES = 2_000  # of the subgraphs that are predicted between two looks at the deadline
 _MIN_NODES = 10  # that a subgraph counts as
 _CACHED_NUMBERS = 2**28  # a gigabyte: a server gets requests about all of the graph
-_TRAINING_PART = 64
+_KNOWN_PART = 64  # known subgraphs whose vectors are computed in one step
 
 
 class InterruptiblePredictor(Predictor):
@@ -68,64 +68,6 @@ class InterruptiblePredictor(Predictor):
         return np.concatenate(parts)
 
 
-def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Vectors scaled to length 1; those of length 0 stay as they are."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-
-
-class TrainingSet:
-    """The training subgraphs of a run, compared by the cosine of their vectors z_S.
-
-    Vectors are computed when first needed, part by part; parts stay when a request runs out of time, so that the next
-    one continues from there.
-    """
-
-    def __init__(self, predictor: Predictor, subgraphs: SubgraphSet | None) -> None:
-        self._predictor, self._lock = predictor, threading.Lock()
-        self.places, self.nodes = np.empty(0, np.int64), Ragged.from_rows([])
-        if subgraphs is not None and subgraphs.splits is not None:
-            self.places = subgraphs.indices("train")
-            self.nodes = subgraphs.nodes.take(self.places)
-        self._parts: list[NDArray[np.float32]] = []
-        self._vectors: NDArray[np.float32] | None = None
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-    @property
-    def ready(self) -> bool:
-        """Whether all vectors have been computed."""
-        return self._vectors is not None
-
-    def vectors(self) -> NDArray[np.float32]:
-        """All vectors, of length 1 (training subgraphs, width)."""
-        while self._vectors is None:
-            self.advance()
-        return self._vectors
-
-    def advance(self) -> bool:
-        """Compute the vectors of the next part; returns whether all are done."""
-        with self._lock:
-            if self._vectors is None:
-                done = sum(map(len, self._parts))
-                part = np.arange(done, min(done + _TRAINING_PART, len(self)))
-                self._parts.append(unit(self._predictor.embeddings(self.nodes.take(part))))
-                if done + len(part) == len(self):
-                    self._vectors, self._parts = np.concatenate(self._parts), []
-            return self._vectors is not None
-
-    def nearest(self, subgraph: NDArray[np.int32], count: int) -> list[tuple[int, float]]:
-        """The nearest training subgraphs, nearest first: index in the dataset and cosine; ties by index."""
-        if not len(self):
-            return []
-        cosines = self.vectors() @ unit(self._predictor.embeddings(Ragged.from_rows([subgraph])))[0]
-        count = min(count, len(cosines))
-        some = np.argpartition(-cosines, count - 1)[:count]
-        order = some[np.lexsort((some, -cosines[some]))]
-        return [(int(self.places[i]), float(cosines[i])) for i in order]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ServedRun:
     """A run and its answers to requests, as plain values."""
@@ -135,14 +77,14 @@ class ServedRun:
     results: dict[str, Any]
     subgraphs: SubgraphSet | None
     index: NodeIndex
-    training: TrainingSet
+    known: KnownSubgraphs
     explainer: Explainer
     limits: Limits
 
     def warm_up(self) -> None:
         """Predict and draw once, so that kernels are compiled and tables built before the first request."""
         try:
-            some = self.training.nodes.take([0]) if len(self.training) else Ragged.from_rows([[0]])
+            some = Ragged.from_rows([[0]] if not self.subgraphs else [self.subgraphs.nodes[0]])
             self.predictor.outputs(some)
             self.draw(some[0], most=1)
         except UserError:
@@ -152,6 +94,7 @@ class ServedRun:
     def card(self) -> dict[str, Any]:
         """Facts about the run: data, scores, versions and limits of requests."""
         graph, checkpoint, source = self.predictor.graph, self.predictor.checkpoint, self.predictor.with_channels()
+        training = None if self.subgraphs is None or self.subgraphs.splits is None else self.subgraphs.indices("train")
         about = ("dataset", "recipe", "method", "seed", "task", "selected_epoch", "epochs", "val", "test", "published")
         return {
             "name": self.name,
@@ -165,7 +108,8 @@ class ServedRun:
             "num_edges": graph.num_edges,
             "named": graph.names is not None,
             "row_prefix": self.index.row_prefix,
-            "num_training": len(self.training),
+            "num_training": 0 if training is None else len(training),
+            "num_known": len(self.known.places()),
             "examples": self.examples(),
             "graph_hash": graph.content_hash,
             "trained_with": self.results.get("versions", {}),
@@ -205,11 +149,12 @@ class ServedRun:
                     turns.append((seen[label], place))
                     seen[label] += 1
                 chosen = [place for _, place in sorted(turns)[:_EXAMPLES]]
-                return [self._described(subgraphs, place) | {"split": split} for place in chosen]
+                return [self._described(place) | {"split": split} for place in chosen]
         return []
 
-    def _described(self, subgraphs: SubgraphSet, place: int) -> dict[str, Any]:
+    def _described(self, place: int) -> dict[str, Any]:
         """A subgraph of the dataset, with its first hundred nodes."""
+        subgraphs = cast(SubgraphSet, self.subgraphs)
         nodes = subgraphs.nodes[place]
         shown = nodes[:_SHOWN_NODES].tolist()
         return {
@@ -253,15 +198,15 @@ class ServedRun:
         """The subgraph and nodes around it, to be drawn."""
         return draw_with_anchors(self.predictor, self.index, subgraph, most=most).to_json()
 
-    def nearest(self, subgraph: NDArray[np.int32], count: int) -> dict[str, Any]:
-        """Training subgraphs with names, labels and nodes, nearest first."""
-        found: list[dict[str, Any]] = []
-        subgraphs = self.subgraphs
-        if subgraphs is None:
-            return {"run": self.name, "nearest": found}
-        for place, cosine in self.training.nearest(subgraph, count):
-            found.append(self._described(subgraphs, place) | {"similarity": round(cosine, 6)})
-        return {"run": self.name, "nearest": found}
+    def search(self, subgraphs: Ragged, choice: Choice) -> dict[str, Any]:
+        """The known subgraphs nearest to each, with names, labels and nodes."""
+
+        def described(place: int) -> dict[str, Any]:
+            return self._described(place) | {"split": self.known.split(place)}
+
+        found = hits(*self.known.find(subgraphs, choice), described)
+        results = [{"nearest": some} for some in found]
+        return {"run": self.name, "distance": choice.distance, "results": results}
 
 
 def _labels(subgraphs: SubgraphSet, place: int) -> list[str]:
@@ -325,17 +270,16 @@ def readable(names: NodeNames | None) -> NodeNames | None:
 
 
 def _served(name: str, whole: OpenedRun, *, index: NodeIndex, limits: Limits) -> ServedRun:
-    training = TrainingSet(whole.predictor, whole.subgraphs)
     return ServedRun(
         name=name,
         predictor=whole.predictor,
         results=whole.results,
         subgraphs=whole.subgraphs,
         index=index,
-        training=training,
+        known=KnownSubgraphs(whole.predictor, whole.subgraphs, part=_KNOWN_PART),
         explainer=Explainer(
             whole.predictor,
-            background=training.nodes if len(training) else None,
+            background=whole.training_subgraphs(),
             reference=whole.reference,
             max_nodes=limits.left_out,
             max_anchors=_MAX_ANCHORS,

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from subgnn.errors import excerpt
+from subgnn.inference.nearest import Distance
 
 Node = (
     Annotated[int, Field(strict=True, ge=0, le=2**53 - 1)]
@@ -61,6 +62,14 @@ class SubgraphsToExplain(Subgraphs):
     )
 
 
+class SubgraphsToSearch(Subgraphs):
+    """Subgraphs whose nearest known subgraphs are to be found."""
+
+    top: int = Field(10, ge=1, le=100, description="How many known subgraphs to find for each.")
+    distance: Distance = Field("centred", description="Of vectors; centred: by the cosine, less the mean of the known.")
+    include_test: bool = Field(False, description="Find subgraphs of the test split, too.")
+
+
 class OneSubgraph(Strict):
     """One subgraph."""
 
@@ -71,12 +80,6 @@ class SubgraphToDraw(OneSubgraph):
     """One subgraph to draw."""
 
     most: int = Field(60, ge=0, le=1000, description="Most nodes to draw in addition to those of the subgraph.")
-
-
-class SubgraphToCompare(OneSubgraph):
-    """One subgraph to compare with the training subgraphs."""
-
-    count: int = Field(5, ge=1, le=50, description="Number of training subgraphs to return.")
 
 
 class NodesToResolve(Strict):
@@ -239,16 +242,26 @@ class ExampleSubgraph(KnownSubgraph):
 
 
 class NearSubgraph(KnownSubgraph):
-    """A training subgraph."""
+    """A known subgraph that was found."""
 
-    similarity: float | None = Field(description="The cosine of the two vectors.")
+    rank: int = Field(description="From 1, the nearest.")
+    split: str | None = Field(description="train, val or test; null if the dataset has no splits.")
+    distance: float
 
 
 class NearSubgraphs(BaseModel):
-    """Training subgraphs, nearest first."""
+    """The known subgraphs nearest to one, the nearest first."""
+
+    nearest: list[NearSubgraph]
+
+
+class SearchResults(BaseModel):
+    """Known subgraphs nearest to each subgraph, in the order of the request."""
 
     run: str
-    nearest: list[NearSubgraph]
+    distance: str
+    results: list[NearSubgraphs]
+    dropped: list[list[str]] = Field(description=_DROPPED)
 
 
 class Threshold(BaseModel):

@@ -28,6 +28,7 @@ KINDS = {
     "diffusions": ("safetensors",),
     "hops": ("safetensors",),
     "completion": ("safetensors",),
+    "subgraph_vectors": ("safetensors",),
     "verified": ("json",),
 }
 """The suffixes of each kind of file; the first is that of results, others of unfinished work."""

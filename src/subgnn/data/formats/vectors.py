@@ -1,21 +1,27 @@
-"""Arrays of vectors as files: read and write .npy."""
+"""Vectors as files: read and write .npy, and read tables with subgraphs beside their vectors."""
 
 from __future__ import annotations
 
 import ast
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.data.formats.table import Table, reason
+from subgnn.data.formats.tables import read_table
 from subgnn.errors import DataError
 
 _HEADER = 128
 _MAX_HEADER = 10_000
+VECTOR_FILES = (".npy", ".parquet", ".csv", ".tsv", ".jsonl")
+"""Endings of the files that ``subgnn embed`` writes."""
+_TITLE = "vector"
 _DAMAGE = (ValueError, TypeError, KeyError, SyntaxError, RecursionError, MemoryError, OverflowError)
 
 
@@ -91,3 +97,104 @@ def write_npy(path: Path, chunks: Iterable[NDArray[np.float32]]) -> tuple[int, i
         file.seek(0)
         file.write(_npy_header(rows, width))
     return rows, width
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorTable:
+    """Subgraphs by their vectors, as ``subgnn embed`` writes them.
+
+    Args:
+        names: of the subgraphs, or else the texts of their nodes; row numbers where the file has vectors alone.
+        labels, splits: where the file has such columns.
+
+    Shapes:
+        vectors: (n, width) float32; NaN for a subgraph without a vector.
+    """
+
+    vectors: NDArray[np.float32]
+    names: Sequence[str]
+    labels: Sequence[str] | None = None
+    splits: Sequence[str] | None = None
+
+
+def is_vector_file(path: Path) -> bool:
+    """Whether a path ends like a file of vectors."""
+    return path.suffix in VECTOR_FILES
+
+
+def read_vectors(path: Path) -> VectorTable:
+    """Read a file that ``subgnn embed`` wrote, or one like it: .npy, or a table.
+
+    In a table, a column ``vector`` has lists of numbers, or columns ``vector_0``, ``vector_1``, ... have a number each.
+    Names are in a column ``name`` or else ``subgraph``, labels in ``label``, splits in ``split``.
+
+    Raises:
+        DataError: for a file without vectors, or with vectors of unequal length.
+    """
+    where = str(path)
+    if path.suffix == ".npy":
+        array = read_npy(path, "vectors")
+        if array.ndim != 2:
+            raise DataError(f"an array of shape {array.shape}", where=where, hint="accepted: a row for each vector")
+        with np.errstate(over="ignore"):
+            return VectorTable(array.astype(np.float32, copy=False), _row_numbers(len(array)))
+    table = read_table(path)
+    vectors = _lists(table) if _TITLE in table.titles else _columns(table)
+
+    def texts(*titles: str) -> list[str] | None:
+        title = next((one for one in titles if one in table.titles), None)
+        return None if title is None else table.cells(title, title).to_pylist()
+
+    names = texts("name", "subgraph")
+    return VectorTable(vectors, _row_numbers(len(vectors)) if names is None else names, texts("label"), texts("split"))
+
+
+def _lists(table: Table) -> NDArray[np.float32]:
+    """Vectors in a column of lists."""
+    from pyarrow import compute
+
+    if not table.is_list(_TITLE):
+        raise DataError(f"the column '{_TITLE}' has no lists", where=table.where, hint="write it with subgnn embed")
+    column = table.data.column(_TITLE)
+    lengths = np.asarray(compute.fill_null(compute.list_value_length(column), 0))
+    if len(set(lengths.tolist())) > 1:
+        row = int(np.argmax(lengths != lengths[0]))
+        what = f"a vector of {lengths[row]} numbers, and others of {lengths[0]}"
+        raise DataError(what, where=table.place(row), hint="all have the same length")
+    numbers = _numbers(compute.list_flatten(column), table)
+    return numbers.reshape(len(table), lengths[0] if len(lengths) else 0)
+
+
+def _columns(table: Table) -> NDArray[np.float32]:
+    """Vectors with a column for each number."""
+    width = 0
+    while f"{_TITLE}_{width}" in table.titles:
+        width += 1
+    if width == 0:
+        what, hint = "no vectors", f"accepted: a column '{_TITLE}' of lists, or columns '{_TITLE}_0', '{_TITLE}_1', ..."
+        raise DataError(what, where=table.where, hint=f"{hint}, as subgnn embed writes them")
+    vectors = np.empty((len(table), width), np.float32)
+    for i in range(width):
+        vectors[:, i] = _numbers(table.data.column(f"{_TITLE}_{i}"), table)
+    return vectors
+
+
+def _numbers(column: Any, table: Table) -> NDArray[np.float32]:
+    """Numbers of 32 bits, with NaN for an empty cell."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    try:
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            column = compute.utf8_trim_whitespace(column)
+            column = compute.if_else(compute.equal(column, ""), pa.scalar(None, column.type), column)
+        values = compute.fill_null(compute.cast(column, pa.float64()), math.nan)
+    except pa.ArrowException as error:
+        raise DataError(f"vectors that are not all numbers ({reason(error)})", where=table.where) from None
+    with np.errstate(over="ignore"):
+        return np.asarray(values, np.float64).astype(np.float32)
+
+
+def _row_numbers(count: int) -> list[str]:
+    """Row numbers as text, for subgraphs without names."""
+    return [str(row) for row in range(count)]

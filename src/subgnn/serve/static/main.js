@@ -1,4 +1,4 @@
-// The page: shows the drawing, prediction, explanation and nearest training subgraphs of the picked nodes.
+// The page: shows the drawing, prediction, explanation and similar subgraphs of the picked nodes.
 
 import { ask, forget } from "./api.js";
 import { byId, componentColour, fill, make } from "./dom.js";
@@ -101,13 +101,13 @@ function showReasons() {
   picture.push(showWhy(explanation, { chosen: currentClass() ?? explanation.classes[0], nameOf, onRemove: remove }));
 }
 
-function showNearest(nearest) {
-  fill(byId("nearest"), ...nearest.map((near) => make("tr", {},
+function showSimilar(nearest) {
+  fill(byId("similar"), ...nearest.map((near) => make("tr", {},
     make("td", { title: near.names.join(", ") }, near.nodes.length < near.num_nodes ? near.name : make("button", {
       type: "button", class: "link", "aria-label": `Show ${near.name}`, onclick: () => present(near),
     }, near.name)), make("td", { class: "labels" }, near.labels.join(", ")),
-    make("td", { class: "number" }, near.similarity === null ? "" : near.similarity.toFixed(3)), make("td", { class: "number" }, String(near.num_nodes)))));
-  byId("near-hint").textContent = nearest.length ? "" : "The run's dataset has no training split.";
+    make("td", { class: "number" }, near.distance.toFixed(3)), make("td", { class: "number" }, String(near.num_nodes)))));
+  byId("near-hint").textContent = nearest.length ? "Known subgraphs by the distance of their vectors, the nearest first." : "The run has no labelled subgraphs to compare with.";
 }
 
 // Show a subgraph of the dataset in place of the picked nodes.
@@ -142,12 +142,12 @@ async function guarded(work, onFailure = () => {}) {
 function refresh(before) {
   showPicked();
   if (!state.nodes.length) {
-    forget("predict", "draw", "explain", "nearest");
+    forget("predict", "draw", "explain", "similar");
     drawing = prediction = explanation = null;
     picture.clear();
     clearPrediction();
     clearWhy();
-    for (const id of ["nearest", "neighbours", "selected"]) fill(byId(id));
+    for (const id of ["similar", "neighbours", "selected"]) fill(byId(id));
     byId("facts").textContent = byId("near-hint").textContent = "";
     return Promise.resolve();
   }
@@ -182,8 +182,9 @@ function refresh(before) {
       showReasons();
     }, () => { why.setAttribute("aria-busy", "false"); explanation = null; clearWhy(); }),
     guarded(async () => {
-      const answer = await ask("nearest", `${path()}/nearest`, { nodes, count: 6 });
-      if (answer) showNearest(answer.nearest);
+      if (!cards.find((one) => one.name === state.run)?.num_known) return showSimilar([]);
+      const answer = await ask("similar", `${path()}/search`, { subgraphs: [nodes], top: 10 });
+      if (answer) showSimilar(answer.results[0].nearest);
     }),
   ]);
 }

@@ -1,0 +1,217 @@
+"""The vectors nearest to a vector: exactly, or among many by an index of faiss.
+
+======================= =================================================================
+distance                of a query q and a known vector k, m being the mean of the known
+======================= =================================================================
+cosine                  1 - cos(q, k)
+centred (the default)   1 - cos(q - m, k - m)
+euclidean               |q - k|
+======================= =================================================================
+
+The cosine with a vector of zeros is 0. Vectors that are near each other are told apart by where they differ from the
+mean, which is why it is subtracted; docs/search.md has the measurements.
+
+Candidates are found by matrix products of 32 bits, of as many queries at once as fit in memory; those that rounding
+could hide are kept, and ordered by distances of 64 bits, so the answer is exact. Among more than 200,000 known vectors,
+an index (IVF: vectors in cells by their nearest centre) finds candidates in the cells around a query: their distances
+are exact too, but a few of the nearest may be missed. Which of the two is used depends on the known vectors alone, so
+the answer to a query does not depend on other queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.errors import DataError, MissingExtra, UserError, choices
+from subgnn.parallel.memory import share
+
+Distance = Literal["cosine", "centred", "euclidean"]
+DISTANCES: tuple[Distance, ...] = get_args(Distance)
+Method = Literal["auto", "exact", "index"]
+METHODS: tuple[Method, ...] = get_args(Method)
+EXACT_VECTORS = 200_000
+"""Known vectors up to which ``auto`` compares all of them."""
+_ROUNDING = 1e-5  # of matrix products of 32 bits, relative to the squared lengths
+_DIGITS = 12  # of cosines; those beyond are rounding
+_BLOCK = 4096  # known vectors that are compared at once
+_CELLS_SEARCHED, _SPARE = 64, 32
+_TRAINED_PER_CELL = 64
+Found = tuple[NDArray[np.int64], NDArray[np.float64]]
+"""Places among the known vectors and distances, the nearest first: (n, k) each, k being ``top`` or, where there are
+fewer, the number of known vectors; -1 and NaN for a query that is NaN, and where an index finds fewer."""
+
+
+class Nearest:
+    """Known vectors, ready for queries.
+
+    Vectors with NaN stand for subgraphs without one; they are never found.
+
+    Args:
+        known: (m, width).
+        method: compare all, or use an index of faiss; ``auto`` is exact up to :data:`EXACT_VECTORS`.
+
+    Raises:
+        DataError: for infinite numbers.
+        UserError: if faiss is needed and not installed.
+
+    Example:
+        >>> places, distances = Nearest(np.eye(3), distance="euclidean").find([[0.0, 2.0, 0.5]], top=2)
+        >>> places.tolist(), distances.round(3).tolist()
+        ([[1, 2]], [[1.118, 2.062]])
+    """
+
+    def __init__(self, known: NDArray[Any], *, distance: Distance = "centred", method: Method = "auto") -> None:
+        for name, given, accepted in (("distance", distance, DISTANCES), ("method", method, METHODS)):
+            if given not in accepted:
+                raise UserError(f"unknown {name} '{given}'", where=name, hint=choices(str(given), accepted))
+        self.distance, self.known = distance, _checked(known, "known vectors")
+        self.present = np.flatnonzero(~np.isnan(self.known).any(axis=1))
+        self.mean, self._scale = np.zeros(self.known.shape[1]), 1.0
+        if distance == "centred" and len(self.present):
+            for rows in self._blocks():
+                self.mean += self.known[rows].astype(np.float64).sum(axis=0)
+            self.mean /= len(self.present)
+        if distance == "euclidean":  # so that squares of 32 bits neither overflow nor vanish
+            largest = [float(np.abs(self.known[rows]).max(initial=0)) for rows in self._blocks()]
+            self._scale = max(largest, default=0.0) or 1.0
+        large = len(self.present) > EXACT_VECTORS if method == "auto" else method == "index"
+        self._index = self._make_index() if large and len(self.present) else None
+        if self._index is None:  # the points, 32 bits each
+            self._screened = np.empty((len(self.present), self.known.shape[1]), np.float32)
+            for begin, rows in zip(range(0, len(self.present), _BLOCK), self._blocks(), strict=True):
+                self._screened[begin : begin + len(rows)] = self._points(self.known[rows])
+            self._half_squares = np.square(self._screened).sum(axis=1) / 2
+
+    def find(self, queries: Any, top: int = 10) -> Found:
+        """The nearest known vectors of each query; equal distances by place.
+
+        Raises:
+            DataError: for queries of another width.
+            UserError: for ``top`` below 1.
+        """
+        if top < 1:
+            raise UserError(f"{top} neighbours", where="top", hint="accepted: 1 or more")
+        vectors = self.check(queries)
+        top = min(top, len(self.present))
+        places = np.full((len(vectors), top), -1, np.int64)
+        distances = np.full((len(vectors), top), np.nan)
+        if top == 0:
+            return places, distances
+        there = np.flatnonzero(~np.isnan(vectors).any(axis=1))
+        size = max(1, int(share(0.05)) // (4 * max(len(self.present), self.known.shape[1], 1)))
+        for begin in range(0, len(there), size):
+            rows = there[begin : begin + size]
+            points = self._points(vectors[rows])
+            for row, point, found in zip(rows, points, self._candidates(points, top), strict=True):
+                values = self._distances(point, self._points(self.known[found]))
+                order = np.lexsort((found, values))[:top]
+                places[row, : len(order)], distances[row, : len(order)] = found[order], values[order]
+        return places, distances
+
+    def check(self, queries: Any) -> NDArray[np.float32]:
+        """Queries as 32 bit numbers.
+
+        Raises:
+            DataError: for what is not a table of numbers as wide as the known vectors.
+        """
+        vectors = _checked(queries, "queries")
+        if vectors.shape[1] != self.known.shape[1]:
+            what = f"vectors of {vectors.shape[1]} numbers, and known ones of {self.known.shape[1]}"
+            raise DataError(what, where="queries", hint="take vectors of the same run")
+        return vectors
+
+    def _blocks(self) -> Iterator[NDArray[np.int64]]:
+        for begin in range(0, len(self.present), _BLOCK):
+            yield self.present[begin : begin + _BLOCK]
+
+    def _points(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
+        """Vectors as they are compared: scaled as a whole, or less the mean and each of length 1."""
+        points = (vectors.astype(np.float64) - self.mean) / self._scale
+        if self.distance != "euclidean":
+            lengths = np.linalg.norm(points, axis=1, keepdims=True)
+            points /= np.where(lengths > 0, lengths, 1)
+        return points
+
+    def _distances(self, point: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Distances of one point from others, whose values depend on the two vectors alone, to the last bit."""
+        found: NDArray[np.float64]
+        if self.distance == "euclidean":
+            found = self._scale * np.sqrt(np.square(known - point).sum(axis=1))
+        else:
+            found = np.maximum(1 - (known * point).sum(axis=1), 0).round(_DIGITS)
+        return found
+
+    def _candidates(self, points: NDArray[np.float64], top: int) -> Iterator[NDArray[np.int64]]:
+        """For each point, places that include those of the nearest vectors."""
+        if self._index is not None:
+            _, found = self._index.search(points.astype(np.float32), min(top + _SPARE, len(self.present)))
+            yield from (self.present[places[places >= 0]] for places in found)
+            return
+        # What orders the distances of a point, but for rounding: -q.k or |k|^2 / 2 - q.k.
+        scores = -(points.astype(np.float32) @ self._screened.T)
+        rounding = np.full(len(points), _ROUNDING, np.float32)
+        if self.distance == "euclidean":
+            scores += self._half_squares
+            squares = np.square(points).sum(axis=1).astype(np.float32)
+            rounding *= np.maximum(squares, 2 * self._half_squares.max(initial=0))
+        for row, least in zip(scores, rounding, strict=True):
+            farthest = np.partition(row, top - 1)[top - 1] + least
+            yield self.present[np.flatnonzero(~(row > farthest))]  # with NaN, of what overflows
+
+    def _make_index(self) -> Any:
+        """An IVF index of faiss, with about as many cells as vectors in each."""
+        try:
+            import faiss
+        except ImportError:
+            feature = f"a search among {len(self.present):,} vectors that does not compare all"
+            raise MissingExtra("faiss-cpu", extra="search", feature=feature) from None
+        width, count = self.known.shape[1], len(self.present)
+        cells = max(1, int(np.sqrt(count)))
+        # Of vectors of length 1, those with the smallest angle are those with the smallest distance.
+        index = faiss.IndexIVFFlat(faiss.IndexFlatL2(width), width, cells, faiss.METRIC_L2)
+        index.cp.seed = 1
+        index.nprobe = min(cells, _CELLS_SEARCHED)
+        some = self.present[np.linspace(0, count - 1, min(count, _TRAINED_PER_CELL * cells)).astype(np.int64)]
+        index.train(self._points(self.known[some]).astype(np.float32))
+        for rows in self._blocks():
+            index.add(self._points(self.known[rows]).astype(np.float32))
+        return index
+
+
+def nearest_vectors(
+    queries: Any, known: Any, *, top: int = 10, distance: Distance = "centred", method: Method = "auto"
+) -> Found:
+    """The nearest known vectors of each query: their places (n, top), and distances (n, top), the nearest first.
+
+    Args:
+        queries: (n, width).
+        known: (m, width).
+        distance: ``centred``, by the cosine less the mean of the known vectors; ``cosine``; ``euclidean``.
+        method: ``exact``, or an ``index`` of faiss; ``auto`` is exact up to 200,000 known vectors.
+
+    Example:
+        >>> places, distances = nearest_vectors([[1.0, 0.2]], [[0.0, 1.0], [2.0, 0.0]], top=1, distance="cosine")
+        >>> places.tolist(), distances.round(3).tolist()
+        ([[1]], [[0.019]])
+    """
+    return Nearest(known, distance=distance, method=method).find(queries, top)
+
+
+def _checked(vectors: Any, noun: str) -> NDArray[np.float32]:
+    """Vectors as a table of 32 bit numbers that are finite or NaN."""
+    table = np.asarray(vectors)
+    if table.ndim != 2 or table.dtype.kind not in "fiub":
+        what = f"an array of shape {table.shape} and type {table.dtype}"
+        raise DataError(what, where=noun, hint="accepted: numbers, a row for each vector")
+    with np.errstate(over="ignore"):
+        found: NDArray[np.float32] = table.astype(np.float32, copy=False)
+    for begin in range(0, len(found), _BLOCK):
+        infinite = np.isinf(found[begin : begin + _BLOCK]).any(axis=1)
+        if infinite.any():
+            row = begin + int(np.argmax(infinite))
+            raise DataError("a number is infinite in 32 bits", where=f"{noun}: row {row}", hint="scale the vectors")
+    return found

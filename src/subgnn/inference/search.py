@@ -1,0 +1,300 @@
+"""Search: the known subgraphs whose vectors are nearest to those of new ones.
+
+Known are the subgraphs of the run's dataset: those of the training and validation splits, and on request those of test.
+Their vectors are computed when they are first needed and stored in the cache folder, under a key of the model and of
+the subgraphs. Vectors in files (:func:`~subgnn.data.formats.vectors.read_vectors`) can be searched without a run.
+
+The vectors of training subgraphs know their labels, as the model was fitted to them; those of all others do not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.data.formats.vectors import VECTOR_FILES, VectorTable, is_vector_file, read_vectors
+from subgnn.data.subgraphs import SPLITS, SubgraphSet
+from subgnn.errors import DataError
+from subgnn.inference.answers import AnswerTable, Asked, Files, chunk_size
+from subgnn.inference.nearest import Distance, Found, Method, Nearest
+from subgnn.inference.open import open_run
+from subgnn.inference.predictor import Predictor
+from subgnn.models.checkpoint import pack
+from subgnn.models.interface import BATCH
+from subgnn.ragged import Ragged
+from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
+from subgnn.storage.cache import cache_limit, cache_path, lookup, store
+from subgnn.storage.tables import Column, Part, distinct
+
+_STORED = Format(
+    name="subgnn-subgraph-vectors",
+    version=1,
+    noun="file of vectors of subgraphs",
+    make="the first search in a run writes one",
+    again="remove it",
+)
+_DATA_HINT = "say where the dataset is with --data, or search a file of vectors from subgnn embed"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is searched, and how.
+
+    Args:
+        top: how many to find.
+        test: whether subgraphs of the test split are known as well.
+    """
+
+    top: int = 10
+    distance: Distance = "centred"
+    test: bool = False
+    method: Method = "auto"
+
+
+class KnownSubgraphs:
+    """The subgraphs of a run's dataset, and their vectors.
+
+    Vectors are computed part by part; parts stay when work is given up, so that the next call continues from there.
+
+    Args:
+        subgraphs: those of the dataset; None if there is no dataset.
+        part: how many vectors to compute at once.
+    """
+
+    def __init__(self, predictor: Predictor, subgraphs: SubgraphSet | None, *, part: int | None = None) -> None:
+        self._predictor, self._lock = predictor, threading.Lock()
+        self.part = part or chunk_size(predictor.spec)
+        self.subgraphs = subgraphs
+        self._parts: list[NDArray[np.float32]] = []
+        self._vectors: NDArray[np.float32] | None = None
+        self._nearest: dict[tuple[Distance, bool, Method], tuple[NDArray[np.int64], Nearest]] = {}
+
+    def __len__(self) -> int:
+        return 0 if self.subgraphs is None else len(self.subgraphs)
+
+    @property
+    def ready(self) -> bool:
+        """Whether all vectors have been computed."""
+        return self._vectors is not None
+
+    def places(self, *, test: bool = False) -> NDArray[np.int64]:
+        """The places in the dataset of the known subgraphs: all that are not in test, or all."""
+        if self.subgraphs is None or self.subgraphs.splits is None or test:
+            return np.arange(len(self))
+        return np.flatnonzero(self.subgraphs.splits != SPLITS.index("test"))
+
+    def vectors(self) -> NDArray[np.float32]:
+        """The vectors of all subgraphs of the dataset (n, width)."""
+        while self._vectors is None:
+            self.advance()
+        return self._vectors
+
+    def advance(self) -> bool:
+        """Read the vectors from the cache, or compute those of the next part; returns whether all are done."""
+        with self._lock:
+            if self._vectors is None and self.subgraphs is not None:
+                nodes = self.subgraphs.nodes
+                self._vectors = None if self._parts else self._stored(nodes)
+                if self._vectors is None:
+                    done = sum(map(len, self._parts))
+                    part = np.arange(done, min(done + self.part, len(nodes)))
+                    self._parts.append(self._predictor.embeddings(nodes.take(part)))
+                    if done + len(part) == len(nodes):
+                        self._vectors, self._parts = np.concatenate(self._parts), []
+                        self._store(nodes, self._vectors)
+            return self._vectors is not None
+
+    def find(self, subgraphs: Ragged, choice: Choice) -> Found:
+        """The nearest known subgraphs, by their places in the dataset, and distances.
+
+        Raises:
+            DataError: if no subgraph is known.
+        """
+        places, nearest = self.prepare(choice)
+        found, distances = nearest.find(self._predictor.embeddings(subgraphs), choice.top)
+        return np.where(found >= 0, places[found], -1), distances
+
+    def prepare(self, choice: Choice) -> tuple[NDArray[np.int64], Nearest]:
+        """The places of the known subgraphs in the dataset, and their vectors, ready for queries."""
+        key = choice.distance, choice.test, choice.method
+        if key not in self._nearest:
+            places = self.places(test=choice.test)
+            if not len(places):
+                what = "no labelled subgraphs to search" if self.subgraphs is None else "all subgraphs are of test"
+                hint = _DATA_HINT if self.subgraphs is None else "pass --include-test"
+                raise DataError(what, where="search", hint=hint)
+            vectors = self.vectors()
+            known = vectors if len(places) == len(vectors) else vectors[places]
+            self._nearest[key] = places, Nearest(known, distance=choice.distance, method=choice.method)
+        return self._nearest[key]
+
+    def describe(self, place: int) -> dict[str, Any]:
+        """The row of a known subgraph in the dataset, its name, or else its nodes, its label and its split."""
+        subgraphs, graph = self.subgraphs, self._predictor.graph
+        if subgraphs is None:
+            raise DataError("no labelled subgraphs", where="search", hint=_DATA_HINT)
+        if subgraphs.names is not None:
+            name = subgraphs.names[place]
+        else:
+            names = graph.names
+            name = "-".join(str(v) if names is None else names.written(v) for v in subgraphs.nodes[place].tolist())
+        label = subgraphs.label_text(place) or None
+        return {"row": place, "nearest": name, "label": label, "split": self.split(place)}
+
+    def split(self, place: int) -> str | None:
+        """The split of a subgraph of the dataset; None if it has none."""
+        splits = None if self.subgraphs is None else self.subgraphs.splits
+        return None if splits is None else SPLITS[splits[place]]
+
+    def _path(self, nodes: Ragged) -> Path:
+        arrays, content = pack(self._predictor.checkpoint)
+        head = encode_arrays(arrays, _STORED, content)[0]  # which has a checksum of it all
+        digest = hashlib.sha256(bytes(head))
+        for array in (nodes.values.astype("<i4", copy=False), nodes.offsets.astype("<i8", copy=False)):
+            digest.update(np.ascontiguousarray(array).data)
+        return cache_path("subgraph_vectors", digest.hexdigest())
+
+    def _stored(self, nodes: Ragged) -> NDArray[np.float32] | None:
+        if cache_limit() == 0:
+            return None
+        path = self._path(nodes)
+
+        def read() -> NDArray[np.float32]:
+            file = read_arrays(path, _STORED)
+            file.verify()
+            found = file.arrays.get("vectors")
+            if found is None or found.ndim != 2 or len(found) != len(nodes) or found.dtype != np.float32:
+                raise DataError("it does not fit the subgraphs", where=str(path))
+            return found
+
+        return lookup(path, read)
+
+    def _store(self, nodes: Ragged, vectors: NDArray[np.float32]) -> None:
+        if cache_limit():
+            path, parts = self._path(nodes), encode_arrays({"vectors": vectors}, _STORED)
+            size = sum(memoryview(part).nbytes for part in parts)
+            store(path, size, lambda: write_parts(path, parts, overwrite=True, sync=False))
+
+
+_COLUMNS = [
+    Column("rank", int),
+    Column("row", int),
+    Column("nearest"),
+    Column("label"),
+    Column("split"),
+    Column("distance", float),
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchAnswers:
+    """The nearest known subgraphs of each query, which are found part by part while they are read.
+
+    Args:
+        joined: columns that come after the answers, as in :meth:`Asked.joined`.
+        parts: for some queries at a time, their numbers, their texts, and for each the subgraphs found, nearest first:
+            the columns of the answer by title.
+    """
+
+    joined: list[tuple[Column, str, Sequence[Any]]]
+    parts: Iterator[tuple[range, list[str], list[list[dict[str, Any]]]]]
+
+    @classmethod
+    def of_subgraphs(cls, known: KnownSubgraphs, asked: Asked, choice: Choice) -> SearchAnswers:
+        """Those of subgraphs, whose vectors the run computes."""
+        asked.refuse_empty()
+        known.prepare(choice)
+
+        def parts() -> Iterator[tuple[range, list[str], list[list[dict[str, Any]]]]]:
+            for rows, there, nodes in asked.parts(known.part):
+                found: list[list[dict[str, Any]]] = [[] for _ in rows]
+                if len(there):
+                    answers = hits(*known.find(nodes, choice), known.describe)
+                    for place, some in zip(there.tolist(), answers, strict=True):
+                        found[place] = some
+                yield rows, [asked.text(row) for row in rows], found
+
+        return cls(asked.joined(), parts())
+
+    @classmethod
+    def of_vectors(cls, known: VectorTable, queries: VectorTable, choice: Choice) -> SearchAnswers:
+        """Those of vectors among others."""
+
+        def describe(row: int) -> dict[str, Any]:
+            label = None if known.labels is None else known.labels[row]
+            split = None if known.splits is None else known.splits[row]
+            return {"row": row, "nearest": known.names[row], "label": label, "split": split}
+
+        nearest = Nearest(known.vectors, distance=choice.distance, method=choice.method)
+        nearest.check(queries.vectors)
+
+        def parts() -> Iterator[tuple[range, list[str], list[list[dict[str, Any]]]]]:
+            for begin in range(0, len(queries.vectors), BATCH):
+                rows = range(begin, min(begin + BATCH, len(queries.vectors)))
+                found = nearest.find(queries.vectors[rows.start : rows.stop], choice.top)
+                yield rows, list(queries.names[rows.start : rows.stop]), list(hits(*found, describe))
+
+        return cls([], parts())
+
+    def table(self) -> AnswerTable:
+        """A row for each subgraph found; one without a subgraph for a query without nodes in the graph."""
+        columns = [(Column("subgraph"), ""), *((column, "") for column in _COLUMNS)]
+        columns += [(column, prefix) for column, prefix, _ in self.joined]
+        titles = distinct((column.title, prefix) for column, prefix in columns)
+
+        def parts() -> Iterator[Part]:
+            for rows, texts, found in self.parts:
+                lines = [
+                    [
+                        text,
+                        *(hit.get(column.title) for column in _COLUMNS),
+                        *(values[row] for _, _, values in self.joined),
+                    ]
+                    for row, text, some in zip(rows, texts, found, strict=True)
+                    for hit in some or [{}]
+                ]
+                yield [list(column) for column in zip(*lines, strict=True)]
+
+        return AnswerTable([replace(c, title=title) for (c, _), title in zip(columns, titles, strict=True)], parts())
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """All answers, as values that JSON can hold."""
+        return [
+            {"subgraph": text, "nearest": some}
+            for _, texts, found in self.parts
+            for text, some in zip(texts, found, strict=True)
+        ]
+
+
+def hits(
+    places: NDArray[np.int64], distances: NDArray[np.float64], describe: Callable[[int], dict[str, Any]]
+) -> Iterator[list[dict[str, Any]]]:
+    """For each query the subgraphs found, the nearest first: rank, description, and distance to six digits."""
+    for some, values in zip(places.tolist(), distances.tolist(), strict=True):
+        pairs = [(place, float(f"{value:.6g}")) for place, value in zip(some, values, strict=True) if place >= 0]
+        yield [{"rank": i + 1, **describe(place), "distance": value} for i, (place, value) in enumerate(pairs)]
+
+
+def search_files(known: Path, files: Files, choice: Choice) -> tuple[SearchAnswers, int]:
+    """Answers about a file of subgraphs by a run, or about a file of vectors by another one, and their number.
+
+    Args:
+        known: a run, an exported one, or a file of vectors.
+    """
+    if is_vector_file(known):
+        if not is_vector_file(files.subgraphs):
+            hint = f"accepted: a file of vectors as well ({', '.join(VECTOR_FILES)}); or search in a run"
+            raise DataError("not a file of vectors", where=str(files.subgraphs), hint=hint)
+        queries = read_vectors(files.subgraphs)
+        return SearchAnswers.of_vectors(read_vectors(known), queries, choice), len(queries.vectors)
+    opened = open_run(known, files.data, engine=files.engine)
+    subgraphs = KnownSubgraphs(opened.predictor, opened.subgraphs)
+    asked = files.read(opened.predictor.graph)
+    return SearchAnswers.of_subgraphs(subgraphs, asked, choice), len(asked)

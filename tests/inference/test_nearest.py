@@ -1,0 +1,152 @@
+"""Nearest vectors, beside all pairs; and an index, beside the exact answer."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from subgnn import nearest_vectors
+from subgnn.errors import DataError, MissingExtra, UserError
+from subgnn.inference import nearest
+from subgnn.inference.nearest import DISTANCES, Nearest
+from subgnn.parallel.memory import LEAST, within
+
+
+def slow_distance(query, known, distance, mean):
+    """One distance, by its definition, in 64 bits."""
+    q, k = np.asarray(query, float), np.asarray(known, float)
+    if distance == "euclidean":
+        return float(np.sqrt(sum((a - b) ** 2 for a, b in zip(q, k, strict=True))))
+    if distance == "centred":
+        q, k = q - mean, k - mean
+    lengths = np.sqrt(q @ q) * np.sqrt(k @ k)
+    return float(1 - (q @ k / lengths if lengths else 0.0))
+
+
+def assert_nearest(found, queries, known, distance, top):
+    """The distances are those of the pairs, in order, and no other vector is nearer."""
+    present = [i for i, row in enumerate(known) if not np.isnan(row).any()]
+    mean = np.mean([np.asarray(known[i], float) for i in present], axis=0) if present else 0
+    for query, places, distances in zip(queries, *found, strict=True):
+        every = {i: slow_distance(query, known[i], distance, mean) for i in present}
+        np.testing.assert_allclose(distances, [every[i] for i in places], atol=1e-6, rtol=1e-6)
+        np.testing.assert_allclose(distances, sorted(every.values())[:top], atol=1e-6, rtol=1e-6)
+        assert len(set(places.tolist())) == len(places) == min(top, len(present))
+
+
+# Few values, so that vectors are equal, opposite or zero.
+NUMBERS = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 3.0])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.sampled_from(DISTANCES), st.integers(1, 4), st.integers(1, 9))
+def test_all_pairs(data, distance, width, top):
+    vectors = st.lists(st.lists(NUMBERS, min_size=width, max_size=width), min_size=1, max_size=12)
+    known, queries = np.array(data.draw(vectors), np.float32), np.array(data.draw(vectors), np.float32)
+    missing = data.draw(st.sets(st.integers(0, len(known) - 1), max_size=3))
+    known[list(missing), 0] = np.nan
+    found = Nearest(known, distance=distance).find(queries, top)
+    assert_nearest(found, queries, known, distance, top)
+    ties = [(d, p) for row in zip(*found[::-1], strict=True) for d, p in [(row[0].tolist(), row[1].tolist())]]
+    for distances, places in ties:
+        pairs = list(zip(distances, places, strict=True))
+        assert pairs == sorted(pairs)  # equal distances by place
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_neither_memory_nor_other_queries_change_an_answer(distance, monkeypatch):
+    rng = np.random.default_rng(0)
+    known, queries = rng.normal(size=(300, 7)), rng.normal(size=(40, 7))
+    whole = Nearest(known, distance=distance)
+    expected = whole.find(queries, 5)
+    monkeypatch.setattr(nearest, "_BLOCK", 7)
+    monkeypatch.setattr(nearest, "share", lambda _: 4 * 300 * 3)
+    small = Nearest(known, distance=distance).find(queries, 5)
+    for ours, theirs in zip(small, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    alone = [whole.find(queries[i : i + 1], 5) for i in range(40)]
+    np.testing.assert_array_equal(np.concatenate([places for places, _ in alone]), expected[0])
+    np.testing.assert_array_equal(np.concatenate([values for _, values in alone]), expected[1])
+
+
+def test_memory_is_bounded():
+    import tracemalloc
+
+    rng = np.random.default_rng(0)
+    known = rng.normal(size=(20_000, 4)).astype(np.float32)
+    search = Nearest(known)
+    queries = rng.normal(size=(5_000, 4)).astype(np.float32)
+    with within(LEAST):
+        tracemalloc.start()
+        search.find(queries, 1)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 0.25 * LEAST  # all pairs take 400 MB
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_small_and_large_numbers(scale, distance):
+    rng = np.random.default_rng(1)
+    known, queries = rng.normal(size=(50, 5)), rng.normal(size=(9, 5))
+    plain = Nearest(known.astype(np.float32), distance=distance).find(queries.astype(np.float32), 6)
+    scaled = Nearest((scale * known).astype(np.float32), distance=distance).find(
+        (scale * queries).astype(np.float32), 6
+    )
+    np.testing.assert_array_equal(plain[0], scaled[0])
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_an_index_finds_what_is_nearest(distance):
+    pytest.importorskip("faiss")
+    rng = np.random.default_rng(2)
+    centres = rng.normal(size=(20, 16))
+    known = centres[rng.integers(0, 20, 3000)] + 0.5 * rng.normal(size=(3000, 16))
+    known[7] = np.nan
+    queries = centres[rng.integers(0, 20, 50)] + 0.5 * rng.normal(size=(50, 16))
+    exact = Nearest(known, distance=distance, method="exact").find(queries, 10)
+    found = Nearest(known, distance=distance, method="index").find(queries, 10)
+    same = [len(set(a) & set(b)) for a, b in zip(exact[0].tolist(), found[0].tolist(), strict=True)]
+    assert np.mean(same) > 9.9
+    for i in np.flatnonzero(np.array(same) == 10):
+        np.testing.assert_array_equal(found[0][i], exact[0][i])
+        np.testing.assert_array_equal(found[1][i], exact[1][i])
+    again = Nearest(known, distance=distance, method="index").find(queries, 10)
+    np.testing.assert_array_equal(again[0], found[0])
+
+
+def test_many_known_vectors_need_an_index(monkeypatch):
+    monkeypatch.setattr(nearest, "EXACT_VECTORS", 10)
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    assert Nearest(np.eye(10)).find(np.eye(10), 1)[0].ravel().tolist() == list(range(10))
+    with pytest.raises(MissingExtra, match=r"11 vectors.* needs the package faiss-cpu; .*subgnn\[search\]"):
+        Nearest(np.eye(11))
+    assert Nearest(np.eye(11), method="exact").find(np.eye(11), 1)[0].ravel().tolist() == list(range(11))
+
+
+def test_queries_without_a_vector_find_nothing():
+    places, distances = nearest_vectors([[1.0, 0.0], [np.nan, 1.0]], [[0.0, 1.0], [1.0, 1.0]], top=5)
+    assert places.tolist() == [[1, 0], [-1, -1]]
+    assert np.isnan(distances[1]).all()
+    assert nearest_vectors(np.eye(2), np.full((3, 2), np.nan))[0].shape == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("queries", "known", "options", "message"),
+    [
+        (np.eye(2), np.eye(3), {}, "queries: vectors of 2 numbers, and known ones of 3; take vectors of the same run"),
+        (np.eye(2), np.eye(2), {"distance": "far"}, "distance: unknown distance 'far'"),
+        (np.eye(2), np.eye(2), {"top": 0}, "top: 0 neighbours; accepted: 1 or more"),
+        (np.eye(2), [[np.inf, 1.0]], {}, "known vectors: row 0: a number is infinite in 32 bits"),
+        ([[1e300, 1.0]], np.eye(2), {}, "queries: row 0: a number is infinite in 32 bits"),
+        (np.zeros(2), np.eye(2), {}, r"queries: an array of shape \(2,\) and type float64"),
+        (np.eye(2), np.array([["a", "b"]]), {}, "known vectors: an array of shape"),
+    ],
+)
+def test_wrong_vectors_are_refused(queries, known, options, message):
+    with pytest.raises((DataError, UserError), match=message):
+        nearest_vectors(queries, known, **options)

@@ -1,0 +1,229 @@
+"""Search in a run, an export and files of vectors, beside all pairs of vectors."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import subgnn
+from subgnn import NodeNames, Ragged, write_folder
+from subgnn.config.recipes import find_recipe
+from subgnn.data.formats.vectors import read_vectors
+from subgnn.errors import DataError
+from subgnn.experiments.train import train
+from subgnn.inference.export import export_run
+from subgnn.inference.open import open_run
+from subgnn.inference.search import Choice, KnownSubgraphs
+from subgnn.storage.cache import cache_folder
+from tests.cli.command import call
+from tests.training.examples import dataset
+
+WIDE = 'pathway,score,genes\nfirst,007,G0;G1\nsecond,,G3;NOBODY\n"third, last",2.50,WHO\n'
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    here = tmp_path_factory.mktemp("search")
+    data = dataset("multi-class")
+    data = replace(data, graph=replace(data.graph, names=NodeNames.of(f"G{i}" for i in range(data.graph.num_nodes))))
+    write_folder(data, here / "data")
+    options = {"device": "cpu", "source": str(here / "data"), "cache": False, "report": False}
+    train(data, find_recipe("bag"), here / "run", **options)
+    return here / "run"
+
+
+def expected(run, rows, top, *, splits=("train", "val")):
+    """Rows of the dataset by the cosine of vectors less their mean, one pair at a time."""
+    opened = open_run(run)
+    subgraphs = opened.subgraphs
+    known = sorted(int(i) for split in splits for i in subgraphs.indices(split))
+    vectors = opened.predictor.embeddings(subgraphs.nodes).astype(float)
+    mean = vectors[known].mean(axis=0)
+    found = []
+    for query in opened.predictor.embeddings(rows).astype(float) - mean:
+        pairs = []
+        for i in known:
+            other = vectors[i] - mean
+            lengths = np.linalg.norm(query) * np.linalg.norm(other)
+            pairs.append((round(1 - query @ other / lengths, 9), i))
+        found.append(sorted(pairs)[:top])
+    return found
+
+
+def printed(text, delimiter="\t"):
+    return list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter))
+
+
+def test_the_nearest_of_each_subgraph(run, tmp_path):
+    (tmp_path / "new.tsv").write_text("G0-G1\nG9\n")
+    rows = printed(call("search", run, "--subgraphs", tmp_path / "new.tsv", "--top", 3).out)
+    assert list(rows[0]) == ["subgraph", "rank", "row", "nearest", "label", "split", "distance"]
+    assert [row["subgraph"] for row in rows] == ["G0-G1"] * 3 + ["G9"] * 3
+    assert [row["rank"] for row in rows] == ["1", "2", "3"] * 2
+    wanted = [pair for some in expected(run, Ragged.from_rows([[0, 1], [9]]), 3) for pair in some]
+    np.testing.assert_allclose([float(row["distance"]) for row in rows], [d for d, _ in wanted], atol=1e-5)
+    subgraphs = open_run(run).subgraphs
+    for row in rows:
+        place = int(row["row"])
+        assert row["label"] == subgraphs.label_text(place)
+        assert row["nearest"] == "-".join(f"G{node}" for node in subgraphs.nodes[place])
+        assert place in subgraphs.indices(row["split"])
+        assert row["split"] != "test"
+    frame = subgnn.load(run).search([["G0", "G1"], ["G9"]], top=3)
+    assert list(frame.columns) == list(rows[0])
+    assert frame["row"].tolist() == [int(row["row"]) for row in rows]
+
+
+def test_answers_join_the_rows_of_a_table_in_every_format(run, tmp_path):
+    (tmp_path / "sets.csv").write_text(WIDE)
+    options = ("--subgraphs", tmp_path / "sets.csv", "--unknown", "drop", "--top", 2)
+    for name in ("a.tsv", "a.csv", "a.jsonl", "a.parquet"):
+        assert call("search", run, *options, "--out", tmp_path / name).code == 0
+    rows = printed((tmp_path / "a.csv").read_text(), ",")
+    assert rows == printed((tmp_path / "a.tsv").read_text())
+    assert (tmp_path / "a.tsv").read_text() == call("search", run, *options, "--out", "-").out
+    lines = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    from pyarrow import parquet
+
+    stored = parquet.read_table(tmp_path / "a.parquet").to_pylist()
+    assert [row["name"] for row in rows] == ["first", "first", "second", "second", "third, last"]
+    assert [row["score"] for row in rows] == ["007", "007", "", "", "2.50"]
+    assert (rows[-1]["nearest"], rows[-1]["distance"], rows[-1]["dropped"]) == ("", "", "WHO")
+    for row, line, one in zip(rows, lines, stored, strict=True):
+        assert list(row) == list(line) == list(one)
+        assert (line["row"], line["label"]) == (one["row"], one["label"])
+        assert str(line["row"] if line["row"] is not None else "") == row["row"]
+
+
+def test_json_has_the_answers_unless_they_are_in_a_file(run, tmp_path):
+    (tmp_path / "new.tsv").write_text("G0-G1\nG9\n")
+    options = ("--subgraphs", tmp_path / "new.tsv", "--top", 2, "--include-test", "--json")
+    answer = json.loads(call("search", run, *options).out)
+    assert (answer["run"], answer["distance"], answer["notes"]) == (str(run), "centred", [])
+    assert [one["subgraph"] for one in answer["results"]] == ["G0-G1", "G9"]
+    rows = Ragged.from_rows([[0, 1], [9]])
+    for one, wanted in zip(answer["results"], expected(run, rows, 2, splits=("train", "val", "test")), strict=True):
+        np.testing.assert_allclose([hit["distance"] for hit in one["nearest"]], [d for d, _ in wanted], atol=1e-5)
+        assert list(one["nearest"][0]) == ["rank", "row", "nearest", "label", "split", "distance"]
+    written = json.loads(call("search", run, *options, "--out", tmp_path / "near.tsv").out)
+    assert written == {"run": str(run), "out": str(tmp_path / "near.tsv"), "num_subgraphs": 2, "notes": []}
+
+
+def test_vectors_are_stored_and_read_again(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "cache"))
+    opened = open_run(run)
+    first = KnownSubgraphs(opened.predictor, opened.subgraphs, part=8)
+    assert not first.advance()
+    assert not first.ready
+    asked = []
+    embeddings = type(opened.predictor).embeddings
+    monkeypatch.setattr(
+        type(opened.predictor), "embeddings", lambda self, rows: asked.append(len(rows)) or embeddings(self, rows)
+    )
+    vectors = first.vectors()
+    assert asked == [8, 8, 6]  # and 8 before
+    np.testing.assert_array_equal(vectors, embeddings(opened.predictor, opened.subgraphs.nodes))
+    (stored,) = (cache_folder() / "subgraph_vectors").iterdir()
+    again = KnownSubgraphs(opened.predictor, opened.subgraphs)
+    np.testing.assert_array_equal(again.vectors(), vectors)
+    assert asked == [8, 8, 6]
+    # Other subgraphs have another key; a damaged file is computed anew.
+    fewer = KnownSubgraphs(opened.predictor, opened.subgraphs.take(range(5)))
+    np.testing.assert_array_equal(fewer.vectors(), vectors[:5])
+    assert len(list(stored.parent.iterdir())) == 2
+    stored.write_bytes(stored.read_bytes()[:-1] + b"?")
+    with pytest.warns(subgnn.DataWarning, match="damaged"):
+        np.testing.assert_array_equal(KnownSubgraphs(opened.predictor, opened.subgraphs).vectors(), vectors)
+    monkeypatch.setenv("SUBGNN_CACHE_LIMIT", "0")
+    asked.clear()
+    KnownSubgraphs(opened.predictor, opened.subgraphs).vectors()
+    assert asked == [30]
+
+
+def test_an_export_searches_with_its_dataset_alone(run, tmp_path):
+    export_run(run, tmp_path / "small.subgnn", with_graph=True)
+    (tmp_path / "new.tsv").write_text("G0-G1\n")
+    options = ("--subgraphs", tmp_path / "new.tsv", "--top", 2)
+    refused = call("search", tmp_path / "small.subgnn", *options)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err == (
+        "search: no labelled subgraphs to search; say where the dataset is with --data, "
+        "or search a file of vectors from subgnn embed\n"
+    )
+    found = call("search", tmp_path / "small.subgnn", *options, "--data", run.parent / "data")
+    assert found.out == call("search", run, *options).out
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet", "csv", "tsv", "jsonl"])
+def test_vectors_in_files(run, tmp_path, kind):
+    (tmp_path / "known.csv").write_text("name,genes,label\na,G0;G1,red\nb,G3;G4;WHO,blue\nc,WHO,red\nd,G7;G8,red\n")
+    (tmp_path / "new.csv").write_text("name,genes\nx,G3;G4\ny,WHO\n")
+    for name in ("known", "new"):
+        options = ("--subgraphs", tmp_path / f"{name}.csv", "--unknown", "drop", "--out", tmp_path / f"{name}_v.{kind}")
+        assert call("embed", run, *options).code == 0
+    done = call("search", tmp_path / f"known_v.{kind}", "--subgraphs", tmp_path / f"new_v.{kind}", "--top", 9)
+    rows = printed(done.out)
+    assert rows[0]["row"] == "1"
+    assert len(rows) == 4  # c has no vector, and y finds nothing
+    assert float(rows[0]["distance"]) == pytest.approx(0, abs=1e-6)
+    if kind == "npy":
+        assert [rows[i][title] for i in (0, 3) for title in ("subgraph", "nearest", "label")] == [
+            "0",
+            "1",
+            "",
+            "1",
+            "",
+            "",
+        ]
+    else:
+        assert [row["subgraph"] for row in rows] == ["x", "x", "x", "y"]
+        assert {row["nearest"]: row["label"] for row in rows[:3]} == {"a": "red", "b": "blue", "d": "red"}
+    vectors = read_vectors(tmp_path / f"known_v.{kind}").vectors
+    wanted = open_run(run).predictor.embeddings(Ragged.from_rows([[0, 1], [3, 4], [7, 8]]))
+    np.testing.assert_allclose(vectors[[0, 1, 3]], wanted, rtol=1e-5)
+    assert np.isnan(vectors[2]).all()
+
+
+def test_wrong_input_is_one_line(run, tmp_path):
+    (tmp_path / "new.tsv").write_text("G0-G1\n")
+    (tmp_path / "bad.csv").write_text("name,vector_0\na,1\nb,x\n")
+    (tmp_path / "none.csv").write_text("name,size\na,1\n")
+    (tmp_path / "uneven.jsonl").write_text('{"vector": [1, 2]}\n{"vector": [1]}\n')
+    np.save(tmp_path / "flat.npy", np.zeros(3))
+    np.save(tmp_path / "wide.npy", np.eye(3))
+    np.save(tmp_path / "narrow.npy", np.eye(2))
+    cases = [
+        ((run, "--subgraphs", tmp_path / "nowhere"), "nowhere: no such file"),
+        ((tmp_path / "nowhere", "--subgraphs", tmp_path / "new.tsv"), "nowhere"),
+        ((tmp_path / "nowhere.npy", "--subgraphs", tmp_path / "wide.npy"), "nowhere.npy: cannot be read"),
+        ((tmp_path / "wide.npy", "--subgraphs", tmp_path / "new.txt"), "new.txt: not a file of vectors"),
+        ((tmp_path / "wide.npy", "--subgraphs", tmp_path / "narrow.npy"), "vectors of 2 numbers, and known ones of 3"),
+        ((tmp_path / "flat.npy", "--subgraphs", tmp_path / "wide.npy"), "an array of shape (3,)"),
+        ((tmp_path / "bad.csv", "--subgraphs", tmp_path / "wide.npy"), "vectors that are not all numbers"),
+        ((tmp_path / "none.csv", "--subgraphs", tmp_path / "wide.npy"), "none.csv: no vectors"),
+        ((tmp_path / "uneven.jsonl", "--subgraphs", tmp_path / "wide.npy"), "row 2: a vector of 1 numbers"),
+        ((run, "--subgraphs", tmp_path / "new.tsv", "--top", 0), "--top"),
+        ((run, "--subgraphs", tmp_path / "new.tsv", "--distance", "far"), "--distance"),
+    ]
+    (tmp_path / "new.txt").write_text("G0-G1\n")
+    for words, message in cases:
+        done = call("search", *words)
+        assert (done.code, done.out) == (2, ""), words
+        assert message in done.err, words
+        assert done.err.count("\n") == 1, words
+
+
+def test_a_run_whose_subgraphs_are_all_of_test(run):
+    opened = open_run(run)
+    tested = opened.subgraphs.take(opened.subgraphs.indices("test"))
+    known = KnownSubgraphs(opened.predictor, tested)
+    with pytest.raises(DataError, match="all subgraphs are of test; pass --include-test"):
+        known.find(tested.nodes, Choice())
+    places, distances = known.find(tested.nodes, Choice(top=1, test=True))
+    np.testing.assert_allclose(distances, 0, atol=1e-9)
+    assert places.shape == (len(tested), 1)

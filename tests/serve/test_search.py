@@ -1,0 +1,75 @@
+"""Searches by the server, beside the command line; and examples to start with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.cli.command import call
+from tests.serve.examples import SOME, client, run_folder, served
+
+
+def search(asking, **body):
+    answer = asking.post("/api/runs/small/search", json={"subgraphs": [SOME, ["gene5"]], **body})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.mark.parametrize("distance", ["centred", "cosine", "euclidean"])
+def test_the_server_answers_as_the_command_does(tmp_path, distance):
+    (tmp_path / "new.tsv").write_text("GENE0-GENE1-GENE2-#9-HLA-A\nGENE5\n")
+    options = ("--subgraphs", tmp_path / "new.tsv", "--top", 4, "--distance", distance, "--include-test", "--json")
+    done = call("search", run_folder(), *options)
+    with client() as asking:
+        found = search(asking, top=4, distance=distance, include_test=True)
+    assert (found["run"], found["distance"], found["dropped"]) == ("small", distance, [[], []])
+    theirs = json.loads(done.out)["results"]
+    for ours, other in zip(found["results"], theirs, strict=True):
+        assert [one["rank"] for one in ours["nearest"]] == [1, 2, 3, 4]
+        assert [one["place"] for one in ours["nearest"]] == [one["row"] for one in other["nearest"]]
+        assert [one["split"] for one in ours["nearest"]] == [one["split"] for one in other["nearest"]]
+        assert [one["labels"] for one in ours["nearest"]] == [[one["label"]] for one in other["nearest"]]
+        for one, same in zip(ours["nearest"], other["nearest"], strict=True):
+            assert one["distance"] == pytest.approx(same["distance"], abs=1e-5)
+
+
+def test_a_known_subgraph_is_nearest_to_itself_and_test_is_not_known():
+    run = served()
+    known, tested = (int(run.subgraphs.indices(split)[0]) for split in ("train", "test"))
+    with client() as asking:
+        own = [[f"#{node}" for node in run.subgraphs.nodes[place]] for place in (known, tested)]
+        found = search(asking, subgraphs=own, top=100)["results"]
+        every = search(asking, subgraphs=own, top=100, include_test=True)["results"]
+    first = found[0]["nearest"][0]
+    assert (first["nodes"], first["distance"]) == (run.subgraphs.nodes[known].tolist(), 0)
+    assert first["labels"] == [run.subgraphs.classes[run.subgraphs.targets[known]]]
+    splits = [one["split"] for one in found[1]["nearest"]]
+    assert set(splits) == {"train", "val"}
+    assert len(splits) == np.count_nonzero(run.subgraphs.splits < 2) == run.card()["num_known"]
+    assert len(every[1]["nearest"]) == len(run.subgraphs)
+    assert every[1]["nearest"][0]["distance"] == 0
+
+
+@pytest.mark.parametrize("body", [{"top": 0}, {"top": 101}, {"distance": "far"}, {"count": 3}, {"subgraphs": []}])
+def test_wrong_requests_are_refused(body):
+    with client() as asking:
+        answer = asking.post("/api/runs/small/search", json={"subgraphs": [SOME], **body})
+    assert answer.status_code == 422
+
+
+@pytest.mark.parametrize("splits", [None, [0] * 30, [0] * 20 + [1] * 10, [0] * 20 + [1] * 5 + [2] * 5])
+def test_examples_are_of_every_class_and_of_test_if_there_is_one(splits):
+    run = served()
+    subgraphs = replace(run.subgraphs, splits=None if splits is None else np.array(splits, np.int8))
+    found = replace(run, subgraphs=subgraphs).examples()
+    split = "all" if splits is None else ("train", "val", "test")[max(splits)]
+    assert {one["split"] for one in found} == {split}
+    rows = range(30) if splits is None else subgraphs.indices(split)
+    assert {one["place"] for one in found} <= set(rows)
+    assert len(found) == min(8, len(rows))
+    assert len({label for one in found[:3] for label in one["labels"]}) == 3
+    assert [one["nodes"] for one in found] == [subgraphs.nodes[one["place"]].tolist() for one in found]
+    assert replace(run, subgraphs=None).examples() == []
