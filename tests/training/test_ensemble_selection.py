@@ -16,6 +16,7 @@ from subgnn.training.ensemble_selection import (
     OutOfFold,
     best,
     choose,
+    clearly_behind,
     ensemble,
     log_loss,
     prediction_terms,
@@ -144,3 +145,24 @@ def test_intervals_count_units_and_not_subgraphs():
     low, high = score_interval(terms)
     assert low < terms.score < high
     assert (high - low) / (2 * 1.96) == pytest.approx(standard_error(terms), rel=0.15)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_candidate_is_given_up_where_it_is_clearly_behind_and_of_no_use(task):
+    given = example(task, m=2, n=80, noise=0.3)
+    rows, rng = np.arange(0, 80, 2), np.random.default_rng(1)
+    noise = given.predictions[0][:1, rng.permutation(80)]  # sure, and right by chance
+    assert "where the best has" in clearly_behind(given, rows, noise[:, rows])
+    assert clearly_behind(given, rows[:2], noise[:, rows[:2]]) == ""  # two subgraphs prove nothing
+    for candidate in given.predictions:
+        assert clearly_behind(given, rows, candidate[:1, rows]) == ""
+
+
+def test_a_candidate_that_an_ensemble_uses_is_not_given_up():
+    targets = np.zeros(100)
+    right, unsure = [0.9, 0.1], [0.45, 0.55]
+    strong = np.array([right] * 80 + [[0.01, 0.99]] * 20)[None]
+    weak = np.array([unsure] * 60 + [right] * 40)[None]  # wrong more often, but not where the other is
+    given = OutOfFold(strong[None], targets, "binary", np.arange(100))
+    assert ensemble(OutOfFold(np.stack([strong, weak]), targets, "binary", np.arange(100)))[1] > 0
+    assert clearly_behind(given, np.arange(100), weak) == ""

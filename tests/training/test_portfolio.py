@@ -17,6 +17,7 @@ from subgnn.experiments.train import train
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.training import portfolio as judging
 from subgnn.training import portfolio_run
+from subgnn.training.ensemble_selection import clearly_behind
 from subgnn.training.fit import HELD_OUT, TRAIN, VAL, Fitter
 from subgnn.training.options import parse_duration
 from subgnn.training.portfolio import CANDIDATES, Pool, Row, judge, load_candidate, plan
@@ -26,6 +27,13 @@ from tests.training.examples import dataset
 pytestmark = pytest.mark.slow
 
 SMALL = ("training.epochs=2", "embeddings.dim=4", "baseline.inverse_penalty=10", "baseline.normalize=rows")
+
+
+@pytest.fixture(autouse=True)
+def all_are_judged(monkeypatch):
+    """Networks are judged to the end, however well or badly they do; the data are too easy for them to be."""
+    monkeypatch.setattr(portfolio_run, "NEARLY_PERFECT", 0.0)
+    monkeypatch.setattr(portfolio_run, "clearly_behind", lambda *_: "")
 
 
 def small(*only: str, **auto: object):
@@ -106,7 +114,7 @@ def test_labels_of_a_fold_have_no_part_in_its_predictions(name):
 
     def predictions(pool):
         row = Row(name, portfolio(recipe)[name])
-        judge(row, pool, recipe.auto, Fitter(pool.dataset, 0, "cpu"), lambda _: None)
+        judge(row, pool, recipe.auto, Fitter(pool.dataset, 0, "cpu"), lambda *_: None)
         return row.predictions[0]
 
     before = predictions(pool)
@@ -322,6 +330,36 @@ def test_a_budget_is_for_portfolios(tmp_path):
     with pytest.raises(UserError, match="no folder is given"):
         train(dataset())
     assert [parse_duration(text, "") for text in ("2", "2s", "2m", "2h", " 2.5 m ")] == [2, 2, 120, 7200, 150]
+
+
+@pytest.mark.parametrize(("right", "wrong"), [(0.9, 0.1), (0.9, 0.9), (1.0, 1.0)])
+def test_networks_that_cannot_win_are_stopped_or_left_out(tmp_path, monkeypatch, right, wrong):
+    """A simple model that is right for so many subgraphs, and networks that are, on what they are asked first."""
+
+    def judged(row, pool, auto, fitter, check):
+        labels, classes = np.asarray(pool.subgraphs.targets), pool.subgraphs.num_classes
+        share = right if row.name == "bag" else wrong
+        shown = np.where(np.arange(len(labels)) < share * len(labels), labels, (labels + 1) % classes)
+        found = np.eye(classes, dtype=np.float32)[shown][None] * 0.9 + 0.1 / classes
+        if row.name != "bag":
+            check(0.0, np.arange(len(labels) - 2), found[:, :-2])
+        row.predictions, row.seconds = found, [0.1]
+
+    monkeypatch.setattr(portfolio_run, "NEARLY_PERFECT", 0.01)
+    monkeypatch.setattr(portfolio_run, "clearly_behind", clearly_behind)
+    monkeypatch.setattr(portfolio_run, "judge", judged)
+    found = fit(dataset(), tmp_path / "run", small("bag", "surroundings", "surroundings-gin"))
+    notes = {row["name"]: row["note"] for row in found["leaderboard"]}
+    if wrong < right:
+        assert notes["surroundings"].startswith("stopped: 0.")
+        assert "where the best has" in notes["surroundings"]
+        assert notes["surroundings-gin"] == "left out: surroundings, by the same recipe, was stopped"
+    elif right < 1:
+        assert not notes["surroundings"]
+        assert not notes["surroundings-gin"]
+    else:
+        expected = "left out: bag has 1.000, and a network could not be told from it"
+        assert notes["surroundings"] == notes["surroundings-gin"] == expected
 
 
 def test_a_network_that_corrects_a_baseline_far_behind_is_left_out(tmp_path, monkeypatch):

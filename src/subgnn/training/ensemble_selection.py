@@ -30,7 +30,7 @@ from subgnn.data.subgraphs import Task
 from subgnn.models.auto import scores_from
 from subgnn.models.metrics import ranking_metric
 from subgnn.models.ranking import recall_count
-from subgnn.models.significance import ScoreTerms, mean_terms, resampled, score_terms, standard_error
+from subgnn.models.significance import ScoreTerms, mean_terms, resampled, score_terms, standard_error, swap_test
 from subgnn.training.calibration import best_threshold, calibrate
 
 STEPS = 30
@@ -38,6 +38,8 @@ HEADLINE = "headline"
 """Scored by micro-F1, for real values by R^2."""
 RANKING = ("auroc", "auprc")
 """Metrics of rankings that answers may be selected by, beside ``recall@k``."""
+BEHIND = 0.01
+"""The p-value of a paired lead from which a candidate is clearly behind."""
 MARGIN = 0.005
 """How far below the highest score a rule may be that wins by its loss."""
 _SMALLEST = 1e-7  # no probability below it, so that logarithms are finite
@@ -172,6 +174,38 @@ def ensemble(given: OutOfFold) -> Array:
             break
     weights: Array = chosen / chosen.sum()
     return weights
+
+
+def clearly_behind(given: OutOfFold, rows: NDArray[np.int64], predictions: Array) -> str:
+    """Why a candidate that is not finished cannot be part of the answer; empty if it may be.
+
+    On the subgraphs it has predicted, it is clearly behind the best of the others by a paired test, and an ensemble
+    that is selected on them gives it no weight.
+
+    Args:
+        given: the others.
+        rows: the subgraphs that it has predicted (m,).
+        predictions: what it has predicted for them (1, m, outputs).
+    """
+    top = int(np.flatnonzero(best(given))[0])
+    others, repeats = given.take(rows), given.predictions.shape[1]
+    everyone = replace(
+        others, predictions=np.concatenate([others.predictions, predictions[None].repeat(repeats, axis=1)])
+    )
+    ours, theirs = everyone.predictions[[top, -1]]
+    if _chance_of_lead(everyone, ours, theirs) > BEHIND or ensemble(everyone)[-1] > 0:
+        return ""
+    scores = [score_of(one, everyone.targets, everyone.task, everyone.metric) for one in (theirs, ours)]
+    return f"{scores[0]:.3f} where the best has {scores[1]:.3f}, and no weight in an ensemble"
+
+
+def _chance_of_lead(given: OutOfFold, ours: Array, theirs: Array) -> float:
+    """The p-value of a paired lead: by swaps; by samples of the subgraphs for the metric of a ranking."""
+    if given.metric != HEADLINE:
+        leads = score_samples(ours, given) - score_samples(theirs, given)
+        return float((leads <= 0).mean()) if len(leads) else 1.0
+    terms = (prediction_terms(one, given.targets, given.task).joined(given.units) for one in (ours, theirs))
+    return swap_test(*terms)
 
 
 RULES: dict[str, Callable[[OutOfFold], Array]] = {"simplest": simplest, "best": best, "ensemble": ensemble}

@@ -14,10 +14,10 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,6 +188,7 @@ class Row:
         predictions: (repeats, n, outputs), probabilities or values; None until it was judged.
         seconds: those of each fit, of pretraining before them in the first.
         dropped: why it is not judged, or failed; empty otherwise.
+        behind: whether it was stopped because it is clearly behind the best.
         note: what is special about it.
     """
 
@@ -198,6 +199,7 @@ class Row:
     predictions: NDArray[np.float32] | None = None
     seconds: list[float] = field(default_factory=list)
     dropped: str = ""
+    behind: bool = False
     note: str = ""
 
     @property
@@ -259,15 +261,28 @@ def _problem(recipe: Recipe, graph: Graph) -> str:
     return ""
 
 
-class OverBudget(Exception):
-    """A candidate would not be finished within the budget."""
+class Dropped(Exception):
+    """A candidate is not judged to the end, for a reason."""
 
 
-def judge(row: Row, pool: Pool, auto: AutoSettings, fitter: Fitter, check: Callable[[float], None]) -> None:
+class Check(Protocol):
+    """Decides after a fit whether a candidate goes on."""
+
+    def __call__(self, rest: float, rows: NDArray[np.int64], predictions: NDArray[np.float32]) -> None:
+        """Raise :class:`Dropped` if it does not.
+
+        Args:
+            rest: an estimate of the seconds that the other fits take.
+            rows: the subgraphs that it has predicted (m,), in the first repeat.
+            predictions: what it has predicted for them (1, m, outputs).
+        """
+
+
+def judge(row: Row, pool: Pool, auto: AutoSettings, fitter: Fitter, check: Check) -> None:
     """Compute the out-of-fold predictions of a candidate.
 
     Args:
-        check: called after each fit but the last with an estimate of the seconds that the rest takes; it may raise.
+        check: called after each fit but the last; it may raise.
     """
     outputs = max(1, pool.subgraphs.num_classes)
     found = np.zeros((row.repeats, len(pool.judged), outputs), np.float32)
@@ -275,18 +290,21 @@ def judge(row: Row, pool: Pool, auto: AutoSettings, fitter: Fitter, check: Calla
     place[pool.judged] = np.arange(len(pool.judged))
     parts = [(repeat, splits) for repeat in range(row.repeats) for splits in pool.folds(repeat, auto.folds)]
     seconds: list[float] = []
+    predicted = np.zeros(len(pool.judged), np.bool_)
     begin = time.monotonic()
     fitter.vectors(row.recipe)
     for i, (repeat, splits) in enumerate(parts):
         fit = fitter.fit(row.recipe, splits, join=not pool.has_validation)
         held_out = np.flatnonzero(splits == HELD_OUT)
         found[repeat, place[held_out]] = fit.predictions(held_out)
+        predicted[place[held_out]] = True
         seconds.append(time.monotonic() - begin)
         begin = time.monotonic()
         # The first fit also prepares what the others find in the cache.
         each = fit.seconds if i == 0 else seconds[-1]
         if i < len(parts) - 1:
-            check(each * (len(parts) - 1 - i))
+            rows = np.flatnonzero(predicted)
+            check(each * (len(parts) - 1 - i), rows, found[:1, rows])
     if not np.isfinite(found).all():
         raise UserError("a prediction is not a finite number", where=row.name)
     row.predictions, row.seconds = found, seconds

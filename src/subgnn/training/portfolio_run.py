@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from statistics import median
@@ -16,7 +16,6 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.config.recipes import portfolio
-from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.splits import draw_folds
 from subgnn.data.subgraphs import SubgraphSet
@@ -44,6 +43,7 @@ from subgnn.training.ensemble_selection import (
     Choice,
     OutOfFold,
     choose,
+    clearly_behind,
     prediction_terms,
     score_of,
     score_samples,
@@ -54,7 +54,8 @@ from subgnn.training.labels import check_labels, warn_of_labels
 from subgnn.training.options import RunOptions
 from subgnn.training.portfolio import (
     Budget,
-    OverBudget,
+    Check,
+    Dropped,
     Pool,
     Row,
     candidate_key,
@@ -66,6 +67,8 @@ from subgnn.training.portfolio import (
 from subgnn.training.run_dir import CHECKPOINT, LABEL_UNIT, RESULTS
 from subgnn.versions import versions
 
+_OVER_BUDGET = "it would not fit into the budget"
+NEARLY_PERFECT = 0.01  # the share of the constant prediction's error below which nothing better is looked for
 _REFITS = 1.3  # a fit to all subgraphs takes longer than one to four of five folds
 
 
@@ -159,6 +162,11 @@ class _Training:
         return selection_metric("auto", self.pool.subgraphs.task) if self.metric == HEADLINE else self.metric
 
     @property
+    def _recipe(self) -> dict[str, str]:
+        """The name of each candidate's recipe."""
+        return {one.name: one.recipe for one in self.options.recipe.auto.candidates}
+
+    @property
     def finished(self) -> list[Row]:
         """The candidates that were judged, in their order."""
         return [row for row in self.rows if row.predictions is not None]
@@ -173,15 +181,15 @@ class _Training:
             key = candidate_key(row, pool_key, auto)
             if row.dropped or (self.options.resume and load_candidate(row, key, out)):
                 continue
-            row.dropped = self._far_behind(row.recipe)
+            row.dropped = self._cannot_win(row)
             if row.dropped:
                 continue
             self.report(row.name)
             try:
                 judge(row, self.pool, auto, self.fitter, self._check(row, interrupt))
                 save_candidate(row, key, self.pool.rows[self.pool.judged], out)
-            except (Stopped, OverBudget):
-                row.dropped = "interrupted" if interrupt.pressed else "stopped: it would not fit into the budget"
+            except (Stopped, Dropped) as reason:
+                row.dropped = "interrupted" if interrupt.pressed else f"stopped: {str(reason) or _OVER_BUDGET}"
             except Exception as error:
                 text = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
                 row.dropped = " ".join(f"failed: {text}".split())[:300]
@@ -199,41 +207,57 @@ class _Training:
             )
         self.fitter.stop = lambda: False
 
-    def _far_behind(self, recipe: Recipe) -> str:
-        """Why a network that corrects a baseline is left out: the baseline itself is clearly behind the best so far."""
-        judged = {row.name: self._scored(row) for row in self.finished}
-        corrected = recipe.model.baseline
-        if not corrects_baseline(recipe) or corrected not in judged:
+    def _cannot_win(self, row: Row) -> str:
+        """Why a network is left out, by what the candidates before it have scored; empty if it may win."""
+        judged = {one.name: self._scored(one) for one in self.finished}
+        if not judged or model_of(row.recipe).is_fitted_in_one_go:
             return ""
         best = max(judged, key=lambda name: cast(float, judged[name]["score"]))
-        if cast(float, judged[corrected]["high"]) >= cast(float, judged[best]["low"]):
-            return ""
-        return f"left out: it corrects {corrected}, which is clearly behind {best}"
+        score, corrected = cast(float, judged[best]["score"]), row.recipe.model.baseline
+        corrects = corrects_baseline(row.recipe) and corrected in judged
+        if corrects and cast(float, judged[corrected]["high"]) < cast(float, judged[best]["low"]):
+            return f"left out: it corrects {corrected}, which is clearly behind {best}"
+        if 1 - score < NEARLY_PERFECT * (1 - cast(float, self._constant()["score"])):
+            return f"left out: {best} has {score:.3f}, and a network could not be told from it"
+        for one in self.rows:
+            if one.behind and self._recipe[one.name] == self._recipe[row.name]:
+                return f"left out: {one.name}, by the same recipe, was stopped"
+        return ""
 
     def _reserve(self) -> float:
         """Seconds that the fits of members after the choice take."""
         return _REFITS * sum(row.refit for row in self.finished)
 
-    def _check(self, row: Row, interrupt: Interrupt) -> Callable[[float], None]:
-        first = not self.finished
+    def _check(self, row: Row, interrupt: Interrupt) -> Check:
+        first, trained = not self.finished, not model_of(row.recipe).is_fitted_in_one_go
 
-        def check(rest: float) -> None:
+        def check(rest: float, rows: NDArray[np.int64], predictions: NDArray[np.float32]) -> None:
             if interrupt.pressed:
                 raise Stopped
-            if not first and rest + self._reserve() + _REFITS * row.cost.fit > self.budget.left:
-                raise OverBudget
+            if first:
+                return
+            if rest + self._reserve() + _REFITS * row.cost.fit > self.budget.left:
+                raise Dropped(_OVER_BUDGET)
+            if trained and (why := clearly_behind(self._given(), rows, predictions.astype(np.float64))):
+                row.behind = True
+                raise Dropped(f"{why} (on {len(rows)} subgraphs)")
 
         return check
 
-    def answer(self) -> _Answer:
-        """Select the answer on out-of-fold predictions, and calibrate it."""
+    def _given(self) -> OutOfFold:
+        """The out-of-fold predictions of the candidates that are finished."""
         rows, subgraphs = self.finished, self.pool.subgraphs
         repeats = max(row.repeats for row in rows)
         # A candidate with fewer repeats stands in with those it has.
         cycled = [np.asarray(row.predictions)[np.arange(repeats) % row.repeats] for row in rows]
         targets = np.asarray(subgraphs.targets, np.float64)
         stacked = np.stack(cycled).astype(np.float64)
-        given = OutOfFold(stacked, targets, subgraphs.task, self.pool.units, self.metric)
+        return OutOfFold(stacked, targets, subgraphs.task, self.pool.units, self.metric)
+
+    def answer(self) -> _Answer:
+        """Select the answer on out-of-fold predictions, and calibrate it."""
+        rows, given, subgraphs = self.finished, self._given(), self.pool.subgraphs
+        targets = given.targets
         choice = choose(given, draw_folds(subgraphs, self.options.seed, "auto/choice", folds=5))
         answer = _Answer(rows, given, choice, calibrate(given.mixed(choice.weights), targets, subgraphs.task))
         aim = self.options.recipe.training.threshold
@@ -274,22 +298,14 @@ class _Training:
         self, answer: _Answer | None = None, tested: Mapping[str, float] | None = None
     ) -> list[dict[str, Any]]:
         """The rows of the leaderboard, in the order of their scores; those without come last."""
-        targets, task = np.asarray(self.pool.subgraphs.targets), self.pool.subgraphs.task
         weights = {} if answer is None else {row.name: weight for row, weight in answer.members}
-        if self.metric == HEADLINE:
-            guess = np.broadcast_to(constant_prediction(targets, task), targets.shape)
-            constant = self._with_interval(score_terms(guess, targets, task))
-        else:  # equal scores of all subgraphs
-            even = np.zeros((1, len(targets), max(1, self.pool.subgraphs.num_classes)))
-            constant = {"score": score_of(even, targets, task, self.metric), "low": None, "high": None}
         about = {"seconds": 0.0, "estimate": 0.0, "weight": 0.0}
-        rows = [{"name": "constant", "recipe": "", **constant, **about, "note": "ignores the subgraph"}]
-        recipes = {one.name: one.recipe for one in self.options.recipe.auto.candidates}
+        rows = [{"name": "constant", "recipe": "", **self._constant(), **about, "note": "ignores the subgraph"}]
         for row in self.rows:
             rows.append(
                 {
                     "name": row.name,
-                    "recipe": recipes[row.name],
+                    "recipe": self._recipe[row.name],
                     **self._scored(row),
                     "seconds": sum(row.seconds),
                     "estimate": row.estimate(self.options.recipe.auto.folds),
@@ -299,6 +315,15 @@ class _Training:
                 }
             )
         return sorted(rows, key=lambda row: -np.inf if row["score"] is None else row["score"], reverse=True)
+
+    def _constant(self) -> dict[str, float | None]:
+        """The score of the constant prediction."""
+        targets, task = np.asarray(self.pool.subgraphs.targets), self.pool.subgraphs.task
+        if self.metric == HEADLINE:
+            guess = np.broadcast_to(constant_prediction(targets, task), targets.shape)
+            return self._with_interval(score_terms(guess, targets, task))
+        even = np.zeros((1, len(targets), max(1, self.pool.subgraphs.num_classes)))  # equal scores of all subgraphs
+        return {"score": score_of(even, targets, task, self.metric), "low": None, "high": None}
 
     def _terms(self, row: Row) -> ScoreTerms | None:
         if row.predictions is None:
