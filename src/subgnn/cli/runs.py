@@ -23,17 +23,19 @@ if TYPE_CHECKING:
 def _check_paths(
     run: Path | None, subgraphs: Path | None = None, out: Path | None = None, *, force: bool = False
 ) -> None:
-    """Refuse paths that cannot be right before torch is imported, which takes a second."""
+    """Refuse paths that cannot be right before numba and torch are imported, which takes a second or two."""
     from subgnn.storage.files import refuse_existing
-    from subgnn.storage.tables import STDOUT
     from subgnn.training.run_dir import read_results
 
     if run is not None and not run.is_file():
         read_results(run)
     if subgraphs is not None and not subgraphs.exists():
         raise DataError("no such file", where=str(subgraphs), hint="check the path")
-    if out is not None and out != STDOUT:
-        refuse_existing(out, overwrite=force)
+    if out is not None:
+        from subgnn.storage.tables import STDOUT
+
+        if out != STDOUT:
+            refuse_existing(out, overwrite=force)
 
 
 def evaluate_run(
@@ -83,9 +85,9 @@ def predict_subgraphs(
 
     subgnn predict runs/first --subgraphs sets.gmt --unknown drop --top 3 --out -
     """
+    _check_paths(run, subgraphs, out, force=force)
     reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=json)
     with cluster(engine, address) as workers:
-        _check_paths(run, subgraphs, out, force=force)
         from subgnn.inference.answers import Files, write_predictions
 
         files = Files(subgraphs, out, reading, data, force, workers)
@@ -134,6 +136,7 @@ def embed_subgraphs(
 
     subgnn embed my_folder --recipe unsupervised --subgraphs sets.tsv --out vectors.npy
     """
+    _check_paths(run if recipe is None else None, subgraphs, out, force=force)
     reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=json)
     with_recipe = {"--set": settings, "--seed": seed, "--model": model}
     with_run = {"--data": data, "--engine": engine != EngineKind.local}
@@ -143,7 +146,6 @@ def embed_subgraphs(
             given = "a run is given" if recipe is None else "--recipe is given, which computes vectors of a graph"
             raise UserError(f"this option has no meaning here: {given}", where=option, hint=hint)
     with cluster(engine, address) as workers:
-        _check_paths(run if recipe is None else None, subgraphs, out, force=force)
         from subgnn.inference.answers import Files, write_embeddings, write_embeddings_without_labels
 
         files = Files(subgraphs, out, reading, data, force, workers)

@@ -20,7 +20,6 @@ from subgnn.cli.options import (
 )
 from subgnn.cli.output import print_json, print_line, print_next, print_table
 from subgnn.cli.progress import progress_bar
-from subgnn.config.settings import AutoSettings
 
 _MAX_ROWS = 10
 
@@ -47,7 +46,7 @@ def tune_recipe(
             metavar="K",
             help="Score trials on K folds of training and validation subgraphs; 0 scores them on the validation split.",
         ),
-    ] = AutoSettings().folds,
+    ] = 5,
     split: Annotated[
         Literal["stored", "random"],
         Option(help="With --folds 0: validate on the stored split, or on a new split for each seed."),

@@ -6,13 +6,17 @@ logs, metrics) to one of the routes, which does its work in one of the lanes of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from subgnn.errors import MissingExtra
+from subgnn.errors import MissingExtra, UserError
+from subgnn.training.run_dir import read_results
 
-__all__ = ["serve"]
+__all__ = ["named_runs", "serve"]
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
 
 
 def serve(
@@ -40,6 +44,9 @@ def serve(
     Raises:
         UserError: for invalid runs, addresses or tokens.
     """
+    for _, run in named_runs(runs):
+        if not run.is_file():
+            read_results(run)  # refuses what is not a run before torch is imported
     try:
         import fastapi  # noqa: F401
         import prometheus_client  # noqa: F401
@@ -65,3 +72,21 @@ def serve(
         run_server(app, listening, limits=accepted, on_ready=lambda: on_ready(found) if on_ready else None)
     finally:
         listening.close()
+
+
+def named_runs(given: Iterable[str]) -> list[tuple[str, Path]]:
+    """Runs with the distinct names they are served by."""
+    found: dict[str, Path] = {}
+    for text in given:
+        name, equals, path = text.rpartition("=")
+        folder = Path(path)
+        if not equals or not _NAME.fullmatch(name):
+            folder = Path(text)
+            own = folder.resolve()
+            own_name = own.stem if own.is_file() else own.name
+            name = re.sub(r"[^A-Za-z0-9_.-]", "_", own_name).lstrip(".-")[:80] or "run"
+        if name in found:
+            hint = "name one of them: serve NAME=RUN"
+            raise UserError(f"two runs are called '{name}'", where=f"{found[name]}, {folder}", hint=hint)
+        found[name] = folder
+    return list(found.items())

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -26,12 +25,12 @@ from subgnn.inference.search import Choice, KnownSubgraphs, hits
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn.fitted import MeasuredForNetworks
 from subgnn.ragged import Ragged
+from subgnn.serve import named_runs
 from subgnn.serve.drawing import draw_with_anchors
 from subgnn.serve.limits import Limits, check_deadline
 from subgnn.serve.nodes import NodeIndex
 from subgnn.versions import __version__
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
 _SHOWN_NODES = 100
 _EXAMPLES, _SAMPLED_EXAMPLES = 8, 1000
 _SAMPLED_NAMES = 1000
@@ -230,7 +229,7 @@ def open_runs(given: Sequence[str], *, limits: Limits, data: Path | None = None)
     read = cache(_read)
     indexes: dict[int, NodeIndex] = {}
     found: dict[str, ServedRun] = {}
-    for name, run in _named(given):
+    for name, run in named_runs(given):
         opened = open_run(run, data, read=read, predictor=_predictor)
         graph = opened.predictor.graph
         shared = id(graph.offsets)
@@ -286,21 +285,3 @@ def _served(name: str, whole: OpenedRun, *, index: NodeIndex, limits: Limits) ->
         ),
         limits=limits,
     )
-
-
-def _named(given: Iterable[str]) -> list[tuple[str, Path]]:
-    """Runs with the distinct names they are served by."""
-    found: dict[str, Path] = {}
-    for text in given:
-        name, equals, path = text.rpartition("=")
-        folder = Path(path)
-        if not equals or not _NAME.fullmatch(name):
-            folder = Path(text)
-            own = folder.resolve()
-            own_name = own.stem if own.is_file() else own.name
-            name = re.sub(r"[^A-Za-z0-9_.-]", "_", own_name).lstrip(".-")[:80] or "run"
-        if name in found:
-            hint = "name one of them: serve NAME=RUN"
-            raise UserError(f"two runs are called '{name}'", where=f"{found[name]}, {folder}", hint=hint)
-        found[name] = folder
-    return list(found.items())
