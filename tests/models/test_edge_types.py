@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
+from torch.nn import functional
 
-from subgnn import Ragged
+from subgnn import Dataset, Ragged, SubgraphSet
 from subgnn.config.recipes import find_recipe
 from subgnn.data.graph import Graph
 from subgnn.data.synthetic import generate
@@ -18,6 +20,8 @@ from subgnn.models.views import OVER_EDGES, Diffusing, compute_view
 from subgnn.training.portfolio import Pool, plan
 from subgnn.training.run_dir import CHECKPOINT
 from tests.channels.test_diffusion import dense_ratios
+from tests.models.dense import Norms, dense_adjacency, labels, mixed, unfitted
+from tests.models.subgnn.examples import random_graph, random_subgraphs
 from tests.training.examples import dataset
 
 PLANTED = generate("type-planted", seed=1, num_nodes=800, num_subgraphs=90, subgraph_size=8)
@@ -78,3 +82,62 @@ def test_views_of_types_that_are_not_there_are_refused(view, graph, message):
     recipe = find_recipe("diffusion", [f'baseline.views=["{view}"]'])
     with pytest.raises(UserError, match=message):
         check_recipe(recipe, graph)
+
+
+def typed_pass(network, graph, z, recorded=None):
+    """Vectors of all nodes by the formulas, with a dense matrix for each type; and the moments of all norms."""
+    norms = Norms(recorded)
+    x = norms(network.first, network.table.expand(graph.num_nodes, -1))
+    matrices, outs = [dense_adjacency(layer, "mean") for layer in graph.layers], []
+    for i, layer in enumerate(network.layers):
+        messages = mixed(layer.message, x, z, layer.ratio, functional.elu)
+        arrived = sum(a @ (messages * r) for a, r in zip(matrices, network.type_scales[i], strict=True))
+        out = mixed(layer.combine, torch.cat([norms(layer.norm, arrived), x], dim=1), z, layer.ratio)
+        outs.append(norms(layer.jump, out))
+        if layer.between is not None:
+            x = functional.elu(norms(layer.between, out))
+    return torch.cat(outs, dim=1), norms.recorded
+
+
+def small_typed():
+    """A random graph of 30 nodes with three types, and subgraphs of it."""
+    plain, rng = random_graph(1, nodes=30, edges=50), np.random.default_rng(0)
+    tails, heads, _ = plain.edges()
+    kinds = rng.choice(list("abc"), len(tails))
+    graph = Graph.from_edges(
+        np.append(tails, tails[:9]), np.append(heads, heads[:9]), num_nodes=30, types=[*kinds, *"abcabcabc"]
+    )
+    rows = random_subgraphs(1, nodes=30, count=12)
+    subgraphs = SubgraphSet.from_lists(list(rows), num_nodes=30, labels=["a", "b"] * 6, splits=["train"] * 12)
+    return Dataset("random", graph, subgraphs)
+
+
+@pytest.mark.filterwarnings("ignore:dropped")
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_typed_messages_are_those_of_the_formulas_and_a_subgraph_is_predicted_by_itself(layers):
+    data = small_typed()
+    options = (f"model.layers={layers}", "message_passing.typed=true", "message_passing.pool=sum")
+    network, source = unfitted("glass", data, *options)
+    network.eval()
+    with torch.no_grad():
+        reference = labels(30, network.reference.numpy())
+        expected, recorded = typed_pass(network, data.graph, reference)
+        found = network.vectors_at(network.whole_pass(source.graph, reference), torch.arange(30))
+        torch.testing.assert_close(found, expected, rtol=2e-3, atol=2e-3)
+        alone = [
+            typed_pass(network, data.graph, labels(30, nodes), recorded)[0][torch.from_numpy(nodes.astype(np.int64))]
+            for nodes in data.subgraphs.nodes
+        ]
+        found = network.embed(source.batch(np.arange(12)))
+    torch.testing.assert_close(found, torch.stack([rows.sum(dim=0) for rows in alone]), rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("typed", [True, False])
+def test_typed_messages_learn_the_planted_label(tmp_path, typed):
+    settings = ["embeddings.source=random", "embeddings.dim=16", "model.layers=1", "model.dropout=0", "training.lr=0.02"]
+    settings += ["training.epochs=40", f"message_passing.typed={str(typed).lower()}", "training.select_from=0"]
+    results = train(PLANTED, find_recipe("ssnp", settings), tmp_path / "run", device="cpu", report=False)
+    assert (results["test"]["micro_f1"] >= 0.95) == typed
+    assert results["test"]["micro_f1"] >= 0.95 or results["test"]["micro_f1"] <= 0.75
+    predictor = Predictor(tmp_path / "run" / CHECKPOINT, PLANTED.graph, device="cpu")
+    assert predictor.outputs(PLANTED.subgraphs.nodes).shape == (90, 2)

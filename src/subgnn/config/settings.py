@@ -328,6 +328,9 @@ class MessagePassingSettings:
     or those of each subgraph by itself. labelled_together is the number of subgraphs labelled together in prediction;
     with more than one, as published, a prediction depends on the others (glass).
 
+    typed gives messages a learned scale for each type of edges, where edges have types; without it, or without types,
+    an edge is an edge.
+
     walks of walk_length steps from each member find the border nodes. views is the number of fixed draws of walks that
     training takes turns over; 0 walks anew in every step (ssnp).
     """
@@ -341,6 +344,7 @@ class MessagePassingSettings:
     walks: Size = 1
     walk_length: Size = 5
     views: int = 0
+    typed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -502,6 +506,7 @@ ADDED_LATER = {
         "directed",
     ),
     "s2n": ("sub_normalized",),
+    "message_passing": ("typed",),
 }
 """Settings, by section, that did not exist when cache keys were first made of the others."""
 

@@ -60,10 +60,10 @@ class GLASS(MessagePassing):
 
     reference: Tensor
 
-    def __init__(self, table: Tensor, reference: Tensor, spec: ModelSpec) -> None:
+    def __init__(self, start: Weights, spec: ModelSpec) -> None:
         settings = spec.message_passing
-        super().__init__(table, spec, ratio=settings.ratio, width=spec.model.layers * table.shape[1])
-        self.register_buffer("reference", reference)
+        super().__init__(start, spec, ratio=settings.ratio, width=spec.model.layers * spec.embeddings.dim)
+        self.register_buffer("reference", start["reference"])
         self.pool, self.training_labels = settings.pool, settings.training_labels
         self.together = settings.labelled_together
 
@@ -109,9 +109,12 @@ class GLASS(MessagePassing):
             )
             before = layer.messages(whole.x[nodes[below]], torch.zeros_like(labelled[below]))
             difference = layer.messages(changed, labelled[below]) - before
-            block = _edges(around, rows, columns).to(graph.device)
-            added = graph.send(difference, block, tails=nodes[below], heads=nodes[above])
-            arrived = whole.arrived[nodes[above]] + added
+            arrived = whole.arrived[nodes[above]]
+            scales = None if self.type_scales is None else self.type_scales[i]
+            for one, r in [(graph, None)] if scales is None else zip(graph.of_types, scales, strict=True):
+                block = _edges(replace(around, graph=one.graph), rows, columns).to(graph.device)
+                sent = difference if r is None else difference * r
+                arrived = arrived + one.send(sent, block, tails=nodes[below], heads=nodes[above])
             if len(rows.entries) < len(columns.entries):
                 x = changed[torch.from_numpy(columns.places[rows.entries]).to(graph.device)]
             else:
@@ -169,8 +172,7 @@ class GLASSModel(MessagePassingModel):
 
     def network(self, checkpoint: Checkpoint) -> GLASS:
         """The network over the checkpoint's table."""
-        weights = checkpoint.weights
-        return GLASS(weights["table"], weights["reference"], checkpoint.spec)
+        return GLASS(checkpoint.weights, checkpoint.spec)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         """A table that does not fit the graph, or nodes that it does not have."""

@@ -11,7 +11,9 @@ the concatenation). GLASS has two sets of weights, for labelled nodes and for ot
 
     m_v = a elu(W1 x_v) + (1 - a) elu(W0 x_v) for a labelled node, a elu(W0 x_v) + (1 - a) elu(W1 x_v) for another,
 
-and U is mixed in the same way.
+and U is mixed in the same way. Where edges have types and ``message_passing.typed`` is set, A m is replaced by the sum
+over types t of A_t (r_t * m), with A_t the adjacency of the edges of type t and r_t a learned vector of each layer, by
+which messages are multiplied number by number: an R-GCN with diagonal weights (Schlichtkrull et al., 2018).
 
 Memory: a pass holds a few arrays of N x d numbers, whatever the number of edges. Beyond :data:`BLOCK` nodes, the arrays
 inside a layer exist for one block of nodes at a time, and are computed again for the gradient.
@@ -56,11 +58,12 @@ class WholeGraph:
     """The graph as message passing takes it: ``graph @ m`` is A m.
 
     A is a matrix of zeros and ones between two scalings, A_uv = rows_u columns_v for neighbours u, v. The matrix is
-    symmetric, and serves the gradient as well.
+    symmetric, and serves the gradient as well. ``of_types`` are the graphs of one type each, if ``typed``.
     """
 
-    def __init__(self, graph: Graph, adjacency: Literal["mean", "sum", "symmetric"]) -> None:
+    def __init__(self, graph: Graph, adjacency: Literal["mean", "sum", "symmetric"], *, typed: bool = False) -> None:
         self.graph, self.device = graph, torch.device("cpu")
+        self.of_types = [WholeGraph(layer, adjacency) for layer in graph.layers] if typed else []
         degrees = np.maximum(np.diff(graph.offsets), 1).astype(np.float32)
         self._rows = {"mean": 1 / degrees, "sum": None, "symmetric": degrees**-0.5}[adjacency]
         self._columns = self._rows if adjacency == "symmetric" else None
@@ -71,6 +74,8 @@ class WholeGraph:
             self.device = torch.device(device)
             for name in ("matrix", "scales"):
                 self.__dict__.pop(name, None)
+            for one in self.of_types:
+                one.to(device)
 
     @cached_property
     def matrix(self) -> Adjacency:
@@ -93,6 +98,12 @@ class WholeGraph:
     def __matmul__(self, messages: Tensor) -> Tensor:
         rows, columns = self.scales
         return _scaled(self.matrix @ _scaled(messages, columns), rows)
+
+    def collect(self, messages: Tensor, scales: Tensor | None) -> Tensor:
+        """A m, or with scales of types (types, d) the sum over types of A_t (r_t * m). Shapes: (N, d), both."""
+        if scales is None:
+            return self @ messages
+        return torch.stack([one @ (messages * r) for one, r in zip(self.of_types, scales, strict=True)]).sum(dim=0)
 
     def send(self, messages: Tensor, block: Adjacency, *, tails: Tensor, heads: Tensor) -> Tensor:
         """What messages of the nodes ``tails`` add to A m at the nodes ``heads``, over some edges."""
@@ -295,15 +306,19 @@ class MessagePassing(nn.Module, ABC):
     """The layers, and a linear map to the outputs.
 
     Args:
-        table: (N, d) initial vectors, or (1, d) for one that all nodes have.
+        start: the tensors before training: ``table``, (N, d) initial vectors, or (1, d) for one that all nodes have;
+            and, with types of edges, ``type_scales`` (layers, types, d).
         width: of the vector of a subgraph.
     """
 
-    def __init__(self, table: Tensor, spec: ModelSpec, *, ratio: float | None, width: int) -> None:
+    def __init__(self, start: Weights, spec: ModelSpec, *, ratio: float | None, width: int) -> None:
         super().__init__()
+        table = start["table"]
         dim, dropout, count = table.shape[1], spec.model.dropout, spec.model.layers
         constant = spec.message_passing.inputs == "constant"
         self.table = nn.Parameter(table.clone(), requires_grad=constant or spec.embeddings.trainable)
+        scales = start.get("type_scales")
+        self.type_scales = None if scales is None else nn.Parameter(scales.clone())
         self.first = GraphNorm(dim)
         self.dropout = Dropout(dropout)
         self.layers = nn.ModuleList(Layer(dim, dropout=dropout, ratio=ratio, last=i == count - 1) for i in range(count))
@@ -357,7 +372,8 @@ class MessagePassing(nn.Module, ABC):
         layers: list[LayerPass] = []
         for i, layer in enumerate(self.stack):
             given = None if moments_of is None else moments_of.layers[i]
-            arrived = graph @ in_blocks(layer.messages, x, labelled)
+            scales = None if self.type_scales is None else self.type_scales[i]
+            arrived = graph.collect(in_blocks(layer.messages, x, labelled), scales)
             norm = layer.norm.moments(arrived) if given is None else given.norm
             out = in_blocks(partial(layer.update, moments=norm), arrived, x, labelled)
             jump = layer.jump.moments(out) if given is None else given.jump
@@ -405,21 +421,23 @@ class MessagePassingModel(TensorModel):
     """A model that passes messages over the whole graph; its table has a vector for every node of the graph."""
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
-        """``table``: the initial vectors of all nodes, or one vector."""
-        number, settings = data.graph.num_nodes, recipe.embeddings
+        """``table``: the initial vectors of all nodes, or one vector; and scales of types, if they are to be used."""
+        number, settings, scales = data.graph.num_nodes, recipe.embeddings, dict[str, Tensor]()
+        if recipe.message_passing.typed and data.graph.types:
+            size = recipe.model.layers, len(data.graph.types), settings.dim
+            drawn = stream(data.seed, "message passing/types").standard_normal(size)
+            scales = {"type_scales": torch.from_numpy(drawn.astype(np.float32))}
         if recipe.message_passing.inputs == "constant":
             vector = stream(data.seed, "message passing/constant").standard_normal((1, settings.dim))
-            return {"table": torch.from_numpy(vector.astype(np.float32))}
+            return {"table": torch.from_numpy(vector.astype(np.float32)), **scales}
         nodes = np.arange(number, dtype=np.int32)
-        return {
-            "table": torch.from_numpy(
-                node_vectors(settings, nodes, num_nodes=number, seed=data.seed, table=data.vectors)
-            )
-        }
+        table = node_vectors(settings, nodes, num_nodes=number, seed=data.seed, table=data.vectors)
+        return {"table": torch.from_numpy(table), **scales}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> NodeSetSource:
         """The node sets, and the graph."""
-        return NodeSetSource(WholeGraph(graph, checkpoint.spec.message_passing.adjacency), nodes)
+        settings = checkpoint.spec.message_passing
+        return NodeSetSource(WholeGraph(graph, settings.adjacency, typed=settings.typed), nodes)
 
     def uses_embeddings(self, settings: Settings) -> bool:
         """Unless all nodes start from one vector."""
@@ -449,3 +467,8 @@ class MessagePassingModel(TensorModel):
         rows = graph.num_nodes if self.uses_embeddings(spec) else 1
         if tuple(table.shape) != (rows, spec.embeddings.dim) or table.dtype != torch.float32:
             yield f"its table is {tuple(table.shape)}, not {(rows, spec.embeddings.dim)}"
+        wanted = spec.model.layers, len(graph.types), spec.embeddings.dim
+        scales = checkpoint.weights.get("type_scales")
+        typed = bool(spec.message_passing.typed and graph.types)
+        if (scales is not None) != typed or (scales is not None and tuple(scales.shape) != wanted):
+            yield "its scales of edge types are not those of the types of the graph"

@@ -28,7 +28,7 @@ from subgnn.kernels.draws import node_set_keys
 from subgnn.kernels.uniform_walks import walk_from_members
 from subgnn.models.interface import Settings, View
 from subgnn.models.message_passing import MessagePassing, MessagePassingModel, NodeSetBatch, WholeGraph, in_blocks
-from subgnn.models.spec import Checkpoint, ModelSpec
+from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 
@@ -38,8 +38,8 @@ _VISITS_AT_A_TIME = 2**22
 class SSNP(MessagePassing):
     """The network."""
 
-    def __init__(self, table: Tensor, spec: ModelSpec) -> None:
-        super().__init__(table, spec, ratio=None, width=2 * spec.model.layers * table.shape[1])
+    def __init__(self, start: Weights, spec: ModelSpec) -> None:
+        super().__init__(start, spec, ratio=None, width=2 * spec.model.layers * spec.embeddings.dim)
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
@@ -115,4 +115,4 @@ class SSNPModel(MessagePassingModel):
 
     def network(self, checkpoint: Checkpoint) -> SSNP:
         """The network over the checkpoint's table."""
-        return SSNP(checkpoint.weights["table"], checkpoint.spec)
+        return SSNP(checkpoint.weights, checkpoint.spec)
