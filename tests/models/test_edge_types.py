@@ -15,7 +15,7 @@ from subgnn.data.synthetic.type_planted import TYPES
 from subgnn.errors import UserError
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
-from subgnn.models.registry import check_recipe
+from subgnn.models.registry import check_recipe, unused_line
 from subgnn.models.views import OVER_EDGES, Diffusing, compute_view
 from subgnn.training.portfolio import Pool, plan
 from subgnn.training.run_dir import CHECKPOINT
@@ -134,9 +134,11 @@ def test_typed_messages_are_those_of_the_formulas_and_a_subgraph_is_predicted_by
 
 @pytest.mark.parametrize("typed", [True, False])
 def test_typed_messages_learn_the_planted_label(tmp_path, typed):
-    settings = ["embeddings.source=random", "embeddings.dim=16", "model.layers=1", "model.dropout=0", "training.lr=0.02"]
-    settings += ["training.epochs=40", f"message_passing.typed={str(typed).lower()}", "training.select_from=0"]
-    results = train(PLANTED, find_recipe("ssnp", settings), tmp_path / "run", device="cpu", report=False)
+    settings = ["embeddings.source=random", "embeddings.dim=16", "model.layers=1", "model.dropout=0"]
+    settings += ["training.lr=0.02", "training.epochs=40", "training.select_from=0"]
+    recipe = find_recipe("ssnp", [*settings, f"message_passing.typed={str(typed).lower()}"])
+    assert ("edge types" in unused_line(recipe, PLANTED.graph)) == (not typed)
+    results = train(PLANTED, recipe, tmp_path / "run", device="cpu", report=False)
     assert (results["test"]["micro_f1"] >= 0.95) == typed
     assert results["test"]["micro_f1"] >= 0.95 or results["test"]["micro_f1"] <= 0.75
     predictor = Predictor(tmp_path / "run" / CHECKPOINT, PLANTED.graph, device="cpu")

@@ -22,6 +22,7 @@ from subgnn.errors import DataError, UserError
 from subgnn.experiments.train import train
 from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
+from subgnn.models.registry import unused_line
 from tests.training.examples import dataset
 
 BAG = find_recipe("bag-1hop", ["baseline.inverse_penalty=1", "baseline.normalize=rows"])
@@ -95,6 +96,10 @@ def test_predictions_leave_out_the_edges_that_training_left_out(tmp_path):
         np.testing.assert_array_equal(again.outputs(nodes), opened.predictor.outputs(nodes))
     with pytest.raises(DataError, match="other settings"):
         train(data, BAG, tmp_path / "run", edges_until=first - 1, resume=True)
+
+
+def test_train_says_what_times_are_for():
+    assert unused_line(BAG, dated().graph).endswith("edge times (for data split --method time and --edges-until)")
 
 
 def test_a_time_for_edges_without_times_is_refused(tmp_path):

@@ -25,6 +25,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any, Literal, Self, TypeVar, cast
 
 import numpy as np
@@ -420,6 +421,8 @@ def pool(rows: Tensor, subgraph: Tensor, count: int, how: Literal["sum", "mean",
 class MessagePassingModel(TensorModel):
     """A model that passes messages over the whole graph; its table has a vector for every node of the graph."""
 
+    switches = MappingProxyType({"types": "message_passing.typed=true"})
+
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``table``: the initial vectors of all nodes, or one vector; and scales of types, if they are to be used."""
         number, settings, scales = data.graph.num_nodes, recipe.embeddings, dict[str, Tensor]()
@@ -438,6 +441,10 @@ class MessagePassingModel(TensorModel):
         """The node sets, and the graph."""
         settings = checkpoint.spec.message_passing
         return NodeSetSource(WholeGraph(graph, settings.adjacency, typed=settings.typed), nodes)
+
+    def uses(self, recipe: Recipe) -> frozenset[str]:
+        """Types of edges, where messages are scaled by them."""
+        return super().uses(recipe) | ({"types"} if recipe.message_passing.typed else frozenset())
 
     def uses_embeddings(self, settings: Settings) -> bool:
         """Unless all nodes start from one vector."""

@@ -141,6 +141,7 @@ def unused_line(recipe: Recipe, graph: Graph) -> str:
         others = [other for other in recipe_groups()["recipes"] if name in used_attributes(find_recipe(other))]
         ways = [f"--set {switch}"] * bool(switch)
         ways += [f"recipes that use {'it' if name == 'direction' else 'them'}: {', '.join(others)}"] * bool(others)
+        ways += ["for data split --method time and --edges-until"] * (name == "times")
         parts.append(f"{words} ({'; '.join(ways)})" if ways else words)
     return f"not used by recipe {recipe.name}: {'; '.join(parts)}" if parts else ""
 
