@@ -79,49 +79,46 @@ def step_forward(
 
 @compiled_fused
 def step_backward(
-    grad_h: Array,
-    grad_h_after: Array,
-    grad_c_after: Array,
-    gates: Array,
-    c_before: Array,
-    tanh_c: Array,
-    grad_gates: Array,
-    grad_c: Array,
+    grad_h: Array, grad_h_after: Array, gates: Array, c_before: Array, tanh_c: Array, grad_c: Array
 ) -> None:
-    """Fill the gradients of the gates' sums, and of the cell's previous state, of one step.
+    """Put the gradients of the gates' sums in place of the gates of one step, and pass on that of the cell.
+
+    In place, as memory that is written afresh costs more than this arithmetic.
 
     Shapes:
-        grad_h: (n, d) from outside. grad_h_after, grad_c_after: (k, d) from the next step, which k <= n walks take.
-        gates: (n, 4 d). c_before: (m, d). tanh_c: (n, d). grad_gates: (n, 4 d). grad_c: (n, d).
+        grad_h: (n, d) from outside. grad_h_after: (k, d) from the next step, which k <= n walks take. gates: (n, 4 d).
+        c_before: (m, d). tanh_c: (n, d). grad_c: (n, d), its first k rows from the next step, its first m rows for the
+        step before.
     """
     n, d = grad_h.shape
     k, m = len(grad_h_after), len(c_before)
+    total = np.empty(d, np.float32)
     for w in range(n):
-        gate, t, out, gc = gates[w], tanh_c[w], grad_gates[w], grad_c[w]
+        gate, t, gc = gates[w], tanh_c[w], grad_c[w]
         for j in range(d):
-            gc[j] = grad_h[w, j]
+            total[j] = grad_h[w, j]
         if w < k:
             for j in range(d):
-                gc[j] += grad_h_after[w, j]
+                total[j] += grad_h_after[w, j]
         for j in range(d):
             o = gate[3 * d + j]
-            out[3 * d + j] = gc[j] * t[j] * o * (_ONE - o)
-            gc[j] = gc[j] * o * (_ONE - t[j] * t[j])
+            gate[3 * d + j] = total[j] * t[j] * o * (_ONE - o)
+            total[j] = total[j] * o * (_ONE - t[j] * t[j])
         if w < k:
             for j in range(d):
-                gc[j] += grad_c_after[w, j]
+                total[j] += gc[j]
         for j in range(d):
             i, g = gate[j], gate[2 * d + j]
-            out[j] = gc[j] * g * i * (_ONE - i)
-            out[2 * d + j] = gc[j] * i * (_ONE - g * g)
+            gate[j] = total[j] * g * i * (_ONE - i)
+            gate[2 * d + j] = total[j] * i * (_ONE - g * g)
         if w < m:
             for j in range(d):
                 f = gate[d + j]
-                out[d + j] = gc[j] * c_before[w, j] * f * (_ONE - f)
-                gc[j] *= f
+                gate[d + j] = total[j] * c_before[w, j] * f * (_ONE - f)
+                gc[j] = total[j] * f
         else:
             for j in range(d):
-                out[d + j] = _F(0)
+                gate[d + j] = _F(0)
 
 
 @compiled_fused

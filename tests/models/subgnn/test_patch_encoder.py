@@ -78,6 +78,13 @@ def plain_cell_backward(of_h, of_c, before, c, sums):
         return torch.autograd.grad([h, c], [sums, before], [of_h, torch.zeros_like(c) if of_c is None else of_c])
 
 
+def test_a_second_gradient_is_refused_and_not_wrong() -> None:
+    states = lstm_states(torch.nn.LSTM(DIM, DIM, bidirectional=True), torch.randn(9, DIM), walks_of([3, 2])).sum()
+    states.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="computed once"):
+        states.backward()
+
+
 def test_large_inputs_saturate_and_stay_finite() -> None:
     torch.manual_seed(0)
     lstm = torch.nn.LSTM(DIM, DIM, bidirectional=True)

@@ -278,19 +278,18 @@ class _Workspace:
     """The arrays of one pass forwards and backwards, of both directions.
 
     Fresh memory costs more than the arithmetic on it, so arrays are reused: :meth:`reserve` takes unused ones, and they
-    are free again after the pass and its gradient.
+    are free again after the pass and its gradient, which takes the place of the gates.
 
     Shapes:
-        h, c, tanh_c, grad_c: (2, steps, d). gates, grad_gates: (2, steps, 4 d). recurrent: (2, walks, 4 d).
-        grad_after: (2, walks, d).
+        h, c, tanh_c: (2, steps, d). gates: (2, steps, 4 d). recurrent: (2, walks, 4 d). grad_h, grad_c: (2, walks, d)
+        of one step.
     """
 
     _idle: ClassVar[dict[tuple[int, int, int], list[dict[str, Tensor]]]] = {}
 
     def __init__(self, arrays: dict[str, Tensor]) -> None:
-        self.h, self.c, self.tanh_c, self.grad_c = (arrays[name] for name in ("h", "c", "tanh_c", "grad_c"))
-        self.gates, self.grad_gates = arrays["gates"], arrays["grad_gates"]
-        self.recurrent, self.grad_after = arrays["recurrent"], arrays["grad_after"]
+        self.h, self.c, self.tanh_c, self.gates = (arrays[name] for name in ("h", "c", "tanh_c", "gates"))
+        self.recurrent, self.grad_h, self.grad_c = (arrays[name] for name in ("recurrent", "grad_h", "grad_c"))
 
     @classmethod
     def reserve(cls, steps: int, walks: int, d: int) -> _Workspace:
@@ -301,9 +300,9 @@ class _Workspace:
         try:
             arrays = idle.pop()
         except IndexError:
-            widths = {"h": 1, "c": 1, "tanh_c": 1, "grad_c": 1, "gates": 4, "grad_gates": 4}
-            arrays = {name: torch.empty(2, steps, width * d) for name, width in widths.items()}
-            arrays |= {"recurrent": torch.empty(2, walks, 4 * d), "grad_after": torch.empty(2, walks, d)}
+            arrays = {name: torch.empty(2, steps, d) for name in ("h", "c", "tanh_c")}
+            arrays |= {name: torch.empty(2, walks, d) for name in ("grad_h", "grad_c")}
+            arrays |= {"gates": torch.empty(2, steps, 4 * d), "recurrent": torch.empty(2, walks, 4 * d)}
         reserved = cls(arrays)
         weakref.finalize(reserved, idle.append, arrays).atexit = False
         return reserved
@@ -331,40 +330,45 @@ class _Layer(torch.autograd.Function):
 
         _in_threads([(run, reverse, block) for reverse in (0, 1) for block in blocks])
         ctx.save_for_backward(w_ahead, w_back)
-        ctx.layout = (of, picking, lengths, blocks, len(ahead))
+        ctx.layout, ctx.spent = (of, picking, lengths, blocks, len(ahead)), False
         return torch.cat([of.h[0], of.h[1]], dim=1)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         w_ahead, w_back = ctx.saved_tensors
         of, picking, lengths, blocks, count = ctx.layout
+        if ctx.spent:
+            raise RuntimeError("the gradient of the compiled LSTM is computed once: it takes the place of the gates")
+        ctx.spent = True
         d = w_ahead.shape[1]
         grad_w = {(reverse, block): torch.zeros_like(w_ahead) for reverse in (0, 1) for block in blocks}
 
         def run(reverse: int, block: tuple[int, int]) -> None:
             w_state = w_back if reverse else w_ahead
-            h, grad_gates, room = of.h[reverse], of.grad_gates[reverse], of.grad_after[reverse, slice(*block)]
-            gates, c, tanh_c, grad_c = (one[reverse].numpy() for one in (of.gates, of.c, of.tanh_c, of.grad_c))
-            grad_h, sums = grads[0][:, reverse * d : reverse * d + d].contiguous().numpy(), grad_gates.numpy()
-            after_h, after_c = grad_h[:0], grad_h[:0]
+            h, of_gates, room = of.h[reverse], of.gates[reverse], of.grad_h[reverse, slice(*block)]
+            gates, c, tanh_c, of_c = (
+                array.numpy() for array in (of_gates, of.c[reverse], of.tanh_c[reverse], of.grad_c[reverse])
+            )
+            of_c = of_c[slice(*block)]
+            of_h = grads[0][:, reverse * d : reverse * d + d].contiguous().numpy()
+            after = of_h[:0]
             for now, before in reversed(_order(lengths, block, bool(reverse))):
-                step_backward(grad_h[now], after_h, after_c, gates[now], c[before], tanh_c[now], sums[now], grad_c[now])
+                step_backward(of_h[now], after, gates[now], c[before], tanh_c[now], of_c[: now.stop - now.start])
                 m = before.stop - before.start
-                continued = grad_gates[now.start : now.start + m]
+                continued = of_gates[now.start : now.start + m]
                 grad_w[reverse, block].addmm_(continued.T, h[before])
-                after_h = torch.mm(continued, w_state, out=room[:m]).numpy()
-                after_c = grad_c[now.start : now.start + m]
+                after = torch.mm(continued, w_state, out=room[:m]).numpy()
 
         _in_threads([(run, reverse, block) for reverse in (0, 1) for block in blocks])
         of_w = [torch.stack([grad_w[reverse, block] for block in blocks]).sum(dim=0) for reverse in (0, 1)]
         if picking.by_row is None:
             # No copy: the projection of this layer's inputs reads them before the workspace is free again.
-            return (*of.grad_gates, *of_w, None, None)
+            return (*of.gates, *of_w, None, None)
         order, offsets = picking.by_row
         grad_projected = [grads[0].new_empty(count, 4 * d) for _ in range(2)]
 
         def gather(reverse: int, block: tuple[int, int]) -> None:
-            values, out = of.grad_gates[reverse].numpy(), grad_projected[reverse].numpy()
+            values, out = of.gates[reverse].numpy(), grad_projected[reverse].numpy()
             sum_rows(values, order, offsets, *block, out)
 
         _in_threads([(gather, reverse, block) for reverse in (0, 1) for block in _even(count, len(blocks))])
