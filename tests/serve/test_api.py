@@ -84,6 +84,26 @@ def test_draw(asking):
     assert len([node for node in drawing["nodes"] if node["kind"] != "inside"]) == 3
 
 
+def test_complete_is_the_librarys(asking):
+    answer = post(asking, "complete", ASKED | {"top": 3}).json()
+    for nodes, given, found in zip(
+        ROWS, answer["completions"], served().completer().complete(ROWS, top=3), strict=True
+    ):
+        assert [each["id"] for each in given] == found.nodes.tolist()
+        assert not set(nodes.tolist()) & {each["id"] for each in given}
+        np.testing.assert_allclose([each["probability"] for each in given], found.probabilities, rtol=1e-5)
+        assert [each["neighbours"] for each in given] == found.links.tolist()
+        assert [each["reason"] for each in given] == found.reasons
+        assert all(max(each["contributions"], key=each["contributions"].get) == each["reason"] for each in given)
+    (few,) = post(asking, "complete", {"subgraphs": [SOME], "among": ["GENE3", "HLA-A", "#4"]}).json()["completions"]
+    assert {each["name"] for each in few} == {"GENE3", "GENE4"}
+    wrong = post(asking, "complete", {"subgraphs": [SOME], "among": ["GENE3", "NOBODY"]})
+    assert (wrong.status_code, wrong.json()["nodes"]) == (422, ["NOBODY"])
+    assert wrong.json()["error"] == "among: 1 node is not known: 'NOBODY'"
+    many = post(asking, "complete", {"subgraphs": [SOME], "among": ["#3"] * 10_001})
+    assert many.status_code == 422
+
+
 def test_search_and_resolve(asking):
     found = asking.get("/api/runs/small/nodes", params={"q": "hla"}).json()["nodes"]
     assert found == [
@@ -116,7 +136,7 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize(("nodes", "message", "named"), UNKNOWN)
-@pytest.mark.parametrize("question", ["predict", "embed", "explain", "draw", "search"])
+@pytest.mark.parametrize("question", ["predict", "embed", "explain", "complete", "draw", "search"])
 def test_unknown_nodes_are_named(asking, question, nodes, message, named):
     body = {"nodes": nodes} if question == "draw" else {"subgraphs": [nodes]}
     answer = asking.post(
@@ -132,7 +152,12 @@ def test_unknown_nodes_are_named(asking, question, nodes, message, named):
 def test_unknown_nodes_are_dropped_and_listed_where_that_is_asked_for(limits):
     body = {"subgraphs": [[*SOME, "NOBODY", "#99"], ["gene5"]], "unknown": "drop"}
     with client(limits=limits) as asking:
-        for question, key in (("predict", "predictions"), ("embed", "vectors"), ("explain", "explanations")):
+        for question, key in (
+            ("predict", "predictions"),
+            ("embed", "vectors"),
+            ("explain", "explanations"),
+            ("complete", "completions"),
+        ):
             answer, plain = (post(asking, question, given).json() for given in (body, ASKED))
             assert answer["dropped"] == [["NOBODY", "#99"], []]
             assert plain["dropped"] == [[], []]
@@ -318,7 +343,7 @@ def test_the_description_has_examples(asking):
         "/api/runs/{run}",
         *(
             f"/api/runs/{{run}}/{q}"
-            for q in ("nodes", "resolve", "predict", "table", "embed", "explain", "draw", "search")
+            for q in ("nodes", "resolve", "predict", "table", "embed", "explain", "complete", "draw", "search")
         ),
     }
 

@@ -24,7 +24,7 @@ from schemathesis.specs.openapi.checks import (  # noqa: E402
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
 
-QUESTIONS = ("resolve", "predict", "table", "embed", "explain", "draw", "search")
+QUESTIONS = ("resolve", "predict", "table", "embed", "explain", "complete", "draw", "search")
 OPERATIONS = [
     ("/health", "GET"),
     ("/metrics", "GET"),

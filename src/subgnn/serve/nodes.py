@@ -172,13 +172,26 @@ def subgraphs_of(index: NodeIndex, given: Sequence[Sequence[int | str]], *, drop
     for place, nodes in enumerate(given):
         found, unknown, several = resolve(index, nodes)
         if several or (unknown and not (drop and found)):
-            raise _unknown_nodes(place, unknown, several)
+            raise unknown_nodes(f"subgraph {place}", unknown, several)
         rows.append(np.array(sorted(found), np.int32))
         dropped.append(unknown)
     return Known(Ragged.from_rows(rows), dropped)
 
 
-def _unknown_nodes(place: int, unknown: list[str], several: list[str]) -> Refusal:
+def candidates(index: NodeIndex, given: Sequence[int | str], *, drop: bool = False) -> NDArray[np.int64]:
+    """The nodes of a list, sorted.
+
+    Raises:
+        Refusal: 422, as :func:`subgraphs_of`.
+    """
+    found, unknown, several = resolve(index, given)
+    if several or (unknown and not (drop and found)):
+        raise unknown_nodes("among", unknown, several)
+    return np.array(sorted(found), np.int64)
+
+
+def unknown_nodes(where: str, unknown: list[str], several: list[str]) -> Refusal:
+    """422, for names that match no node or several."""
     bad = unknown + several
     shown = ", ".join(excerpt(name) for name in bad[:3]) + (", ..." if len(bad) > 3 else "")
     what = f"{len(bad)} {'node is' if len(bad) == 1 else 'nodes are'} not known"
@@ -186,7 +199,7 @@ def _unknown_nodes(place: int, unknown: list[str], several: list[str]) -> Refusa
     if not unknown:
         what = f"{len(bad)} {'name means' if len(bad) == 1 else 'names mean'} several nodes"
         hint = "give the row number of one of them, as #12; /nodes finds it"
-    return Refusal(422, f"subgraph {place}: {what}: {shown}", hint=hint, nodes=bad[:_MAX_LISTED])
+    return Refusal(422, f"{where}: {what}: {shown}", hint=hint, nodes=bad[:_MAX_LISTED])
 
 
 def check_size(given: Sequence[Sequence[object]], limits: Limits, *, explained: bool = False) -> int:

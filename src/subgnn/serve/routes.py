@@ -18,7 +18,7 @@ from subgnn.ragged import Ragged
 from subgnn.serve import schemas
 from subgnn.serve.limits import Deadline, Limits
 from subgnn.serve.monitoring import Metrics, log
-from subgnn.serve.nodes import check_size, resolve, subgraphs_of
+from subgnn.serve.nodes import candidates, check_size, resolve, subgraphs_of
 from subgnn.serve.responses import JSON, Refusal, encode
 from subgnn.serve.runs import ServedRun
 from subgnn.serve.tables import MEDIA_TYPES, AnswerFormat, TableOptions, Upload, accepted_format, answer_table
@@ -146,6 +146,7 @@ class AppState:
                 await step(run.explainer.reference)
                 while len(run.known) and not await step(run.known.advance):
                     pass
+                await step(run.completer)
             except (Refusal, UserError) as error:
                 log("not ready", run=run.name, reason=str(error))
 
@@ -348,6 +349,21 @@ async def explain(request: Request, run: Run, body: schemas.SubgraphsToExplain) 
 
     work = about_each(run, body, partial(run.explain, attributions=body.attributions))
     return await answer(request, run, work, lane=lane_for(request, size, slow=True), subgraphs=len(rows))
+
+
+@router.post("/{run}/complete", response_model=schemas.Completions)
+async def complete(request: Request, run: Run, body: schemas.SubgraphsToComplete) -> Any:
+    """Suggest nodes that are missing in each subgraph, with the probability that they belong."""
+    rows, among = body.subgraphs, body.among
+    size = check_size(rows, state_of(request).limits)
+    size += 0 if among is None else check_size([among], state_of(request).limits)
+
+    def work(subgraphs: Ragged) -> dict[str, Any]:
+        few = None if among is None else candidates(run.index, among, drop=body.unknown == "drop")
+        return run.complete(subgraphs, top=body.top, among=few)
+
+    lane = lane_for(request, size, slow=not run.completer.ready)
+    return await answer(request, run, about_each(run, body, work), lane=lane, subgraphs=len(rows))
 
 
 @router.post("/{run}/draw", response_model=schemas.Drawing)

@@ -12,6 +12,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.completion.completer import Completer
+from subgnn.completion.features import GROUPS
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.graph import Graph
@@ -67,6 +69,30 @@ class InterruptiblePredictor(Predictor):
         return np.concatenate(parts)
 
 
+class LazyCompleter:
+    """The model that completes subgraphs, fitted when it is first needed."""
+
+    def __init__(self, opened: OpenedRun, name: str) -> None:
+        self._opened, self._name, self._lock = opened, name, threading.Lock()
+        self._fitted: Completer | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has been fitted."""
+        return self._fitted is not None
+
+    def __call__(self) -> Completer:
+        """The fitted model.
+
+        Raises:
+            DataError: without known subgraphs.
+        """
+        with self._lock:
+            if self._fitted is None:
+                self._fitted = Completer.of_run(self._opened, self._name)
+            return self._fitted
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ServedRun:
     """A run and its answers to requests, as plain values."""
@@ -78,6 +104,7 @@ class ServedRun:
     index: NodeIndex
     known: KnownSubgraphs
     explainer: Explainer
+    completer: LazyCompleter
     limits: Limits
 
     def warm_up(self) -> None:
@@ -193,6 +220,27 @@ class ServedRun:
         found = self.explainer.explain(subgraphs, attributions=attributions)
         return {"run": self.name, "explanations": [explanation.to_json() for explanation in found]}
 
+    def complete(self, subgraphs: Ragged, *, top: int, among: NDArray[np.int64] | None = None) -> dict[str, Any]:
+        """Nodes that are missing in each subgraph, the likeliest first."""
+        completions = []
+        for found in self.completer().complete(subgraphs, top=top, among=among):
+            check_deadline()
+            numbers = zip(found.probabilities, found.links, found.reasons, found.contributions, strict=True)
+            completions.append(
+                [
+                    {
+                        "id": node,
+                        "name": self.index.name(node),
+                        "probability": float(f"{probability:.6g}"),
+                        "neighbours": int(links),
+                        "reason": reason,
+                        "contributions": dict(zip(GROUPS, terms.round(6).tolist(), strict=True)),
+                    }
+                    for node, (probability, links, reason, terms) in zip(found.nodes.tolist(), numbers, strict=True)
+                ]
+            )
+        return {"run": self.name, "completions": completions}
+
     def draw(self, subgraph: NDArray[np.int32], *, most: int) -> dict[str, Any]:
         """The subgraph and nodes around it, to be drawn."""
         return draw_with_anchors(self.predictor, self.index, subgraph, most=most).to_json()
@@ -283,5 +331,6 @@ def _served(name: str, whole: OpenedRun, *, index: NodeIndex, limits: Limits) ->
             max_nodes=limits.left_out,
             max_anchors=_MAX_ANCHORS,
         ),
+        completer=LazyCompleter(whole, name),
         limits=limits,
     )

@@ -70,6 +70,13 @@ class SubgraphsToSearch(Subgraphs):
     include_test: bool = Field(False, description="Find subgraphs of the test split, too.")
 
 
+class SubgraphsToComplete(Subgraphs):
+    """Subgraphs that nodes may be missing in."""
+
+    top: int = Field(20, ge=1, le=1000, description="Most nodes to suggest for each subgraph.")
+    among: list[Node] | None = Field(None, description=f"Suggest these nodes only, {_AS}; by default any.")
+
+
 class OneSubgraph(Strict):
     """One subgraph."""
 
@@ -188,6 +195,25 @@ class Explanations(BaseModel):
 
     run: str
     explanations: list[dict[str, Any]]
+    dropped: list[list[str]] = Field(description=_DROPPED)
+
+
+class SuggestedNode(BaseModel):
+    """A node that may be missing in a subgraph."""
+
+    id: int = Field(description=_ROW)
+    name: str = Field(description=_NAME)
+    probability: float = Field(description="That it belongs to a subgraph that has lost a fifth of its members.")
+    neighbours: int = Field(description="The number of its neighbours in the subgraph.")
+    reason: str = Field(description="The largest of its contributions.")
+    contributions: dict[str, float] = Field(description="Terms of the log odds.")
+
+
+class Completions(BaseModel):
+    """Nodes that may be missing in each subgraph, the likeliest first."""
+
+    run: str
+    completions: list[list[SuggestedNode]]
     dropped: list[list[str]] = Field(description=_DROPPED)
 
 
