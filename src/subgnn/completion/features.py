@@ -81,16 +81,16 @@ class PairFeatures:
         self._known = scipy.sparse.csr_array((ones, known.values.astype(np.int32), known.offsets), shape=shape)
         self._containing = self._known.T.tocsr()  # (N, T)
         self._frequency = np.bincount(known.values, minlength=graph.num_nodes)
+        self._chance = diffusion.walks_of(graph).chance(DAMPING)
 
     def queries(self, subgraphs: Ragged) -> Iterator[Query]:
         """Subgraphs with their diffusions, a few of which are computed at once."""
         walks, num_nodes = diffusion.walks_of(self.graph), self.graph.num_nodes
-        chance = walks.chance(DAMPING)
         for begin in range(0, len(subgraphs), COLUMNS):
             some = subgraphs.take(np.arange(begin, min(begin + COLUMNS, len(subgraphs))))
             if self.is_exact:
                 for nodes, ratios in zip(some, diffusion.diffuse(walks, some, DAMPING), strict=True):
-                    yield Query(nodes, ratios, np.argsort(-ratios * chance, kind="stable")[:_REACHED])
+                    yield Query(nodes, ratios, np.argsort(-ratios * self._chance, kind="stable")[:_REACHED])
                 continue
             edges, most = diffusion.PUSH_EDGES, diffusion.PUSH_NODES
             near, values = diffusion.diffuse_nearby(walks, some, DAMPING, edges=edges, most=most)
@@ -145,7 +145,7 @@ class PairFeatures:
             values[unused] = 0
         shared = self._containing @ np.stack([rare, overlaps**2 / (size * sizes), near], axis=1)  # (N, 3)
         columns = {
-            "diffusion": np.log(ratios[nodes] * diffusion.walks_of(self.graph).chance(DAMPING)[nodes] + _SMALLEST_P),
+            "diffusion": np.log(ratios[nodes] * self._chance[nodes] + _SMALLEST_P),
             "lift": lifts[nodes],
             "degree": np.log1p(self.degrees[nodes]),
             "paths": np.log1p(self._over_neighbours(self._links(query.nodes) / np.log(2 + self.degrees), nodes)),
