@@ -64,10 +64,10 @@ def score(predictor: Predictor, subgraphs: SubgraphSet, *, select_by: str = "aut
     targets = target_tensor(subgraphs, spec.standards)
     outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes))
     options: dict[str, Any] = {"thresholds": predictor.thresholds, "select_by": select_by}
-    found = metrics(outputs, targets, spec.task, unit=label_unit(spec.standards), **options)
+    scores = metrics(outputs, targets, spec.task, unit=label_unit(spec.standards), **options)
     if spec.decision is None:
-        return Scored(found, [])
-    return Scored(found, spec.decision.counts(predictor.scores(outputs.numpy()), targets.numpy(), spec.classes))
+        return Scored(scores, [])
+    return Scored(scores, spec.decision.counts(predictor.scores(outputs.numpy()), targets.numpy(), spec.classes))
 
 
 def _renumbered(subgraphs: SubgraphSet, classes: tuple[str, ...]) -> Any:

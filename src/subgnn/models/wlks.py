@@ -404,8 +404,8 @@ class Fit:
                 inner = None if gram is None else gram[np.ix_(either, either)]
                 own = None if weights is None else weights[either]
                 found.append(self._separate(rows[either], inner, targets[either] == second, own))
-        weights, biases = zip(*found, strict=True)
-        return np.stack(weights, axis=1), np.array(biases)
+        columns, biases = zip(*found, strict=True)
+        return np.stack(columns, axis=1), np.array(biases)
 
     def _every_pair(self, rows: Any, gram: NDArray[np.float64], targets: NDArray[Any], weights: Any) -> tuple[Any, Any]:
         """The machines of all pairs from one call, which fits each to the subgraphs of its two classes."""

@@ -362,7 +362,7 @@ class _Training:
         thresholds: Thresholds = answer.calibration.thresholds.astype(np.float32) if task == "multi-label" else 0.5
         if spec.decision is not None:
             thresholds = spec.decision.thresholds(spec.classes)
-        options_of = {"with_loss": True, "select_by": self.metric_name}
+        options_of: dict[str, Any] = {"with_loss": True, "select_by": self.metric_name}
         val = [_metrics(outputs, subgraphs, spec, thresholds, **options_of) for outputs in calibrated]
         targets, repeats = target_tensor(subgraphs, spec.standards), [torch.from_numpy(one) for one in calibrated]
         intervals = {"val": headline_interval(repeats, targets, subgraphs, thresholds=thresholds)}

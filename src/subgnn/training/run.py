@@ -24,7 +24,7 @@ from subgnn.models.spec import BASELINE
 from subgnn.parallel.locks import locked_folder
 from subgnn.storage.files import remove_leftovers
 from subgnn.storage.parsing import write_json
-from subgnn.training.candidates import Selected, select_model, set_up
+from subgnn.training.candidates import Selected, best_of, select_model, set_up
 from subgnn.training.devices import Ranks, current_ranks, in_turn, make_fabric
 from subgnn.training.fit import stored_checkpoint
 from subgnn.training.labels import check_labels
@@ -117,7 +117,9 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
     trained_at = time.perf_counter()
     if not fabric.is_global_zero:
         return dict(fabric.broadcast({}))
-    selected = with_decision(select_model(candidates, fitted, examples, recipe.training), dataset, examples, options)
+    selected = select_model(candidates, fitted, examples, recipe.training)
+    resolved = recipe if recipe.training.members > 1 else candidates[best_of(fitted)].recipe
+    selected = with_decision(selected, dataset, examples, replace(options, recipe=resolved))
     save_run_vectors([] if vectors is None else [(vectors, recipe)], graph, out)
     save_checkpoint(stored_checkpoint(selected.checkpoint, vectors), out / CHECKPOINT)
     seconds = {

@@ -40,7 +40,12 @@ def check_threshold(settings: TrainingSettings, task: Task, *, devices: int) -> 
 
 
 def with_decision(selected: Selected, dataset: Dataset, examples: Examples, options: RunOptions) -> Selected:
-    """The selected model with thresholds for the aim of the recipe; the same without an aim."""
+    """The selected model with thresholds for the aim of the recipe; the same without an aim.
+
+    Args:
+        options: with the choices that the recipe left open made as in the selected model, so that fits to folds are
+            like it.
+    """
     settings, subgraphs = options.recipe.training, dataset.subgraphs
     if settings.threshold == NONE:
         return selected
