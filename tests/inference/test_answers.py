@@ -156,3 +156,16 @@ def test_nothing_is_lost_where_something_is_wrong(runs, tmp_path):
     done = call("predict", runs(), "--subgraphs", tmp_path / "sets.csv", "--out", "-", "--json")
     assert (done.code, done.out) == (2, "")
     assert done.error.startswith("--out: the table and the JSON object would both go to the standard output")
+
+
+def test_subgraphs_from_the_standard_input(runs, tmp_path, monkeypatch):
+    (tmp_path / "new.tsv").write_text("G0-G1\nG9\n")
+    for verb in ("predict", "search"):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"G0-G1\nG9\n")))
+        found = call(verb, runs(), "--subgraphs", "-", "--out", "-")
+        assert found.code == 0
+        assert found.out == call(verb, runs(), "--subgraphs", tmp_path / "new.tsv", "--out", "-").out
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"G0-NOBODY\n")))
+    refused = call("predict", runs(), "--subgraphs", "-", "--out", "-")
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.error.startswith("standard input: node 'NOBODY' is not in the graph")

@@ -34,7 +34,7 @@ SubgraphsFile = Annotated[
     Option(
         "--subgraphs",
         metavar="FILE",
-        help="A table (a row a membership, or a row a subgraph), gene sets (.gmt), or lines of nodes joined by '-'.",
+        help="A table (a row a membership, or a row a subgraph), gene sets (.gmt), or lines of nodes; - for stdin.",
     ),
 ]
 DataPath = Annotated[Path | None, Option("--data", metavar="DIR", help="The dataset; by default the run's own.")]

@@ -24,18 +24,15 @@ def _check_paths(
     run: Path | None, subgraphs: Path | None = None, out: Path | None = None, *, force: bool = False
 ) -> None:
     """Refuse paths that cannot be right before numba and torch are imported, which takes a second or two."""
-    from subgnn.storage.files import refuse_existing
+    from subgnn.storage.files import STANDARD_STREAM, refuse_existing
     from subgnn.training.run_dir import read_results
 
     if run is not None and not run.is_file():
         read_results(run)
-    if subgraphs is not None and not subgraphs.exists():
+    if subgraphs is not None and subgraphs != STANDARD_STREAM and not subgraphs.exists():
         raise DataError("no such file", where=str(subgraphs), hint="check the path")
-    if out is not None:
-        from subgnn.storage.tables import STDOUT
-
-        if out != STDOUT:
-            refuse_existing(out, overwrite=force)
+    if out is not None and out != STANDARD_STREAM:
+        refuse_existing(out, overwrite=force)
 
 
 def evaluate_run(

@@ -32,7 +32,7 @@ from subgnn.models.spec import ModelSpec
 from subgnn.parallel.engine import Engine
 from subgnn.parallel.memory import share
 from subgnn.ragged import Ragged
-from subgnn.storage.files import atomic_write, refuse_existing
+from subgnn.storage.files import atomic_write, input_file, refuse_existing
 from subgnn.storage.tables import FORMATS, STDOUT, Column, Part, TableFormat, distinct, open_output, write_table
 
 NPY = ".npy"
@@ -206,7 +206,7 @@ def vector_table(predictor: Predictor, asked: Asked) -> AnswerTable:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """A file of subgraphs, and the file to write answers to.
+    """A file of subgraphs, and the file to write answers to; ``-`` is the standard input or output.
 
     Args:
         reading: how the subgraphs are read.
@@ -243,7 +243,8 @@ class Files:
 
     def read(self, graph: Graph) -> Asked:
         """The subgraphs; a warning reports nodes that were dropped."""
-        asked = Asked.read(self.subgraphs, graph, self.reading)
+        with input_file(self.subgraphs) as path:
+            asked = Asked.read(path, graph, self.reading)
         asked.matched.warn()
         return asked
 

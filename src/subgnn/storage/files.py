@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import shutil
+import sys
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -76,6 +77,27 @@ def scratch_folder(path: Path) -> Iterator[Path]:
 def temporary_folder(name: str) -> AbstractContextManager[Path]:
     """Create a folder in the system's temporary directory; it is removed as that of :func:`scratch_folder`."""
     return _own_folder(Path(tempfile.gettempdir()) / name)
+
+
+STANDARD_STREAM = Path("-")
+"""The standard input or output, in place of a file."""
+
+
+@contextmanager
+def input_file(path: Path) -> Iterator[Path]:
+    """The path of a file to read; of ``-``, that of a temporary file with the standard input."""
+    if path != STANDARD_STREAM:
+        yield path
+        return
+    with temporary_folder("subgnn-input") as folder:
+        copied = folder / "standard input"
+        with copied.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        try:
+            yield copied
+        except DataError as error:
+            where = error.where.replace(str(copied), copied.name)
+            raise DataError(error.what, where=where, hint=error.hint) from None
 
 
 @contextmanager

@@ -14,13 +14,13 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
-from subgnn.storage.files import atomic_write
+from subgnn.storage.files import STANDARD_STREAM, atomic_write
 from subgnn.storage.parsing import finite
 
 TableFormat = Literal["csv", "tsv", "parquet", "jsonl"]
 FORMATS: dict[str, TableFormat] = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".jsonl": "jsonl"}
 """Formats of tables by the ending of a file's name."""
-STDOUT = Path("-")
+STDOUT = STANDARD_STREAM
 Part = Sequence[Sequence[Any]]
 """Some rows of a table, as the values of each column."""
 
