@@ -13,6 +13,7 @@ import pytest
 from subgnn import kernels
 from subgnn.kernels.distances import reduce_table
 from subgnn.kernels.draws import normal_rows, sample_members
+from subgnn.kernels.edge_walks import Steps, triangular_walks, walk_from_members_by_weight
 from subgnn.kernels.nearby_distances import near_hops
 from subgnn.kernels.sampling import induced_block, sample_neighbors, sample_non_edges, walk_nodes
 from subgnn.kernels.uniform_walks import walk_from_members
@@ -32,6 +33,7 @@ def _case() -> tuple[tuple[np.ndarray, np.ndarray], list[list[int]]]:
 
 CSR, SETS = _case()
 ROWS = ragged(SETS)
+STEPS = Steps.of(*CSR, np.random.default_rng(2).choice([0.0, 1.0, 5.0], len(CSR[1])))
 SOURCES = np.random.default_rng(1).integers(0, N, 300)
 KEYS = kernels.node_set_keys(KEY, ROWS)
 
@@ -60,6 +62,8 @@ CALLS: dict[str, Callable[[], Any]] = {
     "clustering": lambda: kernels.clustering(*CSR),
     "induced_clustering": lambda: kernels.induced_clustering(*CSR, ROWS),
     "dtw": lambda: kernels.dtw(ROWS.take(range(40)), ROWS, cost="ratio", normalize=True),
+    "triangular_walks": lambda: triangular_walks(STEPS, walks=2000, length=10, beta=0.65, key=KEY),
+    "walk_from_members_by_weight": lambda: walk_from_members_by_weight(STEPS, ROWS, walks=2, length=5, keys=KEYS),
     "graph_walks": lambda: kernels.graph_walks(*CSR, walks=2000, length=10, beta=0.65, key=KEY),
     "inside_walks": lambda: kernels.inside_walks(*CSR, ROWS, walks=20, length=10, beta=0.65, key=KEY),
     "inside_walks, own keys": lambda: kernels.inside_walks(*CSR, ROWS, walks=20, length=10, beta=0.65, key=KEYS),

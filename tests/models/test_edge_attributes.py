@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,9 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from subgnn import DataError, Graph, Ragged, UserError
+from subgnn.channels.channel import Work
 from subgnn.channels.diffusion import diffuse, diffuse_nearby, walks_of
+from subgnn.channels.table import channel_of
 from subgnn.channels.topology import direction_statistics, num_statistics, subgraph_statistics, weight_statistics
 from subgnn.config.recipes import find_recipe, portfolio
+from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.data.dataset import Dataset
 from subgnn.data.synthetic import generate
 from subgnn.experiments.train import train
@@ -253,3 +257,53 @@ def test_a_settled_checkpoint_with_views_along_edges_needs_the_direction(tmp_pat
     checkpoint = load_checkpoint(tmp_path / "run" / "checkpoint.safetensors")
     with pytest.raises(DataError):
         Predictor(checkpoint, replace(data.graph.undirected(), oriented=None))
+
+
+def anchors(graph: Graph, side: str, **settings):
+    channel = ChannelSettings("structure", side, 6)
+    chosen = PrepareSettings(patch_length=8, walk_length=6, **settings)
+    work = Work(graph, chosen, channel, 2, 3)
+    return channel_of(channel).sample_shared(work)
+
+
+@pytest.mark.parametrize("side", ["internal", "border"])
+def test_walks_of_patches_follow_weights_and_direction(side):
+    rng = np.random.default_rng(0)
+    ends = rng.integers(0, 40, (160, 2))
+    ends = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)
+    weights = rng.choice([0.0, 1.0, 2.0], len(ends))
+    graph = Graph.from_edges(ends[:, 0], ends[:, 1], num_nodes=40, weights=weights, directed=True).undirected()
+    heavy, arrows = dense(graph) > 0, dense(graph.oriented, weighted=False) > 0
+    for given_settings, allowed in (
+        ({"weighted_walks": True}, heavy),
+        ({"directed_walks": True}, arrows),
+        ({"weighted_walks": True, "directed_walks": True}, dense(graph.oriented) > 0),
+    ):
+        for one in anchors(graph, side, **given_settings):
+            steps = [pair for row in one.walks for pair in pairwise(row.tolist())]
+            assert steps
+            assert all(allowed[pair] for pair in steps)
+            inside = {node for row in one.patches for node in row.tolist()}
+            assert side == "border" or {node for pair in steps for node in pair} <= inside
+
+
+def test_walks_over_a_graph_without_attributes_are_what_they_were():
+    plain = planted("weight-planted").graph
+    plain = replace(plain, weights=None)
+    for side in ("internal", "border"):
+        before = anchors(plain, side)
+        for one, two in zip(before, anchors(plain, side, weighted_walks=True, directed_walks=True), strict=True):
+            np.testing.assert_array_equal(one.walks.values, two.walks.values)
+            np.testing.assert_array_equal(one.patches.values, two.patches.values)
+
+
+def test_a_network_with_weighted_walks_and_lengths_is_trained_and_opened_again(tmp_path):
+    data = planted("weight-planted")
+    small = ["training.epochs=1", "embeddings.dim=4", "prepare.patch_length=5"]
+    chosen = find_recipe("subgnn", [*small, "prepare.weighted_walks=true", "prepare.edge_length=inverse weight"])
+    assert unused_data(chosen, data.graph) == []
+    train(data, chosen, tmp_path / "run", device="cpu", report=False)
+    predictor = Predictor(load_checkpoint(tmp_path / "run" / "checkpoint.safetensors"), data.graph)
+    rows = data.subgraphs.nodes.take(np.arange(4))
+    one = np.concatenate([predictor.outputs(rows.take(np.array([i]))) for i in range(4)])
+    np.testing.assert_allclose(predictor.outputs(rows), one, atol=1e-5)

@@ -13,6 +13,9 @@ of the bound that is known and the detour by a landmark: d(u, a) <= min over lan
 where a shortest path passes a landmark. Landmarks are the nodes with most neighbours, which many shortest paths pass in
 graphs with hubs (Potamias et al., 2009).
 
+With another ``prepare.edge_length`` than ``one``, d is the mean length of shortest paths
+(:mod:`subgnn.channels.path_lengths`).
+
 Memory is bounded: work is cut into units of one component and some of its anchors, and units are gathered until they
 make a few million pairs. Sums of hops are whole numbers, so open pairs can be added later without changing a bit of the
 mean.
@@ -25,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.channels.channel import Distances, NodeAnchors, OwnAnchors, Similarity, Work
+from subgnn.channels.path_lengths import own_lengths, shared_lengths
 from subgnn.channels.stored_hops import Way, hops_from
 from subgnn.config.settings import PrepareSettings
 from subgnn.data.graph import Graph
@@ -50,6 +54,8 @@ def shared_hops(work: Work, components: Ragged, anchors: list[NodeAnchors]) -> l
     """Distances of every component to shared anchor nodes, for every layer; a few words of sources at a time."""
     nodes, slots = np.unique(components.values, return_inverse=True)
     sources = np.concatenate([a.nodes for a in anchors])
+    if work.settings.edge_length != "one":
+        return _by_layer(*shared_lengths(work, components, sources), anchors)
     distance, reached = (np.empty((len(components), len(sources)), np.float32) for _ in range(2))
     table = min(TABLE_AT_ONCE, share(0.05) // 4)
     most = min(WORD * searches_at_once(work.graph), table // max(1, len(nodes)))
@@ -59,6 +65,13 @@ def shared_hops(work: Work, components: Ragged, anchors: list[NodeAnchors]) -> l
         distance[:, part], reached[:, part] = reduce_table(
             hops, slots, components.offsets, nearest=work.settings.reduce == "min"
         )
+    return _by_layer(distance, reached, anchors)
+
+
+def _by_layer(
+    distance: NDArray[np.float32], reached: NDArray[np.float32], anchors: list[NodeAnchors]
+) -> list[Distances]:
+    """Columns of all anchors, by the layer they are of."""
     cuts = np.cumsum([len(a.nodes) for a in anchors])[:-1]
     parts = (np.split(whole, cuts, axis=1) for whole in (distance, reached))
     return [Distances(np.ascontiguousarray(d), np.ascontiguousarray(r)) for d, r in zip(*parts, strict=True)]
@@ -77,7 +90,10 @@ def own_hops(work: Work, components: Ragged, anchors: list[OwnAnchors]) -> list[
         present = anchors[0].present[rows]
         wanted, inverse = _distinct([a.nodes[rows] for a in anchors], present, work.graph.num_nodes)
         some = components.take(np.arange(rows.start, rows.stop))
-        measured = distances_to(work, some, wanted, done=rows.start, total=len(components))
+        if work.settings.edge_length == "one":
+            measured = distances_to(work, some, wanted, done=rows.start, total=len(components))
+        else:
+            measured = own_lengths(work, some, wanted)
         for out, values in zip(full, measured, strict=True):
             out[rows][present] = values[inverse].reshape(-1, *shape[1:])
     return [Distances(*(np.ascontiguousarray(out[:, layer]) for out in full)) for layer in range(shape[1])]

@@ -2,43 +2,88 @@
 
 Patches are the nodes of triangular walks over the graph, the same for all subgraphs and for both sides of a layer.
 Walks over a patch, inside it or between it and its border, go through an LSTM to become its vector.
+
+With ``prepare.weighted_walks`` and ``prepare.directed_walks`` all walks take steps by the weights of edges and along
+their direction, where the graph has these (:mod:`subgnn.kernels.edge_walks`); the border of a patch is that of the
+undirected graph. *Differs from the paper*, where steps are uniform.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from subgnn.channels.channel import Channel, PatchAnchors, SharedAnchors, Work
-from subgnn.kernels import border_walks, graph_walks, inside_walks, node_set_keys
+from subgnn.channels.diffusion import magnitudes
+from subgnn.data.graph import Graph
+from subgnn.kernels import border_sets, border_walks, graph_walks, inside_degrees, inside_walks, node_set_keys
+from subgnn.kernels.edge_walks import Steps, triangular_walks
 from subgnn.ragged import Ragged
 
 
 def sample_inside(work: Work) -> list[SharedAnchors]:
     """Patches, and walks inside each."""
-    return _sample(work, inside_walks)
+    return _sample(work, inside_walks, lambda patches: (patches, patches))
 
 
 def sample_border(work: Work) -> list[SharedAnchors]:
     """Patches, and walks between each and its border."""
-    return _sample(work, partial(border_walks, hops=work.settings.hops))
+    hops = work.settings.hops
+    return _sample(work, partial(border_walks, hops=hops), lambda patches: _around(work.graph, patches, hops))
 
 
-def _sample(work: Work, walk: Callable[..., Ragged]) -> list[SharedAnchors]:
-    csr, settings = work.graph.csr, work.settings
+def _sample(
+    work: Work, walk: Callable[..., Ragged], places: Callable[[Ragged], tuple[Ragged, Ragged]]
+) -> list[SharedAnchors]:
+    """Patches and walks over them.
+
+    Args:
+        walk: uniform walks over patches.
+        places: where other walks over patches start, and the nodes that they may visit.
+    """
+    graph, settings, steps = work.graph, work.settings, _steps(work)
     found: list[SharedAnchors] = []
     for layer in range(work.layers):
         key = work.key(f"anchors/{work.channel.kind}/{layer}")
-        rows = graph_walks(
-            *csr, walks=work.channel.num_anchors, length=settings.patch_length, beta=settings.beta, key=key
-        )
+        over: dict[str, Any] = {"walks": work.channel.num_anchors, "length": settings.patch_length}
+        over |= {"beta": settings.beta, "key": key}
+        rows = graph_walks(*graph.csr, **over) if steps is None else triangular_walks(steps, **over)
         patches = Ragged.from_rows([np.unique(row) for row in rows])
         keys = node_set_keys(work.key(f"walks/{work.channel.name}/{layer}"), patches)
-        walks = walk(*csr, patches, walks=settings.walks, length=settings.walk_length, beta=settings.beta, key=keys)
+        own: dict[str, Any] = {"walks": settings.walks, "length": settings.walk_length}
+        own |= {"beta": settings.beta, "key": keys}
+        if steps is None:
+            walks = walk(*graph.csr, patches, **own)
+        else:
+            starts, allowed = places(patches)
+            walks = triangular_walks(steps, starts=starts, allowed=allowed, **own)
         found.append(PatchAnchors(patches, walks))
     return found
+
+
+def _steps(work: Work) -> Steps | None:
+    """The edges that walks follow by weight or direction; None where all steps are uniform over all edges."""
+    graph, settings = work.graph, work.settings
+    directed = settings.directed_walks and graph.oriented is not None
+    weighted = settings.weighted_walks and graph.weights is not None
+    if not (directed or weighted):
+        return None
+    there = graph if not directed or graph.oriented is None else graph.oriented
+    return Steps.of(*there.csr, magnitudes(there) if weighted else None)
+
+
+def _around(graph: Graph, patches: Ragged, hops: int) -> tuple[Ragged, Ragged]:
+    """The border nodes of each patch, and these with the nodes around it, sorted."""
+    at_border = inside_degrees(*graph.csr, patches)[1].values > 0
+    starts = Ragged.from_lengths(
+        patches.values[at_border], np.bincount(patches.row_ids[at_border], minlength=len(patches))
+    )
+    borders = border_sets(*graph.csr, patches, hops=hops)
+    pairs = zip(starts, borders, strict=True)
+    return starts, Ragged.from_rows([np.sort(np.concatenate(pair)) for pair in pairs])
 
 
 SIDES = {

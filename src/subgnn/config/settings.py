@@ -114,7 +114,10 @@ class PrepareSettings:
     draws. damping is the probability that the random walk of a diffusion goes on.
 
     directed counts hops along the orientation of edges, from a component to an anchor, where the graph is directed.
-    Components, borders and walks are always those of its undirected form. Weights of edges are used by diffusion alone.
+    Components and borders are always those of its undirected form. weighted_walks and directed_walks draw the steps of
+    walks by the weights of edges, and along their orientation. edge_length says how long an edge is for similarities by
+    hops: one, which counts hops, or its weight, or one over its weight, both in units of their mean over the graph; a
+    distance is then the length of a shortest path. Diffusion always uses weights.
     """
 
     hops: Count = 1
@@ -137,6 +140,9 @@ class PrepareSettings:
     giving: Power = 1.0
     taking: Power = 0.25
     damping: Damping = 0.6
+    weighted_walks: bool = False
+    directed_walks: bool = False
+    edge_length: Literal["one", "weight", "inverse weight"] = "one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,7 +486,15 @@ class Recipe:
 
 
 ADDED_LATER = {
-    "prepare": ("border_anchors", "giving", "taking", "damping"),
+    "prepare": (
+        "border_anchors",
+        "giving",
+        "taking",
+        "damping",
+        "weighted_walks",
+        "directed_walks",
+        "edge_length",
+    ),
     "model": ("hidden_norm",),
     "training": (
         "members",

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from subgnn.channels.table import check_channels, similarity_of
+from subgnn.channels.path_lengths import check_lengths
+from subgnn.channels.table import channel_of, check_channels, similarity_of
 from subgnn.channels.topology import NODE_SET_STATISTICS
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
@@ -45,7 +46,13 @@ class SubGNNModel(Model):
     has_ensembles = True
     corrects_baselines = True
     has_channels = True
-    switches = MappingProxyType({"direction": "prepare.directed=true", "features": "embeddings.features=beside"})
+    switches = MappingProxyType(
+        {
+            "weights": "prepare.weighted_walks=true",
+            "direction": "prepare.directed=true",
+            "features": "embeddings.features=beside",
+        }
+    )
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         """Prepare the subgraphs and make the network, or one for each member of an ensemble."""
@@ -147,6 +154,8 @@ class SubGNNModel(Model):
         if recipe.prepare.directed and recipe.prepare.own_hops == "bounded":
             hint = "bounds hold for undirected hops alone: set prepare.own_hops=exact or prepare.directed=false"
             raise UserError("prepare.directed with prepare.own_hops=bounded", where="recipe", hint=hint)
+        if recipe.prepare.edge_length != "one":
+            check_lengths(graph, recipe.prepare)
         if recipe.prepare.draws < 1:
             raise UserError("prepare.draws is 0", where="recipe", hint="accepted: a whole number from 1")
 
@@ -163,13 +172,15 @@ class SubGNNModel(Model):
         return recipe.training.members
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
-        """As for any model; hops may follow the direction of edges, diffusion uses weights, and features may be used.
+        """As for any model; and what channels by diffusion, hops and walks use, as well as features.
 
-        Hops are measured for position and for drawn border anchors of neighborhood.
+        Hops are measured for position and for drawn border anchors of neighborhood; structure has walks.
         """
+        prepare, hops, walks = recipe.prepare, _measures_hops(recipe), _walks(recipe)
+        by_weight = (prepare.weighted_walks and walks) or (prepare.edge_length != "one" and hops)
         direct = {
-            "weights": _diffuses(recipe),
-            "direction": recipe.prepare.directed and _measures_hops(recipe),
+            "weights": _diffuses(recipe) or by_weight,
+            "direction": (prepare.directed and hops) or (prepare.directed_walks and walks),
             "features": recipe.embeddings.features != "none",
         }
         return super().uses(recipe) | {name for name, used in direct.items() if used}
@@ -180,6 +191,10 @@ def _diffuses(recipe: Recipe) -> bool:
     by_lift = any(channel.name == "neighborhood/border" for channel in recipe.channels)
     named = any(channel.similarity == "diffusion" for channel in recipe.channels)
     return recipe.model.layers > 0 and (named or (by_lift and recipe.prepare.border_anchors == "lift"))
+
+
+def _walks(recipe: Recipe) -> bool:
+    return recipe.model.layers > 0 and any(channel_of(channel).patches for channel in recipe.channels)
 
 
 def _measures_hops(recipe: Recipe) -> bool:
