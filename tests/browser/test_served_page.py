@@ -157,6 +157,25 @@ def test_paste_a_list_add_a_neighbour_and_choose_a_class(page):
     assert page.page.evaluate("document.activeElement.id") == "search"
 
 
+def test_a_suggested_node_is_added_by_a_click(page):
+    page.open("#run=small&nodes=0,1,2")
+    page.settle()
+    rows = page.page.locator("#suggestions tr")
+    playwright.expect(rows).to_have_count(10, timeout=WAIT)
+    first = rows.nth(0).locator("td >> nth=0").inner_text()
+    chances = [float(PERCENT.search(row.inner_text())[1]) for row in rows.all()]
+    assert chances == sorted(chances, reverse=True)
+    assert "lost a fifth" in page.page.inner_text("#suggest-hint")
+    rows.nth(0).locator("button").click()
+    page.page.wait_for_selector(f"#picked li:has-text('{first}')")
+    playwright.expect(page.page.locator(f"#suggestions tr:has(button[aria-label='Add {first}'])")).to_have_count(
+        0, timeout=WAIT
+    )
+    page.settle()
+    assert page.picked == ["GENE0", "GENE1", "GENE2", first]
+    assert page.page.evaluate("document.activeElement.closest('#suggestions') !== null")
+
+
 def test_the_keyboard_is_enough_to_search(page):
     page.open()
     page.page.focus("#search")

@@ -8,6 +8,7 @@ import { makePicture } from "./picture.js";
 import { clearPrediction, showPrediction } from "./prediction.js";
 import { makeSearch } from "./search.js";
 import { readState, writeState } from "./state.js";
+import { clearSuggestions, showSuggestions } from "./suggestions.js";
 import { makeUpload } from "./upload.js";
 import { clearWhy, contributions, showWhy, unitOf } from "./why.js";
 
@@ -142,11 +143,12 @@ async function guarded(work, onFailure = () => {}) {
 function refresh(before) {
   showPicked();
   if (!state.nodes.length) {
-    forget("predict", "draw", "explain", "similar");
+    forget("predict", "draw", "explain", "similar", "complete");
     drawing = prediction = explanation = null;
     picture.clear();
     clearPrediction();
     clearWhy();
+    clearSuggestions();
     for (const id of ["similar", "neighbours", "selected"]) fill(byId(id));
     byId("facts").textContent = byId("near-hint").textContent = "";
     return Promise.resolve();
@@ -186,7 +188,17 @@ function refresh(before) {
       const answer = await ask("similar", `${path()}/search`, { subgraphs: [nodes], top: 10 });
       if (answer) showSimilar(answer.results[0].nearest);
     }),
+    suggest(nodes),
   ]);
+}
+
+async function suggest(nodes) {
+  try {
+    const answer = await ask("complete", `${path()}/complete`, { subgraphs: [nodes], top: 10 });
+    if (answer) showSuggestions(answer.completions[0], (node) => add([node]));
+  } catch (error) {
+    clearSuggestions(error.message); // as of an exported run, which has no known subgraphs
+  }
 }
 
 function change(nodes) {
