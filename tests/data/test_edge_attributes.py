@@ -22,6 +22,8 @@ from subgnn.data.formats.columns import Columns
 from subgnn.data.formats.edge_table import read_edges
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.formats.format import ReadOptions
+from subgnn.data.formats.members import read_members
+from subgnn.data.formats.objects import from_pyg, to_pyg
 from subgnn.data.graph import MAX_TYPES, Graph
 from subgnn.data.read_tables import read_tables
 from subgnn.data.subgraphs import SubgraphSet
@@ -133,7 +135,8 @@ def test_hash_is_that_of_before_without_types_and_times() -> None:
         ({"types": ["a"]}, "types of shape"),
         ({"types": ["a", ""]}, "has no type"),
         ({"times": [1.0, np.nan]}, "times must be finite"),
-        ({"times": ["x", "y"]}, "times of type"),
+        ({"times": ["1", "y"]}, "times: row 1: 'y' is not a time"),
+        ({"times": [[1], [2]]}, "times of type"),
         ({"times": np.array(["2024-01-01", "NaT"], "M8[D]")}, "times must be finite"),
     ],
 )
@@ -289,3 +292,30 @@ def test_a_bad_time_of_a_subgraph_names_its_line(tmp_path: Path) -> None:
 def test_texts_that_are_not_times(text: str) -> None:
     with pytest.raises(DataError, match="is not a time"):
         parse_time(text)
+
+
+def test_pyg_data_has_types_and_times() -> None:
+    graph = sample().graph
+    data = to_pyg(graph)
+    assert data.edge_type_names == ["a", "b", "b c"]
+    assert from_pyg(data).content_hash == graph.content_hash
+    del data.edge_type_names
+    assert from_pyg(data).types == ("0", "1", "2")
+    data.edge_type_names = ["a"]
+    with pytest.raises(DataError, match=r"Data.edge_type: .* whole numbers from 0 to 0"):
+        from_pyg(data)
+    dated = sample(types=False).graph
+    assert from_pyg(to_pyg(dated)).content_hash == dated.content_hash
+
+
+def test_columns_after_the_nodes_are_ignored_in_prediction(tmp_path: Path) -> None:
+    path = tmp_path / "asked.tsv"
+    path.write_text("0-1\tx\ttrain\t3\n2\ty\tval\tsoon\n")
+    assert read_members(path, sample().graph, labelled=False).times is None
+    with pytest.raises(DataError, match=r"asked.tsv:2: 'soon' is not a time"):
+        read_members(path, sample().graph)
+
+
+def test_texts_are_accepted_as_times() -> None:
+    graph = Graph.from_edges([0, 1], [1, 2], times=["1970-01-01", "1970-01-02"])
+    assert graph.edge_columns()["time"].tolist() == [0, 86400]

@@ -92,9 +92,9 @@ def describe_dataset(
     cells = [mean_cell(key, values["mean"], values["std"]) for key, values in found["subgraphs"].items()]
     print_table(SUBGRAPHS_TITLE, SUBGRAPHS_HEADER, [cells])
     if "edge_types" in found:
-        counts = [f"{name} {count:,}" for name, count in found["edge_types"].items()]
-        more = f", and {len(counts) - _LISTED:,} more" if len(counts) > _LISTED else ""
-        print_line(f"edge types: {', '.join(counts[:_LISTED])}{more}")
+        of_types = [f"{name} {count:,}" for name, count in found["edge_types"].items()]
+        rest = f", and {len(of_types) - _LISTED:,} more" if len(of_types) > _LISTED else ""
+        print_line(f"edge types: {', '.join(of_types[:_LISTED])}{rest}")
     for what in ("edge_times", "subgraph_times"):
         if what in found:
             first, last = map(time_text, found[what])

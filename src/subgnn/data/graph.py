@@ -320,7 +320,13 @@ class Graph:
     def compute_hash(self) -> str:
         """Compute the content hash from the arrays."""
         digest = hashlib.sha256(f"graph {self.num_nodes} {int(self.directed)}".encode())
-        arrays = {"o": self.offsets, "n": self.neighbors, "w": self.weights, "f": self.features, "t": self.times}
+        arrays: dict[str, NDArray[Any] | None] = {
+            "o": self.offsets,
+            "n": self.neighbors,
+            "w": self.weights,
+            "f": self.features,
+            "t": self.times,
+        }
         for name, array in arrays.items():
             if array is not None:
                 digest.update(f"{name}{array.dtype.str}{array.shape}".encode())

@@ -58,8 +58,17 @@ def parse_times(texts: Sequence[str]) -> NDArray[Any]:
 
 
 def check_times(times: Any, count: int, where: str = "times") -> NDArray[Any]:
-    """Times as int64 where all are whole numbers, else as float64, all finite; dates as seconds since 1970."""
+    """Times as int64 where all are whole numbers, else as float64, all finite; dates as seconds since 1970.
+
+    Args:
+        times: numbers, dates of numpy, or texts of either.
+    """
     array = np.asarray(times)
+    if array.dtype.kind == "U" and array.ndim == 1:
+        try:
+            array = parse_times(array.tolist())
+        except DataError as error:
+            raise DataError(error.what, where=f"{where}: row {error.where}", hint=error.hint) from None
     if array.dtype.kind == "M":
         whole = array.astype("datetime64[s]")
         array = np.where(np.isnat(array), np.nan, array.astype("datetime64[us]").astype(np.int64) / 1e6)

@@ -117,7 +117,7 @@ def _read(source: Source, graph: Graph, options: ReadOptions, *, labelled: bool)
         return _from_table(read_table(source), graph, options, labelled=labelled)
     path = Path(source)
     if is_folder_file(path):
-        return _from_lines(path, graph, options, ids_from=folder_id_base(path, graph))
+        return _from_lines(path, graph, options, ids_from=folder_id_base(path, graph), labelled=labelled)
     if path.name.removesuffix(".gz").endswith(".gmt"):
         return _from_gene_sets(path, options)
     try:
@@ -127,7 +127,7 @@ def _read(source: Source, graph: Graph, options: ReadOptions, *, labelled: bool)
         if _looks_like_gene_sets(first, graph):
             return _from_gene_sets(path, options)
         if _begins_with_nodes(first, graph):
-            return _from_lines(path, graph, options)
+            return _from_lines(path, graph, options, labelled=labelled)
         raise
     node = options.columns.find(table, "node")
     if node is None and table.header is not None and not options.columns.explicit("subgraph", "label", "split"):
@@ -135,7 +135,7 @@ def _read(source: Source, graph: Graph, options: ReadOptions, *, labelled: bool)
         if _looks_like_gene_sets(first, graph):
             return _from_gene_sets(path, options)
         if len(table.titles) == 1 or _begins_with_nodes(first, graph):
-            return _from_lines(path, graph, options)
+            return _from_lines(path, graph, options, labelled=labelled)
     return _from_table(table, graph, options, labelled=labelled)
 
 
@@ -315,7 +315,9 @@ def _first_lines(path: Path, options: ReadOptions) -> list[str]:
     return [line for _, line in islice(read_lines(path, encoding=options.encoding), _SAMPLE)]
 
 
-def _from_lines(path: Path, graph: Graph, options: ReadOptions, ids_from: int | None = None) -> Members:
+def _from_lines(
+    path: Path, graph: Graph, options: ReadOptions, ids_from: int | None = None, *, labelled: bool
+) -> Members:
     """Lines of nodes, as in subgraphs.tsv: nodes, and after tabs the label and the split.
 
     Args:
@@ -342,8 +344,9 @@ def _from_lines(path: Path, graph: Graph, options: ReadOptions, ids_from: int | 
     texts, nodes = _encode(lists)
     labels = [row[1] for row in cells] if width > 1 else None
     splits = [row[2] for row in cells] if width > 2 else None
-    problems = Problems()
-    times = read_times([row[3] for row in cells], lambda i: f"{path}:{lines[i]}", problems) if width > 3 else None
+    problems, times = Problems(), None
+    if labelled and width > 3:
+        times = read_times([row[3] for row in cells], lambda i: f"{path}:{lines[i]}", problems)
     problems.stop()
     return Members(str(path), fields, texts, nodes, labels, splits, lines, "line", named=False, times=times)
 

@@ -119,10 +119,20 @@ def to_scipy(graph: Graph) -> sp.csr_array:
 
 
 def from_pyg(data: Data, *, directed: bool = False) -> Graph:
-    """A PyTorch Geometric ``Data``: ``edge_index``, one-dimensional ``edge_weight``, features ``x``, ``node_names``."""
+    """A PyTorch Geometric ``Data``: ``edge_index``, one-dimensional ``edge_weight``, features ``x``, ``node_names``.
+
+    ``edge_type`` has numbers, called as ``edge_type_names`` says or by the number, as ``HeteroData.to_homogeneous``
+    makes them, and ``edge_time`` numbers.
+    """
     if data.edge_index is None:
         raise DataError("no edge_index", where="Data", hint="a homogeneous graph with edge_index is accepted")
     edges, names = _array(data.edge_index), data.get("node_names")
+    types, called = _array(data.get("edge_type")), data.get("edge_type_names")
+    if types is not None and called is not None:
+        if types.dtype.kind not in "iu" or not 0 <= types.min(initial=0) <= types.max(initial=0) < len(called):
+            hint = f"whole numbers from 0 to {len(called) - 1}, as there are {len(called)} names"
+            raise DataError(f"numbers of type {types.dtype}", where="Data.edge_type", hint=hint)
+        types = np.array([str(name) for name in called])[types]
     return Graph.from_edges(
         edges[0],
         edges[1],
@@ -131,21 +141,33 @@ def from_pyg(data: Data, *, directed: bool = False) -> Graph:
         features=_array(data.get("x")),
         names=None if names is None else NodeNames.of(map(str, names)),
         directed=directed,
+        types=types,
+        times=_array(data.get("edge_time")),
     )
 
 
 def to_pyg(graph: Graph) -> Data:
-    """A PyTorch Geometric ``Data``; an undirected edge is there in both directions, as is usual in PyG."""
+    """A PyTorch Geometric ``Data``; an undirected edge is there in both directions, as is usual in PyG.
+
+    With types, edges are those of each type, ``edge_type`` is the place of theirs in ``edge_type_names``.
+    """
     try:
         import torch
         from torch_geometric.data import Data
     except ImportError:
         raise MissingExtra("torch_geometric", extra="pyg", feature="PyG Data") from None
-    tails = np.repeat(np.arange(graph.num_nodes, dtype=np.int64), np.diff(graph.offsets))
-    edge_index = torch.from_numpy(np.stack([tails, graph.neighbors.astype(np.int64)]))
-    data = Data(edge_index=edge_index, num_nodes=graph.num_nodes)
-    if graph.weights is not None:
-        data.edge_weight = torch.from_numpy(np.array(graph.weights))
+    parts = graph.layers or (graph,)
+    rows = np.arange(graph.num_nodes, dtype=np.int64)
+    tails = np.concatenate([np.repeat(rows, np.diff(part.offsets)) for part in parts])
+    heads = np.concatenate([part.neighbors for part in parts]).astype(np.int64)
+    data = Data(edge_index=torch.from_numpy(np.stack([tails, heads])), num_nodes=graph.num_nodes)
+    for name in ("weight", "time"):
+        arrays = [array for part in parts if (array := getattr(part, f"{name}s")) is not None]
+        if arrays:
+            data[f"edge_{name}"] = torch.from_numpy(np.concatenate(arrays))
+    if graph.types:
+        codes = np.repeat(np.arange(len(parts)), [len(part.neighbors) for part in parts])
+        data.edge_type, data.edge_type_names = torch.from_numpy(codes), list(graph.types)
     if graph.features is not None:
         data.x = torch.from_numpy(np.array(graph.features))
     if graph.names is not None:
