@@ -17,6 +17,7 @@ from multiprocessing.connection import wait
 from typing import Any, Generic, Literal, NoReturn, Protocol, TypeVar
 
 from subgnn.errors import UserError
+from subgnn.parallel.gpu_sharing import GpuSharing, start_gpu_sharing
 from subgnn.parallel.memory import share_of_each
 from subgnn.parallel.processes import Ended, Parent, Process, end_all
 
@@ -111,7 +112,8 @@ class LocalEngine:
     With one process, jobs run in this process, without any start. A worker that is killed fails its job only, and
     another takes its place. Workers stay for the next ``map``, with what they have loaded; they end with ``close``, at
     the end of a ``with`` block, and when this process ends, for whatever reason. Each has an equal share of the memory
-    limit (:mod:`subgnn.parallel.memory`) that was in force when it was started.
+    limit (:mod:`subgnn.parallel.memory`) that was in force when it was started. Workers on one GPU share it
+    (:mod:`subgnn.parallel.gpu_sharing`).
 
     Args:
         processes: jobs at once.
@@ -127,6 +129,7 @@ class LocalEngine:
         self.processes = processes
         self._environment: Mapping[str, str] = threads_environment(threads)
         self._idle: list[Process] = []
+        self._sharing: GpuSharing | None = None
 
     @property
     def slots(self) -> int:
@@ -170,12 +173,18 @@ class LocalEngine:
             if worker.is_alive():
                 return worker
             worker.end()
-        return Process(_work, memory=share_of_each(self.processes), environment=self._environment)
+        if self._sharing is None:
+            self._sharing = start_gpu_sharing()
+        environment = {**self._environment, **self._sharing.environment}
+        return Process(_work, memory=share_of_each(self.processes), environment=environment)
 
     def close(self) -> None:
         """End the workers."""
         while self._idle:
             self._idle.pop().end()
+        if self._sharing is not None:
+            self._sharing.stop()
+            self._sharing = None
 
     def __enter__(self) -> LocalEngine:
         return self
