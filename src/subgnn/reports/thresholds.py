@@ -6,30 +6,34 @@ from collections.abc import Mapping
 from typing import Any
 
 _CHOSEN_ON = {"validation": "validation subgraphs", "out-of-fold": "out-of-fold predictions"}
-_OTHERS = {"train": "training", "val": "validation", "test": "test"}
 
 
 def threshold_table(report: Mapping[str, Any]) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
     """Title, header and rows: what each threshold gave on the data it was chosen on, and gives on other splits."""
     labels = report["labels"]
+    chosen_on = str(report["chosen_on"])
     count = labels[0]["chosen"]["subgraphs"]
-    chosen_on = _CHOSEN_ON.get(report["chosen_on"], report["chosen_on"])
-    title = f"thresholds for {report['aim']}, chosen on {count:,} {chosen_on}"
-    splits = [name for name in _OTHERS if name in labels[0]]
-    header = ["label", "threshold", "precision", "recall", "alerts"]
-    for split in splits:
-        header += [f"{_OTHERS[split]} precision", "recall", "alerts"]
+    title = f"thresholds for {report['aim']}, chosen on {count:,} {_CHOSEN_ON.get(chosen_on, chosen_on)}"
+    header = ("label", "threshold", "on", "precision (95 %)", "recall", "alerts", "found")
+    own = "val" if chosen_on == "validation" else "folds"
+    data = {"chosen": own} | {name: name for name in ("train", "val", "test") if name in labels[0] and name != own}
     rows = []
     for one in labels:
-        cells = [one["label"], f"{one['threshold']:.4g}"]
-        for name in ("chosen", *splits):
+        for name, word in data.items():
             found = one[name]
-            low, high = found["precision_interval"] or (None, None)
-            ends = f" ({low:.2f} to {high:.2f})" if low is not None else ""
-            cells += [_number(found["precision"]) + ends, _number(found["recall"])]
-            cells.append(f"{found['alerts']:,.4g}, {found['hits']:,.4g} of {found['positives']:,.4g} found")
-        rows.append(tuple(cells))
-    return title, tuple(header), rows
+            ends = found["precision_interval"]
+            rows.append(
+                (
+                    one["label"],
+                    f"{one['threshold']:.4g}",
+                    word,
+                    _number(found["precision"]) + ("" if ends is None else f" ({ends[0]:.2f} to {ends[1]:.2f})"),
+                    _number(found["recall"]),
+                    f"{found['alerts']:,.4g}",
+                    f"{found['hits']:,.4g} of {found['positives']:,.4g}",
+                )
+            )
+    return title, header, rows
 
 
 def threshold_notes(report: Mapping[str, Any]) -> list[str]:
