@@ -40,6 +40,7 @@ FROM_ONE = {
     *(f"message_passing.{name}" for name in ("labelled_together", "walks", "walk_length")),
     "embeddings.dim",
     "training.repeats",
+    "training.encode_every",
     "vectors.references",
     "vectors.steps",
     "training.batch_size",
