@@ -14,11 +14,14 @@ from subgnn.models.registry import MODELS
 
 
 def dense_adjacency(graph: Graph, kind: str) -> torch.Tensor:
+    """A of the given kind, with the weights of the graph in units of their mean magnitude, if it has any."""
     a = np.zeros((graph.num_nodes, graph.num_nodes), np.float32)
+    unit = 1 if graph.weights is None else np.abs(graph.weights).mean()
     for u in range(graph.num_nodes):
-        a[u, graph.neighbors_of(u)] = 1
-    degrees = a.sum(axis=1)
-    degrees[degrees < 0.5] += 1
+        row = slice(graph.offsets[u], graph.offsets[u + 1])
+        a[u, graph.neighbors_of(u)] = 1 if graph.weights is None else graph.weights[row] / unit
+    degrees = np.abs(a).sum(axis=1)
+    degrees[degrees == 0] = 1
     if kind == "mean":
         a = a / degrees[:, None]
     elif kind == "symmetric":

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,13 +19,19 @@ from subgnn.channels.diffusion import diffuse, diffuse_nearby, walks_of
 from subgnn.channels.table import channel_of
 from subgnn.channels.topology import direction_statistics, num_statistics, subgraph_statistics, weight_statistics
 from subgnn.config.recipes import find_recipe, portfolio
-from subgnn.config.settings import ChannelSettings, PrepareSettings
+from subgnn.config.settings import ChannelSettings, PrepareSettings, PretrainSettings
 from subgnn.data.dataset import Dataset
 from subgnn.data.synthetic import generate
+from subgnn.embeddings.gin import GINSampler
+from subgnn.embeddings.graphsaint import GraphSAINTSampler
+from subgnn.embeddings.link_prediction import split_edges
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.registry import check_recipe, unused_data
+from subgnn.models.induced_graphs import induced_graphs
+from subgnn.models.message_passing import WholeGraph
+from subgnn.models.node_pooling import NodeSets
+from subgnn.models.registry import MODELS, check_recipe, unused_data
 from subgnn.models.views import OVER_EDGES, Diffusing, bag_of_nodes, compute_view, spread_one_hop
 
 
@@ -98,7 +105,8 @@ def test_statistics_of_weights_and_of_direction(case):
     graph, sets = case
     weights, arrows = dense(graph), dense(graph.oriented, weighted=False)
     edges = dense(graph, weighted=False) > 0
-    mean = np.abs(graph.weights).mean() if graph.weights is not None else 1.0
+    given_weights = graph.weights if graph.weights is not None and len(graph.weights) else np.ones(1)
+    mean = np.abs(given_weights).mean()
     for i, row in enumerate(sets):
         rest = np.setdiff1d(np.arange(graph.num_nodes), row)
         inner, outer = np.ix_(row, row), np.ix_(row, rest)
@@ -307,3 +315,88 @@ def test_a_network_with_weighted_walks_and_lengths_is_trained_and_opened_again(t
     rows = data.subgraphs.nodes.take(np.arange(4))
     one = np.concatenate([predictor.outputs(rows.take(np.array([i]))) for i in range(4)])
     np.testing.assert_allclose(predictor.outputs(rows), one, atol=1e-5)
+
+
+def weighted_graph(seed: int = 0, n: int = 9) -> Graph:
+    """A graph with signs and zeros among its weights, and a node without edges."""
+    rng = np.random.default_rng(seed)
+    ends = np.unique(np.sort(rng.integers(0, n - 1, (24, 2)), axis=1), axis=0)
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    weights = rng.choice([-1.0, 0.0, 0.5, 2.0], len(ends))
+    return Graph.from_edges(ends[:, 0], ends[:, 1], num_nodes=n, weights=weights)
+
+
+def signed(graph: Graph) -> np.ndarray:
+    """The adjacency in units of the mean magnitude of weights."""
+    tails, heads, weights = graph.edges()
+    found = np.zeros((graph.num_nodes,) * 2, np.float32)
+    found[tails, heads] = found[heads, tails] = weights / np.abs(weights).mean()
+    return found
+
+
+@pytest.mark.parametrize("kind", ["mean", "sum", "symmetric"])
+def test_weighted_messages_over_the_graph_are_those_of_the_dense_matrix(kind):
+    graph = weighted_graph()
+    matrix = signed(graph)
+    degrees = np.abs(matrix).sum(axis=1)
+    degrees[degrees == 0] = 1
+    scales = {"mean": (1 / degrees, 1.0), "sum": (1.0, 1.0), "symmetric": (degrees**-0.5, degrees**-0.5)}[kind]
+    expected = np.diag(np.ones(9) * scales[0]) @ matrix @ np.diag(np.ones(9) * scales[1])
+    x = torch.randn(9, 3, requires_grad=True)
+    found = WholeGraph(graph, kind, weighted=True) @ x
+    dense_matrix = torch.from_numpy(expected.astype(np.float32))
+    torch.testing.assert_close(found, dense_matrix @ x)
+    (gradient,) = torch.autograd.grad((found * torch.arange(27.0).view(9, 3)).sum(), x)
+    torch.testing.assert_close(gradient, dense_matrix.T @ torch.arange(27.0).view(9, 3))
+
+
+def test_messages_inside_subgraphs_have_the_weights_of_their_edges():
+    graph, sets = weighted_graph(), Ragged.from_rows([[0, 1, 2, 3, 4], [2, 5, 8]])
+    found, matrix = induced_graphs(graph, sets, weighted=True), signed(graph)
+    for i, degree in enumerate(found.degrees):
+        for e in range(found.offsets[i], found.offsets[i] + degree):
+            pair = sets.values[i], sets.values[found.neighbors[e]]
+            assert found.weights[e] == pytest.approx(matrix[pair])
+    assert induced_graphs(graph, sets).weights is None
+    batch = NodeSets(sets, found).batch(np.array([1, 0]))
+    swapped = induced_graphs(graph, sets.take(np.array([1, 0])), weighted=True)
+    np.testing.assert_allclose(batch.weights, swapped.weights)
+
+
+@pytest.mark.parametrize("method", ["gin", "graphsaint"])
+def test_messages_of_pretraining_have_the_weights_of_edges(method):
+    graph = weighted_graph(1, 14)
+    settings = PretrainSettings(weighted=True, fraction=1.0, batch_size=6, roots=30)
+    split = split_edges(graph, val_fraction=0.1, seed=0, weighted=True)
+    kept = signed(graph)
+    kept[split.val[0], split.val[1]] = kept[split.val[1], split.val[0]] = 0
+    sampler = (GINSampler if method == "gin" else GraphSAINTSampler)(split, settings)
+    rows = sampler.rows(slice(0, 14))
+    dense_rows = rows.matrix.to_dense().numpy()
+    if method == "gin":
+        degrees = np.maximum(np.diff(split.offsets), 1)
+        expected = kept / np.sqrt(degrees)[:, None]
+    else:
+        roots = np.sqrt(np.abs(kept).sum(axis=1) + 1)
+        expected = kept / np.outer(roots, roots)
+    np.testing.assert_allclose(dense_rows, expected, atol=1e-5)
+    if method == "gin":
+        # A step that takes all neighbours has the same rows.
+        batch = sampler.batch(0)
+        block, nodes = batch.adjacencies[0].matrix.to_dense().numpy(), batch.nodes.numpy()
+        np.testing.assert_allclose(block, expected[np.ix_(nodes[: len(block)], nodes)], atol=1e-5)
+
+
+@pytest.mark.parametrize("recipe", ["glass", "ssnp", "gc"])
+def test_networks_with_weighted_messages_are_trained_and_opened_again(recipe, tmp_path):
+    data = planted("weight-planted")
+    few = replace(data, subgraphs=data.subgraphs.take(np.arange(24)))
+    switch = MODELS[recipe].switches["weights"]
+    chosen = find_recipe(recipe, ["training.epochs=1", "embeddings.dim=4", "embeddings.source=random", switch])
+    assert "edge weights" not in unused_data(chosen, data.graph)
+    train(few, chosen, tmp_path / "run", device="cpu", report=False)
+    checkpoint = load_checkpoint(tmp_path / "run" / "checkpoint.safetensors")
+    rows = data.subgraphs.nodes.take(np.arange(4))
+    outputs = Predictor(checkpoint, data.graph).outputs(rows)
+    one = np.concatenate([Predictor(checkpoint, data.graph).outputs(rows.take(np.array([i]))) for i in range(4)])
+    np.testing.assert_allclose(outputs, one, atol=1e-4)

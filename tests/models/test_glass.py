@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from subgnn import Dataset, Ragged, SubgraphSet
+from subgnn import Dataset, Graph, Ragged, SubgraphSet
 from subgnn.models import glass
 from subgnn.models.message_passing import NodeSetBatch
 from subgnn.models.registry import MODELS
@@ -40,9 +42,16 @@ def one_by_one(network, data, rows, *, kind, how, recorded):
     [("mean", "sum", 0.9), ("sum", "mean", 1.0), ("symmetric", "size", 0.6), ("mean", "max", 0.5)],
 )
 @pytest.mark.parametrize("layers", [1, 2, 3, 4, 5])
-def test_a_prediction_is_a_pass_with_the_nodes_of_the_subgraph_labelled(layers, kind, how, ratio):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_prediction_is_a_pass_with_the_nodes_of_the_subgraph_labelled(layers, kind, how, ratio, weighted):
     data = example(layers)
+    if weighted:
+        tails, heads, _ = data.graph.edges()
+        weights = np.random.default_rng(layers).choice([-1.0, 0.5, 3.0], len(tails))
+        graph = Graph.from_edges(tails, heads, num_nodes=N, weights=weights)
+        data = replace(data, graph=graph)
     settings = [f"model.layers={layers}", f"message_passing.adjacency={kind}", f"message_passing.pool={how}"]
+    settings += ["message_passing.weighted=true"] * weighted
     network, source = unfitted("glass", data, *settings, f"message_passing.ratio={ratio}")
     assert len(network.reference)
     network.eval()

@@ -29,7 +29,10 @@ def test_neighborhoods_are_those_of_networkx(seed, radius):
 def test_edges_between_parts(rows, columns):
     graph, found = random_graph(1), Neighborhoods.of(random_graph(1), random_subgraphs(1), 2)
     above, below = found.within(rows), found.within(columns)
-    offsets, places = found.edges(above, below)
+    offsets, places, entries = found.edges(above, below)
+    tails = found.nodes[above.entries][np.repeat(np.arange(len(above.entries)), np.diff(offsets))]
+    np.testing.assert_array_equal(graph.neighbors[entries], found.nodes[below.entries][places])
+    assert ((graph.offsets[tails] <= entries) & (entries < graph.offsets[tails + 1])).all()
     seen = set()
     for i, entry in enumerate(above.entries):
         for place in places[offsets[i] : offsets[i + 1]]:

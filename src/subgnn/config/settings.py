@@ -170,6 +170,7 @@ class PretrainSettings:
     batch_size edges and as many non-edges make a step. patience is in epochs, 0 to never stop early. fraction of the
     neighbours and damping are GIN's; roots and walk_length GraphSAINT's. val_fraction of the edges are held out. Of the
     non-edges, the part matched joins nodes drawn by degree, as the ends of edges are; the rest joins uniform ones.
+    weighted multiplies messages by the weights of edges, in units of their mean magnitude, where the graph has weights.
     """
 
     seed: Seed = 0
@@ -189,6 +190,7 @@ class PretrainSettings:
     roots: Size = 2000
     walk_length: Size = 16
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
+    weighted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +299,8 @@ class BaselineSettings:
 
     weighted and directed say whether what counts edges or spreads over them uses their weights and their direction,
     where the graph has these: the bag spread one hop, and the statistics, which have further columns then (bag-1hop,
-    topology and these views). Diffusions always use weights; along and against edges they are views of their own.
+    topology and these views); messages (gc, weights alone). Diffusions always use weights; along and against edges they
+    are views of their own.
     """
 
     tune_embeddings: bool = False
@@ -341,6 +344,9 @@ class MessagePassingSettings:
 
     walks of walk_length steps from each member find the border nodes. views is the number of fixed draws of walks that
     training takes turns over; 0 walks anew in every step (ssnp).
+
+    weighted has the weights of edges in the adjacency, D being the sums of their magnitudes, and draws the steps of
+    walks by weight, where the graph has weights.
     """
 
     inputs: Literal["embeddings", "constant"] = "embeddings"
@@ -352,6 +358,7 @@ class MessagePassingSettings:
     walks: Size = 1
     walk_length: Size = 5
     views: int = 0
+    weighted: bool = False
     typed: bool = False
 
 
@@ -497,6 +504,7 @@ ADDED_LATER = {
         "directed_walks",
         "edge_length",
     ),
+    "pretrain": ("weighted",),
     "model": ("hidden_norm",),
     "training": (
         "members",
@@ -523,7 +531,7 @@ ADDED_LATER = {
         "directed",
     ),
     "s2n": ("sub_normalized",),
-    "message_passing": ("typed",),
+    "message_passing": ("typed", "weighted"),
 }
 """Settings, by section, that did not exist when cache keys were first made of the others."""
 

@@ -6,6 +6,8 @@ In a step, the sum runs over a uniform sample of a fraction of N(v) and is weigh
 expectation is the sum over all neighbours; the final vectors are computed from all of them. A step holds the sampled
 neighbourhoods of the ends of its pairs, a block a layer, and nothing of the rest of the graph.
 
+With ``pretrain.weighted`` x_u is multiplied by the weight of the edge, in units of the mean magnitude of weights.
+
 *Differs from the paper:* the sum is divided by the square root of the degree (``pretrain.damping``; 0 for the plain
 sum). Degrees run from one to thousands, and so would the sums.
 """
@@ -23,7 +25,7 @@ from torch import Tensor, nn
 from subgnn.config.settings import PretrainSettings
 from subgnn.embeddings.link_prediction import Adjacency, Batch, EdgeSplit, Encoder, NodeInputs
 from subgnn.errors import MissingExtra
-from subgnn.kernels.sampling import Block, sample_neighbors
+from subgnn.kernels.sampling import Block, find_entries, sample_neighbors
 from subgnn.rng import stream, stream_key
 
 
@@ -82,6 +84,8 @@ class GINSampler:
         begin, end = self.split.offsets[run.start], self.split.offsets[run.stop]
         offsets = self.split.offsets[run.start : run.stop + 1] - begin
         weights = self._weights(np.arange(run.start, run.stop), offsets)
+        if self.split.weights is not None:
+            weights *= self.split.weights[begin:end]
         columns = self.split.neighbors[begin:end]
         return Adjacency.of(offsets, columns, weights, num_columns=len(self.everyone), rows=run, gradient=False)
 
@@ -111,10 +115,14 @@ class GINSampler:
         )
 
     def _adjacency(self, block: Block, rows: NDArray[np.int32]) -> Adjacency:
+        weights = self._weights(rows, block.offsets)
+        if self.split.weights is not None:
+            tails = np.repeat(rows, np.diff(block.offsets))
+            weights *= self.split.weights[find_entries(*self.split.csr, tails, block.nodes[block.columns])]
         return Adjacency.of(
             block.offsets,
             block.columns,
-            self._weights(rows, block.offsets),
+            weights,
             num_columns=len(block.nodes),
             rows=slice(0, len(rows)),
         )

@@ -9,6 +9,9 @@ weighted so that their expectations are those of the whole graph:
 
 with p_uu = p_u for the loop that GCN adds (Kipf and Welling, 2017), and degrees d in the whole graph.
 
+With ``pretrain.weighted`` messages are multiplied by the weights of edges, in units of their mean magnitude, and d are
+sums of these magnitudes; walks stay uniform.
+
 *Differs from the paper:* batch normalisation between layers; without it, a graph of hubs and leaves took much longer to
 give more than degrees (docs/embeddings.md).
 
@@ -30,6 +33,7 @@ from subgnn.config.settings import PretrainSettings
 from subgnn.embeddings.link_prediction import Adjacency, Batch, EdgeSplit, Encoder, NodeInputs
 from subgnn.errors import MissingExtra
 from subgnn.kernels.sampling import Block, induced_block, walk_nodes
+from subgnn.ragged import Ragged
 from subgnn.rng import stream, stream_key
 
 _SAMPLES_BEFOREHAND = 50
@@ -69,6 +73,9 @@ class GraphSAINTSampler:
     def __init__(self, split: EdgeSplit, settings: PretrainSettings) -> None:
         self.split, self.settings = split, settings
         self.roots = np.sqrt(np.diff(split.offsets) + 1).astype(np.float32)
+        if split.weights is not None:
+            rows = Ragged(np.abs(split.weights), split.offsets)
+            self.roots = np.sqrt(np.bincount(rows.row_ids, rows.values, len(rows)) + 1).astype(np.float32)
         self.node_counts = np.ones(len(self.roots), np.int32)
         self.edge_counts = np.ones(len(split.neighbors), np.int32)
         for i in range(_SAMPLES_BEFOREHAND):
@@ -87,10 +94,11 @@ class GraphSAINTSampler:
         begin, end = self.split.offsets[run.start], self.split.offsets[run.stop]
         offsets, columns = self.split.offsets[run.start : run.stop + 1] - begin, self.split.neighbors[begin:end]
         own = self.roots[run]
+        given = 1 if self.split.weights is None else self.split.weights[begin:end]
         return Adjacency.of(
             offsets,
             columns,
-            1 / (np.repeat(own, np.diff(offsets)) * self.roots[columns]),
+            given / (np.repeat(own, np.diff(offsets)) * self.roots[columns]),
             num_columns=len(self.roots),
             rows=run,
             loops=1 / own**2,
@@ -127,6 +135,7 @@ class GraphSAINTSampler:
         """GCN's weights, each over the probability that a sample with the node has the edge too."""
         own = self.roots[block.nodes]
         rarity = self.node_counts[block.nodes][tails] / self.edge_counts[entries]
+        rarity = rarity if self.split.weights is None else rarity * self.split.weights[entries]
         return Adjacency.of(
             block.offsets,
             block.columns,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, cast
 
 import numpy as np
@@ -39,7 +39,8 @@ class EdgeSplit:
     drawn by degree: degrees alone separate the former from edges, but not the latter.
 
     Shapes:
-        train: (2, n). val, val_non_edges, val_matched: (2, m). All int32.
+        train: (2, n). val, val_non_edges, val_matched: (2, m). All int32. weights: (entries,) float32, which multiply
+        messages, of mean magnitude 1; None where all are 1.
     """
 
     offsets: NDArray[np.int64]
@@ -48,6 +49,7 @@ class EdgeSplit:
     val: NDArray[np.int32]
     val_non_edges: NDArray[np.int32]
     val_matched: NDArray[np.int32]
+    weights: NDArray[np.float32] | None = None
 
     @property
     def csr(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -74,32 +76,43 @@ class EdgeSplit:
         )
 
 
-def split_edges(graph: Graph, *, val_fraction: float, seed: int) -> EdgeSplit:
+def unit_weights(graph: Graph) -> NDArray[np.float32] | None:
+    """The weights of a graph's entries over their mean magnitude, with their signs; None without weights."""
+    if graph.weights is None:
+        return None
+    mean = float(np.abs(graph.weights).mean(dtype=np.float64)) if len(graph.weights) else 0.0
+    return (graph.weights / np.float32(mean or 1.0)).astype(np.float32)
+
+
+def split_edges(graph: Graph, *, val_fraction: float, seed: int, weighted: bool = False) -> EdgeSplit:
     """Hold out a uniform part of the edges.
 
     Args:
         graph: undirected.
         val_fraction: of the edges; at least one is held out, and at least one is not.
+        weighted: keep the weights of edges, if the graph has any.
 
     Raises:
         DataError: if the graph has fewer than two edges, or no two nodes without one.
     """
-    tails, heads, _ = graph.edges()
+    tails, heads, weights = replace(graph, weights=unit_weights(graph) if weighted else None).edges()
     edges = np.stack([tails, heads])
     count = edges.shape[1]
     if count < 2:
         raise DataError(f"a graph of {count} edges", where="pretrain", hint="learning and selection need one edge each")
     held_out = min(max(1, round(val_fraction * count)), count - 1)
     order = stream(seed, "pretrain/split").permutation(count)
-    val, train = edges[:, order[:held_out]], edges[:, np.sort(order[held_out:])]
+    kept = np.sort(order[held_out:])
+    val, train = edges[:, order[:held_out]], edges[:, kept]
     everyone = np.arange(graph.num_nodes, dtype=np.int32)
     pairs = sample_non_edges(*graph.csr, everyone, pairs=held_out, key=stream_key(seed, "pretrain/val"))
     matched = sample_non_edges(*graph.csr, graph.neighbors, pairs=held_out, key=stream_key(seed, "pretrain/matched"))
     if not pairs.shape[1]:
         what = "hardly two nodes without an edge between them"
         raise DataError(what, where="pretrain", hint="link prediction needs pairs of nodes without an edge")
-    offsets, neighbors, _, _ = undirected_csr(train[0], train[1], graph.num_nodes)
-    return EdgeSplit(offsets, neighbors, train, val, pairs, graph.neighbors[matched])
+    offsets, neighbors, places, _ = undirected_csr(train[0], train[1], graph.num_nodes)
+    of_entries = None if weights is None else weights[kept][places]
+    return EdgeSplit(offsets, neighbors, train, val, pairs, graph.neighbors[matched], of_entries)
 
 
 def _sparse(offsets: Tensor, columns: Tensor, weights: Tensor, shape: tuple[int, int]) -> Tensor:
@@ -155,10 +168,11 @@ class Adjacency:
         return cls(_sparse(*_tensors(offsets, columns, weights), shape), back, rows, own)
 
     @classmethod
-    def symmetric(cls, offsets: Tensor, columns: Tensor) -> Self:
-        """From CSR tensors (int32) of an undirected graph, with messages of weight 1: its own transpose."""
+    def symmetric(cls, offsets: Tensor, columns: Tensor, weights: Tensor | None = None) -> Self:
+        """From CSR tensors (int32) of an undirected graph, with messages of weight 1 or as given: its own transpose."""
         size = len(offsets) - 1
-        matrix = _sparse(offsets, columns, torch.ones(len(columns), device=columns.device), (size, size))
+        given = torch.ones(len(columns), device=columns.device) if weights is None else weights
+        matrix = _sparse(offsets, columns, given, (size, size))
         return cls(matrix, matrix, slice(0, size))
 
     def to(self, device: torch.device) -> Adjacency:

@@ -30,7 +30,7 @@ from torch import Tensor
 from torch.nn import functional
 from torchmetrics.functional.classification import binary_auroc
 
-from subgnn.config.settings import PretrainSettings
+from subgnn.config.settings import PretrainSettings, section_key
 from subgnn.data.graph import Graph
 from subgnn.embeddings.gin import GINSampler, gin_encoder
 from subgnn.embeddings.graphsaint import GraphSAINTSampler, gcn_encoder
@@ -100,8 +100,8 @@ def pretrain(
 ) -> Pretrained:
     """Learn a vector for every node.
 
-    Weights and directions of edges are ignored. Nodes start from one-hot features, that is from a learned table, or
-    from the features of the graph if it has any.
+    Directions of edges are ignored, and weights unless ``pretrain.weighted`` is set. Nodes start from one-hot features,
+    that is from a learned table, or from the features of the graph if it has any.
 
     Args:
         method: ``gin`` or ``graphsaint``.
@@ -118,14 +118,15 @@ def pretrain(
     settings = settings or PretrainSettings()
     check_settings(method, dim, settings)
     undirected = graph.undirected()
-    split = split_edges(undirected, val_fraction=settings.val_fraction, seed=settings.seed)
+    split = split_edges(undirected, val_fraction=settings.val_fraction, seed=settings.seed, weighted=settings.weighted)
     features = None if graph.features is None else np.array(graph.features, np.float32)
     make_encoder, make_sampler = METHODS[method]
     with torch.random.fork_rng():
         torch.manual_seed(stream_key(settings.seed, f"pretrain/initialisation/{method}"))
         encoder = make_encoder(graph.num_nodes, dim, settings, features)
     fabric = Fabric(accelerator=device, devices=1, precision=settings.precision)
-    owner = {"graph_hash": graph.content_hash, "method": method, "dim": dim, **asdict(settings), "algorithm": ALGORITHM}
+    owner = {"graph_hash": graph.content_hash, "method": method, "dim": dim, "algorithm": ALGORITHM}
+    owner |= section_key("pretrain", asdict(settings))
     before = _read_state(state, owner) if resume and state is not None and state.is_file() else None
     saved_at = time.monotonic()
 
@@ -279,7 +280,7 @@ def link_auroc(vectors: Tensor, edges: NDArray[np.int32], non_edges: NDArray[np.
 def cache_file(recipe: VectorSettings, graph: Graph) -> Path:
     """Path in the cache of the embeddings of these settings."""
     source = {"graph": graph.content_hash, "method": recipe.embeddings.source, "dim": recipe.embeddings.dim}
-    parts = source | {"algorithm": ALGORITHM} | asdict(recipe.pretrain)
+    parts = source | {"algorithm": ALGORITHM} | section_key("pretrain", asdict(recipe.pretrain))
     key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
     return cache_path("embeddings", key)
 

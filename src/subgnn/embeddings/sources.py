@@ -78,7 +78,7 @@ def node_vectors(
 
 def used_in_pretraining(settings: PretrainSettings) -> frozenset[str]:
     """What pretraining uses of a graph that has it, beside nodes and edges: keys of ``ATTRIBUTES``."""
-    return frozenset({"features"})
+    return frozenset({"features", "weights"}) if settings.weighted else frozenset({"features"})
 
 
 def check_source(recipe: VectorSettings) -> None:

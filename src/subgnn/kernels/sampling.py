@@ -12,7 +12,7 @@ import numpy as np
 
 from subgnn.kernels.arrays import Array, Csr, compiled, compiled_parallel, csr, frozen
 from subgnn.kernels.draws import item_keys, open_stream, uniform_below
-from subgnn.kernels.induced import contains
+from subgnn.kernels.induced import contains, lower_bound
 
 _TRIES = 100
 
@@ -84,6 +84,24 @@ def sample_neighbors(offsets: Array, neighbors: Array, rows: Array, *, fraction:
     columns = np.empty(len(entries), np.int32)
     nodes = _number(wanted, frozen(entries, np.int32), len(offsets) - 1, columns)
     return Block(starts, columns, nodes)
+
+
+@compiled_parallel
+def _find_entries(begin: int, end: int, graph: Csr, tails: Array, heads: Array, out: Array) -> None:
+    offsets, neighbors = graph
+    for i in range(begin, end):
+        out[i] = lower_bound(neighbors, offsets[tails[i]], offsets[tails[i] + 1], heads[i])
+
+
+def find_entries(offsets: Array, neighbors: Array, tails: Array, heads: Array) -> Array:
+    """The places in ``neighbors`` of edges that are there.
+
+    Shapes:
+        tails, heads, returns: (edges,), the last int64.
+    """
+    out = np.empty(len(tails), np.int64)
+    _find_entries(len(tails), csr(offsets, neighbors), frozen(tails, np.int32), frozen(heads, np.int32), out)
+    return out
 
 
 @compiled_parallel

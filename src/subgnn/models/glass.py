@@ -112,7 +112,7 @@ class GLASS(MessagePassing):
             arrived = whole.arrived[nodes[above]]
             scales = None if self.type_scales is None else self.type_scales[i]
             for one, r in [(graph, None)] if scales is None else zip(graph.of_types, scales, strict=True):
-                block = _edges(replace(around, graph=one.graph), rows, columns).to(graph.device)
+                block = _edges(replace(around, graph=one.graph), rows, columns, one.weights).to(graph.device)
                 sent = difference if r is None else difference * r
                 arrived = arrived + one.send(sent, block, tails=nodes[below], heads=nodes[above])
             if len(rows.entries) < len(columns.entries):
@@ -149,12 +149,12 @@ def _pieces(batch: NodeSetBatch, radius: int) -> list[NodeSetBatch]:
     return _cut(batch, np.flatnonzero(np.diff(ends)) + 1)
 
 
-def _edges(around: Neighborhoods, rows: Part, columns: Part) -> Adjacency:
+def _edges(around: Neighborhoods, rows: Part, columns: Part, weights: NDArray[np.float32] | None = None) -> Adjacency:
     """The edges over which the entries of ``columns`` reach those of ``rows``; one part contains the other."""
     inner, outer = (rows, columns) if len(rows.entries) <= len(columns.entries) else (columns, rows)
-    offsets, places = around.edges(inner, outer)
-    ones, number = np.ones(len(places), np.float32), len(outer.entries)
-    found = Adjacency.of(offsets, places, ones, num_columns=number, rows=slice(0, len(inner.entries)))
+    offsets, places, entries = around.edges(inner, outer)
+    given, number = np.ones(len(places), np.float32) if weights is None else weights[entries], len(outer.entries)
+    found = Adjacency.of(offsets, places, given, num_columns=number, rows=slice(0, len(inner.entries)))
     assert found.back is not None
     return found if inner is rows else Adjacency(found.back, found.matrix, slice(0, number))
 

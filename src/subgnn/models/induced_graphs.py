@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from subgnn.data.graph import Graph
 from subgnn.kernels.arrays import csr, sets
 from subgnn.kernels.induced import induced_csr
+from subgnn.kernels.sampling import find_entries
 from subgnn.ragged import Ragged
 
 
@@ -22,11 +23,13 @@ class InducedGraphs:
 
     Shapes:
         nodes: n rows, total values. offsets: (total + 1,) int64. neighbors: (entries,) int64, numbers below total.
+        weights: (entries,) float32, in units of the mean magnitude over the whole graph; None where all are 1.
     """
 
     nodes: Ragged
     offsets: NDArray[np.int64]
     neighbors: NDArray[np.int64]
+    weights: NDArray[np.float32] | None = None
 
     @property
     def degrees(self) -> NDArray[np.int64]:
@@ -38,8 +41,8 @@ class InducedGraphs:
         return np.diff(self.offsets)
 
 
-def induced_graphs(graph: Graph, nodes: Ragged) -> InducedGraphs:
-    """The edges of the graph among the nodes of each set.
+def induced_graphs(graph: Graph, nodes: Ragged, *, weighted: bool = False) -> InducedGraphs:
+    """The edges of the graph among the nodes of each set, with their weights if these are wanted and there.
 
     Example:
         In the path 0 - 1 - 2 - 3, {0, 1, 3} has one edge.
@@ -55,4 +58,9 @@ def induced_graphs(graph: Graph, nodes: Ragged) -> InducedGraphs:
         degrees.append(np.diff(own_offsets))
         neighbors.append(own_neighbors + begin)
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(degrees))]).astype(np.int64)
-    return InducedGraphs(nodes, offsets, np.concatenate(neighbors).astype(np.int64))
+    ends, weights = np.concatenate(neighbors).astype(np.int64), None
+    if weighted and graph.weights is not None:
+        tails = np.repeat(nodes.values, np.diff(offsets))
+        unit = float(np.abs(graph.weights).mean(dtype=np.float64)) if len(graph.weights) else 0.0
+        weights = graph.weights[find_entries(*graph.csr, tails, nodes.values[ends])] / np.float32(unit or 1.0)
+    return InducedGraphs(nodes, offsets, ends, weights)

@@ -37,9 +37,10 @@ from torch.utils.checkpoint import checkpoint as recompute
 
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.embeddings.link_prediction import Adjacency
+from subgnn.embeddings.link_prediction import Adjacency, unit_weights
 from subgnn.embeddings.sources import node_vectors
 from subgnn.errors import UserError
+from subgnn.kernels.edge_walks import Steps
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.models.tensor_model import TensorModel
@@ -59,13 +60,29 @@ class WholeGraph:
     """The graph as message passing takes it: ``graph @ m`` is A m.
 
     A is a matrix of zeros and ones between two scalings, A_uv = rows_u columns_v for neighbours u, v. The matrix is
-    symmetric, and serves the gradient as well. ``of_types`` are the graphs of one type each, if ``typed``.
+    symmetric, and serves the gradient as well. ``of_types`` are the graphs of one type each, if ``typed``. Where it is
+    ``weighted``, it has the weights of edges in units of their mean magnitude, and degrees are sums of magnitudes.
+
+    Shapes:
+        weights: (entries,) float32, or None where all are 1.
     """
 
-    def __init__(self, graph: Graph, adjacency: Literal["mean", "sum", "symmetric"], *, typed: bool = False) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        adjacency: Literal["mean", "sum", "symmetric"],
+        *,
+        typed: bool = False,
+        weighted: bool = False,
+    ) -> None:
         self.graph, self.device = graph, torch.device("cpu")
-        self.of_types = [WholeGraph(layer, adjacency) for layer in graph.layers] if typed else []
+        self.of_types = [WholeGraph(layer, adjacency, weighted=weighted) for layer in graph.layers] if typed else []
+        self.weights = unit_weights(graph) if weighted else None
         degrees = np.maximum(np.diff(graph.offsets), 1).astype(np.float32)
+        if self.weights is not None:
+            rows = Ragged(np.abs(self.weights), graph.offsets)
+            sums = np.bincount(rows.row_ids, rows.values, len(rows))
+            degrees = np.where(sums > 0, sums, 1).astype(np.float32)
         self._rows = {"mean": 1 / degrees, "sum": None, "symmetric": degrees**-0.5}[adjacency]
         self._columns = self._rows if adjacency == "symmetric" else None
 
@@ -80,12 +97,17 @@ class WholeGraph:
 
     @cached_property
     def matrix(self) -> Adjacency:
-        """The matrix of zeros and ones."""
-        graph, size = self.graph, self.graph.num_nodes
-        ones, everyone = np.ones(len(graph.neighbors), np.float32), slice(0, size)
-        found = Adjacency.of(graph.offsets, graph.neighbors, ones, num_columns=size, rows=everyone, gradient=False)
+        """The matrix of zeros and ones, or of weights."""
+        graph, size, everyone = self.graph, self.graph.num_nodes, slice(0, self.graph.num_nodes)
+        given = np.ones(len(graph.neighbors), np.float32) if self.weights is None else self.weights
+        found = Adjacency.of(graph.offsets, graph.neighbors, given, num_columns=size, rows=everyone, gradient=False)
         matrix = found.to(self.device).matrix
         return Adjacency(matrix, matrix, everyone)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The edges as walks follow them: by weight, or uniformly without weights."""
+        return Steps.of(*self.graph.csr, None if self.weights is None else np.abs(self.weights))
 
     @cached_property
     def scales(self) -> tuple[Tensor | None, Tensor | None]:
@@ -421,7 +443,7 @@ def pool(rows: Tensor, subgraph: Tensor, count: int, how: Literal["sum", "mean",
 class MessagePassingModel(TensorModel):
     """A model that passes messages over the whole graph; its table has a vector for every node of the graph."""
 
-    switches = MappingProxyType({"types": "message_passing.typed=true"})
+    switches = MappingProxyType({"types": "message_passing.typed=true", "weights": "message_passing.weighted=true"})
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """``table``: the initial vectors of all nodes, or one vector; and scales of types, if they are to be used."""
@@ -440,11 +462,13 @@ class MessagePassingModel(TensorModel):
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> NodeSetSource:
         """The node sets, and the graph."""
         settings = checkpoint.spec.message_passing
-        return NodeSetSource(WholeGraph(graph, settings.adjacency, typed=settings.typed), nodes)
+        whole = WholeGraph(graph, settings.adjacency, typed=settings.typed, weighted=settings.weighted)
+        return NodeSetSource(whole, nodes)
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
         """Types of edges, where messages are scaled by them."""
-        return super().uses(recipe) | ({"types"} if recipe.message_passing.typed else frozenset())
+        used = {"types": recipe.message_passing.typed, "weights": recipe.message_passing.weighted}
+        return super().uses(recipe) | {name for name, is_used in used.items() if is_used}
 
     def uses_embeddings(self, settings: Settings) -> bool:
         """Unless all nodes start from one vector."""

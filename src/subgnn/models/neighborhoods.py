@@ -71,18 +71,20 @@ class Neighborhoods:
         inside = self.hops <= radius
         return Part(np.flatnonzero(inside), np.where(inside, np.cumsum(inside) - 1, -1))
 
-    def edges(self, rows: Part, columns: Part) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def edges(self, rows: Part, columns: Part) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
         """The edges from entries of one part to those of another, none between subgraphs, as CSR arrays.
 
         Shapes:
-            returns: offsets (rows + 1,) and places in ``columns``.
+            returns: offsets (rows + 1,), places in ``columns``, and places in the neighbours of the graph.
         """
         ends, lengths = _neighbor_keys(self.graph, self.keys[rows.entries])
         at = np.minimum(np.searchsorted(self.keys, ends), max(0, len(self.keys) - 1))
         place = np.where(self.keys[at] == ends, columns.places[at], -1) if len(ends) else at
         there = place >= 0
         counts = np.bincount(np.repeat(np.arange(len(lengths)), lengths), there, len(lengths)).astype(np.int64)
-        return np.concatenate([[0], np.cumsum(counts)]), place[there].astype(np.int32)
+        starts = self.graph.offsets[self.nodes[rows.entries]] - np.cumsum(lengths) + lengths
+        entries = np.flatnonzero(there) + np.repeat(starts, lengths)[there]
+        return np.concatenate([[0], np.cumsum(counts)]), place[there].astype(np.int32), entries
 
 
 def _neighbor_keys(graph: Graph, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -4,7 +4,8 @@ AVG is the mean of the nodes' embeddings, z_S = 1/|S| sum over u in S of x_u. GC
 graph: GIN over its nodes and the edges among them, sum pooling, head (Xu et al., 2019); it sees nothing else of G.
 
 *Differs from the paper:* it adapts a published example for MUTAG (appendix D), with batch normalisation between more
-layers; here there is none, and model.layers is their number.
+layers; here there is none, and model.layers is their number. With ``baseline.weighted`` messages are multiplied by the
+weights of edges, in units of their mean magnitude.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Self
 
 import numpy as np
@@ -42,6 +44,7 @@ class NodeBatch:
     Shapes:
         nodes: (total,) int64 places in the node table. starts: (n,) where each subgraph begins. subgraph: (total,).
         offsets: (total + 1,) int32. neighbors: (directed edges,) int32 places in ``nodes``, of the same subgraph.
+        weights: (directed edges,), or None where all are 1.
     """
 
     nodes: Tensor
@@ -49,6 +52,7 @@ class NodeBatch:
     subgraph: Tensor
     offsets: Tensor
     neighbors: Tensor
+    weights: Tensor | None = None
 
 
 class NodeSets:
@@ -63,7 +67,7 @@ class NodeSets:
         self.device = torch.device("cpu")
         self.first, self.nodes = np.array(places.offsets), places.values.astype(np.int64)
         self.degrees, self.neighbors = np.zeros(len(self.nodes), np.int32), np.empty(0, np.int32)
-        self.edge_first = np.zeros_like(self.first)
+        self.edge_first, self.weights = np.zeros_like(self.first), None if induced is None else induced.weights
         if induced is not None:
             self.degrees, self.neighbors = induced.degrees.astype(np.int32), induced.neighbors.astype(np.int32)
             self.edge_first = induced.offsets[self.first]
@@ -83,10 +87,12 @@ class NodeSets:
         starts = np.cumsum(sizes) - sizes
         offsets = np.zeros(len(places) + 1, np.int32)
         np.cumsum(self.degrees[places], out=offsets[1:])
-        bounds = zip(self.edge_first[rows], self.edge_first[rows + 1], strict=True)
+        bounds = list(zip(self.edge_first[rows], self.edge_first[rows + 1], strict=True))
         neighbors = np.concatenate([self.neighbors[:0], *(self.neighbors[begin:end] for begin, end in bounds)])
         neighbors += np.repeat((starts - self.first[rows]).astype(np.int32), edges)
-        arrays = self.nodes[places], starts, subgraph, offsets, neighbors
+        arrays = [self.nodes[places], starts, subgraph, offsets, neighbors]
+        if self.weights is not None:
+            arrays.append(np.concatenate([self.weights[:0], *(self.weights[begin:end] for begin, end in bounds)]))
         return NodeBatch(*(torch.from_numpy(array).to(self.device) for array in arrays))
 
 
@@ -123,7 +129,7 @@ class GraphClassifier(HeadedNetwork):
     def embed(self, batch: NodeBatch) -> Tensor:
         """Shapes: returns: (n, d)."""
         h = functional.embedding(batch.nodes, self.table)
-        adjacency = Adjacency.symmetric(batch.offsets, batch.neighbors)
+        adjacency = Adjacency.symmetric(batch.offsets, batch.neighbors, batch.weights)
         for layer in self.layers:
             h = torch.relu(layer(h, adjacency))
         return h.new_zeros(len(batch.starts), h.shape[1]).index_add(0, batch.subgraph, h)
@@ -145,10 +151,10 @@ class NodePooling(TensorModel):
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Source:
         """Nodes as places in the table, and what else of the graph the network takes."""
         places = np.searchsorted(checkpoint.weights["nodes"].numpy(), nodes.values).astype(np.int64)
-        return NodeSets(Ragged(places, nodes.offsets), self.edges(graph, nodes))
+        return NodeSets(Ragged(places, nodes.offsets), self.edges(checkpoint.spec, graph, nodes))
 
     @abstractmethod
-    def edges(self, graph: Graph, nodes: Ragged) -> InducedGraphs | None:
+    def edges(self, settings: Settings, graph: Graph, nodes: Ragged) -> InducedGraphs | None:
         """The edges among the nodes of each subgraph, if the network takes them."""
 
     def extend(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged, vectors: Vectors) -> Checkpoint:
@@ -189,7 +195,7 @@ class AverageModel(NodePooling):
         """The nodes; pretrained embeddings also tell what is around them."""
         return "surroundings" if settings.embeddings.source in PRETRAINED else "nodes"
 
-    def edges(self, graph: Graph, nodes: Ragged) -> None:
+    def edges(self, settings: Settings, graph: Graph, nodes: Ragged) -> None:
         """None: edges are not used."""
 
     def network(self, checkpoint: Checkpoint) -> Average:
@@ -203,10 +209,15 @@ class GraphClassificationModel(NodePooling):
     """GC."""
 
     extra = "baselines"
+    switches = MappingProxyType({"weights": "baseline.weighted=true"})
 
-    def edges(self, graph: Graph, nodes: Ragged) -> InducedGraphs:
+    def uses(self, recipe: Recipe) -> frozenset[str]:
+        """Weights, in messages, where the settings say so; and what embeddings use."""
+        return super().uses(recipe) | ({"weights"} if recipe.baseline.weighted else frozenset())
+
+    def edges(self, settings: Settings, graph: Graph, nodes: Ragged) -> InducedGraphs:
         """The edges among the nodes of each subgraph."""
-        return induced_graphs(graph, nodes)
+        return induced_graphs(graph, nodes, weighted=settings.baseline.weighted)
 
     def network(self, checkpoint: Checkpoint) -> GraphClassifier:
         """The network over the checkpoint's table, of model.layers layers."""

@@ -10,7 +10,8 @@ linear layer gives the outputs.
 the published one walks anew at each call. Training walks anew in every step (the paper's online views), or takes one of
 ``message_passing.views`` fixed samples at random for each subgraph and step; with ``training.repeats`` as large, an
 epoch is as long as with the paper's pre-computed views, which shows each of them once. All nodes of S start walks, and
-there is no further network between pooling and the linear layer: the paper has options for both.
+there is no further network between pooling and the linear layer: the paper has options for both. With
+``message_passing.weighted``, messages and steps of walks go by the weights of edges.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from torch.nn import functional
 
 from subgnn.data.graph import Graph
 from subgnn.kernels.draws import node_set_keys
+from subgnn.kernels.edge_walks import Steps, walk_from_members_by_weight
 from subgnn.kernels.uniform_walks import walk_from_members
 from subgnn.models.interface import Settings, View
 from subgnn.models.message_passing import MessagePassing, MessagePassingModel, NodeSetBatch, WholeGraph, in_blocks
@@ -81,11 +83,24 @@ class SSNP(MessagePassing):
             for v in np.unique(view):
                 own = np.flatnonzero(view == v)
                 keys[own] = node_set_keys(stream_key(self.seed, f"ssnp/walks/{v}"), nodes.take(own))
-        return border_sample(batch.graph.graph, nodes, walks=settings.walks, length=settings.walk_length, keys=keys)
+        steps = batch.graph.steps if batch.graph.weights is not None else None
+        given, length = batch.graph.graph, settings.walk_length
+        return border_sample(given, nodes, walks=settings.walks, length=length, keys=keys, steps=steps)
 
 
-def border_sample(graph: Graph, subgraphs: Ragged, *, walks: int, length: int, keys: NDArray[np.uint64]) -> Ragged:
+def border_sample(
+    graph: Graph,
+    subgraphs: Ragged,
+    *,
+    walks: int,
+    length: int,
+    keys: NDArray[np.uint64],
+    steps: Steps | None = None,
+) -> Ragged:
     """The nodes outside of each subgraph that walks from its nodes visit, sorted, each once.
+
+    Args:
+        steps: edges that walks follow by weight; by default steps are uniform.
 
     Example:
         In the path 0 - 1 - 2, the only step from 0 leads to 1, and a second one to 0 or 2.
@@ -98,7 +113,10 @@ def border_sample(graph: Graph, subgraphs: Ragged, *, walks: int, length: int, k
     rows: list[NDArray[np.int32]] = []
     for some in subgraphs.batches(max(1, _VISITS_AT_A_TIME // (walks * length))):
         own, begin = keys[begin : begin + len(some)], begin + len(some)
-        visited = walk_from_members(*graph.csr, some, walks=walks, length=length, keys=own)
+        if steps is None:
+            visited = walk_from_members(*graph.csr, some, walks=walks, length=length, keys=own)
+        else:
+            visited = walk_from_members_by_weight(steps, some, walks=walks, length=length, keys=own)
         met = np.unique(some.row_ids[:, None, None] * number + visited)
         border = met[~np.isin(met, some.row_ids * number + some.values, assume_unique=True)]
         counts = np.bincount(border // number, minlength=len(some))
