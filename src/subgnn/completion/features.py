@@ -143,16 +143,16 @@ class PairFeatures:
         near = np.maximum(0, self._known @ lifts / sizes - lifts.mean()) ** 2
         for values in (overlaps, rare, near):
             values[unused] = 0
-        shared = self._containing @ np.stack([rare, overlaps**2 / (size * sizes), near], axis=1)  # (N, 3)
+        shared = self._containing[nodes] @ np.stack([rare, overlaps**2 / (size * sizes), near], axis=1)  # (nodes, 3)
         columns = {
             "diffusion": np.log(ratios[nodes] * self._chance[nodes] + _SMALLEST_P),
             "lift": lifts[nodes],
             "degree": np.log1p(self.degrees[nodes]),
             "paths": np.log1p(self._over_neighbours(self._links(query.nodes) / np.log(2 + self.degrees), nodes)),
             "frequency": np.log1p(frequency[nodes]),
-            "together": np.log1p(_TOGETHER_SCALE * shared[nodes, 0] / (size * np.sqrt(1 + frequency[nodes]))),
-            "overlap": np.log(_SMALLEST_OVERLAP + shared[nodes, 1]),
-            "nearby": np.log1p(shared[nodes, 2]),
+            "together": np.log1p(_TOGETHER_SCALE * shared[:, 0] / (size * np.sqrt(1 + frequency[nodes]))),
+            "overlap": np.log(_SMALLEST_OVERLAP + shared[:, 1]),
+            "nearby": np.log1p(shared[:, 2]),
         }
         return np.stack([columns[name] for name in NAMES], axis=1)
 
