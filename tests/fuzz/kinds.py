@@ -88,6 +88,9 @@ def file(name: str, content: str | bytes, **others: Any) -> Callable[[Path], Pat
     return make
 
 
+OF_EDGES = "type\ttime\n" + "".join(f"{'ab'[i % 2]}\t2024-01-{i + 10}\n" for i in range(samples.EDGES.count("\n")))
+
+
 def of_folder(name: str, content: str | bytes | None = None) -> Callable[[Path], Path]:
     """A file of a dataset's folder."""
 
@@ -374,6 +377,7 @@ def memberships(path: Path) -> str:
 
 KINDS: dict[str, Kind] = {
     "edge_list.txt": Kind(of_folder("edge_list.txt", samples.EDGES.replace("\n", " 0.5\n")), describe),
+    "edge_attributes.tsv": Kind(of_folder("edge_attributes.tsv", OF_EDGES), describe),
     "subgraphs.tsv": Kind(of_folder("subgraphs.tsv"), describe),
     "nodes.tsv": Kind(of_folder("nodes.tsv"), describe),
     "subgraph_names.tsv": Kind(of_folder("subgraph_names.tsv"), describe),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -15,12 +17,14 @@ from subgnn.data.synthetic.type_planted import TYPES
 from subgnn.errors import UserError
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
-from subgnn.models.registry import check_recipe, unused_line
+from subgnn.models.registry import MODELS, check_recipe, unused_line
 from subgnn.models.views import OVER_EDGES, Diffusing, compute_view
+from subgnn.parallel.memory import within
 from subgnn.training.portfolio import Pool, plan
 from subgnn.training.run_dir import CHECKPOINT
 from tests.channels.test_diffusion import dense_ratios
 from tests.models.dense import Norms, dense_adjacency, labels, mixed, unfitted
+from tests.models.examples import training_data
 from tests.models.subgnn.examples import random_graph, random_subgraphs
 from tests.training.examples import dataset
 
@@ -82,6 +86,15 @@ def test_views_of_types_that_are_not_there_are_refused(view, graph, message):
     recipe = find_recipe("diffusion", [f'baseline.views=["{view}"]'])
     with pytest.raises(UserError, match=message):
         check_recipe(recipe, graph)
+
+
+def test_views_of_more_types_than_fit_in_memory_are_refused():
+    ends = np.arange(1800)
+    graph = Graph.from_edges(ends, ends + 1, num_nodes=2000, types=(ends % 900).astype(str))
+    subgraphs = SubgraphSet.from_lists([[i] for i in range(90)], num_nodes=2000, labels=list("ab") * 45)
+    data = training_data(graph, replace(subgraphs, splits=np.zeros(90, np.int8)))
+    with within("1GB"), pytest.raises(UserError, match=r"views of 900 edge types of 90 subgraphs take 0\.7 GB"):
+        MODELS["diffusion"].set_up(data, find_recipe("diffusion-types"))
 
 
 def typed_pass(network, graph, z, recorded=None):

@@ -48,6 +48,7 @@ from subgnn.models.views import (
     ALL_TYPES,
     CACHE,
     EXACT_NUMBERS,
+    PRODUCT_ROWS,
     TOPOLOGY,
     VIEWS,
     Diffusing,
@@ -58,6 +59,7 @@ from subgnn.models.views import (
     split_view,
     used_by_view,
 )
+from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
@@ -92,8 +94,9 @@ class KernelMachine(TensorModel):
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         """Candidates, with the way that diffusions are computed recorded in their settings."""
-        baseline = resolve_diffusion(recipe.baseline, data)
-        recipe = replace(recipe, baseline=replace(baseline, views=expand_views(baseline.views, data.graph)))
+        baseline = replace(recipe.baseline, views=expand_views(recipe.baseline.views, data.graph))
+        recipe = replace(recipe, baseline=resolve_diffusion(baseline, data))
+        _check_memory(recipe.baseline, data)
         for damping in _dampings(recipe.baseline):
             source = ViewSource(data.graph, data.subgraphs.nodes, recipe.baseline, keep=True)
             source.views(damping, on_progress=data.on_prepare)
@@ -163,11 +166,26 @@ def are_known(views: tuple[str, ...], graph: Graph) -> bool:
 
 
 def resolve_diffusion(settings: BaselineSettings, data: TrainingData) -> BaselineSettings:
-    """The settings with the choice between exact diffusions and local push made, by the size of the data."""
+    """The settings with the choice between exact diffusions and local push made, by the size of the data.
+
+    Views of types count each, as there may be many of them.
+    """
     if settings.diffusion != "auto":
         return settings
-    small = len(data.subgraphs) * data.graph.num_nodes <= EXACT_NUMBERS
+    walks = max(1, sum(":" in view for view in settings.views))
+    small = walks * len(data.subgraphs) * data.graph.num_nodes <= EXACT_NUMBERS
     return replace(settings, diffusion="exact" if small else "push")
+
+
+def _check_memory(settings: BaselineSettings, data: TrainingData) -> None:
+    """Refuse views of so many types that they do not fit in half of the memory limit, with their inner products."""
+    walks, n = sum(":" in view for view in settings.views), len(data.subgraphs)
+    numbers = data.graph.num_nodes if settings.diffusion == "exact" else 2 * settings.push_nodes
+    size = 4 * walks * n * (numbers + (n if n <= PRODUCT_ROWS else 0))
+    if size > share(0.5):
+        what = f"views of {walks:,} edge types of {n:,} subgraphs take {size / 1e9:,.1f} GB"
+        hint = 'name some types, as ["lift:TYPE"], set baseline.diffusion to "push", or raise --memory'
+        raise UserError(what, where="baseline.views", hint=hint)
 
 
 def check_views(views: tuple[str, ...], graph: Graph, accepted: Sequence[str] = VIEWS) -> None:
