@@ -416,7 +416,7 @@ class S2NSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class VectorSettings:
+class SubgraphVectorSettings:
     """Vectors that no label is needed for (:mod:`subgnn.models.unsupervised`).
 
     width is the length of a vector, 18 numbers of which are statistics. references is the number of training subgraphs
@@ -490,7 +490,7 @@ class Recipe:
     message_passing: MessagePassingSettings = field(default_factory=MessagePassingSettings)
     wlks: WLKSSettings = field(default_factory=WLKSSettings)
     s2n: S2NSettings = field(default_factory=S2NSettings)
-    vectors: VectorSettings = field(default_factory=VectorSettings)
+    vectors: SubgraphVectorSettings = field(default_factory=SubgraphVectorSettings)
     published: dict[str, Any] = field(default_factory=dict)
 
 

@@ -23,7 +23,7 @@ from subgnn.config.settings import (
     PretrainSettings,
     Recipe,
     S2NSettings,
-    VectorSettings,
+    SubgraphVectorSettings,
     WLKSSettings,
 )
 from subgnn.data.graph import Graph
@@ -71,7 +71,7 @@ class ModelSpec:
     message_passing: MessagePassingSettings = field(default_factory=MessagePassingSettings)
     wlks: WLKSSettings = field(default_factory=WLKSSettings)
     s2n: S2NSettings = field(default_factory=S2NSettings)
-    vectors: VectorSettings = field(default_factory=VectorSettings)
+    vectors: SubgraphVectorSettings = field(default_factory=SubgraphVectorSettings)
     members: int = 1
     vectors_hash: str = ""
     standards: dict[str, Standard] = field(default_factory=dict)

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from subgnn.channels.topology import SUBGRAPH_STATISTICS, Standard, subgraph_statistics
-from subgnn.config.settings import BaselineSettings, Recipe, VectorSettings
+from subgnn.config.settings import BaselineSettings, Recipe, SubgraphVectorSettings
 from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Cost, Opening, Settings, SetUp, Sizes, TrainingData, View
@@ -66,7 +66,7 @@ from subgnn.rng import stream, stream_key
 _EXACT_NUMBERS = 2**26  # pairs of a reference and a node up to which diffusions are exact; their numbers take 256 MiB
 _BLOCK_NUMBERS, _BLOCKS = 2**22, (32, 256)  # pairs of a subgraph and a node whose views are computed at once
 _SHARPNESS = 3.0  # of the Gaussian kernel
-_STATISTIC = 0.3  # a deviation of a statistic, beside rows of length one
+_STATISTIC = 0.1  # a deviation of a statistic, beside rows of length one: distances are to see both
 _FARTHEST = 4.0  # deviations
 _SMALLEST = 1e-5  # of the largest eigenvalue: smaller components are rounding
 _EQUAL = 1e-4  # relative distance of eigenvalues below which they count as equal
@@ -202,14 +202,15 @@ class Probe(nn.Module):
 
     def solve(self, examples: Examples) -> None:
         """Fit the outputs on the training split."""
-        rows = examples.inputs.batch(examples.train).cpu().numpy().astype(np.float64)
+        rows = in_standard_units(examples.inputs.batch(examples.train).cpu().numpy().astype(np.float64))
         _, turn = np.linalg.eigh(rows.T @ rows)  # the regression takes principal components
         targets = examples.targets.cpu().numpy()[examples.train]
         settings = self.checkpoint.spec.baseline
         options: dict[str, Any] = {"loss": settings.loss, "inverse_penalty": settings.inverse_penalty}
         options["weights"] = examples.train_weights
         weight, bias = fit_outputs(rows @ turn, targets, examples.task, len(self.bias), **options)
-        for name, value in {"weight": turn @ weight, "bias": bias}.items():
+        weight = in_standard_units((turn @ weight).T).T
+        for name, value in {"weight": weight, "bias": bias}.items():
             setattr(self, name, torch.from_numpy(value.astype(np.float32)).to(self.bias.device))
 
     def embed(self, rows: Tensor) -> Tensor:
@@ -219,6 +220,19 @@ class Probe(nn.Module):
     def forward(self, rows: Tensor) -> Tensor:
         """Shapes: rows: (n, width). returns: (n, outputs)."""
         return rows @ self.weight + self.bias
+
+
+def in_standard_units(vectors: NDArray[Any]) -> NDArray[Any]:
+    """Vectors with statistics in deviations from their mean, as a penalised regression should see them.
+
+    In the vectors themselves they are smaller, so that distances are not those of statistics alone.
+
+    Shapes:
+        vectors, returns: (n, width).
+    """
+    found = vectors.copy()
+    found[:, :SUBGRAPH_STATISTICS] /= _STATISTIC
+    return found
 
 
 _SPACE = ("nodes", "offsets", "with_mean", "lengths", "mean", "deviation", "basis", "centre")
@@ -387,7 +401,7 @@ def mix(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def perturbed_sets(
-    graph: Graph, nodes: Ragged, colours: NDArray[np.uint64], settings: VectorSettings, key: int
+    graph: Graph, nodes: Ragged, colours: NDArray[np.uint64], settings: SubgraphVectorSettings, key: int
 ) -> Ragged:
     """A view of each subgraph: nodes dropped, and border nodes added, at random.
 
