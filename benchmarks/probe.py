@@ -17,6 +17,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -46,23 +47,29 @@ def label_free(name: str) -> Callable[[Graph, SubgraphSet, np.ndarray, int], np.
     def vectors(graph: Graph, subgraphs: SubgraphSet, known: np.ndarray, width: int) -> np.ndarray:
         recipe = find_recipe(name, [f"vectors.width={width}"])
         found = fit_without_labels(graph, subgraphs.nodes.take(known), recipe).predictor.embeddings(subgraphs.nodes)
-        return in_standard_units(found) if recipe.vectors.objective == "variance" else found
+        return in_standard_units(found)
 
     return vectors
 
 
+@lru_cache(maxsize=1)
+def spectral_table(graph: Graph, width: int) -> np.ndarray:
+    """A vector for each node; every column has a mean square of one."""
+    degrees = np.maximum(np.diff(graph.offsets), 1)
+    offsets, neighbors = graph.csr
+    rows = np.repeat(np.arange(graph.num_nodes), np.diff(offsets))
+    entries = 1 / np.sqrt(degrees[rows] * degrees[neighbors])
+    matrix = scipy.sparse.csr_array((entries, neighbors, offsets), shape=(graph.num_nodes,) * 2)
+    start = np.random.default_rng(0).normal(size=graph.num_nodes)
+    _, table = scipy.sparse.linalg.eigsh(matrix, width, which="LA", v0=start, tol=1e-3)
+    return np.asarray(table * np.sqrt(graph.num_nodes))
+
+
 def node_vectors(mean: bool) -> Callable[[Graph, SubgraphSet, np.ndarray, int], np.ndarray]:
-    """Sums or means of spectral node vectors; a column has length one over all nodes, times their root."""
+    """Sums or means of spectral node vectors."""
 
     def vectors(graph: Graph, subgraphs: SubgraphSet, known: np.ndarray, width: int) -> np.ndarray:
-        degrees = np.maximum(np.diff(graph.offsets), 1)
-        offsets, neighbors = graph.csr
-        rows = np.repeat(np.arange(graph.num_nodes), np.diff(offsets))
-        entries = 1 / np.sqrt(degrees[rows] * degrees[neighbors])
-        matrix = scipy.sparse.csr_array((entries, neighbors, offsets), shape=(graph.num_nodes,) * 2)
-        start = np.random.default_rng(0).normal(size=graph.num_nodes)
-        _, table = scipy.sparse.linalg.eigsh(matrix, width, which="LA", v0=start, tol=1e-4)
-        sums = bag_of_nodes(subgraphs.nodes, graph.num_nodes) @ (table * np.sqrt(graph.num_nodes))
+        sums = bag_of_nodes(subgraphs.nodes, graph.num_nodes) @ spectral_table(graph, width)
         return np.asarray(sums / (subgraphs.nodes.lengths[:, None] if mean else 1))
 
     return vectors

@@ -427,7 +427,7 @@ class SubgraphVectorSettings:
     """
 
     width: Annotated[int, Bounds(19, 65_536)] = 256
-    references: Size = 1024
+    references: Size = 2048
     objective: Literal["variance", "contrastive"] = "variance"
     views: Annotated[int, Bounds(2, 1000)] = 4
     drop: Probability = 0.3

@@ -15,10 +15,10 @@ them that is scored and predicts like any other.
 drawn by their place among the subgraphs, and :func:`fix_directions` chooses signs, and a basis where eigenvalues are
 equal, by the order of the references.
 
-*Contrastive* vectors (``vectors.objective``) are a linear map of these, trained to tell subgraphs apart: two views of a
-reference, each with nodes dropped and border nodes added, are to be closer to each other than to views of others
-(InfoNCE; van den Oord et al., 2018). Which nodes are dropped and added is a function of colours (:func:`node_colours`),
-not of their numbers.
+*Contrastive* vectors (``vectors.objective``) have a linear map of the second part in its place, trained to tell
+subgraphs apart: two views of a reference, each with nodes dropped and border nodes added, are to be closer to each
+other than to views of others (InfoNCE; van den Oord et al., 2018). The statistics stay, as they are what such views
+differ in. Which nodes are dropped and added is a function of colours (:func:`node_colours`), not of their numbers.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from subgnn.models.views import (
 from subgnn.ragged import Ragged
 from subgnn.rng import stream, stream_key
 
-_EXACT_NUMBERS = 2**26  # pairs of a reference and a node up to which diffusions are exact; their numbers take 256 MiB
+_EXACT_NUMBERS = 2**27  # pairs of a reference and a node up to which diffusions are exact; their numbers take 512 MiB
 _BLOCK_NUMBERS, _BLOCKS = 2**22, (32, 256)  # pairs of a subgraph and a node whose views are computed at once
 _SHARPNESS = 3.0  # of the Gaussian kernel
 _STATISTIC = 0.1  # a deviation of a statistic, beside rows of length one: distances are to see both
@@ -71,6 +71,7 @@ _FARTHEST = 4.0  # deviations
 _SMALLEST = 1e-5  # of the largest eigenvalue: smaller components are rounding
 _EQUAL = 1e-4  # relative distance of eigenvalues below which they count as equal
 _NEAR_LARGEST = 0.9
+_NO_DIRECTION = 1e-4  # squared length of vectors whose direction does not count
 
 
 class UnsupervisedModel(TensorModel):
@@ -90,10 +91,10 @@ class UnsupervisedModel(TensorModel):
 
     def set_up(self, data: TrainingData, recipe: Recipe) -> SetUp:
         """Candidates, with the way that diffusions are computed recorded in their settings."""
-        settings, nodes = recipe.baseline, data.graph.num_nodes
-        settings = replace(settings, views=expand_views(settings.views, data.graph))
+        settings = replace(recipe.baseline, views=expand_views(recipe.baseline.views, data.graph))
         if settings.diffusion == "auto":
-            exact = recipe.vectors.references * nodes <= _EXACT_NUMBERS
+            references = min(len(data.subgraphs.indices("train")), recipe.vectors.references)
+            exact = references * data.graph.num_nodes <= _EXACT_NUMBERS
             settings = replace(settings, diffusion="exact" if exact else "push")
         return super().set_up(data, replace(recipe, baseline=settings))
 
@@ -172,8 +173,9 @@ class VectorRows:
     @cached_property
     def _rows(self) -> Tensor:
         rows = torch.from_numpy(VectorSpace.from_checkpoint(self._checkpoint)(self._graph, self._nodes))
-        weights = self._checkpoint.weights
-        return rows @ weights["map"].cpu() if "map" in weights else rows
+        if "map" in self._checkpoint.weights:
+            rows[:, SUBGRAPH_STATISTICS:] = rows[:, SUBGRAPH_STATISTICS:] @ self._checkpoint.weights["map"].cpu()
+        return rows
 
     def batch(self, rows: NDArray[np.int64]) -> Tensor:
         """The chosen vectors, in the given order."""
@@ -184,7 +186,7 @@ class Probe(nn.Module):
     """Outputs that are linear in the vectors of subgraphs.
 
     Shapes:
-        buffers of :meth:`VectorSpace.weights`. map: (width, width), where the objective is contrastive.
+        buffers of :meth:`VectorSpace.weights`. map: (width - 18, width - 18), where the objective is contrastive.
         weight: (width, outputs). bias: (outputs,).
     """
 
@@ -428,30 +430,35 @@ def _uniform(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
 
 
 def train_map(space: VectorSpace, graph: Graph, recipe: Recipe, seed: int) -> Tensor:
-    """The linear map of vectors under which views of one subgraph are nearest to each other, by InfoNCE.
+    """The linear map of principal components under which views of one subgraph are nearest to each other, by InfoNCE.
 
     Of a batch of references, each with two of its views, the loss is the cross-entropy of finding the other view of a
     subgraph among those of all, by cosines over ``temperature``. Training begins with the identity.
 
     Shapes:
-        returns: (width, width).
+        returns: (width - 18, width - 18).
     """
     settings, references = recipe.vectors, space.references
     colours = node_colours(graph)
     keys = [stream_key(seed, f"vectors/view {i}") for i in range(settings.views)]
     rows = np.stack([space(graph, perturbed_sets(graph, references, colours, settings, key)) for key in keys])
-    views, draw = torch.from_numpy(rows), stream(seed, "vectors/batches")
-    found = torch.eye(space.width, requires_grad=True)
+    views, draw = torch.from_numpy(rows[..., SUBGRAPH_STATISTICS:]), stream(seed, "vectors/batches")
+    found = torch.eye(views.shape[-1], requires_grad=True)
     optimizer = torch.optim.Adam([found], lr=settings.lr)
     size = min(settings.batch_size, len(references))
     answers = torch.arange(size)
     for _ in range(settings.steps):
         chosen = torch.from_numpy(draw.choice(len(references), size, replace=False))
         first, second = draw.choice(settings.views, 2, replace=False).tolist()
-        a, b = (nn.functional.normalize(views[i][chosen] @ found) for i in (first, second))
+        a, b = (_directions(views[i][chosen] @ found) for i in (first, second))
         logits = a @ b.T / settings.temperature
         loss = nn.functional.cross_entropy(logits, answers) + nn.functional.cross_entropy(logits.T, answers)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
     return found.detach()
+
+
+def _directions(rows: Tensor) -> Tensor:
+    """Rows of length one; those that are rounding, as of a view that is the whole graph, stay near 0."""
+    return rows / (rows.square().sum(dim=1, keepdim=True) + _NO_DIRECTION).sqrt()
