@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,8 @@ from hypothesis import strategies as st
 from subgnn import Graph, Ragged, SubgraphSet
 from subgnn.channels.topology import Standard, subgraph_statistics
 from subgnn.config.recipes import find_recipe
-from subgnn.errors import UserError
+from subgnn.errors import DataError, UserError
+from subgnn.inference.predictor import Predictor
 from subgnn.inference.without_labels import fit_without_labels
 from subgnn.models.registry import check_recipe
 from subgnn.models.unsupervised import fix_directions, node_colours, perturbed_sets
@@ -188,3 +191,23 @@ def test_one_subgraph_alone_has_a_vector_and_no_prediction():
     assert np.isfinite(found.predictor.embeddings(Ragged.from_rows([[2, 7]]))).all()
     with pytest.raises(UserError, match="fitted without labels"):
         found.predictor.probabilities(SubgraphSet.from_lists([[0]], num_nodes=8))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "problem"),
+    [
+        ("nodes", lambda weight: weight + 100, "hold a node that is not in the graph"),
+        ("nodes", lambda weight: weight.flip(0), "are not sets of nodes"),
+        ("deviation", torch.zeros_like, "are not above 0"),
+        ("deviation", lambda weight: weight[:5], "of another shape"),
+        ("basis", lambda weight: weight[:-1], "of another shape"),
+        ("map", lambda weight: weight[:, :-1], "of another shape"),
+        ("map", lambda weight: weight * np.nan, "are not finite"),
+    ],
+)
+def test_a_checkpoint_that_does_not_fit_is_refused(name, change, problem):
+    data = dataset()
+    found = fit_without_labels(data.graph, data.subgraphs.nodes, find_recipe("contrastive", SMALL)).predictor
+    weights = found.checkpoint.weights
+    with pytest.raises(DataError, match=problem):
+        Predictor(replace(found.checkpoint, weights=weights | {name: change(weights[name])}), data.graph)

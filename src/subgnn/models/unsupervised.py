@@ -145,12 +145,15 @@ class UnsupervisedModel(TensorModel):
         if settings.diffusion == "auto" or not are_known(settings.views, graph):
             yield "its views, or the way that diffusions are computed, are left open or unknown"
         yield from wrong_node_sets(weights, graph)
-        references = len(weights["offsets"]) - 1
-        wide = weights["basis"].shape[-1] <= checkpoint.spec.vectors.width - SUBGRAPH_STATISTICS
-        shapes = {"with_mean": (len(settings.views), references), "lengths": (len(settings.views), references)}
-        shapes |= {"basis": (references, len(weights["centre"])), "mean": (SUBGRAPH_STATISTICS,)}
-        if not wide or any(weights[name].shape != shape for name, shape in shapes.items()):
-            yield "its principal components are of another shape"
+        components = checkpoint.spec.vectors.width - SUBGRAPH_STATISTICS
+        per_view = (len(settings.views), len(weights["offsets"]) - 1)
+        shapes: dict[str, tuple[int, ...]] = {"with_mean": per_view, "lengths": per_view}
+        shapes |= dict.fromkeys(("mean", "deviation"), (SUBGRAPH_STATISTICS,))
+        shapes["basis"] = (per_view[1], min(components, len(weights["centre"])))
+        if checkpoint.spec.vectors.objective == "contrastive":
+            shapes["map"] = (components, components)
+        if any(weights[name].shape != shape for name, shape in shapes.items()):
+            yield "its principal components, its statistics or their map are of another shape"
         if not bool((weights["lengths"] >= 0).all()) or not bool((weights["deviation"] > 0).all()):
             yield "the lengths of its references, or the deviations of its statistics, are not above 0"
 
