@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import subgnn
+from subgnn.channels.topology import SUBGRAPH_STATISTICS
 from subgnn.inference.nearest import DISTANCES, Nearest
 from subgnn.models.views import bag_of_nodes
 
@@ -104,6 +105,11 @@ def evaluate(path: Path, recipes: list[str], split: str) -> list[dict[str, Any]]
             vectors = run.predictor.embeddings(subgraphs.nodes)
             for distance in DISTANCES:
                 rows.append({"method": f"{recipe}, {distance}", **measure(data, by_vectors(vectors, distance))})
+            if (
+                not run.predictor.model.vectors_need_labels
+            ):  # their first numbers are statistics, which outweigh the rest
+                found = by_vectors(vectors[:, SUBGRAPH_STATISTICS:], "centred")
+                rows.append({"method": f"{recipe} without statistics, centred", **measure(data, found)})
     return rows
 
 

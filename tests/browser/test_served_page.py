@@ -316,6 +316,17 @@ def test_a_phone_shows_all_of_it(browser, address, scheme):
     narrow.close()
 
 
+def test_a_click_shows_a_similar_subgraph(page):
+    page.open("#nodes=0,1,9,22")
+    page.settle()
+    row = page.page.locator("#similar tr").first
+    size = int(row.locator("td").last.inner_text())
+    row.locator("button").click()
+    playwright.expect(page.page.locator("#picked button")).to_have_count(size, timeout=WAIT)
+    page.settle()
+    assert float(page.page.locator("#similar tr").first.locator("td").nth(2).inner_text()) == 0  # it is known
+
+
 def test_errors_of_the_server_are_shown(page):
     page.open("#nodes=0,1")
     page.settle()

@@ -212,7 +212,7 @@ def search_subgraphs(
         print_json({"run": str(run), "distance": distance, "results": answers.to_json(), "notes": notes})
         return
     files.write(form, answers.table())
-    _report(run, out, json, f"nearest known subgraphs of {count:,}", notes, num_subgraphs=count)
+    _report(run, out, json, f"nearest known subgraphs of {count:,} subgraphs", notes, num_subgraphs=count)
 
 
 def explain_subgraphs(
