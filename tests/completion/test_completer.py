@@ -85,6 +85,15 @@ def test_among(fitted):
         np.testing.assert_allclose(found.probabilities, whole.probabilities[kept])
 
 
+def test_candidates_are_ranked_in_blocks(fitted, monkeypatch):
+    asked = Ragged.from_rows([[0, 1, 2], [40, 41]])
+    whole = list(fitted.complete(asked, top=11))
+    monkeypatch.setattr(module, "_BLOCK", 7)
+    for found, wanted in zip(fitted.complete(asked, top=11), whole, strict=True):
+        assert found.nodes.tolist() == wanted.nodes.tolist()
+        np.testing.assert_array_equal(found.contributions, wanted.contributions)
+
+
 def test_an_answer_depends_on_its_subgraph_alone(fitted):
     sets = [[0, 1], [50, 51, 52], [90]]
     together = fitted.complete(Ragged.from_rows(sets), top=5)

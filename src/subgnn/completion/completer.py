@@ -31,6 +31,7 @@ from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_part
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
 
 _LEFT_OUT, _MOST_SUBGRAPHS, _NEAR, _ELSEWHERE = 0.2, 500, 150, 50
+_BLOCK = 2**18  # candidates whose features are computed at once
 _FORMAT = Format(
     name="subgnn-completion",
     version=1,
@@ -169,16 +170,17 @@ class Completer:
         ends = np.cumsum([len(names) for names in GROUPS.values()])[:-1]
         for query in self.features.queries(subgraphs):
             nodes = self.features.candidates(query) if among is None else among[~np.isin(among, query.nodes)]
-            terms = self.ranker.terms(self.features.table(query, nodes))
-            scores = self.ranker.bias + terms.sum(axis=1)
-            best = np.argsort(-scores, kind="stable")[:top]
-            parts = [part.sum(axis=1) for part in np.split(terms[best], ends, axis=1)]
-            yield Completion(
-                nodes[best],
-                1 / (1 + np.exp(-np.clip(scores[best], -700, 700))),
-                self.features.links(query.nodes, nodes[best]),
-                np.stack(parts, axis=1),
-            )
+            best, terms = nodes[:0], np.empty((0, len(NAMES)))
+            for begin in range(0, len(nodes), _BLOCK):
+                some = nodes[begin : begin + _BLOCK]
+                best = np.concatenate([best, some])
+                terms = np.concatenate([terms, self.ranker.terms(self.features.table(query, some))])
+                order = np.argsort(-terms.sum(axis=1), kind="stable")[:top]
+                best, terms = best[order], terms[order]
+            odds = np.clip(self.ranker.bias + terms.sum(axis=1), -700, 700)
+            parts = [part.sum(axis=1) for part in np.split(terms, ends, axis=1)]
+            links = self.features.links(query.nodes, best)
+            yield Completion(best, 1 / (1 + np.exp(-odds)), links, np.stack(parts, axis=1))
 
 
 def _key(graph: Graph, known: Ragged, groups: NDArray[np.int64], seed: int) -> str:
