@@ -4,6 +4,8 @@
     python benchmarks/scale.py --sizes 1e6 5e6 20e6 49e6 --prepare-flags "--memory 16GB" \
         --train-flags "--memory 16GB --set training.epochs=10"
     python benchmarks/scale.py --sizes 1e6 --recipe glass ssnp s2n wlks --stages generate train predict
+    python benchmarks/scale.py --sizes 1e6 5e6 --weights --directed --recipe diffusion diffusion-directed \
+        --stages generate train predict --train-flags "--memory 8GB" --predict-flags "--memory 8GB"
 
 A size is a number of nodes; there are four edges a node and as many subgraphs a node as Elliptic2 has (49.3 million
 nodes, 196 million edges, 121,810 subgraphs). Every stage is a separate process, one after the other. Each result is
@@ -40,6 +42,7 @@ def commands(folder: Path, options: argparse.Namespace, nodes: int, recipe: str)
     text = ["--text"] if options.text or "convert" in options.stages else []
     flags = {stage: shlex.split(getattr(options, f"{stage}_flags")) for stage in STAGES if stage != "generate"}
     generate = ["--generate", str(nodes), "--folder", str(folder), "--seed", str(options.seed), *text]
+    generate += ["--weights"] * options.weights + ["--directed"] * options.directed
     convert = ["data", "convert", str(folder / "text"), "--out", str(folder / "converted.subgnn"), "--force", "--json"]
     predict = ["--subgraphs", str(folder / "new.tsv"), "--out", str(folder / "predictions.tsv"), "--force", "--json"]
     return {
@@ -121,18 +124,24 @@ def main() -> int:
         "--recipe", nargs="+", default=["large"], help="names or files; large has all six subchannels, two layers"
     )
     parser.add_argument("--text", action="store_true", help="write the edge list as text even if it is not converted")
+    parser.add_argument("--weights", action="store_true", help="give edges weights, with a heavy tail")
+    parser.add_argument("--directed", action="store_true", help="keep the direction in which edges are drawn")
     parser.add_argument("--keep", action="store_true", help="keep graphs and runs")
     parser.add_argument("--seed", type=int, default=0)
     for stage in STAGES[1:]:
         parser.add_argument(f"--{stage}-flags", default="", metavar="WORDS", help=f"further options of subgnn {stage}")
     parser.add_argument("--generate", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    bundle_alone = options.generate is None and (options.weights or options.directed)
+    if bundle_alone and (options.text or "convert" in options.stages):
+        parser.error("--weights and --directed are for bundles alone: leave out --text and the stage convert")
     if options.generate is not None:
         from scale_cases.graph import generate
 
         nodes = options.generate
         edges = EDGES_PER_NODE * nodes
-        print(json.dumps(generate(options.folder, nodes=nodes, edges=edges, seed=options.seed, text=options.text)))
+        kinds = {"weights": options.weights, "directed": options.directed, "text": options.text}
+        print(json.dumps(generate(options.folder, nodes=nodes, edges=edges, seed=options.seed, **kinds)))
         return 0
     rows = [row for size in options.sizes for row in run_size(int(size), options)]
     slopes(rows)

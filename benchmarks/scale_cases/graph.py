@@ -134,7 +134,25 @@ def draw_subgraphs(graph: Any, count: int, seed: int) -> SubgraphSet:
     return SubgraphSet(nodes=Ragged.from_rows(rows), task="binary", targets=targets, classes=("0", "1"), splits=splits)
 
 
-def generate(folder: Path, *, nodes: int, edges: int, seed: int = 0, text: bool = False) -> dict[str, Any]:
+@_compiled
+def _weights(begin: int, count: int, seed: int) -> Any:
+    """Weights with a heavy tail, from 1 on."""
+    out = np.empty(count, np.float32)
+    for i in range(count):
+        out[i] = (1 - _uniform(seed + 1, begin + i)) ** -0.5
+    return out
+
+
+def generate(
+    folder: Path,
+    *,
+    nodes: int,
+    edges: int,
+    seed: int = 0,
+    text: bool = False,
+    weights: bool = False,
+    directed: bool = False,
+) -> dict[str, Any]:
     """Write ``graph.subgnn``, ``new.tsv`` with subgraphs to predict and, optionally, the same as text in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     begin, drawn_in_text = time.process_time(), 0.0
@@ -143,12 +161,12 @@ def generate(folder: Path, *, nodes: int, edges: int, seed: int = 0, text: bool 
         (folder / "text").mkdir(exist_ok=True)
         with (folder / "text" / "edge_list.txt").open("wb") as file:
             for tails, heads in draw_edges(nodes, edges, seed):
-                store.append(tails, heads)
+                store.append(tails, heads, _weights(store.num_edges, len(tails), seed) if weights else None)
                 if text:
                     started = time.process_time()
                     file.write(as_text(tails, heads).data)
                     drawn_in_text += time.process_time() - started
-        graph = store.build(nodes)
+        graph = store.build(nodes, directed=directed)
         card = {"name": "scale", "num_nodes": nodes, "task": "binary"}
         subgraphs = draw_subgraphs(graph, max(300, round(PER_NODE * nodes)), seed)
         write_bundle(Dataset("scale", graph, subgraphs, card), folder / "graph.subgnn", overwrite=True)
