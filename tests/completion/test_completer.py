@@ -122,6 +122,13 @@ def test_a_subgraph_that_is_the_whole_graph_has_no_candidates(fitted):
     assert found.reasons == []
 
 
+def test_features_that_do_not_vary_have_no_weight(fitted):
+    weights = dict(zip(NAMES, fitted.ranker.weights, strict=True))
+    assert abs(weights["together"]) < 1e-9  # the communities are disjoint
+    assert abs(weights["overlap"]) < 1e-9
+    assert abs(weights["diffusion"]) + abs(weights["lift"]) > 0.1
+
+
 def test_the_seed_decides(fitted):
     graph, known = communities()
     known = known.take(np.arange(COUNT - 3))

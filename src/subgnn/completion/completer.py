@@ -244,7 +244,8 @@ def _fit(features: PairFeatures, groups: NDArray[np.int64], seed: int) -> Ranker
     found = _Examples.of(features, groups, stream(seed, "completion"))
     outside = ~found.belongs
     means = np.average(found.table[outside], axis=0, weights=found.counts[outside])
-    deviations = found.table.std(axis=0) + 1e-9
+    deviations = found.table.std(axis=0)
+    deviations[deviations < 1e-9] = 1  # a feature that is constant, as overlaps of disjoint subgraphs, has no weight
     table = (found.table - means) / deviations
     model = LogisticRegression(max_iter=1000).fit(table, found.belongs, sample_weight=np.sqrt(found.counts))
     scores, wanted = table @ model.coef_[0], np.count_nonzero(found.belongs)
