@@ -153,7 +153,9 @@ def test_walks_by_hand():
     assert walks.owner.tolist() == [1, 0, 1, 1, 0, 1, 1]
     # Steps 0 and 6 are the ends of the longest walk, 3 its middle; 1 and 4, 2 and 5 are those of the others.
     assert walks.back.tolist() == [6, 4, 5, 3, 1, 2, 0]
-    assert set(dict(walks.named_buffers())) == {"nodes", "places", "back", "owner", "turns", "turn_of"}
+    assert set(walks.state_dict()) == {"nodes", "places", "back", "owner"}
+    assert walks.by_node.tolist() == [4, 2, 1, 3, 0, 5, 6]
+    assert walks.node_starts.tolist() == [0, 1, 2, 4]
     # Both directions in turn: steps 0, 1, 2 and, from the other end, 6, 4, 5; then 3, 4, 5 and 3, 1, 2; then 6 and 0.
     assert walks.turns.tolist() == [0, 2, 4, 13, 9, 11, 6, 8, 10, 7, 3, 5, 12, 1]
     assert walks.turns[walks.turn_of].tolist() == list(range(14))

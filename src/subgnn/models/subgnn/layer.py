@@ -179,7 +179,7 @@ class SubchannelLayer(nn.Module):
             state = torch.relu(self.update(torch.cat([g, h], dim=1)))
             state = state if self.norm is None else self.norm(state, present)
         if self.score is not None:
-            q, b = self.score.weight[0], self.score.bias
+            q, b = self.score.weight.view(-1), self.score.bias  # a view, whose gradient is not copied
             along = anchors @ q  # q . a_i, once for each anchor
             output = torch.relu(gamma * (along if own is None else _pick(along, own)) + b)
         return state, output

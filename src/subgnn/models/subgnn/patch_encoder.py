@@ -67,7 +67,8 @@ class Walks(nn.Module):
         stands on. back: (steps,) the step of the same walk that is as far from its end. owner: (steps,) the patch of
         each step. sizes: how many walks have a step t. turns: (2 steps,) the steps of both directions, 2 s for step s
         of the first and 2 s + 1 for that of the second, in the order in which they are computed: those of the first
-        and of the second direction that come first, those that come next, and so on. turn_of: its inverse.
+        and of the second direction that come first, those that come next, and so on. turn_of: its inverse. by_node:
+        (steps,) the steps in order of their nodes. node_starts: (R,) where those of each node begin.
     """
 
     nodes: Tensor
@@ -76,6 +77,8 @@ class Walks(nn.Module):
     owner: Tensor
     turns: Tensor
     turn_of: Tensor
+    by_node: Tensor
+    node_starts: Tensor
 
     def __init__(self, rows: Ragged, per_patch: int) -> None:
         super().__init__()
@@ -99,6 +102,9 @@ class Walks(nn.Module):
         )
         self.register_buffer("turns", torch.from_numpy(turns), persistent=False)
         self.register_buffer("turn_of", torch.from_numpy(np.argsort(turns)), persistent=False)
+        by_node, first_of_node = self.picking.by_row or (np.empty(0, np.int64), np.zeros(1, np.int64))
+        self.register_buffer("by_node", torch.from_numpy(by_node), persistent=False)
+        self.register_buffer("node_starts", torch.from_numpy(first_of_node[:-1]), persistent=False)
 
 
 def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -174,9 +180,8 @@ def lstm_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
 
 def _fused(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
     """On a GPU: both directions of a step are one product and one kernel."""
-    # A gradient in a fixed order, as that of plain indexing is not; the inputs of many steps cost less than sorting
-    # the gradients of their projections.
-    inputs = nn.functional.embedding(walks.nodes[walks.places], table)
+    # Many steps stand on one node. To project them all costs less than to add up the gradients of projections.
+    inputs = _Lookup.apply(table, walks)  # type: ignore[no-untyped-call]
     for layer in range(lstm.num_layers):
         weights, states, biases = zip(*direction_weights(lstm, layer), strict=True)
         projected = torch.addmm(torch.cat(biases), inputs, torch.cat(weights).T)  # (steps, 8 d)
@@ -185,6 +190,25 @@ def _fused(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
         if layer + 1 < lstm.num_layers:
             inputs = nn.functional.dropout(inputs, lstm.dropout, lstm.training)
     return inputs
+
+
+class _Lookup(torch.autograd.Function):
+    """The vectors of all steps, with a gradient in a fixed order that does not sort steps by node: they are sorted.
+
+    Shapes:
+        table: (T, d). returns: (steps, d).
+    """
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, walks: Walks) -> Tensor:
+        ctx.walks, ctx.count = walks, len(table)
+        return table.index_select(0, walks.nodes).index_select(0, walks.places)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        walks, (grad,) = ctx.walks, grads
+        totals = nn.functional.embedding_bag(walks.by_node, grad.contiguous(), walks.node_starts, mode="sum")
+        return grad.new_zeros(ctx.count, grad.shape[1]).index_copy_(0, walks.nodes, totals), None
 
 
 class _FusedLayer(torch.autograd.Function):
