@@ -32,7 +32,7 @@ SMALL: dict[str, dict[str, float]] = {
     "coreness": {"num_nodes": 600, "num_subgraphs": 31, "subgraph_size": 14},
     "component": {"num_nodes": 200, "num_subgraphs": 31},
     "density-and-position": {"num_nodes": 1_200, "num_subgraphs": 32, "subgraph_size": 10},
-    "type-planted": {"num_nodes": 600, "num_subgraphs": 40, "subgraph_size": 8},
+    "type-planted": {"region_size": 20, "num_subgraphs": 32, "subgraph_size": 5},
     "weight-planted": {"region_size": 20, "num_subgraphs": 32, "subgraph_size": 5},
     "direction-planted": {"region_size": 20, "num_subgraphs": 32, "subgraph_size": 5},
 }

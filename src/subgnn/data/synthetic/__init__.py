@@ -18,9 +18,8 @@ from subgnn.data.synthetic.coreness import CORENESS
 from subgnn.data.synthetic.cut_ratio import CUT_RATIO
 from subgnn.data.synthetic.density import DENSITY
 from subgnn.data.synthetic.density_and_position import DENSITY_AND_POSITION
-from subgnn.data.synthetic.planted import DIRECTION_PLANTED, WEIGHT_PLANTED
+from subgnn.data.synthetic.planted import DIRECTION_PLANTED, TYPE_PLANTED, WEIGHT_PLANTED
 from subgnn.data.synthetic.recipe import Recipe, assemble
-from subgnn.data.synthetic.type_planted import TYPE_PLANTED
 from subgnn.errors import DataError, choices
 
 RECIPES: dict[str, Recipe] = {

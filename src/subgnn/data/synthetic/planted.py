@@ -1,4 +1,4 @@
-"""WEIGHT-PLANTED and DIRECTION-PLANTED: one attribute of edges alone carries the label; beyond the paper.
+"""WEIGHT-, DIRECTION- and TYPE-PLANTED: one attribute of edges alone carries the label; beyond the paper.
 
 Two random regions of equal size, and subgraphs that share no node: each is a ring with random chords. Every node of a
 subgraph has the same number of ties to either region, to nodes drawn at random. The label says which region a subgraph
@@ -6,6 +6,7 @@ belongs to, and only an attribute of its ties shows it:
 
 - WEIGHT-PLANTED: ties to that region are heavy, those to the other one are light.
 - DIRECTION-PLANTED: ties lead to that region, and come from the other one.
+- TYPE-PLANTED: ties to that region are of the type ``left``, those to the other one of the type ``right``.
 
 All else is drawn in the same way for both labels: who is tied to whom, degrees, also those of leaving and of entering
 edges, the shape of a subgraph, and the attributes of all edges that are not ties. A subgraph's nodes are in no other
@@ -24,6 +25,7 @@ from subgnn.kernels.arrays import Array
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 
+TYPES = ("left", "right")
 _LARGEST = 10_000  # nodes of a region, or of a subgraph: all pairs of them are listed
 
 
@@ -160,6 +162,15 @@ def make_direction_planted(settings: PlantedSettings, seed: int) -> Draft:
     return found.draft(graph, along.astype(np.float64), "leading_to_1")
 
 
+def make_type_planted(settings: PlantedSettings, seed: int) -> Draft:
+    """Draw a TYPE-PLANTED graph and its subgraphs."""
+    name = "synthetic/type-planted"
+    found, rng = draw_ties(settings, seed, name), stream(seed, f"{name}/types")
+    left = np.where(found.region >= 0, found.own, rng.random(len(found.tails)) < 0.5)
+    graph = Graph.from_edges(found.tails, found.heads, types=np.where(left, *TYPES))
+    return found.draft(graph, left.astype(np.float64), "left_to_1")
+
+
 WEIGHT_PLANTED = Recipe(
     "weight-planted",
     PlantedSettings,
@@ -172,4 +183,10 @@ DIRECTION_PLANTED = Recipe(
     make_direction_planted,
     "label: the region, 0 or 1, to which ties of the subgraph lead; those with the other region come from it; only the "
     "direction of edges shows it",
+)
+TYPE_PLANTED = Recipe(
+    "type-planted",
+    PlantedSettings,
+    make_type_planted,
+    "label: the region, 0 or 1, to which ties of the subgraph are of the type 'left'; only types of edges show it",
 )
