@@ -3,6 +3,8 @@
     python benchmarks/scale.py --sizes 1e6 5e6 --stages generate convert [--out results.jsonl] [--folder DIR]
     python benchmarks/scale.py --sizes 1e6 5e6 20e6 49e6 --prepare-flags "--memory 16GB" \
         --train-flags "--memory 16GB --set training.epochs=10"
+    python benchmarks/scale.py --sizes 1e6 5e6 --recipe large diffusion auto --stages generate train predict \
+        --train-flags "--set training.epochs=10 --set auto.time=3600"
     python benchmarks/scale.py --sizes 1e6 --recipe glass ssnp s2n wlks --stages generate train predict
     python benchmarks/scale.py --sizes 1e6 5e6 --weights --directed --recipe diffusion diffusion-directed \
         --stages generate train predict --train-flags "--memory 8GB" --predict-flags "--memory 8GB"
@@ -10,8 +12,8 @@
 A size is a number of nodes; there are four edges a node and as many subgraphs a node as Elliptic2 has (49.3 million
 nodes, 196 million edges, 121,810 subgraphs). Every stage is a separate process, one after the other. Each result is
 printed as a line, and written to ``--out`` as a line of JSON; that of training has the AUPRC on test of the rarer
-class, which has three of ten subgraphs. At the end, the slope of log cost on log edges is printed for each cost: 1 is
-linear.
+class, which has three of ten subgraphs. A recipe that fails leaves the others to run. At the end, the slope of log cost
+on log edges is printed for each cost: 1 is linear.
 """
 
 from __future__ import annotations
@@ -60,9 +62,9 @@ def run_size(nodes: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     folder.mkdir(parents=True, exist_ok=True)
     jobs = [(stage, "") for stage in STAGES if stage not in OF_RECIPES]
     jobs += [(stage, recipe) for recipe in options.recipe for stage in OF_RECIPES]
-    rows, generated = [], ""
+    rows, generated, failed = [], "", set[str]()
     for stage, recipe in jobs:
-        if stage not in options.stages:
+        if stage not in options.stages or recipe in failed:
             continue
         if stage == "train":
             shutil.rmtree(folder / "run", ignore_errors=True)
@@ -82,8 +84,10 @@ def run_size(nodes: int, options: argparse.Namespace) -> list[dict[str, Any]]:
         if options.out is not None:
             with options.out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
-        if found["code"]:
+        if found["code"] and not recipe:
             break
+        if found["code"]:
+            failed.add(recipe)
     if not options.keep:
         shutil.rmtree(folder)
     return rows
@@ -96,7 +100,7 @@ def show(row: dict[str, Any]) -> None:
     other = "" if row.get("same_graph", True) else "  ANOTHER GRAPH"
     test = row["result"].get("test", {}) if isinstance(row["result"], dict) else {}
     score = f"  test AUPRC {test['auprc']:.3f}" if "auprc" in test else ""
-    what = f"{row['stage']:<9} {row['recipe']:<8} {row['nodes']:>12,} nodes"
+    what = f"{row['stage']:<9} {row['recipe']:<10} {row['nodes']:>12,} nodes"
     print(f"{what}  {costs}  load {row['load']:.1f}{score}{trouble}{other}", flush=True)
 
 
@@ -109,7 +113,7 @@ def slopes(rows: list[dict[str, Any]]) -> None:
         edges = np.log([row["edges"] for row in done])
         grown = {cost: np.polyfit(edges, np.log([max(row[cost], 1e-2) for row in done]), 1)[0] for cost in COSTS}
         print(
-            f"{stage:<9} {recipe:<8} slope of log cost on log edges: "
+            f"{stage:<9} {recipe:<10} slope of log cost on log edges: "
             + ", ".join(f"{c} {g:.2f}" for c, g in grown.items())
         )
 
