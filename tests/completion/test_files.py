@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import subgnn
 from subgnn import DataWarning, NodeNames, write_folder
-from subgnn.completion.completer import Completer
-from subgnn.completion.files import read_candidates
+from subgnn.api.inputs import as_members
+from subgnn.completion.completer import Completer, Ranker
+from subgnn.completion.features import NAMES
+from subgnn.completion.files import completion_table, read_candidates
 from subgnn.data.formats.format import ReadOptions
+from subgnn.data.matching import match_nodes
+from subgnn.data.strings import Strings
 from subgnn.errors import DataError, UserError
+from subgnn.inference.answers import Asked
 from subgnn.inference.open import open_run
 from tests.cli.command import call
 from tests.training.examples import dataset
@@ -147,3 +153,14 @@ def test_parquet_and_lines(folder, tmp_path):
     table = pd.read_parquet(tmp_path / "some.parquet")
     assert list(table["node"]) == [line["node"] for line in lines]
     assert list(table["rank"]) == [line["rank"] for line in lines]
+
+
+def test_nodes_are_named_by_text_rather_than_by_numbers(run):
+    columns = {"id": Strings.of(str(100 + i) for i in range(24)), "symbol": Strings.of(f"g-{i}" for i in range(24))}
+    graph = replace(run.graph, names=NodeNames(columns))
+    features = Completer.of_run(open_run(run.path), "run").features
+    features.graph = graph
+    blank = Completer(features, Ranker(np.zeros(len(NAMES)), np.zeros(len(NAMES)), 0.0))
+    asked = Asked(as_members([["100", "g-1"]], graph), match_nodes(as_members([["100", "g-1"]], graph), graph))
+    (part,) = completion_table(blank, asked, top=2).parts
+    assert [row[2] for row in zip(*part, strict=True)] == ["g-2", "g-3"]

@@ -17,6 +17,7 @@ from subgnn.data.formats.members import Members
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
 from subgnn.data.matching import match_nodes
+from subgnn.data.strings import NodeNames
 from subgnn.errors import DataError
 from subgnn.inference.answers import AnswerTable, Asked, Files
 from subgnn.inference.open import open_run
@@ -55,16 +56,11 @@ def read_candidates(source: Path | Iterable[Any], graph: Graph, options: ReadOpt
     return matched.nodes[0].astype(np.int64)
 
 
-def node_text(graph: Graph, node: int) -> str:
-    """The text that names a node in files and requests."""
-    return str(node) if graph.names is None else graph.names.written(node)
-
-
-def completion_rows(graph: Graph, found: Completion) -> list[tuple[Any, ...]]:
-    """The suggested nodes of one subgraph, a row each: rank, node, probability, neighbours, reason, contributions."""
-    names = [node_text(graph, node) for node in found.nodes.tolist()]
+def _rows(names: NodeNames | None, found: Completion) -> list[tuple[Any, ...]]:
+    """The suggested nodes of one subgraph, with the values of :data:`_OWN`."""
+    nodes = [str(node) if names is None else names.written(node) for node in found.nodes.tolist()]
     numbers = (found.probabilities.tolist(), found.links.tolist(), found.reasons, *found.contributions.T.tolist())
-    return list(zip(range(1, len(names) + 1), names, *numbers, strict=True))
+    return list(zip(range(1, len(nodes) + 1), nodes, *numbers, strict=True))
 
 
 def completion_table(
@@ -72,7 +68,8 @@ def completion_table(
 ) -> AnswerTable:
     """Suggested nodes, a row each, the likeliest of a subgraph first; none for a subgraph that has no nodes."""
     asked.refuse_empty()
-    graph, joined = completer.features.graph, asked.joined()
+    joined, names = asked.joined(), completer.features.graph.names
+    shown = None if names is None else names.readable()
     columns = [(Column("subgraph"), ""), *((column, "") for column in _OWN), *((c, prefix) for c, prefix, _ in joined)]
     titles = distinct((column.title, prefix) for column, prefix in columns)
 
@@ -81,7 +78,7 @@ def completion_table(
             for place, found in zip(there, completer.complete(nodes, top=top, among=among), strict=True):
                 row = rows[place]
                 rest = [values[row] for _, _, values in joined]
-                listed = [(asked.text(row), *own, *rest) for own in completion_rows(graph, found)]
+                listed = [(asked.text(row), *own, *rest) for own in _rows(shown, found)]
                 if listed:
                     yield list(zip(*listed, strict=True))
 

@@ -15,6 +15,7 @@ from subgnn.errors import DataError, excerpt
 from subgnn.ragged import Ragged
 
 _ROW = re.compile(r"#([0-9]{1,18})")
+_SAMPLED = 1000  # names of a column that tell whether it consists of numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,6 +115,20 @@ class NodeNames:
         """An unambiguous text for a node: its name, or its row number where the name is ambiguous."""
         called = (self._shown[node], self.primary[node])
         return next((name for name in called if self.find(name) == node), f"{self.row_prefix}{node}")
+
+    def readable(self) -> NodeNames:
+        """The same names; shown is the first column that does not consist of numbers.
+
+        Example:
+            >>> names = NodeNames({"gene_id": Strings.of(["7157", "581"]), "symbol": Strings.of(["TP53", "BAX"])})
+            >>> names[0], names.readable()[0]
+            ('7157', 'TP53')
+        """
+        for name in (self.primary_column, *self.columns):
+            some = self.columns[name].take(np.arange(min(len(self), _SAMPLED)))
+            if any(text and not text.isdigit() for text in some):
+                return NodeNames(self.columns, self.primary_column, shown=name)
+        return self
 
     @cached_property
     def _ids(self) -> tuple[dict[str, int], dict[str, int]]:

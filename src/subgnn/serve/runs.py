@@ -18,7 +18,6 @@ from subgnn.completion.features import GROUPS
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.graph import Graph
-from subgnn.data.strings import NodeNames
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
 from subgnn.explain import Explainer
@@ -36,7 +35,6 @@ from subgnn.versions import __version__
 
 _SHOWN_NODES = 100
 _EXAMPLES, _SAMPLED_EXAMPLES = 8, 1000
-_SAMPLED_NAMES = 1000
 _MAX_ANCHORS = 50
 _PART_NODES = 2_000  # of the subgraphs that are predicted between two looks at the deadline
 _MIN_NODES = 10  # that a subgraph counts as
@@ -295,26 +293,8 @@ def _read(source: Path) -> Dataset:
 
 
 def _predictor(checkpoint: Checkpoint | Path, graph: Graph, **options: Any) -> Predictor:
-    graph = replace(graph, names=readable(graph.names))
+    graph = graph if graph.names is None else replace(graph, names=graph.names.readable())
     return InterruptiblePredictor(checkpoint, graph, cached_numbers=_CACHED_NUMBERS, **options)
-
-
-def readable(names: NodeNames | None) -> NodeNames | None:
-    """The same names; shown is the first column that does not consist of numbers.
-
-    Example:
-        >>> from subgnn.data.strings import Strings
-        >>> names = NodeNames({"gene_id": Strings.of(["7157", "581"]), "symbol": Strings.of(["TP53", "BAX"])})
-        >>> readable(names)[0]
-        'TP53'
-    """
-    if names is None:
-        return None
-    for name in (names.primary_column, *names.columns):
-        some = names.columns[name].take(np.arange(min(len(names), _SAMPLED_NAMES)))
-        if any(text and not text.isdigit() for text in some):
-            return NodeNames(names.columns, names.primary_column, shown=name)
-    return names
 
 
 def _served(name: str, whole: OpenedRun, *, index: NodeIndex, limits: Limits) -> ServedRun:
