@@ -167,7 +167,8 @@ def _in_pieces(
 
 
 def _over(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
-    return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
+    found: NDArray[np.float64] = np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
+    return found
 
 
 def weight_statistics(graph: Graph, rows: Ragged) -> NDArray[np.float64]:

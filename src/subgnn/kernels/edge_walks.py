@@ -147,8 +147,8 @@ def _triangular(
                 if t == 0:
                     node = uniform_below(state, n) if everywhere else np.int64(first[uniform_below(state, len(first))])
                 else:
-                    before = np.int64(walk[t - 2]) if t > 1 else np.int64(-1)
-                    node = np.int64(_step(graph, cumulative, members, everywhere, before, walk[t - 1], beta, state))
+                    x, y = walk[t - 2] if t > 1 else np.int32(-1), walk[t - 1]
+                    node = np.int64(_step(graph, cumulative, members, everywhere, x, y, beta, state))
                 if node == _END:
                     break
                 walk[t] = node

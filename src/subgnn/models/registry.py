@@ -138,12 +138,23 @@ def unused_line(recipe: Recipe, graph: Graph) -> str:
         switch = model_of(recipe).switches.get(name, "")
         if switch and name not in used_attributes(parse_recipe(asdict(recipe), recipe.name, [switch])):
             switch = ""
-        others = [other for other in recipe_groups()["recipes"] if name in used_attributes(find_recipe(other))]
+        others = [other for other in recipe_groups()["recipes"] if _would_use(find_recipe(other), name, graph)]
         ways = [f"--set {switch}"] * bool(switch)
         ways += [f"recipes that use {'it' if name == 'direction' else 'them'}: {', '.join(others)}"] * bool(others)
         ways += ["for data split --method time and --edges-until"] * (name == "times")
         parts.append(f"{words} ({'; '.join(ways)})" if ways else words)
     return f"not used by recipe {recipe.name}: {'; '.join(parts)}" if parts else ""
+
+
+def _would_use(recipe: Recipe, attribute: str, graph: Graph) -> bool:
+    """Whether a recipe for labelled subgraphs uses an attribute, and accepts the graph."""
+    if attribute not in used_attributes(recipe) or not model_of(recipe).vectors_need_labels:
+        return False
+    try:
+        model_of(recipe).check(recipe, graph)
+    except UserError:
+        return False
+    return True
 
 
 def set_up_model(data: TrainingData, recipe: Recipe) -> SetUp:

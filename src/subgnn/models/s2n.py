@@ -77,7 +77,7 @@ class S2NModel(NodePooling):
         }
         return {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
 
-    def edges(self, graph: Graph, nodes: Ragged) -> InducedGraphs:
+    def edges(self, settings: Settings, graph: Graph, nodes: Ragged) -> InducedGraphs:
         """The edges among the nodes of each subgraph."""
         return induced_graphs(graph, nodes)
 
@@ -95,7 +95,7 @@ class S2NModel(NodePooling):
             weights = np.sqrt(degrees / np.bincount(nodes.row_ids, degrees, len(nodes))[nodes.row_ids]).astype(
                 np.float32
             )
-        edges = self.edges(graph, nodes) if settings.sub_layers else None
+        edges = self.edges(checkpoint.spec, graph, nodes) if settings.sub_layers else None
         return Members(NodeSets(Ragged(places, nodes.offsets), edges), torch.from_numpy(weights))
 
     def network(self, checkpoint: Checkpoint) -> S2N:
