@@ -69,7 +69,7 @@ def _hops_of_word(
         table = hops_to_all(*way[:2], sources, reverse=way[2:])
         # An empty table says that some paths are too long for a byte.
         kept = np.empty((0, len(sources)), np.uint8) if table is None else table
-        sums = [zlib.crc32(kept[begin : begin + BLOCK]) for begin in range(0, len(kept), BLOCK)]
+        sums = [zlib.crc32(kept[begin : begin + BLOCK].data) for begin in range(0, len(kept), BLOCK)]
         parts = encode_arrays({"hops": kept, "sums": np.array(sums, np.int64)}, _STORED)
         size = sum(memoryview(part).nbytes for part in parts)
         store(path, size, lambda: write_parts(path, parts, overwrite=True, sync=False))
@@ -104,7 +104,7 @@ def _read(path: Path, num_nodes: int, nodes: NDArray[np.int32], width: int) -> N
     if not rows:
         return np.empty((0, width), np.int32)
     for block in np.unique(nodes // BLOCK).tolist():
-        if zlib.crc32(hops[block * BLOCK : (block + 1) * BLOCK]) != sums[block]:
+        if zlib.crc32(hops[block * BLOCK : (block + 1) * BLOCK].data) != sums[block]:
             raise DataError("the content does not match its checksum", where=str(path))
     return _as_hops(hops[nodes])
 

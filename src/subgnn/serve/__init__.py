@@ -44,9 +44,9 @@ def serve(
     Raises:
         UserError: for invalid runs, addresses or tokens.
     """
-    for _, run in named_runs(runs):
-        if not run.is_file():
-            read_results(run)  # refuses what is not a run before torch is imported
+    for _, path in named_runs(runs):
+        if not path.is_file():
+            read_results(path)  # refuses what is not a run before torch is imported
     try:
         import fastapi  # noqa: F401
         import prometheus_client  # noqa: F401

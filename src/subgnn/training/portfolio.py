@@ -14,10 +14,10 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -265,17 +265,12 @@ class Dropped(Exception):
     """A candidate is not judged to the end, for a reason."""
 
 
-class Check(Protocol):
-    """Decides after a fit whether a candidate goes on."""
+Check = Callable[[float, NDArray[np.int64], NDArray[np.float32]], None]
+"""Called after a fit; raises :class:`Dropped` if the candidate is not to go on.
 
-    def __call__(self, rest: float, rows: NDArray[np.int64], predictions: NDArray[np.float32]) -> None:
-        """Raise :class:`Dropped` if it does not.
-
-        Args:
-            rest: an estimate of the seconds that the other fits take.
-            rows: the subgraphs that it has predicted (m,), in the first repeat.
-            predictions: what it has predicted for them (1, m, outputs).
-        """
+It is given an estimate of the seconds that the other fits take, the subgraphs that were predicted in the first repeat
+(m,), and what was predicted for them (1, m, outputs).
+"""
 
 
 def judge(row: Row, pool: Pool, auto: AutoSettings, fitter: Fitter, check: Check) -> None:
