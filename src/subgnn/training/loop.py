@@ -89,11 +89,11 @@ def fit(
     )
     wrapped, optimizer = fabric.setup(model, adam(model, settings, graphed_on=fabric.device if graphed else None))
     wrapped.mark_forward_method("embed")
-    compute = outputs_over_ranks(fabric)
-    step: Steps | GraphedSteps = Steps(wrapped, optimizer, fitting)
-    if graphed:
-        step = GraphedSteps(step)
-        compute = GraphedOutputs(step.stream)
+    plain = Steps(wrapped, optimizer, fitting)
+    captured = GraphedSteps(plain) if graphed else None
+    step, compute = captured or plain, outputs_over_ranks(fabric)
+    if captured is not None:
+        compute = GraphedOutputs(captured.stream)
     progress = Progress(settings.lr) if resume is None else _restore(resume, model, optimizer, fabric)
 
     def state() -> State:

@@ -181,7 +181,7 @@ def lstm_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
 def _fused(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
     """On a GPU: both directions of a step are one product and one kernel."""
     # Many steps stand on one node. To project them all costs less than to add up the gradients of projections.
-    inputs = _Lookup.apply(table, walks)  # type: ignore[no-untyped-call]
+    inputs: Tensor = _Lookup.apply(table, walks)  # type: ignore[no-untyped-call]
     for layer in range(lstm.num_layers):
         weights, states, biases = zip(*direction_weights(lstm, layer), strict=True)
         projected = torch.addmm(torch.cat(biases), inputs, torch.cat(weights).T)  # (steps, 8 d)
@@ -224,7 +224,7 @@ class _FusedLayer(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, projected: Tensor, u: Tensor, walks: Walks) -> Tensor:
         d = u.shape[1]
-        arrived = projected.view(-1, 4 * d).index_select(0, walks.turns).split([2 * size for size in walks.sizes])
+        arrived = torch.split(projected.view(-1, 4 * d).index_select(0, walks.turns), [2 * n for n in walks.sizes])
         h, c = u.new_zeros(0, d), u.new_zeros(0, d)
         before, cells, states, gates = [], [c], [], []
         for t, size in enumerate(walks.sizes):
@@ -249,8 +249,9 @@ class _FusedLayer(torch.autograd.Function):
         walks, before, cells, gates = ctx.saved
         d, u_t = u.shape[1], u.transpose(1, 2)
         sizes = walks.sizes
-        of_h = grads[0].reshape(-1, d).index_select(0, walks.turns).split([2 * size for size in sizes])
-        found, of_c = [], None
+        of_h = torch.split(grads[0].reshape(-1, d).index_select(0, walks.turns), [2 * n for n in sizes])
+        found: list[Tensor] = []
+        of_c: Tensor | None = None
         for t in reversed(range(len(sizes))):
             if found:
                 after = sizes[t + 1]
