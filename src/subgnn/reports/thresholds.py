@@ -17,7 +17,7 @@ def threshold_table(report: Mapping[str, Any]) -> tuple[str, tuple[str, ...], li
     header = ("label", "threshold", "on", "precision (95 %)", "recall", "alerts", "found")
     own = "val" if chosen_on == "validation" else "folds"
     data = {"chosen": own} | {name: name for name in ("train", "val", "test") if name in labels[0] and name != own}
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for one in labels:
         for name, word in data.items():
             found = one[name]

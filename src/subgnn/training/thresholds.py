@@ -20,7 +20,7 @@ from subgnn.models.metrics import probabilities
 from subgnn.models.thresholds import NONE, Decision, check_aim, positive_class
 from subgnn.training.candidates import Selected
 from subgnn.training.fit import Fitter
-from subgnn.training.options import RunOptions, ignore
+from subgnn.training.options import RunOptions
 from subgnn.training.portfolio import Pool, Row, judge
 
 
@@ -55,7 +55,7 @@ def with_decision(selected: Selected, dataset: Dataset, examples: Examples, opti
         auto = AutoSettings(folds=settings.threshold_folds, repeats=1)
         pool, row = Pool.of(dataset, auto, options.seed), Row(plain.name, plain, repeats=1)
         fitter = Fitter(pool.dataset, options.seed, options.device, options.cache)
-        judge(row, pool, auto, fitter, ignore)
+        judge(row, pool, auto, fitter, lambda rest, rows, predictions: None)
         scores, truth, chosen_on = np.asarray(row.predictions), np.asarray(pool.subgraphs.targets), "out-of-fold"
     else:
         outputs, _ = judged_outputs(selected.network, examples, examples.val, settings.batch_size)
