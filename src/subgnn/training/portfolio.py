@@ -236,13 +236,18 @@ def plan(recipes: Mapping[str, Recipe], pool: Pool, auto: AutoSettings) -> list[
             row.repeats = wanted if auto.repeats else max(1, min(wanted, affordable))
             seconds = row.estimate(auto.folds)
             if seconds > left and any(not one.dropped for one in rows):
-                row.dropped = f"left out: about {seconds:.0f} s, and {max(0.0, left):.0f} s of the budget are left"
+                row.dropped = over_budget(seconds, left)
             else:
                 left -= seconds
         if "features" in graph.attributes and "features" in used_attributes(recipe):
             row.note = "uses node features"
         rows.append(row)
     return rows
+
+
+def over_budget(seconds: float, left: float) -> str:
+    """The note of a candidate that takes longer than what is left of the budget."""
+    return f"left out: about {seconds:.0f} s, and {max(0.0, left):.0f} s of the budget are left"
 
 
 def _problem(recipe: Recipe, graph: Graph) -> str:

@@ -61,6 +61,7 @@ from subgnn.training.portfolio import (
     candidate_key,
     judge,
     load_candidate,
+    over_budget,
     plan,
     save_candidate,
 )
@@ -181,7 +182,7 @@ class _Training:
             key = candidate_key(row, pool_key, auto)
             if row.dropped or (self.options.resume and load_candidate(row, key, out)):
                 continue
-            row.dropped = self._cannot_win(row)
+            row.dropped = self._cannot_win(row) or self._too_late(row)
             if row.dropped:
                 continue
             self.report(row.name)
@@ -224,6 +225,11 @@ class _Training:
                 return f"left out: {one.name}, by the same recipe, was stopped"
         return ""
 
+    def _too_late(self, row: Row) -> str:
+        """Why a candidate is left out that fitted into the budget as it was planned; empty if it still does."""
+        seconds, left = row.estimate(self.options.recipe.auto.folds), self.budget.left - self._reserve()
+        return over_budget(seconds, left) if self.finished and seconds > left else ""
+
     def _reserve(self) -> float:
         """Seconds that the fits of members after the choice take."""
         return _REFITS * sum(row.refit for row in self.finished)
@@ -236,11 +242,11 @@ class _Training:
                 raise Stopped
             if first:
                 return
-            if rest + self._reserve() + _REFITS * row.cost.fit > self.budget.left:
-                raise Dropped(_OVER_BUDGET)
             if trained and (why := clearly_behind(self._given(), rows, predictions.astype(np.float64))):
                 row.behind = True
                 raise Dropped(f"{why} (on {len(rows)} subgraphs)")
+            if rest + self._reserve() + _REFITS * row.cost.fit > self.budget.left:
+                raise Dropped(_OVER_BUDGET)
 
         return check
 
