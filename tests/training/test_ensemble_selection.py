@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.metrics import f1_score, mean_squared_error, r2_score
+from sklearn.metrics import average_precision_score, f1_score, mean_squared_error, r2_score, roc_auc_score
 from sklearn.metrics import log_loss as slow_log_loss
 
 from subgnn.models.significance import score_interval, standard_error
@@ -20,6 +21,8 @@ from subgnn.training.ensemble_selection import (
     ensemble,
     log_loss,
     prediction_terms,
+    score_of,
+    score_samples,
     simplest,
 )
 
@@ -166,3 +169,32 @@ def test_a_candidate_that_an_ensemble_uses_is_not_given_up():
     given = OutOfFold(strong[None], targets, "binary", np.arange(100))
     assert ensemble(OutOfFold(np.stack([strong, weak]), targets, "binary", np.arange(100)))[1] > 0
     assert clearly_behind(given, np.arange(100), weak) == ""
+
+
+@pytest.mark.parametrize("task", ["binary", "multi-label"])
+@pytest.mark.parametrize("metric", ["auprc", "recall@5", "auroc"])
+def test_answers_are_selected_by_metrics_of_rankings(task, metric):
+    given = replace(example(task, n=60, noise=0.7), metric=metric)
+    scores = []
+    for one in given.predictions:
+        each = []
+        for repeat in one:
+            columns = [1] if task == "binary" and metric != "auroc" else range(repeat.shape[1])
+            truth = given.targets if task == "multi-label" else np.eye(2)[given.targets.astype(int)]
+            if task == "binary" and given.targets.mean() > 0.5 and metric != "auroc":
+                columns = [0]
+            slow = {
+                "auprc": average_precision_score,
+                "auroc": roc_auc_score,
+                "recall@5": lambda true, found: true[np.argsort(-found)[:5]].sum() / true.sum(),
+            }[metric]
+            each.append(np.mean([slow(truth[:, c], repeat[:, c]) for c in columns]))
+        scores.append(np.mean(each))
+        assert score_of(one, given.targets, task, metric) == pytest.approx(scores[-1])
+    assert best(given)[int(np.argmax(scores))] == 1
+    samples = score_samples(given.predictions[0], given)
+    assert abs(samples.mean() - scores[0]) < 4 * samples.std() + 0.05
+    first = int(np.flatnonzero(simplest(given))[0])
+    assert scores[first] >= max(scores) - 4 * samples.std() - 0.05
+    parts = np.arange(60) % 5
+    assert set(choose(given, parts).scores) == {"simplest", "best", "ensemble"}

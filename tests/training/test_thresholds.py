@@ -15,6 +15,7 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, UserError
+from subgnn.experiments.trial import run_trial, without_test
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint, pack, unpack
 from subgnn.models.metrics import decide
@@ -201,3 +202,25 @@ def test_class_weights_and_focal_loss_in_runs():
     run = subgnn.train(data, recipe="avg", settings=settings | {"baseline.tune_embeddings": False}, device="cpu")
     assert 0 <= run.results["val"]["recall@5"] <= 1
     assert run.evaluate()["recall@5"] == run.results["test"]["recall@5"]
+
+
+def test_a_search_maximises_the_metric_of_selection():
+    recipe = find_recipe(
+        "bag", ["training.select_by=recall@5", "baseline.inverse_penalty=1", "baseline.normalize=none"]
+    )
+    found = run_trial(without_test(rings()), recipe, folds=0, device="cpu")
+    run = subgnn.train(without_test(rings()), recipe=recipe, device="cpu")
+    assert found.score == run.results["val"]["recall@5"]
+
+
+def test_the_estimator_uses_thresholds():
+    data = rings()
+    sets = [data.subgraphs.nodes[row].tolist() for row in range(len(data.subgraphs))]
+    labels = np.array(data.subgraphs.classes)[np.asarray(data.subgraphs.targets)]
+    settings = {"training.threshold": "recall=1", "baseline.inverse_penalty": 1.0}
+    fitted = subgnn.SubgraphClassifier(graph=data.graph, recipe="bag", settings=settings, device="cpu").fit(
+        sets, labels
+    )
+    threshold = fitted.run_.predictor.spec.decision.labels[0].threshold
+    expected = np.where(fitted.predict_proba(sets)[:, 0] > threshold, "fraud", "other")
+    assert fitted.predict(sets).tolist() == expected.tolist()
