@@ -23,6 +23,8 @@ mean.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -251,8 +253,9 @@ def both_ways(graph: Graph, settings: PrepareSettings) -> tuple[Way, Way]:
     return (*along, *against), (*against, *along)
 
 
+@lru_cache(maxsize=2)
 def landmark_nodes(graph: Graph, count: int) -> NDArray[np.int32]:
-    """The nodes with most neighbours, of equals those with smaller ids.
+    """The nodes with most neighbours, of equals those with smaller ids; kept, as every channel asks for them.
 
     Example:
         >>> landmark_nodes(Graph.from_edges([0, 0, 1, 2], [1, 2, 2, 3]), 2).tolist()
