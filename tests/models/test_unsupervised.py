@@ -50,7 +50,7 @@ def test_inner_products_are_those_of_the_centred_kernel_and_statistics_come_firs
     centred = kernel - kernel.mean(axis=0) - kernel.mean(axis=1, keepdims=True) + kernel.mean()
     np.testing.assert_allclose(found[:, 18:] @ found[:, 18:].T, centred, atol=1e-3)
     statistics = subgraph_statistics(data.graph, sets)
-    np.testing.assert_allclose(found[:, :18], 0.1 * np.clip(Standard.of(statistics)(statistics), -4, 4), atol=1e-6)
+    np.testing.assert_allclose(found[:, :18], 0.05 * np.clip(Standard.of(statistics)(statistics), -4, 4), atol=1e-6)
 
 
 def test_columns_are_principal_components_of_the_kernel_in_falling_order():

@@ -433,7 +433,7 @@ class SubgraphVectorSettings:
     drop: Probability = 0.3
     grow: Probability = 0.3
     temperature: Annotated[float, Bounds(1e-3, 1000)] = 0.2
-    steps: Count = 300
+    steps: Count = 100
     batch_size: Annotated[int, Bounds(2, 10**6)] = 256
     lr: float = 1e-3
 

@@ -66,7 +66,7 @@ from subgnn.rng import stream, stream_key
 _EXACT_NUMBERS = 2**27  # pairs of a reference and a node up to which diffusions are exact; their numbers take 512 MiB
 _BLOCK_NUMBERS, _BLOCKS = 2**22, (32, 256)  # pairs of a subgraph and a node whose views are computed at once
 _SHARPNESS = 3.0  # of the Gaussian kernel
-_STATISTIC = 0.1  # a deviation of a statistic, beside rows of length one: distances are to see both
+_STATISTIC = 0.05  # a deviation of a statistic, beside rows of length one: distances are to see both
 _FARTHEST = 4.0  # deviations
 _SMALLEST = 1e-5  # of the largest eigenvalue: smaller components are rounding
 _EQUAL = 1e-4  # relative distance of eigenvalues below which they count as equal
@@ -457,7 +457,7 @@ def train_map(space: VectorSpace, graph: Graph, recipe: Recipe, seed: int) -> Te
         logits = a @ b.T / settings.temperature
         loss = nn.functional.cross_entropy(logits, answers) + nn.functional.cross_entropy(logits.T, answers)
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     return found.detach()
 

@@ -97,7 +97,8 @@ class _FolderReader:
         if declared is None and edges is not None:
             num_nodes = max(edges.num_nodes, len(features) if features is not None and features.ndim else 0)
         known = edges is None or edges.num_edges > 0 or declared is not None
-        called, subgraphs = _SubgraphNames(), SubgraphSet(Ragged.from_rows([]))
+        called = _SubgraphNames()
+        subgraphs: SubgraphSet | None = SubgraphSet(Ragged.from_rows([]))
         if not graph_alone:
             called = self._read_subgraph_names()
             subgraphs = self._read_subgraphs(num_nodes if known else None, called.names)
