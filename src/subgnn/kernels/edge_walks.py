@@ -147,7 +147,7 @@ def _triangular(
                 if t == 0:
                     node = uniform_below(state, n) if everywhere else np.int64(first[uniform_below(state, len(first))])
                 else:
-                    x, y = walk[t - 2] if t > 1 else np.int32(-1), walk[t - 1]
+                    x, y = int(walk[t - 2]) if t > 1 else -1, int(walk[t - 1])
                     node = np.int64(_step(graph, cumulative, members, everywhere, x, y, beta, state))
                 if node == _END:
                     break
