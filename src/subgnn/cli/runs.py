@@ -133,8 +133,6 @@ def embed_subgraphs(
 
     subgnn embed my_folder --recipe unsupervised --subgraphs sets.tsv --out vectors.npy
     """
-    _check_paths(run if recipe is None else None, subgraphs, out, force=force)
-    reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=json)
     with_recipe = {"--set": settings, "--seed": seed, "--model": model}
     with_run = {"--data": data, "--engine": engine != EngineKind.local}
     for option, value in (with_recipe if recipe is None else with_run).items():
@@ -142,6 +140,8 @@ def embed_subgraphs(
             hint = "leave it out, or say subgnn embed DIR --recipe unsupervised" if recipe is None else "leave it out"
             given = "a run is given" if recipe is None else "--recipe is given, which computes vectors of a graph"
             raise UserError(f"this option has no meaning here: {given}", where=option, hint=hint)
+    _check_paths(run if recipe is None else None, subgraphs, out, force=force)
+    reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=json)
     with cluster(engine, address) as workers:
         from subgnn.inference.answers import Files, write_embeddings, write_embeddings_without_labels
 
@@ -156,7 +156,7 @@ def embed_subgraphs(
             count, width = write_embeddings_without_labels(graph, files, chosen, seed=seed, model=model)
     words = f"vectors of {width} numbers for {count:,} subgraphs"
     _report(run, out, json, words, notes, num_subgraphs=count, width=width)
-    if model is not None and not json:
+    if model is not None and not json and str(out) != "-":
         print_line(f"{model}: the model, for vectors of further subgraphs")
 
 
