@@ -80,7 +80,7 @@ def test_every_task_is_scored(tmp_path, name, task):
     data = dataset(task)
     results = train(data, recipe(name), tmp_path / "run")
     expected = {"mae", "rmse", "r2"} if task == "regression" else {"micro_f1", "macro_f1", "accuracy", "auroc"}
-    expected |= {"auprc"} if task == "binary" else set()
+    expected |= {"auprc"} if task in ("binary", "multi-label") else set()
     assert set(results["test"]) == expected
     found = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).probabilities(data.subgraphs.nodes)
     assert found.shape == (30, 1 if task == "regression" else data.subgraphs.num_classes)

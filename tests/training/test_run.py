@@ -47,7 +47,7 @@ def test_it_overfits_twenty_subgraphs(tmp_path):
 def test_every_task_trains_and_is_scored(tmp_path, task):
     results = train(dataset(task), recipe(3, topology=True, size_aware=True), tmp_path / "run")
     expected = {"mae", "rmse", "r2"} if task == "regression" else {"micro_f1", "macro_f1", "accuracy", "auroc"}
-    expected |= {"auprc"} if task == "binary" else set()
+    expected |= {"auprc"} if task in ("binary", "multi-label") else set()
     assert set(results["test"]) == expected
     assert results["task"] == task
 
