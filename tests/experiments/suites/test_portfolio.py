@@ -104,7 +104,7 @@ def test_an_interrupted_portfolio_is_not_finished(tmp_path, monkeypatch):
 
 
 def test_an_entry_for_each_candidate(tmp_path):
-    names = [one.name for one in find_recipe("auto").auto.candidates]
+    names = [one.name for one in find_recipe("auto").auto.candidates if not one.for_graphs_with]
     both = [
         {"label": "{candidate}", "each": "auto", "recipe": "{candidate}", "set": ["training.epochs=3"]},
         {"label": "only {candidate}", "each": "auto", "recipe": "auto", "set": ["auto.only=['{candidate}']"]},
