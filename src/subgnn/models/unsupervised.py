@@ -93,8 +93,7 @@ class UnsupervisedModel(TensorModel):
         """Candidates, with the way that diffusions are computed recorded in their settings."""
         settings = replace(recipe.baseline, views=expand_views(recipe.baseline.views, data.graph))
         if settings.diffusion == "auto":
-            references = min(len(data.subgraphs.indices("train")), recipe.vectors.references)
-            exact = references * data.graph.num_nodes <= _EXACT_NUMBERS
+            exact = recipe.vectors.references * data.graph.num_nodes <= _EXACT_NUMBERS
             settings = replace(settings, diffusion="exact" if exact else "push")
         return super().set_up(data, replace(recipe, baseline=settings))
 
