@@ -27,7 +27,7 @@ def threshold_table(report: Mapping[str, Any]) -> tuple[str, tuple[str, ...], li
                     one["label"],
                     f"{one['threshold']:.4g}",
                     word,
-                    _number(found["precision"]) + ("" if ends is None else f" ({ends[0]:.2f} to {ends[1]:.2f})"),
+                    _number(found["precision"]) + ("" if ends is None else f" ({ends[0]:.2f}-{ends[1]:.2f})"),
                     _number(found["recall"]),
                     f"{found['alerts']:,.4g}",
                     f"{found['hits']:,.4g} of {found['positives']:,.4g}",
