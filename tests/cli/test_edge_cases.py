@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from subgnn.config.settings import Recipe, with_bounds
+from subgnn.config.numbers import with_bounds
+from subgnn.config.settings import Recipe
 from tests.cli.command import Call, call
 
 NODES = 16

@@ -8,8 +8,9 @@ from dataclasses import asdict, fields
 import pytest
 
 from subgnn.config.files import parse_recipe, read_recipe
+from subgnn.config.method_settings import CandidateSettings
 from subgnn.config.recipes import find_recipe, portfolio
-from subgnn.config.settings import CandidateSettings, Recipe
+from subgnn.config.settings import Recipe
 from subgnn.errors import UserError
 
 PROBABILITIES = {

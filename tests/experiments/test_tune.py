@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from subgnn import Graph
+from subgnn.config.cache_keys import ADDED_LATER, SECTIONS_ADDED_LATER
 from subgnn.config.files import read_recipe
 from subgnn.config.recipes import find_recipe
-from subgnn.config.settings import ADDED_LATER, SECTIONS_ADDED_LATER
 from subgnn.errors import DataError, MissingExtra, UserError
 from subgnn.experiments import study as studies
 from subgnn.experiments import trial as trials

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from subgnn import DataError, Graph, NodeNames, Ragged, UserError, write_folder
+from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.recipes import find_recipe
-from subgnn.config.settings import BaselineSettings
 from subgnn.experiments.train import train
 from subgnn.explain.files import open_explainer
 from subgnn.inference.export import export_run, write_export

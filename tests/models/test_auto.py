@@ -10,8 +10,8 @@ import torch
 from scipy import special
 
 from subgnn import DataError, Graph, Ragged, UserError
+from subgnn.config.method_settings import AutoSettings, CandidateSettings
 from subgnn.config.recipes import find_recipe
-from subgnn.config.settings import AutoSettings, CandidateSettings
 from subgnn.inference.predictor import Predictor
 from subgnn.models.auto import outputs_from, scores_from
 from subgnn.models.checkpoint import load_checkpoint, pack, save_checkpoint, unpack

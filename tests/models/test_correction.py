@@ -12,7 +12,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from subgnn import Graph, SubgraphSet
 from subgnn.channels.topology import subgraph_statistics
-from subgnn.config.settings import BaselineSettings, ModelSettings, Recipe
+from subgnn.config.method_settings import BaselineSettings
+from subgnn.config.settings import ModelSettings, Recipe
 from subgnn.data.splits import draw_folds
 from subgnn.data.strings import Strings
 from subgnn.errors import DataError, UserError

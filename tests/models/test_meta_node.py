@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from subgnn import Ragged
-from subgnn.config.settings import BaselineSettings
+from subgnn.config.method_settings import BaselineSettings
 from subgnn.errors import UserError
 from subgnn.models.known_subgraphs import distinct
 from subgnn.models.meta_node import LinkEncoder, link_vectors, with_meta_nodes

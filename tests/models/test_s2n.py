@@ -10,7 +10,7 @@ import torch
 from torch_geometric.nn import GCN2Conv, GCNConv
 
 from subgnn import Ragged
-from subgnn.config.settings import S2NSettings
+from subgnn.config.method_settings import S2NSettings
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint

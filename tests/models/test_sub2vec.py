@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from subgnn import Ragged
-from subgnn.config.settings import BaselineSettings
+from subgnn.config.method_settings import BaselineSettings
 from subgnn.models.induced_graphs import induced_graphs
 from subgnn.models.sub2vec import degree_bins, document_vectors, documents, inside_walks, stable_hash
 from tests.models.examples import two_triangles

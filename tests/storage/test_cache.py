@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from subgnn.config.settings import ChannelSettings, channel_key
+from subgnn.config.cache_keys import channel_key
+from subgnn.config.settings import ChannelSettings
 from subgnn.errors import DataWarning, UserError
 from subgnn.prepare import cached as prepare_cached
 from subgnn.prepare.cached import content_key

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from subgnn import Ragged
-from subgnn.config.settings import BaselineSettings, Recipe
+from subgnn.config.method_settings import BaselineSettings
+from subgnn.config.settings import Recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.experiments.train import train
 from subgnn.inference.evaluate import evaluate_split

@@ -1,6 +1,6 @@
 """Reader of settings in TOML; unknown keys are refused, with the nearest known one as a hint.
 
-A recipe file has a table for each dataclass of :mod:`subgnn.config.settings` and a list of channels:
+A recipe file has a table for each section of :class:`~subgnn.config.settings.Recipe` and a list of channels:
 
 .. code-block:: toml
 
@@ -25,7 +25,9 @@ from dataclasses import MISSING, asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from subgnn.config.settings import AutoSettings, Recipe, with_bounds
+from subgnn.config.method_settings import AutoSettings
+from subgnn.config.numbers import with_bounds
+from subgnn.config.settings import Recipe
 from subgnn.errors import UserError, choices, excerpt, shortened
 from subgnn.storage.parsing import MAX_TOML, parse_toml, read_bounded
 
@@ -46,7 +48,7 @@ def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str
     def place(path: str) -> str:
         return "--set" if path.partition("[")[0] in overridden else where
 
-    recipe = typing.cast(Recipe, _build(Recipe, merged, place, ""))
+    recipe = typing.cast("Recipe", _build(Recipe, merged, place, ""))
     if "training.lr" in overridden and "training.lr_finder" not in overridden and recipe.training.lr_finder:
         what = f"training.lr is {recipe.training.lr}, but the recipe finds its learning rate (training.lr_finder)"
         raise UserError(what, where="--set", hint="add --set training.lr_finder=false to train with this rate")
@@ -134,7 +136,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
 
 def parse_table(kind: type[Table], content: Any, where: str) -> Table:
     """A dataclass from a mapping, checked by the rules of recipes."""
-    return typing.cast(Table, _build(kind, content, lambda _: where, ""))
+    return typing.cast("Table", _build(kind, content, lambda _: where, ""))
 
 
 def _override(content: dict[str, Any], override: str) -> list[str]:

@@ -30,7 +30,8 @@ from torch import Tensor
 from torch.nn import functional
 from torchmetrics.functional.classification import binary_auroc
 
-from subgnn.config.settings import PretrainSettings, section_key
+from subgnn.config.cache_keys import section_key
+from subgnn.config.settings import PretrainSettings
 from subgnn.data.graph import Graph
 from subgnn.embeddings.gin import GINSampler, gin_encoder
 from subgnn.embeddings.graphsaint import GraphSAINTSampler, gcn_encoder

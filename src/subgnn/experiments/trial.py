@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from subgnn.config.settings import AutoSettings, Recipe
+from subgnn.config.method_settings import AutoSettings
+from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError

@@ -36,7 +36,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from subgnn.channels.topology import Standard, num_statistics
-from subgnn.config.settings import BaselineSettings, Recipe
+from subgnn.config.method_settings import BaselineSettings
+from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError, choices, excerpt
 from subgnn.models.examples import Examples

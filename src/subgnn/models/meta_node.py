@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from subgnn.config.settings import BaselineSettings, Recipe
+from subgnn.config.method_settings import BaselineSettings
+from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import MissingExtra, UserError
 from subgnn.models.interface import TrainingData

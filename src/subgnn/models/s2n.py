@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from subgnn.config.settings import Recipe, S2NSettings
+from subgnn.config.method_settings import S2NSettings
+from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.embeddings.sources import node_vectors
 from subgnn.models.induced_graphs import InducedGraphs, induced_graphs

@@ -13,18 +13,20 @@ from numpy.typing import NDArray
 
 from subgnn.channels.channel import SharedAnchors
 from subgnn.channels.topology import Standard
-from subgnn.config.settings import (
+from subgnn.config.method_settings import (
     BaselineSettings,
+    MessagePassingSettings,
+    S2NSettings,
+    SubgraphVectorSettings,
+    WLKSSettings,
+)
+from subgnn.config.settings import (
     ChannelSettings,
     EmbeddingSettings,
-    MessagePassingSettings,
     ModelSettings,
     PrepareSettings,
     PretrainSettings,
     Recipe,
-    S2NSettings,
-    SubgraphVectorSettings,
-    WLKSSettings,
 )
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet, Task

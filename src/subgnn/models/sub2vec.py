@@ -20,7 +20,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.config.settings import BaselineSettings, Recipe
+from subgnn.config.method_settings import BaselineSettings
+from subgnn.config.settings import Recipe
 from subgnn.errors import MissingExtra
 from subgnn.models.induced_graphs import InducedGraphs, induced_graphs
 from subgnn.models.interface import TrainingData

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from subgnn.config.settings import S2NSettings
+from subgnn.config.method_settings import S2NSettings
 from subgnn.data.graph import Graph
 from subgnn.models.views import bag_of_nodes
 from subgnn.ragged import Ragged

@@ -34,7 +34,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from subgnn.channels.topology import SUBGRAPH_STATISTICS, Standard, subgraph_statistics
-from subgnn.config.settings import BaselineSettings, Recipe, SubgraphVectorSettings
+from subgnn.config.method_settings import BaselineSettings, SubgraphVectorSettings
+from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Cost, Opening, Settings, SetUp, Sizes, TrainingData, View

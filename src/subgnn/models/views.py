@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from subgnn.channels.diffusion import Walks, diffuse, diffuse_nearby, magnitudes, walks_of
 from subgnn.channels.topology import subgraph_statistics
-from subgnn.config.settings import BaselineSettings
+from subgnn.config.method_settings import BaselineSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, UserError
 from subgnn.parallel.memory import share

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from subgnn.channels.channel import Distances, NodeAnchors, OwnAnchors, PatchAnchors, Similarities, draw_seed
-from subgnn.config.settings import Recipe, channel_key, section_key
+from subgnn.config.cache_keys import channel_key, section_key
+from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
 from subgnn.kernels import Components

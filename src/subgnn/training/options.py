@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.config.settings import LARGEST, Recipe
+from subgnn.config.numbers import LARGEST
+from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.errors import UserError, excerpt
 from subgnn.parallel.progress import OnProgress

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from subgnn.config.settings import AutoSettings, TrainingSettings
+from subgnn.config.method_settings import AutoSettings
+from subgnn.config.settings import TrainingSettings
 from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import Task
 from subgnn.errors import UserError

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from subgnn import Graph
+from subgnn.config.cache_keys import ADDED_LATER, SECTIONS_ADDED_LATER
 from subgnn.config.files import tuned_recipes
 from subgnn.config.recipes import find_recipe, portfolio, recipe_names
-from subgnn.config.settings import ADDED_LATER, SECTIONS_ADDED_LATER, ChannelSettings, Recipe
+from subgnn.config.settings import ChannelSettings, Recipe
 from subgnn.data.catalog import CATALOG
 from subgnn.errors import UserError
 from subgnn.experiments.suites import suite_names

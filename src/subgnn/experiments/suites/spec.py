@@ -28,8 +28,9 @@ from typing import Any, Literal
 
 from subgnn.channels.table import check_channels
 from subgnn.config.files import parse_table, read_toml
+from subgnn.config.numbers import Count
 from subgnn.config.recipes import find_recipe, recipe_names
-from subgnn.config.settings import ChannelSettings, Count, Recipe
+from subgnn.config.settings import ChannelSettings, Recipe
 from subgnn.data.synthetic import RECIPES as GENERATORS
 from subgnn.errors import UserError, choices, excerpt
 from subgnn.experiments.suites import FOLDER, suite_names

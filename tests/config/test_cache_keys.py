@@ -9,8 +9,9 @@ from dataclasses import asdict
 
 import pytest
 
+from subgnn.config.cache_keys import ADDED_LATER, SECTIONS_ADDED_LATER, recipe_key, section_key
 from subgnn.config.recipes import find_recipe, recipe_names
-from subgnn.config.settings import ADDED_LATER, SECTIONS_ADDED_LATER, Recipe, recipe_key, section_key
+from subgnn.config.settings import Recipe
 
 FIRST_USES = {
     "surroundings": {"prepare": {"border_anchors"}, "training": {"members"}},
