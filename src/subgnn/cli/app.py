@@ -14,24 +14,20 @@ from typing import Annotated, Any
 
 import typer
 
+from subgnn.cli.answers import (
+    complete_subgraphs,
+    embed_subgraphs,
+    explain_subgraphs,
+    predict_subgraphs,
+    search_subgraphs,
+)
 from subgnn.cli.benchmark import benchmark
 from subgnn.cli.data import data
 from subgnn.cli.info import info
 from subgnn.cli.output import continuing_command, kernel_messages_as_lines, print_error, print_line, warnings_as_lines
 from subgnn.cli.prepare import prepare_dataset, pretrain_nodes
 from subgnn.cli.recipes import list_recipes
-from subgnn.cli.runs import (
-    complete_subgraphs,
-    embed_subgraphs,
-    evaluate_run,
-    explain_subgraphs,
-    export_run_file,
-    list_runs,
-    predict_subgraphs,
-    report_run,
-    search_subgraphs,
-    serve_runs,
-)
+from subgnn.cli.runs import evaluate_run, export_run_file, list_runs, report_run, serve_runs
 from subgnn.cli.train import train_run
 from subgnn.cli.tune import tune_recipe
 from subgnn.errors import RankDied, UserError

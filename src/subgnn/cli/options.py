@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share, and checks of them."""
 
 from __future__ import annotations
 
@@ -86,3 +86,18 @@ def read_key_values(pairs: Sequence[str]) -> dict[str, str]:
             raise DataError(f"{excerpt(pair)} is not a setting", where="--set", hint="KEY=VALUE is accepted")
         found[key.strip().replace("-", "_")] = value.strip()
     return found
+
+
+def check_paths(
+    run: Path | None, subgraphs: Path | None = None, out: Path | None = None, *, force: bool = False
+) -> None:
+    """Refuse paths that cannot be right before numba and torch are imported, which takes a second or two."""
+    from subgnn.storage.files import STANDARD_STREAM, refuse_existing
+    from subgnn.training.run_dir import read_results
+
+    if run is not None and not run.is_file():
+        read_results(run)
+    if subgraphs is not None and subgraphs != STANDARD_STREAM and not subgraphs.exists():
+        raise DataError("no such file", where=str(subgraphs), hint="check the path")
+    if out is not None and out != STANDARD_STREAM:
+        refuse_existing(out, overwrite=force)

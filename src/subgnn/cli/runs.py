@@ -1,38 +1,18 @@
-"""Commands that use a finished run: evaluate, predict, embed, search, explain, complete, export, report and serve."""
+"""Commands about finished runs: evaluate, export, report, runs and serve."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from typer import Argument, Option
 
-from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
-from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, MemoryLimit, RunPath, Settings, SubgraphsFile
-from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
-from subgnn.cli.tables import Encoding, NodeColumn, SubgraphColumn, UnknownNodes
+from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, RunPath, check_paths
+from subgnn.cli.output import print_error, print_json, print_line, print_next, print_table
 from subgnn.cli.train import print_results
-from subgnn.errors import DataError, UserError
+from subgnn.errors import UserError
 from subgnn.storage.parsing import finite
-
-if TYPE_CHECKING:
-    from subgnn.data.formats.format import ReadOptions, Unknown
-
-
-def _check_paths(
-    run: Path | None, subgraphs: Path | None = None, out: Path | None = None, *, force: bool = False
-) -> None:
-    """Refuse paths that cannot be right before numba and torch are imported, which takes a second or two."""
-    from subgnn.storage.files import STANDARD_STREAM, refuse_existing
-    from subgnn.training.run_dir import read_results
-
-    if run is not None and not run.is_file():
-        read_results(run)
-    if subgraphs is not None and subgraphs != STANDARD_STREAM and not subgraphs.exists():
-        raise DataError("no such file", where=str(subgraphs), hint="check the path")
-    if out is not None and out != STANDARD_STREAM:
-        refuse_existing(out, overwrite=force)
 
 
 def evaluate_run(
@@ -45,7 +25,7 @@ def evaluate_run(
 
     Example: subgnn evaluate runs/first --split test
     """
-    _check_paths(run)
+    check_paths(run)
     from subgnn.inference.evaluate import evaluate_split
 
     results = evaluate_split(run, split, data)
@@ -53,277 +33,6 @@ def evaluate_run(
         print_json(finite(results))
     else:
         print_results(results)
-
-
-def predict_subgraphs(
-    run: RunPath,
-    subgraphs: SubgraphsFile,
-    out: Annotated[
-        Path, Option(metavar="FILE", help="The file to write: .tsv, .csv, .parquet, .jsonl; - for the standard output.")
-    ],
-    top: Annotated[
-        int | None, Option(min=1, metavar="K", help="The K likeliest classes in place of a column for each class.")
-    ] = None,
-    subgraph_column: SubgraphColumn = None,
-    node_column: NodeColumn = None,
-    encoding: Encoding = None,
-    unknown: UnknownNodes = "error",
-    data: DataPath = None,
-    force: ForceFlag = False,
-    engine: EngineChoice = EngineKind.local,
-    address: Address = None,
-    memory: MemoryLimit = None,
-    json: JsonFlag = False,
-) -> None:
-    """Predict the labels of subgraphs of the graph that a run was trained on.
-
-    Examples:
-    subgnn predict runs/first --subgraphs new.tsv --out predictions.tsv
-
-    subgnn predict runs/first --subgraphs sets.gmt --unknown drop --top 3 --out -
-    """
-    _check_paths(run, subgraphs, out, force=force)
-    reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=json)
-    with cluster(engine, address) as workers:
-        from subgnn.inference.answers import Files, write_predictions
-
-        files = Files(subgraphs, out, reading, data, force, workers)
-        count = write_predictions(run, files, top=top)
-    _report(run, out, json, f"predictions for {count:,} subgraphs", notes, num_subgraphs=count)
-
-
-def embed_subgraphs(
-    run: Annotated[
-        Path,
-        Argument(
-            metavar="RUN", help="A finished run or a file from subgnn export; with --recipe, a dataset or a graph."
-        ),
-    ],
-    subgraphs: SubgraphsFile,
-    out: Annotated[
-        Path,
-        Option(
-            metavar="FILE", help="The file to write: .npy, .parquet, .csv, .tsv, .jsonl; - for the standard output."
-        ),
-    ],
-    recipe: Annotated[
-        str | None,
-        Option("--recipe", help="Vectors that need no labels, of a graph: unsupervised, contrastive, or a .toml file."),
-    ] = None,
-    settings: Settings = None,
-    seed: Annotated[int, Option(help="With --recipe: seed of references and of training.")] = 0,
-    model: Annotated[
-        Path | None, Option(metavar="FILE", help="With --recipe: keep the model, which embed accepts as RUN.")
-    ] = None,
-    subgraph_column: SubgraphColumn = None,
-    node_column: NodeColumn = None,
-    encoding: Encoding = None,
-    unknown: UnknownNodes = "error",
-    data: DataPath = None,
-    force: ForceFlag = False,
-    engine: EngineChoice = EngineKind.local,
-    address: Address = None,
-    memory: MemoryLimit = None,
-    json: JsonFlag = False,
-) -> None:
-    """Compute the vector of each subgraph: .npy, or a table with the subgraphs beside their vectors.
-
-    Examples:
-    subgnn embed runs/first --subgraphs new.tsv --out vectors.npy
-
-    subgnn embed my_folder --recipe unsupervised --subgraphs sets.tsv --out vectors.npy
-    """
-    with_recipe = {"--set": settings, "--seed": seed, "--model": model}
-    with_run = {"--data": data, "--engine": engine != EngineKind.local}
-    for option, value in (with_recipe if recipe is None else with_run).items():
-        if value:
-            hint = "leave it out, or say subgnn embed DIR --recipe unsupervised" if recipe is None else "leave it out"
-            given = "a run is given" if recipe is None else "--recipe is given, which computes vectors of a graph"
-            raise UserError(f"this option has no meaning here: {given}", where=option, hint=hint)
-    _check_paths(run if recipe is None else None, subgraphs, out, force=force)
-    reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=json)
-    with cluster(engine, address) as workers:
-        from subgnn.inference.answers import Files, write_embeddings, write_embeddings_without_labels
-
-        files = Files(subgraphs, out, reading, data, force, workers)
-        if recipe is None:
-            count, width = write_embeddings(run, files)
-        else:
-            from subgnn.config.recipes import find_recipe
-            from subgnn.data.read_tables import read_graph_of
-
-            chosen, graph = find_recipe(recipe, settings or ()), read_graph_of(run)
-            count, width = write_embeddings_without_labels(graph, files, chosen, seed=seed, model=model)
-    words = f"vectors of {width} numbers for {count:,} subgraphs"
-    _report(run, out, json, words, notes, num_subgraphs=count, width=width)
-    if model is not None and not json and str(out) != "-":
-        print_line(f"{model}: the model, for vectors of further subgraphs")
-
-
-def search_subgraphs(
-    run: Annotated[
-        Path, Argument(metavar="RUN", help="A finished run, a file from subgnn export, or vectors from subgnn embed.")
-    ],
-    subgraphs: SubgraphsFile,
-    out: Annotated[
-        Path, Option(metavar="FILE", help="The file to write: .tsv, .csv, .parquet, .jsonl; - for the standard output.")
-    ] = Path("-"),
-    top: Annotated[int, Option(min=1, metavar="K", help="How many known subgraphs to find.")] = 10,
-    distance: Annotated[
-        Literal["centred", "cosine", "euclidean"],
-        Option(help="Distance of vectors; centred: by the cosine, less the mean of the known vectors."),
-    ] = "centred",
-    include_test: Annotated[
-        bool,
-        Option("--include-test", help="Find subgraphs of the test split, too; by default training and validation."),
-    ] = False,
-    index: Annotated[
-        Literal["auto", "exact", "index"],
-        Option(help="Compare all known vectors, or use an index of faiss, as auto does beyond 200,000."),
-    ] = "auto",
-    subgraph_column: SubgraphColumn = None,
-    node_column: NodeColumn = None,
-    encoding: Encoding = None,
-    unknown: UnknownNodes = "error",
-    data: DataPath = None,
-    force: ForceFlag = False,
-    memory: MemoryLimit = None,
-    json: JsonFlag = False,
-) -> None:
-    """Find the known subgraphs nearest to others, with their labels and distances.
-
-    Examples:
-    subgnn search runs/first --subgraphs new.tsv --top 10
-
-    subgnn search known.parquet --subgraphs new.parquet --out nearest.tsv
-    """
-    from subgnn.data.formats.vectors import is_vector_file
-    from subgnn.storage.tables import STDOUT
-
-    reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=False)
-    _check_paths(None if is_vector_file(run) else run, subgraphs, out, force=force)
-    from subgnn.inference.answers import Files
-    from subgnn.inference.search import Choice, search_files
-
-    files = Files(subgraphs, out, reading, data, force)
-    form = files.output_format(default="tsv") or "tsv"
-    answers, count = search_files(run, files, Choice(top, distance, include_test, index))
-    if json and out == STDOUT:
-        print_json({"run": str(run), "distance": distance, "results": answers.to_json(), "notes": notes})
-        return
-    files.write(form, answers.table())
-    _report(run, out, json, f"nearest known subgraphs of {count:,} subgraphs", notes, num_subgraphs=count)
-
-
-def explain_subgraphs(
-    run: RunPath,
-    subgraphs: SubgraphsFile,
-    out: Annotated[
-        Path,
-        Option(metavar="FILE", help="The file to write: .json, .jsonl, .tsv, .csv, .parquet; - for TSV on stdout."),
-    ],
-    attributions: Annotated[
-        bool, Option("--attributions", help="Add integrated gradients, which sum to the logits; needs Captum.")
-    ] = False,
-    max_nodes: Annotated[int, Option(min=0, help="Nodes of larger subgraphs are not left out.")] = 500,
-    max_anchors: Annotated[int, Option(min=0, help="Anchors to list, those that matter most.")] = 100,
-    subgraph_column: SubgraphColumn = None,
-    node_column: NodeColumn = None,
-    encoding: Encoding = None,
-    unknown: UnknownNodes = "error",
-    data: DataPath = None,
-    force: ForceFlag = False,
-    memory: MemoryLimit = None,
-    json: JsonFlag = False,
-) -> None:
-    """Explain predictions: contributions of nodes, components, channels and anchors to each class.
-
-    Example: subgnn explain runs/first --subgraphs new.tsv --out why.json
-    """
-    _check_paths(run, subgraphs, out, force=force)
-    reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=json)
-
-    from subgnn.explain.files import explanation_format, open_explainer, write_explanations
-    from subgnn.inference.answers import Files
-
-    files = Files(subgraphs, out, reading, data, force)
-    explanation_format(files)  # refuses a wrong output before the run is opened
-    explainer = open_explainer(run, data, max_nodes=max_nodes, max_anchors=max_anchors)
-    count = write_explanations(explainer, files, attributions=attributions)
-    _report(run, out, json, f"explanations of {count:,} predictions", notes, num_subgraphs=count)
-
-
-def complete_subgraphs(
-    run: RunPath,
-    subgraphs: SubgraphsFile,
-    out: Annotated[
-        Path, Option(metavar="FILE", help="The file to write: .tsv, .csv, .parquet, .jsonl; - for the standard output.")
-    ] = Path("-"),
-    top: Annotated[int, Option(min=1, metavar="K", help="How many nodes to suggest for each subgraph.")] = 20,
-    among: Annotated[
-        Path | None, Option(metavar="FILE", help="Suggest these nodes only: a text file with one a line.")
-    ] = None,
-    subgraph_column: SubgraphColumn = None,
-    node_column: NodeColumn = None,
-    encoding: Encoding = None,
-    unknown: UnknownNodes = "error",
-    data: DataPath = None,
-    force: ForceFlag = False,
-    memory: MemoryLimit = None,
-    json: JsonFlag = False,
-) -> None:
-    """Suggest nodes that are missing in subgraphs, with the probability that they belong.
-
-    The model is fitted to the run's training and validation subgraphs, by leaving members out, when it is first needed.
-
-    Example: subgnn complete runs/first --subgraphs new.tsv --top 20 --out suggestions.tsv
-    """
-    reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=False)
-    _check_paths(run, subgraphs, out, force=force)
-    from subgnn.completion.files import complete_file
-    from subgnn.inference.answers import Files
-    from subgnn.storage.tables import STDOUT
-
-    files = Files(subgraphs, out, reading, data, force)
-    form = files.output_format(default="tsv") or "tsv"
-    table, count = complete_file(run, files, top=top, among=among)
-    if json and out == STDOUT:
-        titles = [column.title for column in table.columns]
-        rows = [dict(zip(titles, row, strict=True)) for part in table.parts for row in zip(*part, strict=True)]
-        print_json({"run": str(run), "num_subgraphs": count, "suggestions": rows, "notes": notes})
-        return
-    files.write(form, table)
-    _report(run, out, json, f"nodes suggested for {count:,} subgraphs", notes, num_subgraphs=count)
-
-
-def _reading(
-    subgraph: str | None, node: str | None, encoding: str | None, unknown: Unknown, out: Path, *, json: bool
-) -> tuple[ReadOptions, list[str]]:
-    """How the file of subgraphs is read, and the notes about what was guessed; stdout is for one thing alone."""
-    from subgnn.data.formats.columns import Columns
-    from subgnn.data.formats.format import ReadOptions
-    from subgnn.storage.tables import STDOUT
-
-    if json and out == STDOUT:
-        what = "the table and the JSON object would both go to the standard output"
-        raise UserError(what, where="--out", hint="leave --json out, or name a file")
-    notes: list[str] = []
-    columns = Columns(subgraph=subgraph, node=node)
-    return ReadOptions(columns=columns, encoding=encoding, unknown=unknown, on_note=notes.append), notes
-
-
-def _report(run: Path, out: Path, json: bool, words: str, notes: list[str], **numbers: int) -> None:
-    """Print what was written and notes about the input; on stderr if the answers are on the standard output."""
-    from subgnn.storage.tables import STDOUT
-
-    if json:
-        print_json({"run": str(run), "out": str(out), **numbers, "notes": notes})
-    elif out == STDOUT:
-        for note in notes:
-            print_error(f"note: {note}")
-    else:
-        print_notes(notes)
-        print_line(f"{out}: {words}")
 
 
 def export_run_file(
@@ -345,7 +54,7 @@ def export_run_file(
 
     Example: subgnn export runs/first --with-graph --out first.safetensors
     """
-    _check_paths(run, out=out, force=force)
+    check_paths(run, out=out, force=force)
     from subgnn.inference.export import export_program, export_run
 
     format = format or ("torch-export" if out.suffix == ".pt2" else "portable")
@@ -375,7 +84,7 @@ def report_run(
 
     Example: subgnn report runs/first
     """
-    _check_paths(run, out=out, force=force)
+    check_paths(run, out=out, force=force)
     from subgnn.reports import write_report
 
     written = write_report(run, out, data=data, overwrite=force)
