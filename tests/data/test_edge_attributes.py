@@ -136,6 +136,7 @@ def test_hash_is_that_of_before_without_types_and_times() -> None:
         ({"types": ["a", ""]}, "has no type"),
         ({"times": [1.0, np.nan]}, "times must be finite"),
         ({"times": ["1", "y"]}, "times: row 1: 'y' is not a time"),
+        ({"times": ["2024-03-01", "7"]}, "row 1: '7' is a number, and '2024-03-01' before it a date; times of one"),
         ({"times": [[1], [2]]}, "times of type"),
         ({"times": np.array(["2024-01-01", "NaT"], "M8[D]")}, "times must be finite"),
     ],

@@ -107,6 +107,8 @@ def test_a_time_for_edges_without_times_is_refused(tmp_path):
         train(dataset(), BAG, tmp_path / "run", edges_until=3)
     with pytest.raises(DataError, match="'soon' is not a time"):
         train(dated(), BAG, tmp_path / "run", edges_until="soon")
+    with pytest.raises(UserError, match=r"no edge is from -1 or before; their times are 0 to \d+; give one of these"):
+        train(dated(), BAG, tmp_path / "run", edges_until=-1)
 
 
 def test_the_command_line_splits_by_time_and_refuses_to_look_ahead(tmp_path):

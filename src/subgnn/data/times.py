@@ -47,14 +47,27 @@ def parse_times(texts: Sequence[str]) -> NDArray[Any]:
     """Times of many texts: int64 where all are whole numbers or dates of whole seconds, else float64.
 
     Raises:
-        DataError: for the first text that is not a time; ``where`` is its place, from 0.
+        DataError: for the first text that is not a time, or that is a number among dates or a date among numbers;
+            ``where`` is its place, from 0.
     """
     known: dict[str, int | float] = {}
     for i, text in enumerate(texts):
-        if text not in known:
-            known[text] = parse_time(text, str(i))
+        if text in known:
+            continue
+        known[text] = parse_time(text, str(i))
+        if _kind(text) != _kind(texts[0]):
+            what = f"{excerpt(text)} is {_kind(text)}, and {excerpt(texts[0])} before it {_kind(texts[0])}"
+            raise DataError(what, where=str(i), hint="times of one column must be all numbers or all dates")
     whole = all(isinstance(time, int) for time in known.values())
     return np.array([known[text] for text in texts], np.int64 if whole else np.float64)
+
+
+def _kind(time: str) -> str:
+    try:
+        float(time)
+    except ValueError:
+        return "a date"
+    return "a number"
 
 
 def check_times(times: Any, count: int, where: str = "times") -> NDArray[Any]:

@@ -15,7 +15,7 @@ from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.splits import looks_ahead, named_split, refuse_look_ahead
-from subgnn.data.times import parse_time
+from subgnn.data.times import parse_time, time_text
 from subgnn.errors import DataWarning, UserError
 from subgnn.models.registry import model_of
 from subgnn.parallel.progress import OnProgress
@@ -97,9 +97,14 @@ def train(
     until = None if edges_until is None else parse_time(str(edges_until), "--edges-until")
     dataset = replace(dataset, subgraphs=named_split(dataset.subgraphs, split))
     if until is not None:
-        if dataset.graph.times is None:
+        times = dataset.graph.times
+        if times is None:
             raise UserError("the edges have no times", where="--edges-until", hint="leave it out")
         dataset = replace(dataset, graph=dataset.graph.until(until))
+        if len(times) and not dataset.graph.num_edges:
+            known = f"their times are {time_text(times.min().item())} to {time_text(times.max().item())}"
+            hint = f"{known}; give one of these, as a number or a date"
+            raise UserError(f"no edge is from {time_text(until)} or before", where="--edges-until", hint=hint)
     if not allow_look_ahead:
         refuse_look_ahead(dataset.graph, dataset.subgraphs)
     options = RunOptions(
