@@ -128,6 +128,21 @@ def test_one_line_says_what_would_use_it():
     assert "--set" not in unused_line(find_recipe("bag"), rich())
 
 
+def test_settings_without_effect_are_named():
+    weighted = ["baseline.weighted=true", "baseline.directed=true", "training.threshold_folds=5"]
+    assert unused_data(find_recipe("bag-1hop", weighted), GRAPH) == [
+        "training.threshold_folds (no --threshold is given)",
+        "baseline.weighted (the graph has no edge weights)",
+        "baseline.directed (the graph has no direction of edges)",
+    ]
+    assert unused_data(find_recipe("bag-1hop", weighted[:2]), rich(features=False)) == []
+
+
+def test_a_recipe_is_not_proposed_in_place_of_itself():
+    line = unused_line(find_recipe("auto", ['auto.only=["bag"]']), rich(features=False))
+    assert "edge weights (recipes that use them: diffusion, " in line
+
+
 def test_a_network_uses_what_the_baseline_uses_that_it_corrects():
     corrected = find_recipe("neighborhood", ["model.baseline=diffusion"])
     assert unused_data(corrected, rich(directed=False, features=False)) == []

@@ -32,6 +32,7 @@ task (docs/peers.md). auto is a portfolio of models that predict new subgraphs.
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from operator import attrgetter
 
 from subgnn.config.files import parse_recipe, tuned_recipes
 from subgnn.config.recipes import find_recipe, recipe_groups
@@ -52,6 +53,7 @@ from subgnn.models.spec import BASELINE, Checkpoint
 from subgnn.models.ssnp import SSNPModel
 from subgnn.models.sub2vec import Sub2VecModel
 from subgnn.models.subgnn.registered import SubGNNModel
+from subgnn.models.thresholds import NONE
 from subgnn.models.topology import TopologyModel
 from subgnn.models.unsupervised import UnsupervisedModel
 from subgnn.models.wlks import WLKSModel
@@ -115,9 +117,16 @@ def unused_data(recipe: Recipe, graph: Graph) -> list[str]:
     Args:
         graph: as it was read, directed if it is.
     """
-    used, model = used_attributes(recipe), model_of(recipe)
-    focal = recipe.training.focal > 0 and model.is_fitted_in_one_go
-    found = ["focal loss (training.focal; this model is fitted in one go)"] if focal else []
+    used, model, training = used_attributes(recipe), model_of(recipe), recipe.training
+    found = list[str]()
+    if training.focal > 0 and model.is_fitted_in_one_go:
+        found.append("focal loss (training.focal; this model is fitted in one go)")
+    if training.threshold_folds and training.threshold == NONE:
+        found.append("training.threshold_folds (no --threshold is given)")
+    for name, switch in model.switches.items():
+        setting = switch.removesuffix("=true")
+        if setting != switch and name not in graph.attributes and attrgetter(setting)(recipe):
+            found.append(f"{setting} (the graph has no {ATTRIBUTES[name]})")
     return found + [ATTRIBUTES[name] for name in graph.attributes if name not in used]
 
 
@@ -138,7 +147,8 @@ def unused_line(recipe: Recipe, graph: Graph) -> str:
         switch = model_of(recipe).switches.get(name, "")
         if switch and name not in used_attributes(parse_recipe(asdict(recipe), recipe.name, [switch])):
             switch = ""
-        others = [other for other in recipe_groups()["recipes"] if _would_use(find_recipe(other), name, graph)]
+        names = [other for other in recipe_groups()["recipes"] if other != recipe.name]
+        others = [other for other in names if _would_use(find_recipe(other), name, graph)]
         ways = [f"--set {switch}"] * bool(switch)
         ways += [f"recipes that use {'it' if name == 'direction' else 'them'}: {', '.join(others)}"] * bool(others)
         ways += ["for data split --method time and --edges-until"] * (name == "times")
