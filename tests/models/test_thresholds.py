@@ -97,12 +97,16 @@ def test_a_threshold_by_hand():
             "f2",
             "cost=1",
         ),
-        *("cost=fp:1", "cost=fp:0,fn:1", "cost=fp:x,fn:1", "cost=fn:1,fp:2", "cost=fp:inf,fn:1", "accuracy=0.9"),
+        *("cost=fp:1", "cost=fp:0,fn:1", "cost=fp:x,fn:1", "cost=fp:1,fp:2", "cost=fp:inf,fn:1", "accuracy=0.9"),
     ],
 )
 def test_aims_that_are_not_understood(text):
     with pytest.raises(UserError, match=r"the threshold is .*; accepted: precision=P"):
         Aim.parse(text)
+
+
+def test_costs_are_accepted_in_any_order():
+    assert Aim.parse("cost=fn:20, fp:1") == Aim.parse("cost=fp:1,fn:20")
 
 
 def test_tasks_without_thresholds():

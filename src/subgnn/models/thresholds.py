@@ -32,7 +32,7 @@ from subgnn.models.significance import wilson
 NONE = "none"
 """No aim: the likelier class, and labels above one half."""
 _BELOW = -(2.0**-10)
-_COST = re.compile(r"cost=fp:(\S+?),\s*fn:(\S+)")
+_COST = re.compile(r"cost=(fp|fn):(\S+?),\s*(?!\1)(fp|fn):(\S+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,9 @@ class Aim:
             if kind in ("precision", "recall") and 0 < float(number) <= 1:
                 return cls("precision" if kind == "precision" else "recall", least=float(number))
             if (found := _COST.fullmatch(text.strip())) is not None:
-                costs = float(found[1]), float(found[2])
-                if all(0 < cost < 1e12 for cost in costs):
-                    return cls("cost", false_alert=costs[0], missed=costs[1])
+                costs = {found[1]: float(found[2]), found[3]: float(found[4])}
+                if all(0 < cost < 1e12 for cost in costs.values()):
+                    return cls("cost", false_alert=costs["fp"], missed=costs["fn"])
         except ValueError:
             raise wrong from None
         raise wrong
