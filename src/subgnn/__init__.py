@@ -8,7 +8,9 @@ from subgnn.versions import __version__
 if TYPE_CHECKING:
     from subgnn.api.estimator import SubgraphClassifier, SubgraphRegressor
     from subgnn.api.inputs import read_tables
-    from subgnn.api.run import Run, embed_subgraphs, load, train
+    from subgnn.api.run import Run, load
+    from subgnn.api.train import train
+    from subgnn.api.vectors import embed_subgraphs
     from subgnn.data.dataset import Dataset
     from subgnn.data.describe import describe
     from subgnn.data.formats import read_dataset
@@ -85,7 +87,7 @@ _MODULES = {
     "dataset_from_pyg": "subgnn.data.formats.objects",
     "dataset_to_pyg": "subgnn.data.formats.objects",
     "describe": "subgnn.data.describe",
-    "embed_subgraphs": "subgnn.api.run",
+    "embed_subgraphs": "subgnn.api.vectors",
     "from_dgl": "subgnn.data.formats.objects",
     "from_igraph": "subgnn.data.formats.objects",
     "from_networkx": "subgnn.data.formats.objects",
@@ -98,7 +100,7 @@ _MODULES = {
     "to_networkx": "subgnn.data.formats.objects",
     "to_pyg": "subgnn.data.formats.objects",
     "to_scipy": "subgnn.data.formats.objects",
-    "train": "subgnn.api.run",
+    "train": "subgnn.api.train",
     "write_bundle": "subgnn.data.formats.bundle",
     "write_folder": "subgnn.data.formats.folder",
     "data": "subgnn.data",

@@ -1,40 +1,27 @@
-"""A trained model in Python: train one or open one, then predict, embed, search, explain and evaluate."""
+"""A trained model in Python: open one, then predict, embed, search, explain, complete and evaluate."""
 
 from __future__ import annotations
 
-import shutil
-import warnings
-import weakref
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from subgnn.api.inputs import Settings, Subgraphs, as_graph, as_members, as_recipe
-from subgnn.cli.progress import LiveLeaderboard, progress_bar
-from subgnn.config.settings import Recipe
+from subgnn.api.answers import answer_frame, as_asked, vector_frame
+from subgnn.api.inputs import Subgraphs
 from subgnn.data.dataset import Dataset
-from subgnn.data.formats import read_dataset
 from subgnn.data.formats.format import ReadOptions, Unknown
 from subgnn.data.graph import Graph
-from subgnn.data.matching import match_nodes
 from subgnn.data.subgraphs import SubgraphSet, Task
-from subgnn.errors import DataError, DataWarning, UserError
-from subgnn.experiments.train import train as train_recipe
+from subgnn.errors import DataError, UserError
 from subgnn.experiments.train import write_run_page
-from subgnn.inference.answers import AnswerTable, Asked, prediction_table, vector_table
+from subgnn.inference.answers import Asked, prediction_table
 from subgnn.inference.evaluate import score
 from subgnn.inference.export import export_run
 from subgnn.inference.nearest import Distance
 from subgnn.inference.open import OpenedRun, open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.search import Choice, KnownSubgraphs, SearchAnswers
-from subgnn.inference.without_labels import fit_without_labels
-from subgnn.models.registry import unused_line
 from subgnn.ragged import Ragged
 from subgnn.render import render
 from subgnn.reports.leaderboard import candidates
@@ -51,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """A trained model and its results; :func:`train` and :func:`load` make one.
+    """A trained model and its results; :func:`~subgnn.api.train.train` and :func:`load` make one.
 
     Subgraphs are given as lists of nodes, names with lists of nodes, a data frame or the path of a table, long or wide,
     or a :class:`~subgnn.data.subgraphs.SubgraphSet`. Nodes that are not in the graph are an error, or are left out with
@@ -89,11 +76,11 @@ class Run:
         Args:
             top: give this many classes, the likeliest first, in place of a column for each class.
         """
-        return _frame(prediction_table(self.predictor, self._asked(subgraphs, unknown), top=top))
+        return answer_frame(prediction_table(self.predictor, self._asked(subgraphs, unknown), top=top))
 
     def embed(self, subgraphs: Subgraphs, *, unknown: Unknown = "error") -> pd.DataFrame:
         """The vector of each subgraph: a row each, with the name of the subgraph as index."""
-        return _vectors(self.predictor, self._asked(subgraphs, unknown))
+        return vector_frame(self.predictor, self._asked(subgraphs, unknown))
 
     def search(
         self,
@@ -117,7 +104,7 @@ class Run:
             DataError: without a dataset.
         """
         choice = Choice(top, distance, include_test)
-        return _frame(SearchAnswers.of_subgraphs(self._known, self._asked(subgraphs, unknown), choice).table())
+        return answer_frame(SearchAnswers.of_subgraphs(self._known, self._asked(subgraphs, unknown), choice).table())
 
     @cached_property
     def _known(self) -> KnownSubgraphs:
@@ -175,7 +162,7 @@ class Run:
             nodes = read_candidates(source, self.graph, ReadOptions(unknown=unknown))
         if self._completer is None:
             self._completer = Completer.of_run(self._opened, str(self.path))
-        return _frame(completion_table(self._completer, asked, top=top, among=nodes))
+        return answer_frame(completion_table(self._completer, asked, top=top, among=nodes))
 
     def evaluate(self, subgraphs: str | SubgraphSet = "test") -> dict[str, float]:
         """Metrics on a split of the run's dataset, or on labelled subgraphs.
@@ -246,7 +233,7 @@ class Run:
         return picture(drawing, pushes=pushes, towards=why.classes[why.leading])
 
     def _asked(self, subgraphs: Subgraphs, unknown: Unknown) -> Asked:
-        return _asked(subgraphs, self.graph, unknown)
+        return as_asked(subgraphs, self.graph, unknown)
 
     def _rows(self, subgraphs: Subgraphs, unknown: Unknown) -> Ragged:
         return self._asked(subgraphs, unknown).matched.nodes
@@ -299,117 +286,6 @@ def _opened_again(content: bytes) -> Run:
         return Run(path, open_run(path))
 
 
-def _asked(subgraphs: Subgraphs, graph: Graph, unknown: Unknown) -> Asked:
-    """Subgraphs in any form, as nodes of the graph."""
-    members = as_members(subgraphs, graph, ReadOptions(unknown=unknown))
-    matched = match_nodes(members, graph, unknown=unknown)
-    matched.warn()
-    return Asked(members, matched, drops=unknown == "drop")
-
-
-def _vectors(predictor: Predictor, asked: Asked) -> pd.DataFrame:
-    """A row for each subgraph, with its name as index."""
-    import pandas as pd
-
-    vectors = np.concatenate([np.asarray(part[1]) for part in vector_table(predictor, asked).parts])
-    return pd.DataFrame(vectors, index=pd.Index(list(asked.members.names), name="subgraph"))
-
-
-def _frame(table: AnswerTable) -> pd.DataFrame:
-    import pandas as pd
-
-    parts = list(table.parts)
-    columns = {column.title: [value for part in parts for value in part[i]] for i, column in enumerate(table.columns)}
-    return pd.DataFrame(columns)
-
-
-def train(
-    data: Dataset | str | Path,
-    out: str | Path | None = None,
-    *,
-    recipe: str | Path | Recipe = "auto",
-    settings: Settings = (),
-    time: float | str | None = None,
-    threshold: str | None = None,
-    seed: int = 0,
-    split: str = "stored",
-    edges_until: float | str | None = None,
-    allow_look_ahead: bool = False,
-    device: str = "auto",
-    devices: int | None = None,
-    resume: bool = False,
-    cache: bool = True,
-    loggers: Sequence[str] = (),
-    report: bool = True,
-    progress: bool | None = None,
-) -> Run:
-    """Train on a dataset: the best model that a portfolio of recipes finds, or the recipe that is named.
-
-    Args:
-        data: a dataset (:func:`~subgnn.data.read_tables.read_tables`), or the path of a folder or bundle.
-        out: the folder of the run; by default it is temporary and removed with the :class:`Run`.
-        recipe: the name of a recipe, or a .toml file.
-        settings: overrides, as ``{"training.epochs": 5}``.
-        time: the budget of ``auto``, in seconds or as ``"5m"``.
-        threshold: the aim by which the threshold of the rarer of two classes, or of each label, is chosen:
-            ``"precision=0.9"``, ``"recall=0.8"``, ``"f1"`` or ``"cost=fp:1,fn:20"``.
-        seed: of anchors, weights, batches and dropout.
-        split: ``stored``, or ``published``.
-        edges_until: leave out edges that are later than this time, a number or an ISO date, here and in predictions.
-        allow_look_ahead: train although the split is by time and edges are later than its first held-out subgraph.
-        device: ``auto``, ``cpu`` or ``cuda``.
-        devices: how many to train on, a process each.
-        resume: continue an interrupted run in ``out``.
-        cache: read prepared subgraphs and pretrained embeddings from the cache, and write them there.
-        loggers: of ``tensorboard``, ``mlflow`` and ``wandb``, those to log to.
-        report: write the page of the run; without a folder it is written when :attr:`Run.report` is asked for.
-        progress: show a progress bar; by default in a terminal and in a notebook.
-
-    What the graph has and the recipe does not use, as weights of edges, is said in a warning.
-
-    Raises:
-        UserError: for settings that are unknown or do not fit the data.
-    """
-    if isinstance(out, Recipe):
-        hint = "write train(data, out, recipe=...)"
-        raise UserError("the second argument is a recipe, not the folder of the run", where="train", hint=hint)
-    chosen = as_recipe(recipe, settings)
-    source = "" if isinstance(data, Dataset) else str(Path(data).resolve())
-    dataset = data if isinstance(data, Dataset) else read_dataset(data)
-    if line := unused_line(chosen, dataset.graph):
-        warnings.warn(line, DataWarning, stacklevel=2)
-    folder = Path(mkdtemp(prefix="subgnn-"), "run") if out is None else Path(out)
-    with ExitStack() as temporary, progress_bar(chosen.training.epochs, chosen.pretrain.epochs, shown=progress) as bar:
-        if out is None:
-            temporary.callback(shutil.rmtree, folder.parent, ignore_errors=True)
-        train_recipe(
-            dataset,
-            chosen,
-            folder,
-            time=time,
-            threshold=threshold,
-            seed=seed,
-            split=split,
-            edges_until=edges_until,
-            allow_look_ahead=allow_look_ahead,
-            device=device,
-            devices=devices,
-            resume=resume,
-            source=source,
-            keep_data=not source and out is not None,
-            cache=cache,
-            on_epoch=bar.epoch,
-            on_prepare=bar.prepare,
-            on_pretrain=bar.pretrain,
-            on_leaderboard=LiveLeaderboard(bar, quiet=True).show,
-            loggers=loggers,
-            report=report and out is not None,
-        )
-        run = load(folder, dataset)
-        weakref.finalize(run, temporary.pop_all().close)
-    return run
-
-
 def load(path: str | Path, data: Dataset | str | Path | None = None) -> Run:
     """Open a finished run.
 
@@ -422,41 +298,3 @@ def load(path: str | Path, data: Dataset | str | Path | None = None) -> Run:
     """
     opened = open_run(Path(path), Path(data) if isinstance(data, str) else data)
     return Run(Path(path), opened)
-
-
-def embed_subgraphs(
-    graph: Any,
-    subgraphs: Subgraphs,
-    *,
-    recipe: str | Path | Recipe = "unsupervised",
-    settings: Settings = (),
-    seed: int = 0,
-    unknown: Unknown = "error",
-) -> pd.DataFrame:
-    """Vectors of subgraphs without labels: a row each, with the name of the subgraph as index.
-
-    They are fitted to these subgraphs: for vectors of further ones that can be compared with them, keep the model with
-    ``subgnn embed --model``, or :func:`train` the recipe.
-
-    Args:
-        graph: of this library or another one, a dataset, a table of edges, or the path of any of them.
-        subgraphs: as for :class:`Run`.
-        recipe: ``unsupervised`` or ``contrastive``, or a .toml file.
-        settings: overrides, as ``{"vectors.width": 64}``.
-        seed: of references and of training.
-        unknown: what to do with nodes that are not in the graph.
-
-    Raises:
-        UserError: for a recipe whose vectors are learned from labels.
-
-    Example:
-        >>> import networkx as nx
-        >>> embed_subgraphs(nx.karate_club_graph(), {"a": [0, 1, 2], "b": [32, 33]}).shape
-        (2, 256)
-    """
-    chosen = as_recipe(recipe, settings)
-    found = graph.graph if isinstance(graph, Dataset) else as_graph(graph, datasets=True)
-    asked = _asked(subgraphs, found, unknown)
-    asked.refuse_empty()
-    there = np.flatnonzero(asked.matched.nodes.lengths > 0)
-    return _vectors(fit_without_labels(found, asked.matched.nodes.take(there), chosen, seed=seed).predictor, asked)
