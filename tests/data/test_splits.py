@@ -11,19 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from subgnn.data.splits import (
-    METHODS,
-    _Room,
-    _round_table,
-    find_leaks,
-    group_split,
-    random_split,
-    split_sizes,
-    split_subgraphs,
-    split_units,
-    stratified_split,
-    whole_groups,
-)
+from subgnn.data.assign_splits import _Room, _round_table, group_split, random_split, split_sizes, stratified_split
+from subgnn.data.splits import METHODS, find_leaks, split_subgraphs, split_units, whole_groups
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError
 from subgnn.rng import stream

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.data.splits import looks_ahead, named_split, refuse_look_ahead
+from subgnn.data.splits import named_split
+from subgnn.data.time_splits import looks_ahead, refuse_look_ahead
 from subgnn.data.times import parse_time, time_text
 from subgnn.errors import DataWarning, UserError
 from subgnn.models.registry import model_of

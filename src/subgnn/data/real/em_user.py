@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, triu
 
+from subgnn.data.assign_splits import stratified_split
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
 from subgnn.data.real.builder import (
@@ -42,7 +43,6 @@ from subgnn.data.real.builder import (
     within,
 )
 from subgnn.data.real.sources import SourceFile
-from subgnn.data.splits import stratified_split
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, choices, excerpt

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.data.assign_splits import split_sizes
 from subgnn.data.real.builder import (
     Builder,
     BuiltDataset,
@@ -26,7 +27,6 @@ from subgnn.data.real.hpo import PhenotypeGraph, PhenotypeGraphSettings, build_p
 from subgnn.data.real.orphanet import METAB, NEURO, DiseaseSettings, LabelledDisease, label_diseases, read_orphapackets
 from subgnn.data.real.patients import PatientSettings, simulate_patients
 from subgnn.data.real.sources import SourceFile
-from subgnn.data.splits import split_sizes
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
 from subgnn.rng import stream

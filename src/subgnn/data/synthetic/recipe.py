@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.data.assign_splits import FRACTIONS, stratified_split
 from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
-from subgnn.data.splits import FRACTIONS, stratified_split
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
 from subgnn.kernels.arrays import Array
