@@ -24,7 +24,8 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.formats.members import read_members
 from subgnn.data.formats.objects import from_pyg, to_pyg
-from subgnn.data.graph import MAX_TYPES, Graph
+from subgnn.data.graph import Graph
+from subgnn.data.graph_checks import MAX_TYPES
 from subgnn.data.read_tables import read_tables
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.data.times import parse_time

@@ -18,7 +18,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.graph import MAX_NODES, Dropped, Graph
+from subgnn.data.graph import Dropped, Graph
+from subgnn.data.graph_checks import MAX_NODES
 from subgnn.errors import DataError
 from subgnn.kernels.build_csr import CELL, bucket_rows, distribute, record_edges
 from subgnn.parallel.progress import OnProgress

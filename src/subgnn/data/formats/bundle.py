@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.formats.format import FileFormat, ReadOptions
-from subgnn.data.graph import MAX_TYPES, Dropped, Graph, check_features
+from subgnn.data.graph import Dropped, Graph
+from subgnn.data.graph_checks import MAX_TYPES, check_features
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, label_card
 from subgnn.errors import DataError

@@ -16,7 +16,8 @@ from subgnn.data.formats.format import FileFormat, ReadOptions
 from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
 from subgnn.data.formats.table import Table
 from subgnn.data.formats.tables import Source, read_table
-from subgnn.data.graph import MAX_TYPES, Graph
+from subgnn.data.graph import Graph
+from subgnn.data.graph_checks import MAX_TYPES
 from subgnn.data.strings import NodeNames, is_id, is_number
 from subgnn.errors import DataError
 

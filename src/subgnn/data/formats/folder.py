@@ -22,7 +22,8 @@ from subgnn.data.formats.subgraph_text import NodeField, read_subgraphs
 from subgnn.data.formats.tables import read_table
 from subgnn.data.formats.text import find_file, read_lines
 from subgnn.data.formats.vectors import read_npy
-from subgnn.data.graph import Graph, check_features, plausible_nodes
+from subgnn.data.graph import Graph
+from subgnn.data.graph_checks import check_features, plausible_nodes
 from subgnn.data.strings import NodeNames, Strings, is_id
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_card, parse_task
 from subgnn.errors import DataError, DataWarning, excerpt

@@ -15,7 +15,8 @@ from subgnn.data.formats.format import FileFormat, ReadOptions
 from subgnn.data.formats.objects import from_networkx, from_pyg, from_scipy
 from subgnn.data.formats.tables import check_unpacked
 from subgnn.data.formats.text import read_bytes
-from subgnn.data.graph import Graph, plausible_nodes
+from subgnn.data.graph import Graph
+from subgnn.data.graph_checks import plausible_nodes
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.errors import DataError, MissingExtra
 from subgnn.storage.parsing import parse_json

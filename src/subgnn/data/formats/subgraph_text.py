@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
 from subgnn.data.formats.text import read_lines
-from subgnn.data.graph import MAX_NODES, Graph, plausible_nodes
+from subgnn.data.graph import Graph
+from subgnn.data.graph_checks import MAX_NODES, plausible_nodes
 from subgnn.data.strings import NodeNames, Strings, find_node, is_id, is_number, split_names
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, split_labels, whole_number_text
 from subgnn.data.times import parse_time, parse_times

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from subgnn.data.graph import MAX_NODES
+from subgnn.data.graph_checks import MAX_NODES
 from subgnn.data.synthetic.base_graphs import SmallGraphs, barabasi_albert, barabasi_albert_edges
 from subgnn.data.synthetic.placement import staple
 from subgnn.data.synthetic.recipe import Draft, Recipe, check_subgraphs, require

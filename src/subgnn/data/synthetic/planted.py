@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from subgnn.data.graph import MAX_NODES, Graph
+from subgnn.data.graph import Graph
+from subgnn.data.graph_checks import MAX_NODES
 from subgnn.data.synthetic.recipe import Draft, Recipe, bin_names, check_subgraphs, require
 from subgnn.kernels.arrays import Array
 from subgnn.ragged import Ragged

@@ -1,0 +1,116 @@
+"""Checks of the arrays that a graph is built from, and the largest sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from subgnn.data.strings import NodeNames
+from subgnn.errors import DataError, excerpt
+
+MAX_NODES = 2**31 - 1
+
+MAX_TYPES = 1000
+"""The most types of edges: each has an adjacency of its own, with a place for every node."""
+
+
+def plausible_nodes(evidence: int) -> int:
+    """The largest number of nodes that ids alone may imply, given this many edges or mentions of nodes.
+
+    One line ``0 2000000000`` must not reserve sixteen gigabytes; a larger graph declares its size in the card or in
+    nodes.tsv.
+    """
+    return min(MAX_NODES, 10_000_000 + 100 * evidence)
+
+
+LARGEST_FEATURE = 1e30
+"""The largest magnitude of a feature; networks compute in 32 bits, which end at 3e38."""
+
+
+def check_features(features: Any, num_nodes: int, where: str = "features") -> NDArray[Any]:
+    """Features as floats, one row for each node, all finite and no larger than :data:`LARGEST_FEATURE`."""
+    array = np.asarray(features)
+    if array.dtype.kind not in "fiub":
+        raise DataError(f"features of type {array.dtype}", where=where, hint="numbers are accepted")
+    if array.ndim != 2:
+        raise DataError(f"features of shape {array.shape}", where=where, hint=f"accepted: ({num_nodes}, F)")
+    if len(array) != num_nodes:
+        what = f"{len(array)} rows, but the graph has {num_nodes} nodes"
+        hint = "one row for each node is needed"
+        raise DataError(what, where=where, hint=hint)
+    if array.dtype.kind != "f":
+        array = array.astype(np.float32)
+    elif not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    step = max(1, 2**22 // max(1, array.shape[1]))
+    for begin in range(0, len(array), step):
+        # NaN is not within bounds either; the bound has 64 bits, so that features of 16 bits are compared in these.
+        bad = np.argwhere(~(np.abs(array[begin : begin + step]) <= np.float64(LARGEST_FEATURE)))
+        if len(bad):
+            row, column = int(bad[0][0]) + begin, int(bad[0][1])
+            what = f"{array[row, column]} at row {row}, column {column}"
+            hint = "features must be finite: fill or drop missing values"
+            hint = f"accepted: up to {LARGEST_FEATURE:g}; scale it" if np.isfinite(array[row, column]) else hint
+            raise DataError(what, where=where, hint=hint)
+    return array
+
+
+def check_node_ids(ids: Any, where: str) -> NDArray[np.int32]:
+    """Ends of edges as int32, from 0 and below :data:`MAX_NODES`."""
+    array = np.asarray(ids)
+    if array.size == 0:
+        return np.empty(0, np.int32)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise DataError(
+            f"ids of type {array.dtype} and shape {array.shape}", where=where, hint="a list of integers is accepted"
+        )
+    low, high = int(array.min()), int(array.max())
+    if low < 0 or high >= MAX_NODES:
+        raise DataError(f"node {low if low < 0 else high}", where=where, hint=f"ids run from 0 to {MAX_NODES - 1}")
+    return array.astype(np.int32, copy=False)
+
+
+def check_weights(weights: Any, num_edges: int) -> NDArray[np.float32]:
+    """Weights as float32, one for each edge, all finite."""
+    array = np.asarray(weights)
+    if array.dtype.kind not in "fiu" or array.shape != (num_edges,):
+        what = f"weights of type {array.dtype} and shape {array.shape}"
+        hint = f"{num_edges} numbers needed"
+        raise DataError(what, where="weights", hint=hint)
+    with np.errstate(over="ignore"):
+        array = array.astype(np.float32, copy=False)
+    bad = np.flatnonzero(~np.isfinite(array))
+    if len(bad):
+        raise DataError(f"weight {array[bad[0]]} of edge {bad[0]}", where="weights", hint="weights must be finite")
+    return array
+
+
+def check_types(types: Any, num_edges: int) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """The place of each edge's type among the names of types, which are sorted."""
+    array = np.asarray(types)
+    if array.shape != (num_edges,):
+        raise DataError(f"types of shape {array.shape}", where="types", hint=f"{num_edges} names are needed")
+    names, codes = np.unique(array.astype(str), return_inverse=True)
+    if len(names) > MAX_TYPES:
+        what = f"{len(names):,} types of edges (such as {excerpt(str(names[0]))})"
+        raise DataError(what, where="types", hint=f"at most {MAX_TYPES:,}; join the rare ones")
+    if "" in names:
+        raise DataError(f"edge {int(np.argmin(codes))} has no type", where="types", hint="give every edge one, or none")
+    return codes, tuple(names.tolist())
+
+
+def check_num_nodes(u: NDArray[Any], v: NDArray[Any], given: int | None, features: Any, names: NodeNames | None) -> int:
+    """N: as given, or as many as ids, names or features need; ids and names must fit."""
+    needed = 1 + max(int(u.max(initial=-1)), int(v.max(initial=-1)))
+    if given is None:
+        known = len(names) if names is not None else 0 if features is None else len(features)
+        given = max(needed, known)
+    if given < needed:
+        raise DataError(f"node {needed - 1} in a graph of {given} nodes", where="edges", hint=f"ids run 0..{given - 1}")
+    if given > MAX_NODES:
+        raise DataError(f"{given} nodes", where="num_nodes", hint=f"at most {MAX_NODES} are supported")
+    if names is not None and len(names) != given:
+        raise DataError(f"{len(names)} names for {given} nodes", where="names", hint="one name for each node is needed")
+    return given
