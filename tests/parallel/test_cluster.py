@@ -44,7 +44,16 @@ def test_what_is_no_address(address):
         check_answers(address)
 
 
-def test_nobody_answers(monkeypatch, tmp_path):
+@pytest.fixture
+def files(monkeypatch, tmp_path):
+    """Work in a folder that has the files RUN and S, since what is not there is refused first."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("RUN", "S"):
+        (tmp_path / name).touch()
+
+
+@pytest.mark.usefixtures("files")
+def test_nobody_answers(monkeypatch):
     monkeypatch.setattr(cluster, "_SECONDS_TO_ANSWER", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         free = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -54,7 +63,7 @@ def test_nobody_answers(monkeypatch, tmp_path):
         check_answers("127.0.0.1:70000")
     with server(None) as silent, pytest.raises(UserError, match=r"no answer from .* \(timed out\)"):
         check_answers(silent)
-    called = call("predict", "RUN", "--subgraphs", "S", "--out", tmp_path / "p", "--engine", "ray", "--address", free)
+    called = call("predict", "RUN", "--subgraphs", "S", "--out", "p", "--engine", "ray", "--address", free)
     assert called.code == 2
     assert called.error.startswith(f"--address: no answer from '{free}'")
 
@@ -66,6 +75,7 @@ def test_somebody_else_answers():
         check_answers(settings)
 
 
+@pytest.mark.usefixtures("files")
 @pytest.mark.parametrize(
     "verb", ["prepare DIR", "predict RUN --subgraphs S --out O", "embed RUN --subgraphs S --out O"]
 )
@@ -79,6 +89,7 @@ def test_without_ray(monkeypatch, verb):
     assert called.error == "--engine ray needs the package ray; install it with: pip install 'subgnn[ray]'"
 
 
+@pytest.mark.usefixtures("files")
 def test_an_address_is_for_ray():
     assert isinstance(open_engine("local", processes=2), LocalEngine)
     for verb in ("predict", "embed"):

@@ -109,6 +109,7 @@ def test_the_key_does_not_know_of_settings_that_came_later_and_were_left_alone()
     for array in (subgraphs.offsets.astype("<i8"), subgraphs.values.astype("<i8")):
         rows.update(f"{array.shape}".encode() + array.tobytes())
     later = ("draws", "ensemble", "border_anchors", "giving", "taking", "damping")
+    later += ("weighted_walks", "directed_walks", "edge_length")
     content = {
         "algorithm": prepare_cached.ALGORITHM_VERSION,
         "layout": prepare_cached.LAYOUT,

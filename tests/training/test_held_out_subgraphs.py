@@ -43,7 +43,7 @@ CLIQUES, SIZE = 300, 8
 OWN = 20  # the first clique that a test subgraph may have to itself
 
 
-def dataset() -> Dataset:
+def dataset(*, directed: bool = False, edge_types: bool = False) -> Dataset:
     """Node sets of a ring of cliques; those of test stand between the others and have nodes that no other has."""
     rng = np.random.default_rng(0)
     edges = [(c * SIZE + i, c * SIZE + j) for c in range(CLIQUES) for i in range(SIZE) for j in range(i)]
@@ -58,7 +58,9 @@ def dataset() -> Dataset:
         labels.append(f"clique{home}")
         splits.append(split)
     features = rng.normal(size=(CLIQUES * SIZE, 3)) * [1, 10, 0.1] + np.arange(CLIQUES * SIZE)[:, None]
-    graph = Graph.from_edges(*zip(*edges, strict=True), features=features)
+    tails, heads = np.array(edges).T
+    kinds = None if not edge_types else np.where(tails // SIZE == heads // SIZE, "inside", "between")
+    graph = Graph.from_edges(tails, heads, features=features, directed=directed, types=kinds)
     subgraphs = SubgraphSet.from_lists(nodes, num_nodes=graph.num_nodes, labels=labels, splits=splits)
     return Dataset("cliques", graph, subgraphs)
 
@@ -110,7 +112,7 @@ def train_noting_outputs(data: Dataset, recipe, out, monkeypatch) -> np.ndarray:
 
 def check(recipe, tmp_path, monkeypatch) -> None:
     """Train with and without the test subgraphs, and compare weights and answers."""
-    data = dataset()
+    data = dataset(directed=recipe.name == "diffusion-directed", edge_types=recipe.name == "diffusion-types")
     outputs = train_noting_outputs(data, recipe, tmp_path / "with", monkeypatch)
     train(without_test(data), recipe, tmp_path / "without", report=False, cache=False, device="cpu")
     whole, fewer = (load_checkpoint(tmp_path / name / CHECKPOINT) for name in ("with", "without"))
