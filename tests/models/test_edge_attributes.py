@@ -32,7 +32,8 @@ from subgnn.models.induced_graphs import induced_graphs
 from subgnn.models.message_passing import WholeGraph
 from subgnn.models.node_pooling import NodeSets
 from subgnn.models.registry import MODELS, check_recipe, unused_data
-from subgnn.models.views import OVER_EDGES, Diffusing, bag_of_nodes, compute_view, spread_one_hop
+from subgnn.models.view_names import OVER_EDGES
+from subgnn.models.views import Diffusing, bag_of_nodes, compute_view, spread_one_hop
 
 
 @st.composite

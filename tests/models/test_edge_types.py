@@ -18,7 +18,8 @@ from subgnn.errors import UserError
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.registry import MODELS, check_recipe, unused_line
-from subgnn.models.views import OVER_EDGES, Diffusing, compute_view
+from subgnn.models.view_names import OVER_EDGES
+from subgnn.models.views import Diffusing, compute_view
 from subgnn.parallel.memory import within
 from subgnn.training.portfolio import Pool, plan
 from subgnn.training.run_dir import CHECKPOINT

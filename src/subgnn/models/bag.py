@@ -31,7 +31,8 @@ from subgnn.models.examples import Examples
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
-from subgnn.models.views import WAYS, bag_of_nodes, spread_one_hop
+from subgnn.models.view_names import WAYS
+from subgnn.models.views import bag_of_nodes, spread_one_hop
 from subgnn.ragged import Ragged
 
 _INVERSE_PENALTIES = (0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)

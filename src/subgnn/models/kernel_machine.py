@@ -15,22 +15,16 @@ for them: their columns are principal components, and one decomposition serves a
 4,096 training subgraphs, as many are drawn to stand for all of them (Nystroem's method).
 
 A checkpoint holds the nodes of the training subgraphs, not their views, which are wide: these are computed again, from
-diffusions in the cache folder if they are there, when the first subgraph is predicted. Cosines follow from inner
-products of the views as they are,
-
-    (v_S - m) . (v_T - m) = v_S . v_T - mean over U of v_S . v_U - v_T . m + m . m
-
-so that the views and their inner products do not depend on the split, and are shared by fits to many splits.
+diffusions in the cache folder if they are there, when the first subgraph is predicted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-import scipy
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -39,38 +33,22 @@ from subgnn.channels.topology import Standard, num_statistics
 from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.errors import UserError, choices, excerpt
+from subgnn.errors import UserError
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Cost, Opening, Settings, SetUp, Sizes, TrainingData, View
-from subgnn.models.regression import Floats, fit_outputs
+from subgnn.models.regression import fit_outputs
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel
-from subgnn.models.views import (
-    ALL_TYPES,
-    CACHE,
-    EXACT_NUMBERS,
-    PRODUCT_ROWS,
-    TOPOLOGY,
-    VIEWS,
-    Diffusing,
-    Rows,
-    expand_views,
-    known_views,
-    multiply,
-    split_view,
-    used_by_view,
-)
+from subgnn.models.view_kernel import Components, Reference, draw_landmarks
+from subgnn.models.view_names import ALL_TYPES, TOPOLOGY, are_known, check_views, expand_views, used_by_view
+from subgnn.models.views import CACHE, EXACT_NUMBERS, PRODUCT_ROWS, Diffusing, Rows, multiply
 from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress
 from subgnn.ragged import Ragged
-from subgnn.rng import stream
 
 _DAMPINGS = (0.3, 0.6)
 _INVERSE_PENALTIES = {"squared": (1.0, 3.0, 10.0, 30.0), "logistic": (1.0, 10.0, 100.0, 1_000.0)}
 _LANDMARKS = 4096
-_TOPOLOGY_SCALE, _FARTHEST = 0.003, 4.0
-_ROUNDING = 1e-3
-_SMALLEST = 1e-9  # of the largest eigenvalue: smaller components are rounding
 
 
 class KernelMachine(TensorModel):
@@ -154,18 +132,6 @@ class KernelMachine(TensorModel):
             yield "the lengths of its training rows, or the deviations of its statistics, are not above 0"
 
 
-def are_known(views: tuple[str, ...], graph: Graph) -> bool:
-    """Whether all views exist, none of them standing for several."""
-    parts = [(split_view(view), view) for view in views]
-    types, oriented = ("", *graph.types), graph.oriented is not None
-    return all(
-        of_type in types
-        and (oriented or not way)
-        and view.removesuffix(f":{of_type}") in known_views(typed=bool(of_type))
-        for (_, way, of_type), view in parts
-    )
-
-
 def resolve_diffusion(settings: BaselineSettings, data: TrainingData) -> BaselineSettings:
     """The settings with the choice between exact diffusions and local push made, by the size of the data.
 
@@ -187,35 +153,6 @@ def _check_memory(settings: BaselineSettings, data: TrainingData) -> None:
         what = f"views of {walks:,} edge types of {n:,} subgraphs take {size / 1e9:,.1f} GB"
         hint = 'name some types, as ["lift:TYPE"], set baseline.diffusion to "push", or raise --memory'
         raise UserError(what, where="baseline.views", hint=hint)
-
-
-def check_views(views: tuple[str, ...], graph: Graph, accepted: Sequence[str] = VIEWS) -> None:
-    """Raise :class:`UserError` for views that do not exist, or are listed twice, and for statistics alone."""
-    for view in views:
-        kind, way, of_type = split_view(view)
-        plain, known = f"{kind}-{way}" if way else kind, known_views(accepted, typed=bool(of_type))
-        if plain not in known:
-            raise UserError(f"baseline.views has {excerpt(view)}", where="recipe", hint=choices(plain, known))
-        if way and not (graph.directed or graph.oriented is not None):
-            hint = f"accepted for an undirected graph: {', '.join(accepted)}; or read the edges with --directed"
-            raise UserError(f"baseline.views has {view}, and the graph is undirected", where="recipe", hint=hint)
-        if of_type and not graph.types:
-            what = f"baseline.views has {excerpt(view)}, and the edges of the graph have no types"
-            raise UserError(what, where="recipe", hint=f"leave ':{of_type}' out, or give edges a column of types")
-        if of_type and of_type not in (ALL_TYPES, *graph.types):
-            hint = choices(of_type, (ALL_TYPES, *graph.types))
-            raise UserError(f"baseline.views has {excerpt(view)}", where="recipe", hint=hint)
-    if not set(views) - {TOPOLOGY} or len(set(views)) < len(views):
-        alone = ", and not topology alone" if TOPOLOGY in accepted else ""
-        hint = f"accepted: one or more of {', '.join(accepted)}, each once{alone}"
-        raise UserError(f"baseline.views is {list(views)}", where="recipe", hint=hint)
-
-
-def draw_landmarks(count: int, most: int, seed: int) -> NDArray[np.int64]:
-    """The training subgraphs that stand for all of them: all, or as many as there is room for, drawn at random."""
-    if count <= most:
-        return np.arange(count)
-    return np.sort(stream(seed, "kernel machine/landmarks").choice(count, most, replace=False))
 
 
 def inverse_penalties(settings: BaselineSettings) -> tuple[float, ...]:
@@ -290,124 +227,6 @@ class ViewSource:
         return self._components[1]
 
 
-def cosines(products: Floats, squared: Floats, with_mean: Floats, lengths: Floats) -> Floats:
-    """Cosines of the rows of a view with the landmarks, all less the mean of the landmarks; 0 where a row is the mean.
-
-    Args:
-        products: inner products of rows and landmarks, as they are.
-        squared: squared lengths of rows.
-        with_mean, lengths: inner products of the landmarks with their mean, and their lengths when it is subtracted.
-
-    Shapes:
-        products: (n, m). squared: (n,). with_mean, lengths: (m,). returns: (n, m).
-    """
-    own, of_mean = products.mean(axis=1), with_mean.mean()
-    inverse = _inverse(centred_lengths(squared, own, of_mean))
-    centred: Floats = products - own[:, None] - with_mean + of_mean
-    return centred * inverse[:, None] * _inverse(lengths)
-
-
-def centred_lengths(squared: Floats, with_mean: Floats, of_mean: float) -> Floats:
-    """|v - m|, from v . v, v . m and m . m; 0 for what is rounding beside |v|."""
-    lengths = np.sqrt(np.maximum(squared - 2 * with_mean + of_mean, 0))
-    return np.where(lengths > _ROUNDING * np.sqrt(squared), lengths, 0)
-
-
-def _inverse(lengths: Floats) -> Floats:
-    return np.divide(1, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Reference:
-    """The kernel of subgraphs with the landmarks, from inner products of views and statistics as they are.
-
-    ``sharpness`` multiplies the exponent of a Gaussian kernel.
-
-    Shapes:
-        with_mean, lengths: (views, m), of the landmarks, as in :func:`cosines`. standard: of 18 statistics.
-    """
-
-    kernel: str
-    with_mean: Floats
-    lengths: Floats
-    standard: Standard | None = None
-    sharpness: float = 1.0
-
-    @classmethod
-    def of(
-        cls, squared: list[Floats], products: list[Floats], *, kernel: str, standard: Standard | None = None
-    ) -> Reference:
-        """The reference that landmarks are.
-
-        Args:
-            squared, products: squared lengths of the landmarks by view, and their inner products with each other.
-        """
-        with_mean = np.stack([one.mean(axis=1) for one in products])
-        lengths = [centred_lengths(own, mean, mean.mean()) for own, mean in zip(squared, with_mean, strict=True)]
-        return cls(kernel, with_mean, np.stack(lengths), standard)
-
-    def __call__(
-        self, products: list[Floats], squared: list[Floats], statistics: tuple[Floats, Floats] | None
-    ) -> Floats:
-        """K.
-
-        Shapes:
-            products: (n, m) for each view. squared: (n,) for each view. statistics: (n, 18) and (m, 18).
-            returns: (n, m).
-        """
-        parts = zip(products, squared, self.with_mean, self.lengths, strict=True)
-        found: Floats = np.mean([cosines(*part) for part in parts], axis=0)
-        if self.kernel == "linear":
-            return found
-        if self.standard is not None and statistics is not None:
-            own, known = (np.clip(self.standard(table), -_FARTHEST, _FARTHEST) for table in statistics)
-            found -= _TOPOLOGY_SCALE * scipy.spatial.distance.cdist(own, known, "sqeuclidean")
-        return np.exp(self.sharpness * (found - 1))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Components:
-    """Training subgraphs by their principal components.
-
-    Shapes:
-        rows: (training subgraphs, r), with rows^T rows diagonal. basis: (landmarks, r), K basis = rows.
-        landmarks: (m,) places among all subgraphs.
-    """
-
-    rows: Floats
-    basis: Floats
-    landmarks: NDArray[np.int64]
-    reference: Reference
-
-    @classmethod
-    def of(
-        cls, views: dict[str, Rows], train: NDArray[np.int64], chosen: NDArray[np.int64], *, kernel: str
-    ) -> Components:
-        """Those of the kernel over the views.
-
-        Args:
-            chosen: the landmarks, as places in ``train``.
-        """
-        known = train[chosen]
-        compared = [view for name, view in views.items() if name != TOPOLOGY]
-        products = [view.products(train, known) for view in compared]
-        standard, statistics = None, None
-        if TOPOLOGY in views:
-            table = views[TOPOLOGY].values
-            standard, statistics = Standard.of(table[train]), (table[train], table[known])
-        of_landmarks = [view.squared[known] for view in compared], [one[chosen] for one in products]
-        reference = Reference.of(*of_landmarks, kernel=kernel, standard=standard)
-        whole = reference(products, [view.squared[train] for view in compared], statistics)
-        values, vectors = np.linalg.eigh(whole[chosen])
-        kept = values > _SMALLEST * max(values[-1], _SMALLEST)
-        basis = vectors[:, kept] / np.sqrt(values[kept])
-        rows = whole @ basis
-        if len(chosen) < len(train):
-            _, turn = np.linalg.eigh(rows.T @ rows)
-            basis, rows = basis @ turn, rows @ turn
-        return cls(rows, basis, known, reference)
-
-
 class KernelNetwork(nn.Module):
     """sum over landmarks of K(S, T) w_T + b.
 
@@ -415,8 +234,8 @@ class KernelNetwork(nn.Module):
 
     Shapes:
         nodes: (entries,) int32, offsets: (m + 1,), the landmarks. with_mean, lengths: (views, m) float64, as in
-        :func:`cosines`. mean, deviation: (18,) float64, where there are statistics. weight: (m, outputs).
-        bias: (outputs,).
+        :func:`~subgnn.models.view_kernel.cosines`. mean, deviation: (18,) float64, where there are statistics.
+        weight: (m, outputs). bias: (outputs,).
     """
 
     nodes: Tensor

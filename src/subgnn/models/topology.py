@@ -31,7 +31,7 @@ from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import HeadedNetwork, Rows, TensorModel, make_head
 from subgnn.models.trees import Trees, grow_trees, tree_outputs
-from subgnn.models.views import TOPOLOGY, used_by_view
+from subgnn.models.view_names import TOPOLOGY, used_by_view
 from subgnn.models.weighting import Weighting
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key

@@ -39,28 +39,13 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Cost, Opening, Settings, SetUp, Sizes, TrainingData, View
-from subgnn.models.kernel_machine import (
-    Reference,
-    are_known,
-    check_views,
-    draw_landmarks,
-    inverse_penalties,
-    wrong_node_sets,
-)
+from subgnn.models.kernel_machine import inverse_penalties, wrong_node_sets
 from subgnn.models.regression import Floats, fit_outputs
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel
-from subgnn.models.views import (
-    CACHE,
-    TOPOLOGY,
-    VIEWS,
-    Diffusing,
-    Rows,
-    compute_view,
-    expand_views,
-    multiply,
-    used_by_view,
-)
+from subgnn.models.view_kernel import Reference, draw_landmarks
+from subgnn.models.view_names import TOPOLOGY, VIEWS, are_known, check_views, expand_views, used_by_view
+from subgnn.models.views import CACHE, Diffusing, Rows, compute_view, multiply
 from subgnn.ragged import Ragged
 from subgnn.rng import stream, stream_key
 
@@ -297,7 +282,7 @@ class VectorSpace:
 
         Shapes:
             nodes: (entries,) int32. offsets: (m + 1,). with_mean, lengths: (views, m) float64, as in
-            :func:`~subgnn.models.kernel_machine.cosines`. mean, deviation: (18,) float64. basis, centre: float64.
+            :func:`~subgnn.models.view_kernel.cosines`. mean, deviation: (18,) float64. basis, centre: float64.
         """
         kernel, standard = self.kernel, self.standard
         arrays = (self.references.values, self.references.offsets, kernel.with_mean, kernel.lengths)

@@ -29,7 +29,6 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -43,20 +42,13 @@ from subgnn.channels.topology import subgraph_statistics
 from subgnn.config.method_settings import BaselineSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError, UserError
+from subgnn.models.view_names import DIFFUSED, TOPOLOGY, split_view
 from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
 
-DIFFUSED = ("walk", "root", "lift")
-TOPOLOGY = "topology"
-WAYS = ("out", "in")
-VIEWS = ("bag", "one-hop", *DIFFUSED, TOPOLOGY)
-"""Names of views."""
-OVER_EDGES = ("one-hop", *DIFFUSED)
-"""Views that there are along edges of a directed graph and against them, and for each type of edges, too."""
-ALL_TYPES = "*"
 EXACT_NUMBERS = 2**28
 """Pairs of a subgraph and a node up to which ``baseline.diffusion = "auto"`` is exact; their numbers take 1 GiB."""
 _FEW_NUMBERS = 2**22
@@ -64,49 +56,6 @@ PRODUCT_ROWS = 6000
 """Subgraphs up to which all their inner products are kept."""
 Matrix = Any
 """A scipy CSR array, or a dense array, (n, columns)."""
-
-
-def known_views(accepted: Sequence[str] = VIEWS, *, typed: bool = False) -> tuple[str, ...]:
-    """Names of accepted views, also along edges and against them; with ``typed``, of those that each type has."""
-    over_edges = [view for view in OVER_EDGES if view in accepted]
-    return (*(over_edges if typed else accepted), *(f"{view}-{way}" for view in over_edges for way in WAYS))
-
-
-def split_view(view: str) -> tuple[str, str, str]:
-    """The kind of a view, the way that it follows edges, and their type; the last two are empty where they are open.
-
-    Example:
-        >>> split_view("lift-out:binds"), split_view("one-hop")
-        (('lift', 'out', 'binds'), ('one-hop', '', ''))
-    """
-    name, _, of_type = view.partition(":")
-    kind, _, way = name.rpartition("-")
-    return (kind, way, of_type) if way in WAYS else (name, "", of_type)
-
-
-def expand_views(views: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
-    """The views with the types of a graph in place of ``*``.
-
-    Example:
-        >>> expand_views(("bag", "lift:*"), Graph.from_edges([0, 1], [1, 2], types=["binds", "inhibits"]))
-        ('bag', 'lift:binds', 'lift:inhibits')
-    """
-    found: list[str] = []
-    for view in views:
-        name, _, of_type = view.partition(":")
-        found += [f"{name}:{one}" for one in graph.types] if of_type == ALL_TYPES else [view]
-    return tuple(dict.fromkeys(found))
-
-
-def used_by_view(view: str, settings: BaselineSettings) -> frozenset[str]:
-    """What a view uses of a graph beside nodes and edges."""
-    kind, way, of_type = split_view(view)
-    used = {
-        "weights": kind in DIFFUSED or (settings.weighted and kind in ("one-hop", TOPOLOGY)),
-        "direction": bool(way) or (settings.directed and kind == TOPOLOGY),
-        "types": bool(of_type),
-    }
-    return frozenset(name for name, is_used in used.items() if is_used)
 
 
 def bag_of_nodes(nodes: Ragged, num_nodes: int) -> scipy.sparse.csr_array:
@@ -253,7 +202,7 @@ def compute_view(
     """A view of subgraphs.
 
     Args:
-        view: one of :func:`known_views`, with a type of edges after a colon where they have types.
+        view: one of :func:`~subgnn.models.view_names.known_views`, with a type of edges after a colon where they have types.
         stored: read diffusions from the cache folder, or store them there, unless they are few.
 
     Raises:
