@@ -34,7 +34,7 @@ from subgnn import Graph, SubgraphSet, read_dataset
 from subgnn.config.recipes import find_recipe
 from subgnn.data.splits import NAMED_SPLITS, named_split
 from subgnn.inference.without_labels import fit_without_labels
-from subgnn.models.unsupervised import in_standard_units
+from subgnn.models.vector_space import in_standard_units
 from subgnn.models.views import bag_of_nodes
 
 _PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)

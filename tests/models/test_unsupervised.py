@@ -16,8 +16,9 @@ from subgnn.config.recipes import find_recipe
 from subgnn.errors import DataError, UserError
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.without_labels import fit_without_labels
+from subgnn.models.contrastive import node_colours, perturbed_sets
 from subgnn.models.registry import check_recipe
-from subgnn.models.unsupervised import fix_directions, node_colours, perturbed_sets
+from subgnn.models.vector_space import fix_directions
 from tests.channels.test_diffusion import dense_ratios, dense_walk
 from tests.models.examples import two_triangles
 from tests.training.examples import dataset

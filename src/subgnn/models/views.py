@@ -202,7 +202,8 @@ def compute_view(
     """A view of subgraphs.
 
     Args:
-        view: one of :func:`~subgnn.models.view_names.known_views`, with a type of edges after a colon where they have types.
+        view: one of :func:`~subgnn.models.view_names.known_views`, with a type of edges after a colon where they have
+            types.
         stored: read diffusions from the cache folder, or store them there, unless they are few.
 
     Raises:
