@@ -29,11 +29,11 @@ from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.induced_graphs import induced_graphs
-from subgnn.models.message_passing import WholeGraph
 from subgnn.models.node_pooling import NodeSets
 from subgnn.models.registry import MODELS, check_recipe, unused_data
 from subgnn.models.view_names import OVER_EDGES
 from subgnn.models.views import Diffusing, bag_of_nodes, compute_view, spread_one_hop
+from subgnn.models.whole_graph import WholeGraph
 
 
 @st.composite

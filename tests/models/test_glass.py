@@ -10,8 +10,8 @@ import torch
 
 from subgnn import Dataset, Graph, Ragged, SubgraphSet
 from subgnn.models import glass
-from subgnn.models.message_passing import NodeSetBatch
 from subgnn.models.registry import MODELS
+from subgnn.models.whole_graph import NodeSetBatch
 from tests.models.dense import dense_adjacency, dense_pass, labels, pooled, unfitted
 from tests.models.examples import recipe, training_data
 from tests.models.subgnn.examples import random_graph, random_subgraphs

@@ -10,7 +10,8 @@ from torch_geometric.nn import GraphNorm as PyGGraphNorm
 from subgnn.errors import UserError
 from subgnn.experiments.train import train
 from subgnn.models import message_passing
-from subgnn.models.message_passing import Dropout, GraphNorm, WholeGraph, in_blocks, pool
+from subgnn.models.message_passing import Dropout, GraphNorm, in_blocks, pool
+from subgnn.models.whole_graph import WholeGraph
 from tests.models.dense import dense_adjacency, dense_pass, labels, pooled, unfitted
 from tests.models.examples import recipe, two_triangles
 from tests.models.subgnn.examples import random_graph

@@ -11,8 +11,8 @@ import torch
 from subgnn import Graph, Ragged
 from subgnn.kernels.draws import node_set_keys
 from subgnn.models import ssnp
-from subgnn.models.message_passing import NodeSetBatch
 from subgnn.models.ssnp import border_sample
+from subgnn.models.whole_graph import NodeSetBatch
 from subgnn.rng import stream_key
 from tests.models.dense import dense_adjacency, dense_pass, labels, pooled, unfitted
 from tests.models.examples import two_triangles

@@ -34,17 +34,11 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.embeddings.link_prediction import Adjacency
 from subgnn.models.interface import TrainingData
-from subgnn.models.message_passing import (
-    MessagePassing,
-    MessagePassingModel,
-    NodeSetBatch,
-    Pass,
-    WholeGraph,
-    pool,
-)
+from subgnn.models.message_passing import MessagePassing, MessagePassingModel, Pass, pool
 from subgnn.models.neighborhoods import Neighborhoods, Part
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.models.tensor_model import is_sorted_below
+from subgnn.models.whole_graph import NodeSetBatch, WholeGraph
 from subgnn.rng import stream
 
 ENTRIES_AT_A_TIME = 2**17

@@ -24,26 +24,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, Self, TypeVar, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint as recompute
 
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.embeddings.link_prediction import Adjacency, unit_weights
 from subgnn.embeddings.sources import node_vectors
 from subgnn.errors import UserError
-from subgnn.kernels.edge_walks import Steps
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
 from subgnn.models.tensor_model import TensorModel
+from subgnn.models.whole_graph import NodeSetBatch, NodeSetSource, WholeGraph
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 
@@ -54,131 +52,6 @@ _T = TypeVar("_T")
 
 Moments = tuple[Tensor, Tensor]
 """What GraphNorm subtracts, and what it then multiplies by; (d,) each."""
-
-
-class WholeGraph:
-    """The graph as message passing takes it: ``graph @ m`` is A m.
-
-    A is a matrix of zeros and ones between two scalings, A_uv = rows_u columns_v for neighbours u, v. The matrix is
-    symmetric, and serves the gradient as well. ``of_types`` are the graphs of one type each, if ``typed``. Where it is
-    ``weighted``, it has the weights of edges in units of their mean magnitude, and degrees are sums of magnitudes.
-
-    Shapes:
-        weights: (entries,) float32, or None where all are 1.
-    """
-
-    def __init__(
-        self,
-        graph: Graph,
-        adjacency: Literal["mean", "sum", "symmetric"],
-        *,
-        typed: bool = False,
-        weighted: bool = False,
-    ) -> None:
-        self.graph, self.device = graph, torch.device("cpu")
-        self.of_types = [WholeGraph(layer, adjacency, weighted=weighted) for layer in graph.layers] if typed else []
-        self.weights = unit_weights(graph) if weighted else None
-        degrees = np.maximum(np.diff(graph.offsets), 1).astype(np.float32)
-        if self.weights is not None:
-            rows = Ragged(np.abs(self.weights), graph.offsets)
-            sums = np.bincount(rows.row_ids, rows.values, len(rows))
-            degrees = np.where(sums > 0, sums, 1).astype(np.float32)
-        self._rows = {"mean": 1 / degrees, "sum": None, "symmetric": degrees**-0.5}[adjacency]
-        self._columns = self._rows if adjacency == "symmetric" else None
-
-    def to(self, device: torch.device | str) -> None:
-        """Say where products are computed."""
-        if torch.device(device) != self.device:
-            self.device = torch.device(device)
-            for name in ("matrix", "scales"):
-                self.__dict__.pop(name, None)
-            for one in self.of_types:
-                one.to(device)
-
-    @cached_property
-    def matrix(self) -> Adjacency:
-        """The matrix of zeros and ones, or of weights."""
-        graph, size, everyone = self.graph, self.graph.num_nodes, slice(0, self.graph.num_nodes)
-        given = np.ones(len(graph.neighbors), np.float32) if self.weights is None else self.weights
-        found = Adjacency.of(graph.offsets, graph.neighbors, given, num_columns=size, rows=everyone, gradient=False)
-        matrix = found.to(self.device).matrix
-        return Adjacency(matrix, matrix, everyone)
-
-    @cached_property
-    def steps(self) -> Steps:
-        """The edges as walks follow them: by weight, or uniformly without weights."""
-        return Steps.of(*self.graph.csr, None if self.weights is None else np.abs(self.weights))
-
-    @cached_property
-    def scales(self) -> tuple[Tensor | None, Tensor | None]:
-        """The scalings of rows and columns (N, 1), None for 1."""
-        rows, columns = (
-            None if scale is None else torch.from_numpy(scale[:, None]).to(self.device)
-            for scale in (self._rows, self._columns)
-        )
-        return rows, columns
-
-    def __matmul__(self, messages: Tensor) -> Tensor:
-        rows, columns = self.scales
-        return _scaled(self.matrix @ _scaled(messages, columns), rows)
-
-    def collect(self, messages: Tensor, scales: Tensor | None) -> Tensor:
-        """A m, or with scales of types (types, d) the sum over types of A_t (r_t * m). Shapes: (N, d), both."""
-        if scales is None:
-            return self @ messages
-        return torch.stack([one @ (messages * r) for one, r in zip(self.of_types, scales, strict=True)]).sum(dim=0)
-
-    def send(self, messages: Tensor, block: Adjacency, *, tails: Tensor, heads: Tensor) -> Tensor:
-        """What messages of the nodes ``tails`` add to A m at the nodes ``heads``, over some edges."""
-        rows, columns = self.scales
-        given = _scaled(messages, None if columns is None else columns[tails])
-        return _scaled(block @ given, None if rows is None else rows[heads])
-
-
-def _scaled(x: Tensor, scale: Tensor | None) -> Tensor:
-    return x if scale is None else x * scale
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NodeSetBatch:
-    """Node sets of a graph, sorted."""
-
-    graph: WholeGraph
-    nodes: Ragged
-
-    @property
-    def places(self) -> Tensor:
-        """The nodes laid end to end (total,)."""
-        return torch.from_numpy(self.nodes.values.astype(np.int64)).to(self.graph.device)
-
-    @property
-    def subgraph(self) -> Tensor:
-        """For each of them, the set it stands in (total,)."""
-        return torch.from_numpy(self.nodes.row_ids).to(self.graph.device)
-
-
-class NodeSetSource:
-    """Subgraphs as sets of nodes of the whole graph."""
-
-    def __init__(self, graph: WholeGraph, nodes: Ragged) -> None:
-        self.graph, self.nodes = graph, nodes
-
-    @property
-    def device(self) -> torch.device:
-        """Where a network computes."""
-        return self.graph.device
-
-    def __len__(self) -> int:
-        return len(self.nodes)
-
-    def to(self, device: torch.device | str) -> Self:
-        """Move the graph to a device, in place."""
-        self.graph.to(device)
-        return self
-
-    def batch(self, rows: NDArray[np.int64]) -> NodeSetBatch:
-        """The chosen subgraphs, in the given order."""
-        return NodeSetBatch(self.graph, self.nodes.take(rows))
 
 
 class GraphNorm(nn.Module):

@@ -29,8 +29,9 @@ from subgnn.kernels.draws import node_set_keys
 from subgnn.kernels.edge_walks import Steps, walk_from_members_by_weight
 from subgnn.kernels.uniform_walks import walk_from_members
 from subgnn.models.interface import Settings, View
-from subgnn.models.message_passing import MessagePassing, MessagePassingModel, NodeSetBatch, WholeGraph, in_blocks
+from subgnn.models.message_passing import MessagePassing, MessagePassingModel, in_blocks
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
+from subgnn.models.whole_graph import NodeSetBatch, WholeGraph
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 

@@ -166,8 +166,8 @@ class Probe(nn.Module):
     """Outputs that are linear in the vectors of subgraphs.
 
     Shapes:
-        buffers of :meth:`~subgnn.models.vector_space.VectorSpace.weights`. map: (width - 18, width - 18), where the objective is contrastive.
-        weight: (width, outputs). bias: (outputs,).
+        buffers of :meth:`~subgnn.models.vector_space.VectorSpace.weights`. map: (width - 18, width - 18), where the
+        objective is contrastive. weight: (width, outputs). bias: (outputs,).
     """
 
     weight: Tensor
