@@ -207,6 +207,9 @@ def test_wrong_input_is_one_line(run, tmp_path):
         ((tmp_path / "bad.csv", "--subgraphs", tmp_path / "wide.npy"), "vectors that are not all numbers"),
         ((tmp_path / "none.csv", "--subgraphs", tmp_path / "wide.npy"), "none.csv: no vectors"),
         ((tmp_path / "uneven.jsonl", "--subgraphs", tmp_path / "wide.npy"), "row 2: a vector of 1 numbers"),
+        ((tmp_path / "none.csv", "--subgraphs", tmp_path / "none.csv"), "none.csv: no vectors"),
+        ((tmp_path / "wide.npy", "--subgraphs", tmp_path / "wide.npy", "--include-test"), "--include-test: "),
+        ((tmp_path / "wide.npy", "--subgraphs", tmp_path / "wide.npy", "--data", tmp_path), "--data: "),
         ((run, "--subgraphs", tmp_path / "new.tsv", "--top", 0), "--top"),
         ((run, "--subgraphs", tmp_path / "new.tsv", "--distance", "far"), "--distance"),
     ]
@@ -216,6 +219,16 @@ def test_wrong_input_is_one_line(run, tmp_path):
         assert (done.code, done.out) == (2, ""), words
         assert message in done.err, words
         assert done.err.count("\n") == 1, words
+
+
+def test_messages_about_the_standard_input_name_it(run, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"name,nodes\na,G0;G1;nobody\n")))
+    done = call("search", run, "--subgraphs", "-", "--unknown", "drop")
+    assert done.code == 0
+    assert "\ta\tnobody" in done.out
+    for line in done.err.splitlines():
+        assert line.startswith(("note: standard input: ", "warning: standard input: ")), line
+    assert "left out" in done.err
 
 
 def test_a_run_whose_subgraphs_are_all_of_test(run):

@@ -58,7 +58,8 @@ def embed_subgraphs(
     run: Annotated[
         Path,
         Argument(
-            metavar="RUN", help="A finished run or a file from subgnn export; with --recipe, a dataset or a graph."
+            metavar="RUN",
+            help="A finished run, a file from subgnn export, or a model of --model; with --recipe, a dataset or a graph.",
         ),
     ],
     subgraphs: SubgraphsFile,
@@ -137,7 +138,7 @@ def search_subgraphs(
     ] = "centred",
     include_test: Annotated[
         bool,
-        Option("--include-test", help="Find subgraphs of the test split, too; by default training and validation."),
+        Option("--include-test", help="In a run: find subgraphs of test, too; by default training and validation."),
     ] = False,
     index: Annotated[
         Literal["auto", "exact", "index"],

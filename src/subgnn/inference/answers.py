@@ -244,9 +244,12 @@ class Files:
     def read(self, graph: Graph) -> Asked:
         """The subgraphs; a warning reports nodes that were dropped."""
         with input_file(self.subgraphs) as path:
-            asked = Asked.read(path, graph, self.reading)
-        asked.matched.warn()
-        return asked
+            where = path.name if self.subgraphs == STDOUT else str(path)  # not the temporary file
+            reading = replace(self.reading, on_note=lambda note: self.reading.on_note(note.replace(str(path), where)))
+            asked = Asked.read(path, graph, reading)
+        matched = replace(asked.matched, where=where)
+        matched.warn()
+        return replace(asked, members=replace(asked.members, where=where), matched=matched)
 
     def write(self, form: TableFormat, table: AnswerTable) -> None:
         """Write a table."""

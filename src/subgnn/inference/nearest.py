@@ -173,7 +173,7 @@ class Nearest:
         cells = max(1, int(np.sqrt(count)))
         # Of vectors of length 1, those with the smallest angle are those with the smallest distance.
         index = faiss.IndexIVFFlat(faiss.IndexFlatL2(width), width, cells, faiss.METRIC_L2)
-        index.cp.seed = 1
+        index.cp.seed, index.cp.min_points_per_centroid = 1, 1  # few vectors are no reason for a warning
         index.nprobe = min(cells, _CELLS_SEARCHED)
         some = self.present[np.linspace(0, count - 1, min(count, _TRAINED_PER_CELL * cells)).astype(np.int64)]
         index.train(self._points(self.known[some]).astype(np.float32))

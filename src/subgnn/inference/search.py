@@ -266,10 +266,11 @@ class SearchAnswers:
 
     def to_json(self) -> list[dict[str, Any]]:
         """All answers, as values that JSON can hold."""
+        names = next((values for column, _, values in self.joined if column.title == "name"), None)
         return [
-            {"subgraph": text, "nearest": some}
-            for _, texts, found in self.parts
-            for text, some in zip(texts, found, strict=True)
+            {"subgraph": text, **({} if names is None else {"name": names[row]}), "nearest": some}
+            for rows, texts, found in self.parts
+            for row, text, some in zip(rows, texts, found, strict=True)
         ]
 
 
@@ -292,8 +293,12 @@ def search_files(known: Path, files: Files, choice: Choice) -> tuple[SearchAnswe
         if not is_vector_file(files.subgraphs):
             hint = f"accepted: a file of vectors as well ({', '.join(VECTOR_FILES)}); or search in a run"
             raise DataError("not a file of vectors", where=str(files.subgraphs), hint=hint)
-        queries = read_vectors(files.subgraphs)
-        return SearchAnswers.of_vectors(read_vectors(known), queries, choice), len(queries.vectors)
+        for option, given in (("--data", files.data is not None), ("--include-test", choice.test)):
+            if given:
+                hint = "leave it out; all vectors of the file are searched, whatever their splits"
+                raise DataError(f"{known} is a file of vectors", where=option, hint=hint)
+        table, queries = read_vectors(known), read_vectors(files.subgraphs)
+        return SearchAnswers.of_vectors(table, queries, choice), len(queries.vectors)
     opened = open_run(known, files.data, engine=files.engine)
     subgraphs = KnownSubgraphs(opened.predictor, opened.subgraphs)
     asked = files.read(opened.predictor.graph)
