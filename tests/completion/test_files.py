@@ -97,7 +97,8 @@ def test_mistakes(folder, tmp_path):
     assert call(*asked, folder / "new.tsv", "--top", 0).code == 2
     (tmp_path / "dropped.csv").write_text("name,nodes\na,g-0;g-1\nb,nobody\n")
     done = call(*asked, tmp_path / "dropped.csv", "--unknown", "drop", "--top", 1, "--json")
-    (row,) = done.json["suggestions"]
+    row, nothing = done.json["suggestions"]
+    assert (nothing["name"], nothing["node"], nothing["rank"], nothing["dropped"]) == ("b", None, None, "nobody")
     assert (row["name"], row["dropped"]) == ("a", "")
 
 

@@ -66,7 +66,7 @@ def _rows(names: NodeNames | None, found: Completion) -> list[tuple[Any, ...]]:
 def completion_table(
     completer: Completer, asked: Asked, *, top: int, among: NDArray[np.int64] | None = None
 ) -> AnswerTable:
-    """Suggested nodes, a row each, the likeliest of a subgraph first; none for a subgraph that has no nodes."""
+    """Suggested nodes, a row each, the likeliest of a subgraph first; one without a node where there is none."""
     asked.refuse_empty()
     joined, names = asked.joined(), completer.features.graph.names
     shown = None if names is None else names.readable()
@@ -75,12 +75,12 @@ def completion_table(
 
     def parts() -> Iterator[Part]:
         for rows, there, nodes in asked.parts(COLUMNS):
-            for place, found in zip(there, completer.complete(nodes, top=top, among=among), strict=True):
-                row = rows[place]
+            answers, known = completer.complete(nodes, top=top, among=among), set(there.tolist())
+            for place, row in enumerate(rows):
+                own = _rows(shown, next(answers)) if place in known else []
                 rest = [values[row] for _, _, values in joined]
-                listed = [(asked.text(row), *own, *rest) for own in _rows(shown, found)]
-                if listed:
-                    yield list(zip(*listed, strict=True))
+                listed = [(asked.text(row), *some, *rest) for some in own or [(None,) * len(_OWN)]]
+                yield list(zip(*listed, strict=True))
 
     return AnswerTable([replace(c, title=title) for (c, _), title in zip(columns, titles, strict=True)], parts())
 
