@@ -59,7 +59,7 @@ def embed_subgraphs(
         Path,
         Argument(
             metavar="RUN",
-            help="A finished run, a file from subgnn export, or a model of --model; with --recipe, a dataset or a graph.",
+            help="A finished run, a file from subgnn export or --model; with --recipe, a dataset or a graph.",
         ),
     ],
     subgraphs: SubgraphsFile,
