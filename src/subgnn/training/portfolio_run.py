@@ -18,18 +18,15 @@ from numpy.typing import NDArray
 from subgnn.config.recipes import portfolio
 from subgnn.data.dataset import Dataset
 from subgnn.data.splits import draw_folds
-from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import save_run_vectors
 from subgnn.errors import DataError, UserError
 from subgnn.models.auto import outputs_from, scores_from
 from subgnn.models.checkpoint import save_checkpoint
-from subgnn.models.examples import label_unit, target_tensor
+from subgnn.models.examples import target_tensor
 from subgnn.models.interface import Opening
-from subgnn.models.metrics import Thresholds, loss, metrics, selection_metric
-from subgnn.models.ranking import recall_count
-from subgnn.models.reference_scores import constant_prediction
+from subgnn.models.metrics import Thresholds
 from subgnn.models.registry import corrects_baseline, model_of, open_checkpoint, unused_data
-from subgnn.models.significance import ScoreTerms, headline_interval, score_interval, score_terms
+from subgnn.models.significance import headline_interval
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.models.thresholds import NONE, Counts, Decision, positive_class
 from subgnn.models.weighting import Weighting
@@ -38,15 +35,10 @@ from subgnn.storage.parsing import write_json
 from subgnn.training.calibration import Calibration, calibrate
 from subgnn.training.devices import make_fabric
 from subgnn.training.ensemble_selection import (
-    HEADLINE,
-    RANKING,
     Choice,
     OutOfFold,
     choose,
     clearly_behind,
-    prediction_terms,
-    score_of,
-    score_samples,
 )
 from subgnn.training.fit import Fit, Fitter, Stopped
 from subgnn.training.label_signal import Judged, signal_of
@@ -65,6 +57,7 @@ from subgnn.training.portfolio import (
     plan,
     save_candidate,
 )
+from subgnn.training.portfolio_scores import CandidateScores, output_metrics
 from subgnn.training.run_dir import CHECKPOINT, LABEL_UNIT, RESULTS
 from subgnn.versions import versions
 
@@ -138,7 +131,7 @@ class _Training:
     rows: list[Row]
     fitter: Fitter
     budget: Budget
-    metric: str
+    scores: CandidateScores
 
     @classmethod
     def of(cls, dataset: Dataset, options: RunOptions) -> _Training:
@@ -149,18 +142,12 @@ class _Training:
         check_labels(whole)
         warn_of_labels(whole)
         Weighting.of(recipe.training, whole)
-        metric = selection_metric(recipe.training.select_by, whole.task)
+        scores = CandidateScores.by(recipe.training.select_by, pool)
         rows = plan(portfolio(recipe, dataset.graph.attributes), pool, recipe.auto)
         # Epochs of single fits are not reported: there are hundreds, of many networks.
         callbacks = replace(options.callbacks, on_epoch=lambda _: None)
         fitter = Fitter(pool.dataset, options.seed, options.device, options.cache, callbacks)
-        ranked = metric in RANKING or recall_count(metric) is not None
-        return cls(dataset, options, pool, rows, fitter, budget, metric if ranked else HEADLINE)
-
-    @property
-    def metric_name(self) -> str:
-        """The metric of the leaderboard: that of a ranking, else micro-F1 or R^2, whatever epochs are selected by."""
-        return selection_metric("auto", self.pool.subgraphs.task) if self.metric == HEADLINE else self.metric
+        return cls(dataset, options, pool, rows, fitter, budget, scores)
 
     @property
     def _recipe(self) -> dict[str, str]:
@@ -210,7 +197,7 @@ class _Training:
 
     def _cannot_win(self, row: Row) -> str:
         """Why a network is left out, by what the candidates before it have scored; empty if it may win."""
-        judged = {one.name: self._scored(one) for one in self.finished}
+        judged = {one.name: self.scores.of(one) for one in self.finished}
         if not judged or model_of(row.recipe).is_fitted_in_one_go:
             return ""
         best = max(judged, key=lambda name: cast(float, judged[name]["score"]))
@@ -218,7 +205,7 @@ class _Training:
         corrects = corrects_baseline(row.recipe) and corrected in judged
         if corrects and cast(float, judged[corrected]["high"]) < cast(float, judged[best]["low"]):
             return f"left out: it corrects {corrected}, which is clearly behind {best}"
-        if 1 - score < NEARLY_PERFECT * (1 - cast(float, self._constant()["score"])):
+        if 1 - score < NEARLY_PERFECT * (1 - cast(float, self.scores.constant()["score"])):
             return f"left out: {best} has {score:.3f}, and a network could not be told from it"
         for one in self.rows:
             if one.behind and self._recipe[one.name] == self._recipe[row.name]:
@@ -258,7 +245,7 @@ class _Training:
         cycled = [np.asarray(row.predictions)[np.arange(repeats) % row.repeats] for row in rows]
         targets = np.asarray(subgraphs.targets, np.float64)
         stacked = np.stack(cycled).astype(np.float64)
-        return OutOfFold(stacked, targets, subgraphs.task, self.pool.units, self.metric)
+        return OutOfFold(stacked, targets, subgraphs.task, self.pool.units, self.scores.metric)
 
     def answer(self) -> _Answer:
         """Select the answer on out-of-fold predictions, and calibrate it."""
@@ -306,13 +293,13 @@ class _Training:
         """The rows of the leaderboard, in the order of their scores; those without come last."""
         weights = {} if answer is None else {row.name: weight for row, weight in answer.members}
         about = {"seconds": 0.0, "estimate": 0.0, "weight": 0.0}
-        rows = [{"name": "constant", "recipe": "", **self._constant(), **about, "note": "ignores the subgraph"}]
+        rows = [{"name": "constant", "recipe": "", **self.scores.constant(), **about, "note": "ignores the subgraph"}]
         for row in self.rows:
             rows.append(
                 {
                     "name": row.name,
                     "recipe": self._recipe[row.name],
-                    **self._scored(row),
+                    **self.scores.of(row),
                     "seconds": sum(row.seconds),
                     "estimate": row.estimate(self.options.recipe.auto.folds),
                     "weight": weights.get(row.name, 0.0),
@@ -321,36 +308,6 @@ class _Training:
                 }
             )
         return sorted(rows, key=lambda row: -np.inf if row["score"] is None else row["score"], reverse=True)
-
-    def _constant(self) -> dict[str, float | None]:
-        """The score of the constant prediction."""
-        targets, task = np.asarray(self.pool.subgraphs.targets), self.pool.subgraphs.task
-        if self.metric == HEADLINE:
-            guess = np.broadcast_to(constant_prediction(targets, task), targets.shape)
-            return self._with_interval(score_terms(guess, targets, task))
-        even = np.zeros((1, len(targets), max(1, self.pool.subgraphs.num_classes)))  # equal scores of all subgraphs
-        return {"score": score_of(even, targets, task, self.metric), "low": None, "high": None}
-
-    def _terms(self, row: Row) -> ScoreTerms | None:
-        if row.predictions is None:
-            return None
-        targets = np.asarray(self.pool.subgraphs.targets, np.float64)
-        return prediction_terms(row.predictions.astype(np.float64), targets, self.pool.subgraphs.task)
-
-    def _scored(self, row: Row) -> dict[str, float | None]:
-        """The out-of-fold score of a candidate by the metric of selection, with its 95 % interval."""
-        if row.predictions is None or self.metric == HEADLINE:
-            terms = self._terms(row)
-            return {"score": None, "low": None, "high": None} if terms is None else self._with_interval(terms)
-        found, subgraphs = row.predictions.astype(np.float64), self.pool.subgraphs
-        targets = np.asarray(subgraphs.targets, np.float64)
-        samples = score_samples(found, OutOfFold(found[None], targets, subgraphs.task, self.pool.units, self.metric))
-        low, high = np.quantile(samples, [0.025, 0.975]).tolist() if len(samples) else (None, None)
-        return {"score": score_of(found, targets, subgraphs.task, self.metric), "low": low, "high": high}
-
-    def _with_interval(self, terms: ScoreTerms) -> dict[str, float | None]:
-        low, high = score_interval(terms.joined(self.pool.units))
-        return {"score": terms.score, "low": low, "high": high}
 
     def report(self, doing: str) -> None:
         """Show the leaderboard so far."""
@@ -368,17 +325,17 @@ class _Training:
         thresholds: Thresholds = answer.calibration.thresholds.astype(np.float32) if task == "multi-label" else 0.5
         if spec.decision is not None:
             thresholds = spec.decision.thresholds(spec.classes)
-        options_of: dict[str, Any] = {"with_loss": True, "select_by": self.metric_name}
-        val = [_metrics(outputs, subgraphs, spec, thresholds, **options_of) for outputs in calibrated]
+        options_of: dict[str, Any] = {"with_loss": True, "select_by": self.scores.metric_name}
+        val = [output_metrics(outputs, subgraphs, spec, thresholds, **options_of) for outputs in calibrated]
         targets, repeats = target_tensor(subgraphs, spec.standards), [torch.from_numpy(one) for one in calibrated]
         intervals = {"val": headline_interval(repeats, targets, subgraphs, thresholds=thresholds)}
         test, intervals["test"], of_simple, counts = self._test(checkpoint, fits)
-        key = self.metric_name
+        key = self.scores.metric_name
         board = self.leaderboard(answer, {name: scores[key] for name, scores in of_simple.items()})
         judged = [
             Judged(row.name, model.sees(row.recipe), terms, simple=model.is_fitted_in_one_go)
             for row, model in ((row, model_of(row.recipe)) for row in self.rows)
-            if (terms := self._terms(row))
+            if (terms := self.scores.terms(row))
         ]
         verdict = signal_of(judged, np.asarray(subgraphs.targets), task, self.pool.units)
         fit_seconds = [seconds for row in self.finished for seconds in row.seconds]
@@ -434,7 +391,7 @@ class _Training:
         device = torch.device("cpu")
         fitted = open_checkpoint(checkpoint, graph, Opening(device, tables=tables, cache=self.fitter.cache))
         outputs = fitted.outputs(test.nodes)
-        scores = _metrics(outputs, test, checkpoint.spec, fitted.thresholds, select_by=self.metric_name)
+        scores = output_metrics(outputs, test, checkpoint.spec, fitted.thresholds, select_by=self.scores.metric_name)
         interval = headline_interval(
             [torch.from_numpy(outputs)],
             target_tensor(test, checkpoint.spec.standards),
@@ -447,25 +404,9 @@ class _Training:
             if model_of(row.recipe).is_fitted_in_one_go and (row.name in members or self.budget.left > row.refit):
                 found = (members.get(row.name) or self._fit(row)).checkpoint
                 of_row = open_checkpoint(found, graph, Opening(device)).outputs(test.nodes)
-                simple[row.name] = _metrics(of_row, test, found.spec, select_by=self.metric_name)
+                simple[row.name] = output_metrics(of_row, test, found.spec, select_by=self.scores.metric_name)
         counts = {}
         if (decision := checkpoint.spec.decision) is not None:
             found_scores = scores_from(outputs, test.task)
             counts["test"] = decision.counts(found_scores, np.asarray(test.targets), checkpoint.spec.classes)
         return scores, interval, simple, counts
-
-
-def _metrics(
-    outputs: NDArray[Any],
-    subgraphs: SubgraphSet,
-    spec: ModelSpec,
-    thresholds: Thresholds = 0.5,
-    *,
-    with_loss: bool = False,
-    select_by: str = "auto",
-) -> dict[str, float]:
-    """Metrics of outputs for labelled subgraphs, after the loss where it is wanted."""
-    found, targets = torch.from_numpy(np.asarray(outputs, np.float32)), target_tensor(subgraphs, spec.standards)
-    options: dict[str, Any] = {"thresholds": thresholds, "select_by": select_by}
-    scores = metrics(found, targets, spec.task, unit=label_unit(spec.standards), **options)
-    return ({"loss": float(loss(found, targets, spec.task))} if with_loss else {}) | scores
