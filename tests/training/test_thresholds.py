@@ -164,6 +164,10 @@ def test_other_tasks_and_settings_are_refused(tmp_path):
     three = replace(data, subgraphs=replace(data.subgraphs, task="multi-class"))
     with pytest.raises(UserError, match="the task is multi-class; thresholds are for two classes"):
         subgnn.train(three, tmp_path / "run", recipe="bag", threshold="f1")
+    with pytest.raises(UserError, match="threshold_folds is 5, and no threshold is to be chosen; leave it out, or say"):
+        subgnn.train(data, tmp_path / "run", recipe="bag", settings={"training.threshold_folds": 5})
+    with pytest.raises(UserError, match=r"the threshold is '0.9'; accepted: precision=P"):
+        subgnn.train(data, tmp_path / "run", recipe="bag", threshold=0.9)
     with pytest.raises(UserError, match="threshold_folds is 1"):
         subgnn.train(data, tmp_path / "run", recipe="bag", threshold="f1", settings={"training.threshold_folds": 1})
     with pytest.raises(UserError, match="select_by is 'auprk'"):

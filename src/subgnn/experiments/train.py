@@ -94,7 +94,7 @@ def train(
             raise UserError(f"the recipe {recipe.name} has no budget of time", where="--time", hint=hint)
         recipe = replace(recipe, auto=replace(recipe.auto, time=parse_duration(str(time), "--time")))
     if threshold is not None:
-        recipe = replace(recipe, training=replace(recipe.training, threshold=threshold))
+        recipe = replace(recipe, training=replace(recipe.training, threshold=str(threshold)))
     until = None if edges_until is None else parse_time(str(edges_until), "--edges-until")
     dataset = replace(dataset, subgraphs=named_split(dataset.subgraphs, split))
     if until is not None:

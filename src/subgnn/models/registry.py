@@ -53,7 +53,6 @@ from subgnn.models.spec import BASELINE, Checkpoint
 from subgnn.models.ssnp import SSNPModel
 from subgnn.models.sub2vec import Sub2VecModel
 from subgnn.models.subgnn.registered import SubGNNModel
-from subgnn.models.thresholds import NONE
 from subgnn.models.topology import TopologyModel
 from subgnn.models.unsupervised import UnsupervisedModel
 from subgnn.models.wlks import WLKSModel
@@ -117,12 +116,10 @@ def unused_data(recipe: Recipe, graph: Graph) -> list[str]:
     Args:
         graph: as it was read, directed if it is.
     """
-    used, model, training = used_attributes(recipe), model_of(recipe), recipe.training
+    used, model = used_attributes(recipe), model_of(recipe)
     found = list[str]()
-    if training.focal > 0 and model.is_fitted_in_one_go:
+    if recipe.training.focal > 0 and model.is_fitted_in_one_go:
         found.append("focal loss (training.focal; this model is fitted in one go)")
-    if training.threshold_folds and training.threshold == NONE:
-        found.append("training.threshold_folds (no --threshold is given)")
     for name, switch in model.switches.items():
         setting = switch.removesuffix("=true")
         if setting != switch and name not in graph.attributes and attrgetter(setting)(recipe):

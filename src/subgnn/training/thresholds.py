@@ -29,13 +29,16 @@ def check_threshold(settings: TrainingSettings, task: Task, *, devices: int) -> 
     """Refuse, before any work, an aim that is not understood, or does not fit the task.
 
     Raises:
-        UserError: for that, for one fold, and for folds on several devices.
+        UserError: for that, for one fold, for folds without an aim, and for folds on several devices.
     """
     check_aim(settings.threshold, task)
     if settings.threshold_folds == 1:
         hint = "accepted: 0 for the validation split, or from 2"
         raise UserError("training.threshold_folds is 1", where="recipe", hint=hint)
-    if settings.threshold_folds and settings.threshold != NONE and devices > 1:
+    if settings.threshold_folds and settings.threshold == NONE:
+        what = f"training.threshold_folds is {settings.threshold_folds}, and no threshold is to be chosen"
+        raise UserError(what, where="recipe", hint="leave it out, or say for what, as --threshold precision=0.9")
+    if settings.threshold_folds and devices > 1:
         hint = "leave --devices or training.threshold_folds out"
         raise UserError("folds are fitted on one device", where="--devices", hint=hint)
 
