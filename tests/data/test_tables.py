@@ -152,8 +152,8 @@ BAD_EDGES = {
     "unknown source": (EDGES, ("--source", "form"), ": no column 'form'; accepted: from, to, w, note; did you mean"),
     "unknown target": (EDGES, ("--target", "x"), ": no column 'x'; accepted: from, to, w, note"),
     "unknown weight": (EDGES, ("--weight", "x"), ": no column 'x'; accepted: from, to, w, note"),
-    "word for weight": (EDGES, ("--weight", "note"), ": column 'note' is not all numbers"),
-    "no weight": (EDGES.replace("0.5", ""), ("--weight", "w"), ": column 'w' is not all numbers"),
+    "word for weight": (EDGES, ("--weight", "note"), ": column 'note' is not all numbers (row 1: '"),
+    "no weight": (EDGES.replace("0.5", ""), ("--weight", "w"), ": column 'w' is not all numbers (row 2: ''); a weight"),
     "nan weight": (EDGES.replace("0.5", "nan"), ("--weight", "w"), ": "),
     "row too short": (
         "u,v\na,b\nc\n",

@@ -164,9 +164,16 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: b
         lists = table.lists(node, "node")
         return replace(_wide(table, found, names, [" ".join(nodes) for nodes in lists], lists), times=times)
     cells = table.filled(node, "node").to_pylist()
+    sample = cells[:_SAMPLE]
+    separator = find_separator(sample, graph)
     if names is not None and len(set(names)) < len(names):
+        if separator is not None and _share(sample, separator, graph) > 0.5 and not _share(sample, None, graph):
+            first = dict[str, int]()
+            row = next(i for i, name in enumerate(names) if first.setdefault(name, i) < i)
+            what = f"the subgraph {excerpt(names[row])} is there before, and its nodes are a list"
+            hint = "give each row a name of its own, or write a row for each node"
+            raise DataError(what, where=table.place(row), hint=hint)
         return _long(table, found, names, cells, times)
-    separator = find_separator(cells[:_SAMPLE], graph)
     if separator is None:
         if names is None:
             raise missing(table.where, table.titles, ["subgraph"], list(found.values()))

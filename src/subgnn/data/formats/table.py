@@ -112,8 +112,10 @@ class Table:
                     column = compute.replace_substring(column, ",", ".")
             values = np.asarray(compute.cast(column, pa.float64()), np.float64)
         except pa.ArrowException as error:
-            what = f"column '{title}' is not all numbers ({reason(error)})"
-            raise DataError(what, where=self.where) from None
+            row = next((i for i, cell in enumerate(column.to_pylist()) if not _is_number(cell)), None)
+            told = reason(error) if row is None else f"row {row + 1}: {excerpt(str(column[row].as_py()))}"
+            what = f"column '{title}' is not all numbers ({told})"
+            raise DataError(what, where=self.where, hint=f"a {noun} is a finite number; fill or drop others") from None
         with np.errstate(over="ignore"):
             bad = ~np.isfinite(values.astype(np.float32))
         if bad.any():
@@ -189,6 +191,14 @@ class Table:
         except pa.ArrowException as error:
             raise DataError(f"the {noun} column is not text ({reason(error)})", where=self.where) from None
         return text
+
+
+def _is_number(cell: Any) -> bool:
+    try:
+        float(cell)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def reason(error: Exception) -> str:

@@ -233,7 +233,8 @@ def _read_text(path: Path, begin: bytes, encoding: str | None) -> Table:
 
     def read(*, use_threads: bool) -> pa.Table:
         # pyarrow itself would unpack a compressed file without limit.
-        plain = begin == path.open("rb").read(len(begin))
+        with path.open("rb") as file:
+            plain = begin == file.read(len(begin))
         with pa.OSFile(str(path)) if plain else open_unpacked(path) as file:
             options = csv.ReadOptions(
                 use_threads=use_threads, skip_rows=skipped, autogenerate_column_names=True, encoding=known
