@@ -9,12 +9,16 @@ import numpy as np
 import pytest
 
 from subgnn import Graph, Ragged
-from subgnn.kernels.edge_walks import Steps, triangular_walks, walk_from_members_by_weight
+from subgnn.kernels.edge_walks import Steps, triangular_walks, walk_from_members
 from tests.kernels.chance import LEAST_P, p_value
+from tests.kernels.graphs import SmallGraph, ragged
 
 # A square with both diagonals but one, a tail, an edge of weight 0, and a node on its own.
 EDGES = {(0, 1): 1.0, (1, 2): 3.0, (2, 3): 0.5, (0, 3): 2.0, (0, 2): 5.0, (3, 4): 1.5, (1, 4): 0.0}
 N = 6
+# A triangle 0 1 2 with a tail 2 - 3, and 4 on its own.
+KITE = SmallGraph(5, ((0, 1), (1, 2), (0, 2), (2, 3)))
+KITE_STEPS = Steps.of(*KITE.csr)
 
 
 def built(*, directed: bool, weighted: bool = True) -> Graph:
@@ -90,7 +94,7 @@ def test_walks_stay_on_allowed_nodes(directed):
 def test_simple_walks_by_weight():
     graph = built(directed=False)
     steps = Steps.of(*graph.csr, graph.weights)
-    found = walk_from_members_by_weight(
+    found = walk_from_members(
         steps, Ragged.from_rows([[0, 1], [5]]), walks=9_000, length=3, keys=np.array([1, 2], np.uint64)
     )
     rows, counts = near(graph, set(range(N))), {}
@@ -112,3 +116,24 @@ def test_equal_weights_change_nothing_but_the_draws():
 def test_an_empty_graph_has_no_walks():
     steps = Steps.of(np.zeros(1, np.int64), np.empty(0, np.int32))
     assert [len(row) for row in triangular_walks(steps, walks=2, length=3, beta=0.5, key=0)] == [0, 0]
+
+
+def test_two_uniform_steps_have_the_probability_of_their_steps():
+    keys = np.arange(3, dtype=np.uint64)
+    found = walk_from_members(KITE_STEPS, ragged([[0, 2], [4], [1]]), walks=6000, length=2, keys=keys)
+    groups = []
+    for start, walks in zip((0, 2, 4, 1), found, strict=True):
+        expected = Counter()
+        for one in KITE.networkx[start] or [start]:
+            for two in KITE.networkx[one] or [one]:
+                expected[one, two] += 1 / len(KITE.networkx[start] or [start]) / len(KITE.networkx[one] or [one])
+        groups.append((Counter(map(tuple, walks.tolist())), expected))
+    assert p_value(groups) > LEAST_P
+    assert (found[2] == 4).all()
+
+
+def test_walks_of_a_set_depend_on_its_key_alone():
+    together = walk_from_members(KITE_STEPS, ragged([[0, 2], [1]]), walks=9, length=4, keys=np.array([5, 6], np.uint64))
+    alone = walk_from_members(KITE_STEPS, ragged([[1]]), walks=9, length=4, keys=np.array([6], np.uint64))
+    np.testing.assert_array_equal(together[2], alone[0])
+    assert not np.array_equal(together[0], together[1])

@@ -13,10 +13,9 @@ import pytest
 from subgnn import kernels
 from subgnn.kernels.distances import reduce_table
 from subgnn.kernels.draws import normal_rows, sample_members
-from subgnn.kernels.edge_walks import Steps, triangular_walks, walk_from_members_by_weight
+from subgnn.kernels.edge_walks import Steps, triangular_walks, walk_from_members
 from subgnn.kernels.nearby_distances import near_hops
 from subgnn.kernels.sampling import induced_block, sample_neighbors, sample_non_edges, walk_nodes
-from subgnn.kernels.uniform_walks import walk_from_members
 from tests.kernels.graphs import SmallGraph, ragged
 
 N = 500
@@ -49,7 +48,6 @@ CALLS: dict[str, Callable[[], Any]] = {
     "normal_rows": lambda: normal_rows(KEY, SOURCES, 7),
     "sample_neighbors": lambda: sample_neighbors(*CSR, np.arange(N), fraction=0.3, key=KEY),
     "walk_nodes": lambda: walk_nodes(*CSR, roots=200, length=3, key=KEY),
-    "walk_from_members": lambda: walk_from_members(*CSR, ROWS, walks=2, length=5, keys=KEYS),
     "induced_block": lambda: induced_block(*CSR, SETS[0]),
     "sample_non_edges": lambda: sample_non_edges(*CSR, np.arange(N), pairs=2000, key=KEY),
     "sample_members": lambda: sample_members(ROWS, draws=40, key=KEY),
@@ -63,7 +61,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "induced_clustering": lambda: kernels.induced_clustering(*CSR, ROWS),
     "dtw": lambda: kernels.dtw(ROWS.take(range(40)), ROWS, cost="ratio", normalize=True),
     "triangular_walks": lambda: triangular_walks(STEPS, walks=2000, length=10, beta=0.65, key=KEY),
-    "walk_from_members_by_weight": lambda: walk_from_members_by_weight(STEPS, ROWS, walks=2, length=5, keys=KEYS),
+    "walk_from_members": lambda: walk_from_members(STEPS, ROWS, walks=2, length=5, keys=KEYS),
     "graph_walks": lambda: kernels.graph_walks(*CSR, walks=2000, length=10, beta=0.65, key=KEY),
     "inside_walks": lambda: kernels.inside_walks(*CSR, ROWS, walks=20, length=10, beta=0.65, key=KEY),
     "inside_walks, own keys": lambda: kernels.inside_walks(*CSR, ROWS, walks=20, length=10, beta=0.65, key=KEYS),

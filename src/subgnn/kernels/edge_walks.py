@@ -2,8 +2,8 @@
 
 Triangular walks are those of :mod:`subgnn.kernels.walks`, with weights: after the nodes x and y, the next one is drawn
 from T = N(y) & N(x) with probability beta and from U = N(y) - N(x) otherwise, by the weights of y's edges; N has the
-out-edges of a directed graph, where both sets may be empty and the walk then ends. Simple walks are those of
-:mod:`subgnn.kernels.uniform_walks`, with weights.
+out-edges of a directed graph, where both sets may be empty and the walk then ends. Simple walks draw every step from
+all edges of a node; without weights, uniformly.
 
 An edge is drawn by binary search in the cumulative weights of a row. Edges of weight 0 are left out, so they are in no
 N. Random numbers are keyed by the walk, never by the thread.
@@ -209,7 +209,7 @@ def _from_members(begin: int, end: int, steps: tuple[Csr, Array], family: Sets, 
                     out[i, w, t] = node
 
 
-def walk_from_members_by_weight(steps: Steps, rows: Ragged, *, walks: int, length: int, keys: Array) -> Array:
+def walk_from_members(steps: Steps, rows: Ragged, *, walks: int, length: int, keys: Array) -> Array:
     """Walks of ``length`` steps from each node of every set; a walk that cannot go on stays where it is.
 
     Args:

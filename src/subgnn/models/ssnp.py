@@ -26,8 +26,7 @@ from torch.nn import functional
 
 from subgnn.data.graph import Graph
 from subgnn.kernels.draws import node_set_keys
-from subgnn.kernels.edge_walks import Steps, walk_from_members_by_weight
-from subgnn.kernels.uniform_walks import walk_from_members
+from subgnn.kernels.edge_walks import Steps, walk_from_members
 from subgnn.models.interface import Settings, View
 from subgnn.models.message_passing import MessagePassing, MessagePassingModel, in_blocks
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
@@ -84,9 +83,8 @@ class SSNP(MessagePassing):
             for v in np.unique(view):
                 own = np.flatnonzero(view == v)
                 keys[own] = node_set_keys(stream_key(self.seed, f"ssnp/walks/{v}"), nodes.take(own))
-        steps = batch.graph.steps if batch.graph.weights is not None else None
         given, length = batch.graph.graph, settings.walk_length
-        return border_sample(given, nodes, walks=settings.walks, length=length, keys=keys, steps=steps)
+        return border_sample(given, nodes, walks=settings.walks, length=length, keys=keys, steps=batch.graph.steps)
 
 
 def border_sample(
@@ -101,7 +99,7 @@ def border_sample(
     """The nodes outside of each subgraph that walks from its nodes visit, sorted, each once.
 
     Args:
-        steps: edges that walks follow by weight; by default steps are uniform.
+        steps: the edges that walks follow; by default those of the graph, uniformly.
 
     Example:
         In the path 0 - 1 - 2, the only step from 0 leads to 1, and a second one to 0 or 2.
@@ -112,12 +110,10 @@ def border_sample(
     """
     number, begin = graph.num_nodes, 0
     rows: list[NDArray[np.int32]] = []
+    steps = Steps.of(*graph.csr) if steps is None else steps
     for some in subgraphs.batches(max(1, _VISITS_AT_A_TIME // (walks * length))):
         own, begin = keys[begin : begin + len(some)], begin + len(some)
-        if steps is None:
-            visited = walk_from_members(*graph.csr, some, walks=walks, length=length, keys=own)
-        else:
-            visited = walk_from_members_by_weight(steps, some, walks=walks, length=length, keys=own)
+        visited = walk_from_members(steps, some, walks=walks, length=length, keys=own)
         met = np.unique(some.row_ids[:, None, None] * number + visited)
         border = met[~np.isin(met, some.row_ids * number + some.values, assume_unique=True)]
         counts = np.bincount(border // number, minlength=len(some))
