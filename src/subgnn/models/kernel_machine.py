@@ -40,7 +40,7 @@ from subgnn.models.regression import fit_outputs
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel
 from subgnn.models.view_kernel import Components, Reference, draw_landmarks
-from subgnn.models.view_names import ALL_TYPES, TOPOLOGY, are_known, check_views, expand_views, used_by_view
+from subgnn.models.view_names import ALL_TYPES, TOPOLOGY, are_known, check_views, expand_views, used_by_views
 from subgnn.models.views import CACHE, EXACT_NUMBERS, PRODUCT_ROWS, Diffusing, Rows, multiply
 from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress
@@ -113,7 +113,7 @@ class KernelMachine(TensorModel):
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
         """What its views use."""
-        return frozenset().union(*(used_by_view(view, recipe.baseline) for view in recipe.baseline.views))
+        return used_by_views(recipe.baseline)
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
         """That of diffusions, once, and of decompositions of a matrix of all pairs of training subgraphs."""

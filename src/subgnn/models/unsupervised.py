@@ -46,7 +46,7 @@ from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel
 from subgnn.models.vector_space import SPACE, VectorSpace, in_standard_units
 from subgnn.models.view_kernel import draw_landmarks
-from subgnn.models.view_names import TOPOLOGY, VIEWS, are_known, check_views, expand_views, used_by_view
+from subgnn.models.view_names import TOPOLOGY, VIEWS, are_known, check_views, expand_views, used_by_views
 from subgnn.ragged import Ragged
 
 _EXACT_NUMBERS = 2**27  # pairs of a reference and a node up to which diffusions are exact; their numbers take 512 MiB
@@ -108,7 +108,7 @@ class UnsupervisedModel(TensorModel):
 
     def uses(self, recipe: Recipe) -> frozenset[str]:
         """What its views use."""
-        return frozenset().union(*(used_by_view(view, recipe.baseline) for view in recipe.baseline.views))
+        return used_by_views(recipe.baseline)
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
         """That of diffusions of references and subgraphs, once, and of a decomposition of a matrix of references."""

@@ -61,6 +61,11 @@ def used_by_view(view: str, settings: BaselineSettings) -> frozenset[str]:
     return frozenset(name for name, is_used in used.items() if is_used)
 
 
+def used_by_views(settings: BaselineSettings) -> frozenset[str]:
+    """What the views that settings list use of a graph beside nodes and edges."""
+    return frozenset().union(*(used_by_view(view, settings) for view in settings.views))
+
+
 def are_known(views: tuple[str, ...], graph: Graph) -> bool:
     """Whether all views exist, none of them standing for several."""
     parts = [(split_view(view), view) for view in views]
