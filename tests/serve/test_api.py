@@ -100,8 +100,8 @@ def test_complete_is_the_librarys(asking):
     wrong = post(asking, "complete", {"subgraphs": [SOME], "among": ["GENE3", "NOBODY"]})
     assert (wrong.status_code, wrong.json()["nodes"]) == (422, ["NOBODY"])
     assert wrong.json()["error"] == "among: 1 node is not known: 'NOBODY'"
-    many = post(asking, "complete", {"subgraphs": [SOME], "among": ["#3"] * 10_001})
-    assert many.status_code == 422
+    for among in ([], ["#3"] * 10_001):
+        assert post(asking, "complete", {"subgraphs": [SOME], "among": among}).status_code == 422
 
 
 def test_search_and_resolve(asking):

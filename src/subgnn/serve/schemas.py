@@ -74,7 +74,9 @@ class SubgraphsToComplete(Subgraphs):
     """Subgraphs that nodes may be missing in."""
 
     top: int = Field(20, ge=1, le=1000, description="Most nodes to suggest for each subgraph.")
-    among: list[Node] | None = Field(None, description=f"Suggest these nodes only, {_AS}; by default any.")
+    among: list[Node] | None = Field(
+        None, min_length=1, description=f"Suggest these nodes only, {_AS}; by default any."
+    )
 
 
 class OneSubgraph(Strict):
