@@ -54,7 +54,7 @@ def set_up(
 
     Args:
         vectors: embeddings of all nodes (N, d), if the model uses them and they are not random.
-        cache, on_prepare: as for :func:`~subgnn.training.run.train`.
+        cache, on_prepare: as for :func:`~subgnn.experiments.train.train`.
     """
     graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
     check_labels(subgraphs)
