@@ -17,9 +17,9 @@ from subgnn.errors import UserError
 from subgnn.models.bag import fit_linear
 from subgnn.models.metrics import loss
 from subgnn.models.regression import fit_logistic, fit_outputs, fit_ridge
+from subgnn.models.support_vectors import Fit
 from subgnn.models.trees import grow_trees, tree_outputs
 from subgnn.models.weighting import EVEN, Weighting, class_weights
-from subgnn.models.wlks import Fit
 from subgnn.ragged import Ragged
 
 RNG = np.random.default_rng(0)

@@ -18,7 +18,7 @@ from subgnn.inference.predictor import Predictor
 from subgnn.models import wlks
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.integrity import check_checkpoint
-from subgnn.models.wlks import Fit, machine_scores
+from subgnn.models.support_vectors import Fit, machine_scores
 from subgnn.training.candidates import set_up
 from subgnn.training.run_dir import CHECKPOINT
 from tests.models.examples import recipe
