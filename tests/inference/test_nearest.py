@@ -150,3 +150,18 @@ def test_queries_without_a_vector_find_nothing():
 def test_wrong_vectors_are_refused(queries, known, options, message):
     with pytest.raises((DataError, UserError), match=message):
         nearest_vectors(queries, known, **options)
+
+
+@pytest.mark.parametrize(
+    ("known", "told"),
+    [
+        ([[1.7, 0.1], [1.1, 0.7], [0.4, 1.4]], {"centred"}),
+        ([[0, 6.0], [0, 2.0], [0, -1.0]], {"centred", "cosine"}),
+        ([[1.0], [2.0], [5.0]], {"centred", "cosine"}),
+        ([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]], set()),
+        (np.eye(3), set()),
+    ],
+)
+def test_vectors_on_a_line_are_known_as_such(known, told):
+    found = {distance for distance in DISTANCES if Nearest(np.array(known), distance=distance).sees_sides_only}
+    assert found == told

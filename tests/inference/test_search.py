@@ -240,3 +240,13 @@ def test_a_run_whose_subgraphs_are_all_of_test(run):
     places, distances = known.find(tested.nodes, Choice(top=1, test=True))
     np.testing.assert_allclose(distances, 0, atol=1e-9)
     assert places.shape == (len(tested), 1)
+
+
+def test_a_warning_where_distances_are_sides(tmp_path):
+    np.save(tmp_path / "line.npy", np.array([[0, 6.0], [0, 2.0], [0, -1.0]], np.float32))
+    done = call("search", tmp_path / "line.npy", "--subgraphs", tmp_path / "line.npy", "--top", 1)
+    assert done.error.startswith(
+        "warning: search: the vectors lie on a line, as those of two classes may, and 'centred'"
+    )
+    done = call("search", tmp_path / "line.npy", "--subgraphs", tmp_path / "line.npy", "--distance", "euclidean")
+    assert (done.code, done.err) == (0, "")

@@ -36,6 +36,7 @@ METHODS: tuple[Method, ...] = get_args(Method)
 EXACT_VECTORS = 200_000
 """Known vectors up to which ``auto`` compares all of them."""
 _ROUNDING = 1e-5  # of matrix products of 32 bits, relative to the squared lengths
+_LINE = 1e-8  # of squares of vectors: that of the smaller direction which is rounding
 _DIGITS = 12  # of cosines; those beyond are rounding
 _BLOCK = 4096  # known vectors that are compared at once
 _CELLS_SEARCHED, _SPARE = 64, 32
@@ -85,6 +86,18 @@ class Nearest:
             for begin, rows in zip(range(0, len(self.present), _BLOCK), self._blocks(), strict=True):
                 self._screened[begin : begin + len(rows)] = self._points(self.known[rows])
             self._half_squares = np.square(self._screened).sum(axis=1) / 2
+
+    @property
+    def sees_sides_only(self) -> bool:
+        """Whether the known vectors lie on a line through the origin of the angles, so that cosines are 1 or -1.
+
+        Those of two classes do, where a model has a score for each of them and the scores have the same sum.
+        """
+        if self.distance == "euclidean" or self.known.shape[1] > 2 or len(self.present) < 2:
+            return False
+        points = self.known[self.present].astype(np.float64) - self.mean
+        spread = np.linalg.eigvalsh(points.T @ points)
+        return len(spread) == 1 or bool(spread[0] <= _LINE * spread[-1])
 
     def find(self, queries: Any, top: int = 10) -> Found:
         """The nearest known vectors of each query; equal distances by place.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.formats.vectors import VECTOR_FILES, VectorTable, is_vector_file, read_vectors
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
-from subgnn.errors import DataError
+from subgnn.errors import DataError, DataWarning
 from subgnn.inference.answers import AnswerTable, Asked, Files, chunk_size
 from subgnn.inference.nearest import Distance, Found, Method, Nearest
 from subgnn.inference.open import open_run
@@ -132,7 +133,7 @@ class KnownSubgraphs:
                 raise DataError(what, where="search", hint=hint)
             vectors = self.vectors()
             known = vectors if len(places) == len(vectors) else vectors[places]
-            self._nearest[key] = places, Nearest(known, distance=choice.distance, method=choice.method)
+            self._nearest[key] = places, _prepared(known, choice)
         return self._nearest[key]
 
     def describe(self, place: int) -> dict[str, Any]:
@@ -232,7 +233,7 @@ class SearchAnswers:
             split = None if known.splits is None else known.splits[row]
             return {"row": row, "nearest": known.names[row], "label": label, "split": split}
 
-        nearest = Nearest(known.vectors, distance=choice.distance, method=choice.method)
+        nearest = _prepared(known.vectors, choice)
         nearest.check(queries.vectors)
 
         def parts() -> Iterator[tuple[range, list[str], list[list[dict[str, Any]]]]]:
@@ -272,6 +273,15 @@ class SearchAnswers:
             for rows, texts, found in self.parts
             for row, text, some in zip(rows, texts, found, strict=True)
         ]
+
+
+def _prepared(known: NDArray[np.float32], choice: Choice) -> Nearest:
+    """Known vectors, ready for queries; a warning where their distances say nothing but a side."""
+    nearest = Nearest(known, distance=choice.distance, method=choice.method)
+    if nearest.sees_sides_only:
+        what = f"the vectors lie on a line, as those of two classes may, and '{choice.distance}' sees its sides only"
+        warnings.warn(f"search: {what}; take the distance euclidean", DataWarning, stacklevel=3)
+    return nearest
 
 
 def hits(
