@@ -1,11 +1,11 @@
 """Hops from given nodes across a graph; on a large graph, the searches are kept in the cache folder.
 
 A search serves 64 sources (:mod:`subgnn.kernels.distances`) and costs a pass over the graph, however few nodes are
-asked about. Shared anchors and landmarks are the sources of every prediction of a model, so their searches are kept: a
-file for each 64 of them, with a byte for each node and source. From then on, a prediction reads the rows of its nodes.
+asked about. All predictions of a model need hops from the same shared anchors and landmarks, so these are stored: one
+file for every 64 sources, with one byte for each node and source. Later predictions read the rows of their nodes.
 
-A file may have gigabytes, and is not read as a whole: it has a checksum for every :data:`BLOCK` rows, and those that
-are read are compared.
+A file may be gigabytes large, so it is never read as a whole: every :data:`BLOCK` rows have a checksum, which is
+compared when they are read.
 """
 
 from __future__ import annotations
