@@ -49,6 +49,9 @@ CASES = {
     ),
     "ppi_bp": Case("alsentzer2020_ppi_bp", "ppi_bp", {"cpu": 2, "cuda": 30}, first=1, settings=_PATIENT),
     "subgnn": Case("subgnn", "glass_density", {"cpu": 20, "cuda": 30}, settings=_PATIENT),
+    "surroundings": Case(
+        "surroundings", "ppi_bp", {"cpu": 10, "cuda": 40}, settings=(*_PATIENT, "training.members=1")
+    ),
     "gc": Case(
         "gc",
         "hpo_neuro_rebuilt",
@@ -112,6 +115,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     busy = [b - a for a, b in zip(cpu[first - 1 : first + timed - 1], cpu[first : first + timed], strict=True)]
     steps = -(-len(dataset.subgraphs.indices("train")) // recipe.training.batch_size)
     found = {"seconds": median(times), "least": min(times), "cpu": median(busy), "cpu_least": min(busy), "steps": steps}
+    found["subgraphs"] = len(dataset.subgraphs.indices("train")) + len(dataset.subgraphs.indices("val"))
     loss = losses[first + timed - 1]
     return found | {"loss": loss, "dataset": dataset.name, "torch": torch.__version__, **tools.found}
 
@@ -250,7 +254,7 @@ def main() -> None:
 
         options.device = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
     for device in options.device:
-        for name in options.cases or [*[*CASES][:3], ENCODER]:
+        for name in options.cases or [*[*CASES][:4], ENCODER]:
             before: dict[str, Any] | None = None
             for tree in options.tree:
                 found = _in_process(name, device, tree, options)
@@ -268,7 +272,8 @@ def _line(name: str, device: str, tree: Path, found: dict[str, Any], before: dic
     parts = [
         f"{name} ({case.recipe} on {found['dataset']}), {device}, {tree.resolve().name}, torch {found['torch']}:",
         f"{found['seconds'] * 1e3:,.1f} ms an epoch of {found['steps']} steps (least {found['least'] * 1e3:,.1f};",
-        f"CPU {found['cpu'] * 1e3:,.1f}, least {found['cpu_least'] * 1e3:,.1f}); loss {found['loss']:.6f}",
+        f"CPU {found['cpu'] * 1e3:,.1f}, least {found['cpu_least'] * 1e3:,.1f}); loss {found['loss']:.6f};",
+        f"{found['subgraphs'] / found['seconds']:,.0f} subgraphs a second",
     ]
     if "gflop" in found and not case.sparse:
         floor = found["gflop"] / found["gflop_s"]
