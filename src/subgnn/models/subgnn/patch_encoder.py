@@ -262,8 +262,9 @@ class _FusedLayer(torch.autograd.Function):
             found.append(of_gates)
         of_projected = torch.cat([u.new_zeros(0, 4 * d), *reversed(found)]).index_select(0, walks.turn_of)
         states = torch.cat([u.new_zeros(0, d), *(h for h, _ in before)]).index_select(0, walks.turn_of)
-        # (2, d, steps) x (2, steps, 4 d); columns of both directions lie side by side.
-        of_u = torch.bmm(states.view(-1, 2, d).permute(1, 2, 0), of_projected.view(-1, 2, 4 * d).transpose(0, 1))
+        # Two products, (d, steps) x (steps, 4 d) each: a batched one would not divide the steps among processors.
+        pairs = zip(states.view(-1, 2, d).unbind(1), of_projected.view(-1, 2, 4 * d).unbind(1), strict=True)
+        of_u = torch.stack([before.T @ of_gates for before, of_gates in pairs])
         return of_projected.view(-1, 8 * d), of_u, None
 
 
