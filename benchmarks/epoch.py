@@ -49,9 +49,7 @@ CASES = {
     ),
     "ppi_bp": Case("alsentzer2020_ppi_bp", "ppi_bp", {"cpu": 2, "cuda": 30}, first=1, settings=_PATIENT),
     "subgnn": Case("subgnn", "glass_density", {"cpu": 20, "cuda": 30}, settings=_PATIENT),
-    "surroundings": Case(
-        "surroundings", "ppi_bp", {"cpu": 10, "cuda": 40}, settings=(*_PATIENT, "training.members=1")
-    ),
+    "surroundings": Case("surroundings", "ppi_bp", {"cpu": 10, "cuda": 40}, settings=(*_PATIENT, "training.members=1")),
     "gc": Case(
         "gc",
         "hpo_neuro_rebuilt",
@@ -89,6 +87,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
 
     from subgnn.config.recipes import find_recipe
     from subgnn.experiments.train import train
+    from subgnn.training.options import Callbacks
 
     case, device = CASES[name], options.device[0]
     warnings.simplefilter("ignore")
@@ -110,7 +109,15 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
         tools.after(len(wall) - first - timed)
 
     with tempfile.TemporaryDirectory() as folder:
-        train(dataset, recipe, Path(folder) / "run", device=device, cache=False, report=False, on_epoch=after)
+        train(
+            dataset,
+            recipe,
+            Path(folder) / "run",
+            device=device,
+            cache=False,
+            report=False,
+            callbacks=Callbacks(on_epoch=after),
+        )
     times = [b - a for a, b in zip(wall[first - 1 : first + timed - 1], wall[first : first + timed], strict=True)]
     busy = [b - a for a, b in zip(cpu[first - 1 : first + timed - 1], cpu[first : first + timed], strict=True)]
     steps = -(-len(dataset.subgraphs.indices("train")) // recipe.training.batch_size)

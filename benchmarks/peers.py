@@ -66,6 +66,7 @@ def run_recipe(options: argparse.Namespace) -> dict[str, Any]:
     from subgnn.experiments.train import train
     from subgnn.inference.predictor import Predictor
     from subgnn.models.registry import MODELS
+    from subgnn.training.options import Callbacks
     from subgnn.training.run_dir import CHECKPOINT
 
     torch.set_num_threads(options.threads)
@@ -83,7 +84,7 @@ def run_recipe(options: argparse.Namespace) -> dict[str, Any]:
             Path(folder) / "run",
             device="cpu",
             report=False,
-            on_epoch=lambda record: ends.append(clock()),
+            callbacks=Callbacks(on_epoch=lambda record: ends.append(clock())),
         )
         whole = clock() - begin
         predictor = Predictor(Path(folder) / "run" / CHECKPOINT, dataset.graph)

@@ -96,6 +96,7 @@ def time_epoch(options: argparse.Namespace, *, epochs: int = 6) -> dict:
     """Median seconds of an epoch with its validation, the first ones left out."""
     from subgnn.config.recipes import find_recipe
     from subgnn.experiments.train import train
+    from subgnn.training.options import Callbacks
 
     dataset, _ = load(options)
     recipe = find_recipe(options.recipe, [*RANDOM, *(options.set or ()), f"training.epochs={epochs}"])
@@ -106,7 +107,7 @@ def time_epoch(options: argparse.Namespace, *, epochs: int = 6) -> dict:
             recipe,
             Path(folder) / "run",
             device="cpu",
-            on_epoch=lambda record: seen.append((time.perf_counter(), record["train_loss"])),
+            callbacks=Callbacks(on_epoch=lambda record: seen.append((time.perf_counter(), record["train_loss"]))),
         )
     times = np.diff([t for t, _ in seen])[2:]
     steps = -(-len(dataset.subgraphs.indices("train")) // recipe.training.batch_size)
@@ -197,6 +198,7 @@ def time_naive(options: argparse.Namespace, subgraphs: int = 2) -> dict[str, Any
 def time_memory(options: argparse.Namespace, times: int) -> dict[str, Any]:
     """Memory of training in addition to the graph, from the first epoch on."""
     from subgnn.experiments.train import train
+    from subgnn.training.options import Callbacks
 
     dataset, recipe = load(options)
     if times > 1:
@@ -211,7 +213,7 @@ def time_memory(options: argparse.Namespace, times: int) -> dict[str, Any]:
 
     before = _memory("VmRSS")
     with tempfile.TemporaryDirectory() as folder:
-        train(dataset, recipe, Path(folder) / "run", device="cpu", on_epoch=after)
+        train(dataset, recipe, Path(folder) / "run", device="cpu", callbacks=Callbacks(on_epoch=after))
     return {"nodes": dataset.graph.num_nodes, "graph_mb": before, "peak_mb": seen[-1]}
 
 

@@ -16,6 +16,7 @@ from subgnn.errors import DataError, DataWarning, UserError
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.ragged import Ragged
+from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT
 from tests.embeddings.examples import quick
 from tests.training.examples import dataset, recipe
@@ -47,7 +48,7 @@ def pretrained(source="gin", **settings):
 @pytest.mark.parametrize("method", ["gin", "graphsaint"])
 def test_a_run_pretrains_once_for_all_seeds(tmp_path, count, cache, method):
     data, seen = dataset(), []
-    results = train(data, pretrained(method), tmp_path / "a", seed=0, on_pretrain=seen.append)
+    results = train(data, pretrained(method), tmp_path / "a", seed=0, callbacks=Callbacks(on_pretrain=seen.append))
     train(data, pretrained(method), tmp_path / "b", seed=1)
     assert len(count) == len(seen) == 1
     assert {path.suffix for path in cache.iterdir()} == {".safetensors"}

@@ -40,6 +40,7 @@ from subgnn.prepare.measure import Plan
 from subgnn.reports import write_report
 from subgnn.storage.arrays import write_parts
 from subgnn.storage.torch_file import load, save
+from subgnn.training.options import Callbacks
 from subgnn.training.resume import load_progress
 from subgnn.training.run_dir import CHECKPOINT, read_run_recipe
 from tests.cli.command import call
@@ -140,7 +141,7 @@ def trained() -> Path:
         raise KeyboardInterrupt
 
     with suppress(KeyboardInterrupt):
-        train(data, examples.recipe(2), folder / "cut", on_epoch=stop, **options)
+        train(data, examples.recipe(2), folder / "cut", callbacks=Callbacks(on_epoch=stop), **options)
     export_run(folder / "run", folder / "whole.safetensors", with_graph=True)
     export_run(folder / "run", folder / "bare.safetensors")
     return folder

@@ -23,6 +23,7 @@ from subgnn.models import checkpoint
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.storage.arrays import encode_arrays, read_arrays, write_parts
 from subgnn.storage.torch_file import Damaged, load, save
+from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, LAST, RESULTS
 from tests.explain.examples import PAIRED
 from tests.training.examples import dataset, recipe
@@ -389,7 +390,15 @@ def interrupted(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(dataset(), recipe(2), tmp_path / "run", device="cpu", cache=False, report=False, on_epoch=stop)
+        train(
+            dataset(),
+            recipe(2),
+            tmp_path / "run",
+            device="cpu",
+            cache=False,
+            report=False,
+            callbacks=Callbacks(on_epoch=stop),
+        )
     return tmp_path / "run"
 
 

@@ -22,6 +22,7 @@ from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.registry import MODELS, names_where
 from subgnn.storage.arrays import read_arrays
 from subgnn.training import resume
+from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.models.examples import INDUCTIVE, NAMES, SMALL, TRANSDUCTIVE, TUNED, recipe, training_data
 from tests.training.examples import dataset
@@ -214,7 +215,7 @@ def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkey
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(data, settings, tmp_path / "cut", on_epoch=interrupt)
+        train(data, settings, tmp_path / "cut", callbacks=Callbacks(on_epoch=interrupt))
     cut = train(data, settings, tmp_path / "cut", resume=True)
     assert cut.get("candidates") == whole.get("candidates")
     assert (tmp_path / "whole" / METRICS).read_text() == (tmp_path / "cut" / METRICS).read_text()

@@ -22,6 +22,7 @@ from subgnn.models.examples import outputs_of
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.training import resume
 from subgnn.training.candidates import set_up
+from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 
 from .examples import CHANNELS, dataset, recipe
@@ -156,7 +157,7 @@ def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkey
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(data, settings, tmp_path / "cut", seed=3, on_epoch=interrupt, report=False)
+        train(data, settings, tmp_path / "cut", seed=3, callbacks=Callbacks(on_epoch=interrupt), report=False)
     train(data, settings, tmp_path / "cut", seed=3, resume=True, report=False)
     a, b = (load_checkpoint(tmp_path / name / CHECKPOINT) for name in ("whole", "cut"))
     for ours, theirs in ((a.weights, b.weights), (a.parts["baseline"].weights, b.parts["baseline"].weights)):

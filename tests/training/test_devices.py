@@ -25,7 +25,7 @@ from subgnn.parallel.memory import within
 from subgnn.parallel.processes import Ended
 from subgnn.training import launch
 from subgnn.training.devices import current_ranks
-from subgnn.training.options import RunOptions
+from subgnn.training.options import NO_CALLBACKS, Callbacks, RunOptions
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS
 
 from .examples import CHANNELS, dataset, recipe
@@ -97,16 +97,16 @@ def test_two_devices_that_are_interrupted_and_killed_are_one_with_twice_the_batc
             contextvars.Context().run(claim)
         os.kill(seen[1], signal.SIGKILL)
 
-    def go_on(devices, on_epoch=None):
-        return train(data, settings(3), run, device="cpu", devices=devices, seed=2, resume=True, on_epoch=on_epoch)
+    def go_on(devices, callbacks=NO_CALLBACKS):
+        return train(data, settings(3), run, device="cpu", devices=devices, seed=2, resume=True, callbacks=callbacks)
 
     with pytest.raises(KeyboardInterrupt):
-        go_on(2, interrupt)
+        go_on(2, Callbacks(on_epoch=interrupt))
     assert (run / LAST).is_file()
     with pytest.raises(DataError, match="the run was on 2 devices, not 1"):
         go_on(1)
     with pytest.raises(RankDied, match=r"rank 1 of 2 was killed \(SIGKILL.*continue with --resume"):
-        go_on(2, kill)
+        go_on(2, Callbacks(on_epoch=kill))
     assert len(seen) == 2
     assert not any(Path(f"/proc/{pid}").exists() for pid in seen)
     results = go_on(2)

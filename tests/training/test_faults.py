@@ -26,6 +26,7 @@ from subgnn.parallel.interrupts import noted_interrupt
 from subgnn.parallel.locks import LOCK, host_name
 from subgnn.storage.torch_file import Damaged, load
 from subgnn.training import resume, steps
+from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS
 from tests.cli.command import call
 from tests.training.examples import CHANNELS, dataset, recipe
@@ -75,7 +76,7 @@ def cut(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(dataset(), small(), tmp_path / "run", seed=1, on_epoch=stop)
+        train(dataset(), small(), tmp_path / "run", seed=1, callbacks=Callbacks(on_epoch=stop))
     assert names(tmp_path / "run") == sorted([RECIPE, METRICS, LAST])
     return tmp_path / "run"
 

@@ -16,6 +16,7 @@ from subgnn.config.recipes import find_recipe
 from subgnn.errors import MissingExtra, UserError
 from subgnn.experiments.train import train
 from subgnn.training import resume
+from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import METRICS, RESULTS
 
 from .examples import dataset, recipe
@@ -75,7 +76,12 @@ def test_a_run_that_goes_on_has_every_epoch_once(tmp_path, monkeypatch, before):
 
     with pytest.raises(KeyboardInterrupt):
         train(
-            dataset(), recipe(6), tmp_path / "run", on_epoch=interrupt, loggers=["tensorboard"] * before, report=False
+            dataset(),
+            recipe(6),
+            tmp_path / "run",
+            callbacks=Callbacks(on_epoch=interrupt),
+            loggers=["tensorboard"] * before,
+            report=False,
         )
     assert (tmp_path / "run" / "tensorboard").exists() == before
     train(dataset(), recipe(6), tmp_path / "run", resume=True, loggers=["tensorboard"], report=False)
@@ -93,7 +99,14 @@ def test_several_networks_have_a_curve_each_also_after_an_interruption(tmp_path,
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(dataset(), several, tmp_path / "run", on_epoch=interrupt, loggers=["tensorboard"], report=False)
+        train(
+            dataset(),
+            several,
+            tmp_path / "run",
+            callbacks=Callbacks(on_epoch=interrupt),
+            loggers=["tensorboard"],
+            report=False,
+        )
     train(dataset(), several, tmp_path / "run", resume=True, loggers=["tensorboard"], report=False)
     found = events(tmp_path / "run")
     assert found == expected(tmp_path / "run")
@@ -180,7 +193,14 @@ def test_servers_are_used_where_the_environment_asks_for_them(tmp_path, recorded
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(dataset(), recipe(2), tmp_path / "run", loggers=["mlflow", "wandb"], on_epoch=interrupt, report=False)
+        train(
+            dataset(),
+            recipe(2),
+            tmp_path / "run",
+            loggers=["mlflow", "wandb"],
+            callbacks=Callbacks(on_epoch=interrupt),
+            report=False,
+        )
     assert recorded["mlflow"].options["tracking_uri"] == "http://127.0.0.1:5000"
     assert recorded["wandb"].options["mode"] == "online"
     assert (recorded["mlflow"].ended, recorded["wandb"].ended) == (["failed"], [1])

@@ -15,6 +15,7 @@ from subgnn.training import candidates, resume
 from subgnn.training.candidates import set_up
 from subgnn.training.devices import make_fabric
 from subgnn.training.lr_finder import HIGHEST, LOWEST, diverged, find_rate, smooth, steepest_step
+from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import RESULTS
 from subgnn.training.steps import Fitting
 
@@ -78,7 +79,7 @@ def test_the_found_rate_is_used_written_and_kept_on_resume(tmp_path, monkeypatch
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(dataset(), with_finder(), tmp_path / "cut", on_epoch=interrupt)
+        train(dataset(), with_finder(), tmp_path / "cut", callbacks=Callbacks(on_epoch=interrupt))
     monkeypatch.setattr(candidates, "find_rate", None)  # not asked again
     again = train(dataset(), with_finder(), tmp_path / "cut", resume=True)
     assert again["lr"] == results["lr"]

@@ -30,6 +30,7 @@ from subgnn.reports.evaluation import evaluate_run
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
 from subgnn.training import loop, resume
+from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.explain.examples import PAIRED
 from tests.inference.test_export import finished, rewritten, same
@@ -118,7 +119,15 @@ def test_an_interrupted_run_goes_on_with_the_same_networks(tmp_path, monkeypatch
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(dataset(), small, tmp_path / "a", device="cpu", cache=False, report=False, on_epoch=stop)
+        train(
+            dataset(),
+            small,
+            tmp_path / "a",
+            device="cpu",
+            cache=False,
+            report=False,
+            callbacks=Callbacks(on_epoch=stop),
+        )
     train(dataset(), small, tmp_path / "a", device="cpu", cache=False, report=False, resume=True)
     one, other = (Predictor(folder / CHECKPOINT, dataset().graph) for folder in (tmp_path / "a", done))
     np.testing.assert_array_equal(one.outputs(ROWS), other.outputs(ROWS))

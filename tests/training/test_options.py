@@ -24,6 +24,7 @@ from subgnn.models.subgnn.build import NodeTable, build_network
 from subgnn.ragged import Ragged
 from subgnn.training import resume
 from subgnn.training.candidates import set_up as set_up_run
+from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, METRICS
 from tests.cli.command import call
 
@@ -89,7 +90,7 @@ def test_a_run_is_the_same_at_load_time_whatever_the_batch_and_after_an_interrup
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(data, chosen, tmp_path / "cut", seed=3, on_epoch=interrupt)
+        train(data, chosen, tmp_path / "cut", seed=3, callbacks=Callbacks(on_epoch=interrupt))
     train(data, chosen, tmp_path / "cut", seed=3, resume=True)
     assert_equal_weights(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
     assert (tmp_path / "whole" / METRICS).read_text() == (tmp_path / "cut" / METRICS).read_text()

@@ -13,6 +13,7 @@ from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.training import resume
 from subgnn.training.devices import make_fabric
+from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT
 
 from .examples import dataset, recipe
@@ -64,7 +65,7 @@ def test_a_mixed_run_goes_on_as_if_it_was_not_interrupted(tmp_path, monkeypatch)
             in_precision("bf16-mixed", hidden_norm="batch"),
             tmp_path / "cut",
             device="cpu",
-            on_epoch=interrupt,
+            callbacks=Callbacks(on_epoch=interrupt),
         )
     train(dataset(), in_precision("bf16-mixed", hidden_norm="batch"), tmp_path / "cut", device="cpu", resume=True)
     assert_equal_weights(weights(tmp_path / "whole"), weights(tmp_path / "cut"))

@@ -22,6 +22,7 @@ from subgnn.models.examples import outputs_of
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.training import resume
 from subgnn.training.candidates import set_up
+from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, METRICS, RECIPE, RESULTS, read_results
 
 from .examples import dataset, recipe
@@ -104,7 +105,7 @@ def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkey
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(dataset(), recipe(6), tmp_path / "cut", seed=3, on_epoch=interrupt)
+        train(dataset(), recipe(6), tmp_path / "cut", seed=3, callbacks=Callbacks(on_epoch=interrupt))
     with pytest.raises(DataError, match="exists already"):
         train(dataset(), recipe(6), tmp_path / "cut", seed=3)
     with pytest.raises(DataError, match="other settings"):

@@ -12,7 +12,7 @@ from tempfile import mkdtemp
 
 from subgnn.api.inputs import Settings, as_recipe
 from subgnn.api.run import Run, load
-from subgnn.cli.progress import LiveLeaderboard, progress_bar
+from subgnn.cli.progress import progress_bar
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
@@ -77,7 +77,8 @@ def train(
     if line := unused_line(chosen, dataset.graph):
         warnings.warn(line, DataWarning, stacklevel=2)
     folder = Path(mkdtemp(prefix="subgnn-"), "run") if out is None else Path(out)
-    with ExitStack() as temporary, progress_bar(chosen.training.epochs, chosen.pretrain.epochs, shown=progress) as bar:
+    epochs, pretraining = chosen.training.epochs, chosen.pretrain.epochs
+    with ExitStack() as temporary, progress_bar(epochs, pretraining, quiet=True, shown=progress) as bar:
         if out is None:
             temporary.callback(shutil.rmtree, folder.parent, ignore_errors=True)
         train_recipe(
@@ -96,10 +97,7 @@ def train(
             source=source,
             keep_data=not source and out is not None,
             cache=cache,
-            on_epoch=bar.epoch,
-            on_prepare=bar.prepare,
-            on_pretrain=bar.pretrain,
-            on_leaderboard=LiveLeaderboard(bar, quiet=True).show,
+            callbacks=bar.callbacks(),
             loggers=loggers,
             report=report and out is not None,
         )

@@ -2,22 +2,67 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
-from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
-from subgnn.cli.options import DataPath, ForceFlag, JsonFlag, MemoryLimit, RunPath, Settings, SubgraphsFile, check_paths
+from subgnn.cli.engine import EngineOptions
+from subgnn.cli.options import (
+    DataPath,
+    ForceFlag,
+    JsonFlag,
+    MemoryLimit,
+    RunPath,
+    Settings,
+    SubgraphsFile,
+    check_paths,
+    with_option_groups,
+)
 from subgnn.cli.output import print_error, print_json, print_line, print_notes
 from subgnn.cli.tables import Encoding, NodeColumn, SubgraphColumn, UnknownNodes
 from subgnn.errors import UserError
+from subgnn.storage.files import STANDARD_STREAM
 
 if TYPE_CHECKING:
-    from subgnn.data.formats.format import ReadOptions, Unknown
+    from subgnn.inference.answers import Files
+    from subgnn.parallel.engine import Engine
 
 
+@dataclass(frozen=True, slots=True)
+class FileOptions:
+    """How the file of subgraphs is read, the dataset of the run, and whether the output may be replaced."""
+
+    subgraph_column: SubgraphColumn = None
+    node_column: NodeColumn = None
+    encoding: Encoding = None
+    unknown: UnknownNodes = "error"
+    data: DataPath = None
+    force: ForceFlag = False
+
+    def check(self, run: Path | None, subgraphs: Path, out: Path, *, json: bool = False) -> None:
+        """Refuse paths that cannot be right; and a table and a JSON object that would both go to stdout."""
+        check_paths(run, subgraphs, out, force=self.force)
+        if json and out == STANDARD_STREAM:
+            what = "the table and the JSON object would both go to the standard output"
+            raise UserError(what, where="--out", hint="leave --json out, or name a file")
+
+    def files(self, subgraphs: Path, out: Path, workers: Engine | None = None) -> tuple[Files, list[str]]:
+        """The files that a command reads and writes, and a list that gets the notes about what was guessed."""
+        from subgnn.data.formats.columns import Columns
+        from subgnn.data.formats.format import ReadOptions
+        from subgnn.inference.answers import Files
+
+        notes: list[str] = []
+        columns = Columns(subgraph=self.subgraph_column, node=self.node_column)
+        reading = ReadOptions(columns=columns, encoding=self.encoding, unknown=self.unknown, on_note=notes.append)
+        return Files(subgraphs, out, reading, self.data, self.force, workers), notes
+
+
+@with_option_groups
 def predict_subgraphs(
+    *,
     run: RunPath,
     subgraphs: SubgraphsFile,
     out: Annotated[
@@ -26,14 +71,8 @@ def predict_subgraphs(
     top: Annotated[
         int | None, Option(min=1, metavar="K", help="The K likeliest classes in place of a column for each class.")
     ] = None,
-    subgraph_column: SubgraphColumn = None,
-    node_column: NodeColumn = None,
-    encoding: Encoding = None,
-    unknown: UnknownNodes = "error",
-    data: DataPath = None,
-    force: ForceFlag = False,
-    engine: EngineChoice = EngineKind.local,
-    address: Address = None,
+    options: FileOptions,
+    engine: EngineOptions,
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
@@ -44,17 +83,18 @@ def predict_subgraphs(
 
     subgnn predict runs/first --subgraphs sets.gmt --unknown drop --top 3 --out -
     """
-    check_paths(run, subgraphs, out, force=force)
-    reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=json)
-    with cluster(engine, address) as workers:
-        from subgnn.inference.answers import Files, write_predictions
+    options.check(run, subgraphs, out, json=json)
+    with engine.open() as workers:
+        from subgnn.inference.answers import write_predictions
 
-        files = Files(subgraphs, out, reading, data, force, workers)
+        files, notes = options.files(subgraphs, out, workers)
         count = write_predictions(run, files, top=top)
     _report(run, out, json, f"predictions for {count:,} subgraphs", notes, num_subgraphs=count)
 
 
+@with_option_groups
 def embed_subgraphs(
+    *,
     run: Annotated[
         Path,
         Argument(
@@ -78,14 +118,8 @@ def embed_subgraphs(
     model: Annotated[
         Path | None, Option(metavar="FILE", help="With --recipe: keep the model, which embed accepts as RUN.")
     ] = None,
-    subgraph_column: SubgraphColumn = None,
-    node_column: NodeColumn = None,
-    encoding: Encoding = None,
-    unknown: UnknownNodes = "error",
-    data: DataPath = None,
-    force: ForceFlag = False,
-    engine: EngineChoice = EngineKind.local,
-    address: Address = None,
+    options: FileOptions,
+    engine: EngineOptions,
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
@@ -97,18 +131,17 @@ def embed_subgraphs(
     subgnn embed my_folder --recipe unsupervised --subgraphs sets.tsv --out vectors.npy
     """
     with_recipe = {"--set": settings, "--seed": seed, "--model": model}
-    with_run = {"--data": data, "--engine": engine != EngineKind.local}
+    with_run = {"--data": options.data, "--engine": engine.engine != "local"}
     for option, value in (with_recipe if recipe is None else with_run).items():
         if value:
             hint = "leave it out, or say subgnn embed DIR --recipe unsupervised" if recipe is None else "leave it out"
             given = "a run is given" if recipe is None else "--recipe is given, which computes vectors of a graph"
             raise UserError(f"this option has no meaning here: {given}", where=option, hint=hint)
-    check_paths(run if recipe is None else None, subgraphs, out, force=force)
-    reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=json)
-    with cluster(engine, address) as workers:
-        from subgnn.inference.answers import Files, write_embeddings, write_embeddings_without_labels
+    options.check(run if recipe is None else None, subgraphs, out, json=json)
+    with engine.open() as workers:
+        from subgnn.inference.answers import write_embeddings, write_embeddings_without_labels
 
-        files = Files(subgraphs, out, reading, data, force, workers)
+        files, notes = options.files(subgraphs, out, workers)
         if recipe is None:
             count, width = write_embeddings(run, files)
         else:
@@ -123,7 +156,9 @@ def embed_subgraphs(
         print_line(f"{model}: the model, for vectors of further subgraphs")
 
 
+@with_option_groups
 def search_subgraphs(
+    *,
     run: Annotated[
         Path, Argument(metavar="RUN", help="A finished run, a file from subgnn export, or vectors from subgnn embed.")
     ],
@@ -144,12 +179,7 @@ def search_subgraphs(
         Literal["auto", "exact", "index"],
         Option(help="Compare all known vectors, or use an index of faiss, as auto does beyond 200,000."),
     ] = "auto",
-    subgraph_column: SubgraphColumn = None,
-    node_column: NodeColumn = None,
-    encoding: Encoding = None,
-    unknown: UnknownNodes = "error",
-    data: DataPath = None,
-    force: ForceFlag = False,
+    options: FileOptions,
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
@@ -161,24 +191,23 @@ def search_subgraphs(
     subgnn search known.parquet --subgraphs new.parquet --out nearest.tsv
     """
     from subgnn.data.formats.vectors import is_vector_file
-    from subgnn.storage.tables import STDOUT
 
-    reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=False)
-    check_paths(None if is_vector_file(run) else run, subgraphs, out, force=force)
-    from subgnn.inference.answers import Files
+    options.check(None if is_vector_file(run) else run, subgraphs, out)
     from subgnn.inference.search import Choice, search_files
 
-    files = Files(subgraphs, out, reading, data, force)
+    files, notes = options.files(subgraphs, out)
     form = files.output_format(default="tsv") or "tsv"
     answers, count = search_files(run, files, Choice(top, distance, include_test, index))
-    if json and out == STDOUT:
+    if json and out == STANDARD_STREAM:
         print_json({"run": str(run), "distance": distance, "results": answers.to_json(), "notes": notes})
         return
     files.write(form, answers.table())
     _report(run, out, json, f"nearest known subgraphs of {count:,} subgraphs", notes, num_subgraphs=count)
 
 
+@with_option_groups
 def explain_subgraphs(
+    *,
     run: RunPath,
     subgraphs: SubgraphsFile,
     out: Annotated[
@@ -190,12 +219,7 @@ def explain_subgraphs(
     ] = False,
     max_nodes: Annotated[int, Option(min=0, help="Nodes of larger subgraphs are not left out.")] = 500,
     max_anchors: Annotated[int, Option(min=0, help="Anchors to list, those that matter most.")] = 100,
-    subgraph_column: SubgraphColumn = None,
-    node_column: NodeColumn = None,
-    encoding: Encoding = None,
-    unknown: UnknownNodes = "error",
-    data: DataPath = None,
-    force: ForceFlag = False,
+    options: FileOptions,
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
@@ -203,20 +227,19 @@ def explain_subgraphs(
 
     Example: subgnn explain runs/first --subgraphs new.tsv --out why.json
     """
-    check_paths(run, subgraphs, out, force=force)
-    reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=json)
-
+    options.check(run, subgraphs, out, json=json)
     from subgnn.explain.files import explanation_format, open_explainer, write_explanations
-    from subgnn.inference.answers import Files
 
-    files = Files(subgraphs, out, reading, data, force)
+    files, notes = options.files(subgraphs, out)
     explanation_format(files)  # refuses a wrong output before the run is opened
-    explainer = open_explainer(run, data, max_nodes=max_nodes, max_anchors=max_anchors)
+    explainer = open_explainer(run, options.data, max_nodes=max_nodes, max_anchors=max_anchors)
     count = write_explanations(explainer, files, attributions=attributions)
     _report(run, out, json, f"explanations of {count:,} predictions", notes, num_subgraphs=count)
 
 
+@with_option_groups
 def complete_subgraphs(
+    *,
     run: RunPath,
     subgraphs: SubgraphsFile,
     out: Annotated[
@@ -226,12 +249,7 @@ def complete_subgraphs(
     among: Annotated[
         Path | None, Option(metavar="FILE", help="Suggest these nodes only: a text file with one a line.")
     ] = None,
-    subgraph_column: SubgraphColumn = None,
-    node_column: NodeColumn = None,
-    encoding: Encoding = None,
-    unknown: UnknownNodes = "error",
-    data: DataPath = None,
-    force: ForceFlag = False,
+    options: FileOptions,
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
@@ -241,16 +259,13 @@ def complete_subgraphs(
 
     Example: subgnn complete runs/first --subgraphs new.tsv --top 20 --out suggestions.tsv
     """
-    reading, notes = _reading(subgraph_column, node_column, encoding, unknown, out, json=False)
-    check_paths(run, subgraphs, out, force=force)
+    options.check(run, subgraphs, out)
     from subgnn.completion.files import complete_file
-    from subgnn.inference.answers import Files
-    from subgnn.storage.tables import STDOUT
 
-    files = Files(subgraphs, out, reading, data, force)
+    files, notes = options.files(subgraphs, out)
     form = files.output_format(default="tsv") or "tsv"
     table, count = complete_file(run, files, top=top, among=among)
-    if json and out == STDOUT:
+    if json and out == STANDARD_STREAM:
         titles = [column.title for column in table.columns]
         rows = [dict(zip(titles, row, strict=True)) for part in table.parts for row in zip(*part, strict=True)]
         print_json({"run": str(run), "num_subgraphs": count, "suggestions": rows, "notes": notes})
@@ -259,29 +274,11 @@ def complete_subgraphs(
     _report(run, out, json, f"nodes suggested for {count:,} subgraphs", notes, num_subgraphs=count)
 
 
-def _reading(
-    subgraph: str | None, node: str | None, encoding: str | None, unknown: Unknown, out: Path, *, json: bool
-) -> tuple[ReadOptions, list[str]]:
-    """How the file of subgraphs is read, and the notes about what was guessed; stdout is for one thing alone."""
-    from subgnn.data.formats.columns import Columns
-    from subgnn.data.formats.format import ReadOptions
-    from subgnn.storage.tables import STDOUT
-
-    if json and out == STDOUT:
-        what = "the table and the JSON object would both go to the standard output"
-        raise UserError(what, where="--out", hint="leave --json out, or name a file")
-    notes: list[str] = []
-    columns = Columns(subgraph=subgraph, node=node)
-    return ReadOptions(columns=columns, encoding=encoding, unknown=unknown, on_note=notes.append), notes
-
-
 def _report(run: Path, out: Path, json: bool, words: str, notes: list[str], **numbers: int) -> None:
     """Print what was written and notes about the input; on stderr if the answers are on the standard output."""
-    from subgnn.storage.tables import STDOUT
-
     if json:
         print_json({"run": str(run), "out": str(out), **numbers, "notes": notes})
-    elif out == STDOUT:
+    elif out == STANDARD_STREAM:
         for note in notes:
             print_error(f"note: {note}")
     else:

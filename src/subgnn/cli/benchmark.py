@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Annotated, Any, Literal
 import typer
 from typer import Argument, Option
 
-from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
-from subgnn.cli.options import CacheFlag, DeviceChoice, IdBase, JsonFlag, MemoryLimit, Settings
-from subgnn.cli.output import print_error, print_json, print_line, print_table
+from subgnn.cli.engine import EngineOptions
+from subgnn.cli.options import CacheFlag, DeviceChoice, IdBase, JsonFlag, MemoryLimit, Settings, with_option_groups
+from subgnn.cli.output import command_line, print_error, print_json, print_line, print_table
 from subgnn.cli.progress import progress_bar
 from subgnn.cli.train import train_run
 from subgnn.errors import UserError
@@ -30,7 +29,9 @@ def benchmark_verbs() -> None:
 
 
 @benchmark.command("run")
+@with_option_groups
 def run_benchmark(
+    *,
     context: typer.Context,
     suite: Annotated[
         str, Argument(metavar="SUITE", help=f"The suite: {', '.join(SUITES)}, or a .toml file of your own.")
@@ -63,8 +64,7 @@ def run_benchmark(
             help="Add a table of scores by the selection rules of published results, which use the test split.",
         ),
     ] = False,
-    engine: EngineChoice = EngineKind.local,
-    address: Address = None,
+    engine: EngineOptions,
     settings: Settings = None,
     device: DeviceChoice = "auto",
     cache: CacheFlag = True,
@@ -90,32 +90,14 @@ def run_benchmark(
     from subgnn.experiments.suites.spec import find_suite
     from subgnn.parallel.engine import LocalEngine
 
-    sources = {name: context.get_parameter_source(name) for name in context.params}
-    given = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
     if suite == "quick":
-        for name in ("data", "models", "datasets", "processes", "split", "as_published", "engine", "address", "seeds"):
-            if name in given:
-                raise UserError(
-                    f"quick takes no --{name.replace('_', '-')}",
-                    where=_WHERE,
-                    hint="leave it out, or name another suite",
-                )
+        _refuse_options_of_suites(context)
         if path is None:
             hint = "as in: subgnn benchmark run quick DIR --out FOLDER"
             raise UserError("no dataset is given", where=_WHERE, hint=hint)
-        train_run(
-            context,
-            path,
-            out,
-            recipe="auto",
-            settings=["auto.time=60", *(settings or ())],
-            device=device,
-            resume=True,
-            cache=cache,
-            id_base=id_base,
-            memory=memory,
-            json=json,
-        )
+        overrides = ["auto.time=60", *(settings or ())]
+        options = {"device": device, "cache": cache, "id_base": id_base, "memory": memory, "json": json}
+        train_run(context=context, path=path, out=out, settings=overrides, resume=True, **options)
         return
     found = find_suite(suite)
     if split is not None:
@@ -123,17 +105,9 @@ def run_benchmark(
     if path is not None:
         hint = f"give folders by name, as --data {found.datasets[0].name}={path}"
         raise UserError(f"'{path}': only quick takes a dataset by its path", where=_WHERE, hint=hint)
-    repeated = {"--data": data, "--models": models, "--datasets": datasets, "--set": settings}
-    command = ["subgnn", "benchmark", "run", suite, "--out", str(out)]
-    command += [word for option, values in repeated.items() for value in values or () for word in (option, value)]
-    command += ["--seeds", str(seeds)] if seeds else []
-    command += ["--split", split] if split else []
-    command += ["--as-published"] if as_published else []
-    command += ["--engine", "ray"] if engine is EngineKind.ray else ["--processes", str(processes or 1)]
-    command += ["--device", device, *([] if cache else ["--no-cache"])]
     with (
         progress_bar() as bar,
-        cluster(engine, address, processes=processes, device=device) as workers,
+        engine.open(processes=processes, device=device) as workers,
         LocalEngine(processes or 1) as here,
     ):
         report = run_suite(
@@ -149,7 +123,7 @@ def run_benchmark(
                 cache=cache,
                 id_base=id_base,
                 as_published=as_published,
-                command=shlex.join(command),
+                command=command_line(context.obj),
             ),
             engine=here if workers is None else RemoteEngine(workers),
             on_progress=bar.prepare,
@@ -193,6 +167,14 @@ def _print_report(report: dict[str, Any], out: Path, json: bool) -> None:
     for words in report["missing"]:
         print_line(f"fewer runs: {words}")
     print_line(f"the report: {out / 'report.html'}, report.md and report.json")
+
+
+def _refuse_options_of_suites(context: typer.Context) -> None:
+    for name in ("data", "models", "datasets", "processes", "split", "as_published", "engine", "address", "seeds"):
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            what = f"quick takes no --{name.replace('_', '-')}"
+            raise UserError(what, where=_WHERE, hint="leave it out, or name another suite")
 
 
 def _exit_if_failed(failures: Sequence[str], finished: int) -> None:

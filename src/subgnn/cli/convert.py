@@ -8,29 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
-from subgnn.cli.options import ForceFlag, GzipFlag, IdBase, JsonFlag
+from subgnn.cli.options import ForceFlag, GzipFlag, IdBase, JsonFlag, with_option_groups
 from subgnn.cli.output import print_json, print_line, print_next, print_notes
 from subgnn.cli.progress import progress_bar
-from subgnn.cli.tables import (
-    DirectedFlag,
-    EdgeTimeColumn,
-    Encoding,
-    LabelColumn,
-    LabelSeparator,
-    NodeColumn,
-    NodeId,
-    NodesTable,
-    SourceColumn,
-    SplitColumn,
-    SubgraphColumn,
-    TargetColumn,
-    TaskName,
-    TimeColumn,
-    TypeColumn,
-    UnknownNodes,
-    WeightColumn,
-    label_format,
-)
+from subgnn.cli.tables import TableOptions
 from subgnn.errors import UserError, excerpt
 from subgnn.parallel.memory import parse_size
 
@@ -40,8 +21,10 @@ if TYPE_CHECKING:
 _MIN_MEMORY = 10**7
 
 
+@with_option_groups
 def convert_dataset(
-    source: Annotated[
+    *,
+    path: Annotated[
         Path,
         Argument(
             metavar="SRC",
@@ -61,24 +44,8 @@ def convert_dataset(
             "(.gmt), or a subgraphs.tsv."
         ),
     ] = None,
-    source_column: SourceColumn = None,
-    target_column: TargetColumn = None,
-    weight_column: WeightColumn = None,
-    type_column: TypeColumn = None,
-    edge_time_column: EdgeTimeColumn = None,
-    directed: DirectedFlag = False,
-    subgraph_column: SubgraphColumn = None,
-    node_column: NodeColumn = None,
-    label_column: LabelColumn = None,
-    split_column: SplitColumn = None,
-    time_column: TimeColumn = None,
-    nodes: NodesTable = None,
-    node_id: NodeId = None,
-    encoding: Encoding = None,
-    unknown: UnknownNodes = "error",
+    tables: TableOptions,
     id_base: IdBase = None,
-    task: TaskName = None,
-    separator: LabelSeparator = None,
     gzip: GzipFlag = False,
     memory: Annotated[
         str, Option(metavar="SIZE", help="Folder to bundle: memory to use, at least 10MB; the edge list may be larger.")
@@ -98,36 +65,21 @@ def convert_dataset(
     from subgnn.data.convert import WriteOptions, convert
     from subgnn.data.describe import label_notes, task_line
     from subgnn.data.formats.bundle import is_bundle
-    from subgnn.data.formats.columns import Columns
-    from subgnn.data.formats.format import ReadOptions
 
-    form, notes = label_format(task, separator), list[str]()
-    columns = Columns(
-        source=source_column,
-        target=target_column,
-        weight=weight_column,
-        type=type_column,
-        time=edge_time_column,
-        subgraph=subgraph_column,
-        node=node_column,
-        label=label_column,
-        split=split_column,
-        subgraph_time=time_column,
-        node_id=node_id,
-    )
-    reading = ReadOptions(id_base, form, columns, directed, encoding, unknown, on_note=notes.append)
+    notes: list[str] = []
+    reading = tables.reading(id_base, notes.append)
     with progress_bar() as bar:
         dataset, layout = convert(
-            source,
+            path,
             out,
             subgraphs=subgraphs,
-            nodes=nodes,
+            nodes=tables.nodes,
             reading=reading,
             writing=WriteOptions(to, gzip, force, _memory(memory), bar.prepare),
         )
     graph, count = dataset.graph, len(dataset.subgraphs)
-    notes += label_notes(dataset.subgraphs) if form is None else []
-    if form is None and not source.is_dir() and not is_bundle(source):
+    notes += label_notes(dataset.subgraphs) if reading.labels is None else []
+    if reading.labels is None and not path.is_dir() and not is_bundle(path):
         notes += _hyphen_notes(dataset.subgraphs)
     if json:
         print_json(

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 from typer import Argument, Option
 
 from subgnn.errors import DataError, excerpt
 from subgnn.parallel.memory import within
+from subgnn.storage.files import STANDARD_STREAM, refuse_existing
 
 
 def _limit_memory(context: typer.Context, memory: str | None) -> str | None:
@@ -77,6 +81,49 @@ ForceFlag = Annotated[bool, Option("--force", help="Replace an existing output."
 JsonFlag = Annotated[bool, Option("--json", help="Print one JSON object on stdout, and nothing else there.")]
 
 
+def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with an option for each field of the dataclasses among its parameters.
+
+    The options stand where the dataclass stands in the signature, and are called like its fields, whose types and
+    defaults they have.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass
+        ... class Sizes:
+        ...     width: Annotated[int, Option(help="Columns.")] = 80
+        >>> @with_option_groups
+        ... def draw(out: Path, sizes: Sizes, json: JsonFlag = False) -> None:
+        ...     print(out, sizes)
+        >>> list(signature(draw).parameters)
+        ['out', 'width', 'json']
+        >>> draw(out="-", width=3)
+        - Sizes(width=3)
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters = []
+    for name, given in signature(command).parameters.items():
+        if name not in groups:
+            parameters.append(given.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
+            continue
+        types = get_type_hints(groups[name], include_extras=True)
+        parameters += [
+            Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
+            for field in fields(groups[name])
+        ]
+
+    @wraps(command)
+    def call(**values: Any) -> None:
+        for name, group in groups.items():
+            known = [field.name for field in fields(group)]
+            values[name] = group(**{key: values.pop(key) for key in known if key in values})
+        command(**values)
+
+    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return call
+
+
 def read_key_values(pairs: Sequence[str]) -> dict[str, str]:
     """KEY=VALUE texts as a mapping."""
     found = {}
@@ -92,7 +139,6 @@ def check_paths(
     run: Path | None, subgraphs: Path | None = None, out: Path | None = None, *, force: bool = False
 ) -> None:
     """Refuse paths that cannot be right before numba and torch are imported, which takes a second or two."""
-    from subgnn.storage.files import STANDARD_STREAM, refuse_existing
     from subgnn.training.run_dir import read_results
 
     if run is not None and not run.is_file():

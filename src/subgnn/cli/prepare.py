@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Option
 
-from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
+from subgnn.cli.engine import EngineOptions
 from subgnn.cli.options import (
     CacheFlag,
     DatasetPath,
@@ -20,6 +20,7 @@ from subgnn.cli.options import (
     MemoryLimit,
     RecipeName,
     Settings,
+    with_option_groups,
 )
 from subgnn.cli.output import print_json, print_line, print_next, print_table
 from subgnn.cli.progress import progress_bar
@@ -33,15 +34,16 @@ if TYPE_CHECKING:
     from subgnn.prepare.measure import Measuring
 
 
+@with_option_groups
 def prepare_dataset(
+    *,
     path: DatasetPath,
     recipe: RecipeName = "subgnn",
     seed: Annotated[int, Option(help="Seed of anchors and walks.")] = 0,
     settings: Settings = None,
     cache: CacheFlag = True,
     id_base: IdBase = None,
-    engine: EngineChoice = EngineKind.local,
-    address: Address = None,
+    engine: EngineOptions,
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
@@ -58,7 +60,7 @@ def prepare_dataset(
     from subgnn.models.registry import unused_data, unused_line
 
     begin = time.perf_counter()
-    with progress_bar() as bar, cluster(engine, address) as workers:
+    with progress_bar() as bar, engine.open() as workers:
         measuring = _measure_on(workers, dataset, path)
         done = _prepare(chosen, dataset, seed=seed, cache=cache, on_progress=bar.prepare, measuring=measuring)
     found = {

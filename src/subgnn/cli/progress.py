@@ -13,14 +13,29 @@ from subgnn.cli.output import print_line
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from subgnn.training.options import Callbacks
+
 
 class Bar:
-    """One line for the progress of pretraining, if there is any, then of the preparation, then of the epochs."""
+    """One line for the progress of pretraining, if there is any, then of the preparation, then of the epochs.
 
-    def __init__(self, bar: Progress, epochs: int = 0, pretrain_epochs: int = 0) -> None:
+    Of a portfolio, the plan is printed on stdout, and each judged candidate above the line.
+
+    Args:
+        quiet: print no plan.
+    """
+
+    def __init__(self, bar: Progress, epochs: int = 0, pretrain_epochs: int = 0, *, quiet: bool = False) -> None:
         self._bar, self._epochs, self._pretrain_epochs, self._what = bar, epochs, pretrain_epochs, ""
         self._task: TaskID | None = None
         self._judged: set[str] = set()
+        self._prints_plan = not quiet
+
+    def callbacks(self) -> Callbacks:
+        """The functions that show the progress of a run."""
+        from subgnn.training.options import Callbacks
+
+        return Callbacks(self.epoch, self.prepare, self.pretrain, self.leaderboard)
 
     def prepare(self, what: str, done: int, total: int) -> None:
         """Show the progress of a stage of the preparation."""
@@ -38,7 +53,10 @@ class Bar:
         self._show(what, record["epoch"] + 1, self._epochs, state)
 
     def leaderboard(self, rows: Sequence[dict[str, Any]], doing: str) -> None:
-        """Print the candidate that was judged last, and show what is being done."""
+        """Print the plan at first, then the candidate that was judged last, and show what is being done."""
+        if self._prints_plan:
+            self._prints_plan = False
+            _print_plan(rows)
         done = [row for row in rows if row["score"] is not None and row["recipe"]]
         for row in done if not self._bar.disable else ():
             if row["name"] not in self._judged:
@@ -58,6 +76,15 @@ class Bar:
         self._bar.update(self._task, completed=done, total=total, state=state)
 
 
+def _print_plan(rows: Sequence[dict[str, Any]]) -> None:
+    tried = [row for row in rows if row["estimate"] and not row["note"].startswith("left out")]
+    named = ", ".join(f"{row['name']} ({row['estimate']:.0f} s)" for row in tried)
+    print_line(f"candidates, with rough estimates: {named}")
+    for row in rows:
+        if row["note"] and row not in tried and row["score"] is None:
+            print_line(f"not tried: {row['name']} ({row['note']})")
+
+
 def leaderboard_table(rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """The header and the cells of a portfolio's leaderboard, of candidates with a score."""
     header = ("candidate", "score", "95 % interval", "weight", "seconds", "note")
@@ -70,35 +97,14 @@ def leaderboard_table(rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], 
     return header, cells
 
 
-class LiveLeaderboard:
-    """The leaderboard of a portfolio while it is trained: above the progress bar of a terminal, and the plan before.
-
-    Args:
-        quiet: print no plan.
-    """
-
-    def __init__(self, bar: Bar, *, quiet: bool) -> None:
-        self._bar, self._quiet, self._planned = bar, quiet, False
-
-    def show(self, rows: list[dict[str, Any]], doing: str) -> None:
-        """Show the rows, and what is being done."""
-        if not self._planned:
-            self._planned = True
-            if not self._quiet:
-                tried = [row for row in rows if row["estimate"] and not row["note"].startswith("left out")]
-                named = ", ".join(f"{row['name']} ({row['estimate']:.0f} s)" for row in tried)
-                print_line(f"candidates, with rough estimates: {named}")
-                for row in rows:
-                    if row["note"] and row not in tried and row["score"] is None:
-                        print_line(f"not tried: {row['name']} ({row['note']})")
-        self._bar.leaderboard(rows, doing)
-
-
 @contextmanager
-def progress_bar(epochs: int = 0, pretrain_epochs: int = 0, *, shown: bool | None = None) -> Iterator[Bar]:
+def progress_bar(
+    epochs: int = 0, pretrain_epochs: int = 0, *, quiet: bool = False, shown: bool | None = None
+) -> Iterator[Bar]:
     """Show a progress bar until the end of the block.
 
     Args:
+        quiet: print nothing on stdout.
         shown: by default whether stderr is a terminal, or this is a notebook, in which ipywidgets draws it.
     """
     from rich.console import Console
@@ -114,4 +120,4 @@ def progress_bar(epochs: int = 0, pretrain_epochs: int = 0, *, shown: bool | Non
     console = Console(stderr=True)
     possible = find_spec("ipywidgets") is not None if console.is_jupyter else sys.stderr.isatty()
     with Progress(*columns, console=console, disable=not (possible if shown is None else shown)) as bar:
-        yield Bar(bar, epochs, pretrain_epochs)
+        yield Bar(bar, epochs, pretrain_epochs, quiet=quiet)

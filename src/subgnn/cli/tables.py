@@ -2,80 +2,123 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Option
 
-from subgnn.errors import UserError, excerpt
+from subgnn.errors import DataError, UserError, excerpt
 
 if TYPE_CHECKING:
-    from subgnn.data.formats.format import LabelFormat
+    from subgnn.data.dataset import Dataset
+    from subgnn.data.formats.format import LabelFormat, ReadOptions
     from subgnn.data.subgraphs import Task
 
 _GUESSED = "by default guessed from likely titles"
-SourceColumn = Annotated[
-    str | None,
-    Option("--source", metavar="COLUMN", help=f"Table of edges: the first node; {_GUESSED}, or the first column."),
-]
-TargetColumn = Annotated[
-    str | None,
-    Option("--target", metavar="COLUMN", help=f"Table of edges: the second node; {_GUESSED}, or the second column."),
-]
-WeightColumn = Annotated[
-    str | None,
-    Option("--weight", metavar="COLUMN", help="Table of edges: the weight; by default a column called weight, if any."),
-]
-TypeColumn = Annotated[
-    str | None,
-    Option("--edge-type", metavar="COLUMN", help=f"Table of edges: the type of an edge, any text; {_GUESSED}."),
-]
-EdgeTimeColumn = Annotated[
-    str | None,
-    Option("--edge-time", metavar="COLUMN", help=f"Table of edges: the time, numbers or ISO dates; {_GUESSED}."),
-]
-DirectedFlag = Annotated[bool, Option("--directed", help="Table of edges: keep the direction of edges.")]
-SubgraphColumn = Annotated[
-    str | None, Option("--subgraph-column", metavar="COLUMN", help=f"Table of subgraphs: their names; {_GUESSED}.")
-]
-NodeColumn = Annotated[
-    str | None,
-    Option("--node-column", metavar="COLUMN", help=f"Table of subgraphs: a node, or a list of nodes; {_GUESSED}."),
-]
-LabelColumn = Annotated[
-    str | None, Option("--label-column", metavar="COLUMN", help=f"Table of subgraphs: the label; {_GUESSED}.")
-]
-SplitColumn = Annotated[
-    str | None,
-    Option("--split-column", metavar="COLUMN", help=f"Table of subgraphs: train, val or test; {_GUESSED}."),
-]
-TimeColumn = Annotated[
-    str | None,
-    Option("--time-column", metavar="COLUMN", help=f"Table of subgraphs: the time, numbers or ISO dates; {_GUESSED}."),
-]
-NodesTable = Annotated[
-    Path | None,
-    Option("--nodes", metavar="TABLE", help="A table of node attributes: numbers and categories become features."),
-]
-NodeId = Annotated[
-    str | None, Option("--node-id", metavar="COLUMN", help=f"Table of node attributes: the node; {_GUESSED}.")
-]
+_LABELLED: tuple[Task, ...] = ("multi-class", "binary", "multi-label", "regression")
+
+
+def _column(text: str) -> Any:
+    return Option(metavar="COLUMN", help=text)
+
+
+SubgraphColumn = Annotated[str | None, _column(f"Table of subgraphs: their names; {_GUESSED}.")]
+NodeColumn = Annotated[str | None, _column(f"Table of subgraphs: a node, or a list of nodes; {_GUESSED}.")]
 Encoding = Annotated[
-    str | None, Option("--encoding", metavar="NAME", help="Encoding of text tables, such as latin-1; UTF-8 by default.")
+    str | None, Option(metavar="NAME", help="Encoding of text tables, such as latin-1; UTF-8 by default.")
 ]
 UnknownNodes = Annotated[
     Literal["error", "drop"],
-    Option("--unknown", help="Nodes of subgraphs that are not in the graph: refuse them, or leave them out."),
+    Option(help="Nodes of subgraphs that are not in the graph: refuse them, or leave them out."),
 ]
-TaskName = Annotated[
-    str | None,
-    Option(metavar="TASK", help="multiclass, binary, multilabel or regression; by default inferred from the labels."),
-]
-LabelSeparator = Annotated[
-    str | None,
-    Option("--label-separator", metavar="TEXT", help="With multilabel: text between labels; by default '-'."),
-]
-_LABELLED: tuple[Task, ...] = ("multi-class", "binary", "multi-label", "regression")
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """How tables of edges, of subgraphs and of node attributes are read."""
+
+    source: Annotated[str | None, _column(f"Table of edges: the first node; {_GUESSED}, or the first column.")] = None
+    target: Annotated[str | None, _column(f"Table of edges: the second node; {_GUESSED}, or the second column.")] = None
+    weight: Annotated[str | None, _column("Table of edges: the weight; by default a column called weight, if any.")] = (
+        None
+    )
+    edge_type: Annotated[str | None, _column(f"Table of edges: the type of an edge, any text; {_GUESSED}.")] = None
+    edge_time: Annotated[str | None, _column(f"Table of edges: the time, numbers or ISO dates; {_GUESSED}.")] = None
+    directed: Annotated[bool, Option("--directed", help="Table of edges: keep the direction of edges.")] = False
+    subgraph_column: SubgraphColumn = None
+    node_column: NodeColumn = None
+    label_column: Annotated[str | None, _column(f"Table of subgraphs: the label; {_GUESSED}.")] = None
+    split_column: Annotated[str | None, _column(f"Table of subgraphs: train, val or test; {_GUESSED}.")] = None
+    time_column: Annotated[str | None, _column(f"Table of subgraphs: the time, numbers or ISO dates; {_GUESSED}.")] = (
+        None
+    )
+    nodes: Annotated[
+        Path | None,
+        Option(metavar="TABLE", help="A table of node attributes: numbers and categories become features."),
+    ] = None
+    node_id: Annotated[str | None, _column(f"Table of node attributes: the node; {_GUESSED}.")] = None
+    encoding: Encoding = None
+    unknown: UnknownNodes = "error"
+    task: Annotated[
+        str | None,
+        Option(
+            metavar="TASK", help="multiclass, binary, multilabel or regression; by default inferred from the labels."
+        ),
+    ] = None
+    label_separator: Annotated[
+        str | None, Option(metavar="TEXT", help="With multilabel: text between labels; by default '-'.")
+    ] = None
+
+    def reading(self, id_base: int | None, on_note: Callable[[str], None]) -> ReadOptions:
+        """The options as the readers of files take them."""
+        from subgnn.data.formats.columns import Columns
+        from subgnn.data.formats.format import ReadOptions
+
+        columns = Columns(
+            source=self.source,
+            target=self.target,
+            weight=self.weight,
+            type=self.edge_type,
+            time=self.edge_time,
+            subgraph=self.subgraph_column,
+            node=self.node_column,
+            label=self.label_column,
+            split=self.split_column,
+            subgraph_time=self.time_column,
+            node_id=self.node_id,
+        )
+        labels = label_format(self.task, self.label_separator)
+        return ReadOptions(id_base, labels, columns, self.directed, self.encoding, self.unknown, on_note)
+
+    def read(self, path: Path, members: Path | None, reading: ReadOptions, *, seed: int = 0) -> Dataset:
+        """A dataset by its path, or from a table of edges and one of subgraphs.
+
+        Args:
+            seed: of the split, if the subgraphs have none.
+
+        Raises:
+            UserError: for options of tables with a dataset.
+        """
+        from subgnn.data.formats import read_dataset
+        from subgnn.data.formats.bundle import is_bundle
+        from subgnn.data.read_tables import read_tables
+
+        if members is not None:
+            return read_tables(path, members, nodes=self.nodes, options=reading, seed=seed)
+        given = next((field.name for field in fields(self) if getattr(self, field.name) != field.default), None)
+        if given is not None:
+            hint = "it goes with tables: subgnn train EDGES MEMBERS --out RUN"
+            where = f"--{given.replace('_', '-')}"
+            raise UserError("this option is for tables, and a dataset is given", where=where, hint=hint)
+        try:
+            return read_dataset(path, id_base=reading.id_base)
+        except DataError as error:
+            if not path.is_file() or is_bundle(path):
+                raise
+            hint = f"{error.hint}; or are these edges? give their subgraphs, too: subgnn train EDGES MEMBERS --out RUN"
+            raise DataError(error.what, where=error.where, hint=hint) from None
 
 
 def label_format(task: str | None, separator: str | None) -> LabelFormat | None:

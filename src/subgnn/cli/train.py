@@ -17,6 +17,7 @@ from subgnn.cli.options import (
     RecipeName,
     Settings,
     SplitName,
+    with_option_groups,
 )
 from subgnn.cli.output import (
     continuing_command,
@@ -26,36 +27,17 @@ from subgnn.cli.output import (
     print_notes,
     print_table,
 )
-from subgnn.cli.progress import LiveLeaderboard, leaderboard_table, progress_bar
-from subgnn.cli.tables import (
-    DirectedFlag,
-    EdgeTimeColumn,
-    Encoding,
-    LabelColumn,
-    LabelSeparator,
-    NodeColumn,
-    NodeId,
-    NodesTable,
-    SourceColumn,
-    SplitColumn,
-    SubgraphColumn,
-    TargetColumn,
-    TaskName,
-    TimeColumn,
-    TypeColumn,
-    UnknownNodes,
-    WeightColumn,
-    label_format,
-)
-from subgnn.errors import DataError, UserError
+from subgnn.cli.progress import leaderboard_table, progress_bar
+from subgnn.cli.tables import TableOptions
 from subgnn.storage.parsing import finite
 
 if TYPE_CHECKING:
-    from subgnn.data.dataset import Dataset
-    from subgnn.data.formats.format import ReadOptions
+    pass
 
 
+@with_option_groups
 def train_run(
+    *,
     context: Context,
     path: Annotated[
         Path, Argument(metavar="DIR", help="A dataset folder or bundle; or a table of edges or a graph, with MEMBERS.")
@@ -105,23 +87,7 @@ def train_run(
     ] = False,
     cache: CacheFlag = True,
     id_base: IdBase = None,
-    source_column: SourceColumn = None,
-    target_column: TargetColumn = None,
-    weight_column: WeightColumn = None,
-    type_column: TypeColumn = None,
-    edge_time_column: EdgeTimeColumn = None,
-    directed: DirectedFlag = False,
-    subgraph_column: SubgraphColumn = None,
-    node_column: NodeColumn = None,
-    label_column: LabelColumn = None,
-    split_column: SplitColumn = None,
-    time_column: TimeColumn = None,
-    nodes: NodesTable = None,
-    node_id: NodeId = None,
-    encoding: Encoding = None,
-    unknown: UnknownNodes = "error",
-    task: TaskName = None,
-    separator: LabelSeparator = None,
+    tables: TableOptions,
     memory: MemoryLimit = None,
     json: JsonFlag = False,
 ) -> None:
@@ -144,27 +110,9 @@ def train_run(
     chosen = find_recipe(recipe, settings or ())
 
     from subgnn.data.describe import task_line
-    from subgnn.data.formats.columns import Columns
-    from subgnn.data.formats.format import ReadOptions
 
-    loggers = {"tensorboard": tensorboard, "mlflow": mlflow, "wandb": wandb}
-    columns = Columns(
-        source=source_column,
-        target=target_column,
-        weight=weight_column,
-        type=type_column,
-        time=edge_time_column,
-        subgraph=subgraph_column,
-        node=node_column,
-        label=label_column,
-        split=split_column,
-        subgraph_time=time_column,
-        node_id=node_id,
-    )
     notes: list[str] = []
-    form = label_format(task, separator)
-    reading = ReadOptions(id_base, form, columns, directed, encoding, unknown, on_note=notes.append)
-    dataset = _read_data(path, members, nodes, reading, seed)
+    dataset = tables.read(path, members, tables.reading(id_base, notes.append), seed=seed)
 
     from subgnn.experiments.train import train
     from subgnn.models.registry import unused_line
@@ -178,8 +126,8 @@ def train_run(
         print_line(task_line(dataset.subgraphs))
         if line := unused_line(chosen, dataset.graph):
             print_line(line)
-    with progress_bar(chosen.training.epochs, chosen.pretrain.epochs) as bar:
-        board = LiveLeaderboard(bar, quiet=json)
+    loggers = {"tensorboard": tensorboard, "mlflow": mlflow, "wandb": wandb}
+    with progress_bar(chosen.training.epochs, chosen.pretrain.epochs, quiet=json) as bar:
         results = train(
             dataset,
             chosen,
@@ -196,10 +144,7 @@ def train_run(
             source=str(path.resolve()),
             keep_data=members is not None,
             cache=cache,
-            on_epoch=bar.epoch,
-            on_prepare=bar.prepare,
-            on_pretrain=bar.pretrain,
-            on_leaderboard=board.show,
+            callbacks=bar.callbacks(),
             loggers=[name for name, wanted in loggers.items() if wanted],
         )
     if not prints:
@@ -214,35 +159,6 @@ def train_run(
     if (out / PAGE).is_file():
         print_line(f"the page of the run: {out / PAGE}")
     print_next("predict", out, "--subgraphs", "FILE", "--out", "predictions.tsv")
-
-
-def _read_data(path: Path, members: Path | None, nodes: Path | None, reading: ReadOptions, seed: int) -> Dataset:
-    """A dataset by its path, or from tables."""
-    from subgnn.data.formats import read_dataset
-    from subgnn.data.formats.bundle import is_bundle
-    from subgnn.data.formats.columns import OPTIONS
-    from subgnn.data.read_tables import read_tables
-
-    if members is not None:
-        return read_tables(path, members, nodes=nodes, options=reading, seed=seed)
-    given = {OPTIONS[role]: getattr(reading.columns, role) for role in OPTIONS} | {
-        "--nodes": nodes,
-        "--encoding": reading.encoding,
-        "--directed": reading.directed or None,
-        "--unknown": None if reading.unknown == "error" else reading.unknown,
-        "--task": reading.labels,
-    }
-    option = next((option for option, value in given.items() if value is not None), None)
-    if option is not None:
-        hint = "it goes with tables: subgnn train EDGES MEMBERS --out RUN"
-        raise UserError("this option is for tables, and a dataset is given", where=option, hint=hint)
-    try:
-        return read_dataset(path, id_base=reading.id_base)
-    except DataError as error:
-        if not path.is_file() or is_bundle(path):
-            raise
-        hint = f"{error.hint}; or are these edges? give their subgraphs, too: subgnn train EDGES MEMBERS --out RUN"
-        raise DataError(error.what, where=error.where, hint=hint) from None
 
 
 def print_leaderboard(results: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from typer import Option
 
-from subgnn.cli.engine import Address, EngineChoice, EngineKind, cluster
+from subgnn.cli.engine import EngineOptions
 from subgnn.cli.options import (
     CacheFlag,
     DatasetPath,
@@ -17,6 +17,7 @@ from subgnn.cli.options import (
     MemoryLimit,
     RecipeName,
     Settings,
+    with_option_groups,
 )
 from subgnn.cli.output import print_json, print_line, print_next, print_table
 from subgnn.cli.progress import progress_bar
@@ -24,7 +25,9 @@ from subgnn.cli.progress import progress_bar
 _MAX_ROWS = 10
 
 
+@with_option_groups
 def tune_recipe(
+    *,
     path: DatasetPath,
     out: Annotated[Path, Option(metavar="OUT", help="The folder for results.")] = Path("tuned"),
     recipe: RecipeName = "subgnn",
@@ -56,8 +59,7 @@ def tune_recipe(
     processes: Annotated[
         int | None, Option(min=1, help="Workers on this machine, by default 1; with Ray, one per core.")
     ] = None,
-    engine: EngineChoice = EngineKind.local,
-    address: Address = None,
+    engine: EngineOptions,
     seed: Annotated[int, Option(min=0, help="Seed of the search; trainings use seeds from 0.")] = 0,
     settings: Settings = None,
     device: DeviceChoice = "auto",
@@ -85,7 +87,7 @@ def tune_recipe(
 
     quiet_lightning()
     dataset = read_dataset(path, id_base=id_base)
-    with progress_bar() as bar, cluster(engine, address, processes=processes, device=device) as workers:
+    with progress_bar() as bar, engine.open(processes=processes, device=device) as workers:
         found = tune(
             dataset,
             chosen,

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
+from subgnn.data.graph import Graph
 from subgnn.data.splits import named_split
 from subgnn.data.time_splits import looks_ahead, refuse_look_ahead
 from subgnn.data.times import parse_time, time_text
 from subgnn.errors import DataWarning, UserError
 from subgnn.models.registry import model_of
-from subgnn.parallel.progress import OnProgress
-from subgnn.training.options import Callbacks, OnEpoch, OnLeaderboard, RunOptions, ignore, parse_duration
+from subgnn.training.options import NO_CALLBACKS, Callbacks, RunOptions, parse_duration
 from subgnn.training.run import train_run
 from subgnn.training.run_dir import DATASET, PAGE
 
@@ -42,10 +42,7 @@ def train(
     source: str = "",
     keep_data: bool = False,
     cache: bool = True,
-    on_epoch: OnEpoch | None = None,
-    on_prepare: OnProgress | None = None,
-    on_pretrain: OnEpoch | None = None,
-    on_leaderboard: OnLeaderboard | None = None,
+    callbacks: Callbacks = NO_CALLBACKS,
     loggers: Sequence[str] = (),
     score_epochs: bool = False,
     report: bool = True,
@@ -72,11 +69,7 @@ def train(
         source: where the dataset was read from, stored so that ``predict`` finds the graph.
         keep_data: store the dataset in the run's folder, so that the run needs no other file.
         cache: read prepared subgraphs and pretrained embeddings from the cache, and write them there.
-        on_epoch: called with each epoch's record.
-        on_prepare: called, before the first epoch, with what is being prepared, the units done and the total.
-        on_pretrain: called with each epoch's record of a pretraining, where one is needed.
-        on_leaderboard: called, for a portfolio, with the rows of its leaderboard and what is being done: first with
-            the plan, then whenever a row changes. on_epoch is not called then.
+        callbacks: called as the run progresses.
         loggers: of ``tensorboard``, ``mlflow`` and ``wandb``, those to log to (:mod:`subgnn.training.logs`).
         score_epochs: score every epoch on test, too, into metrics.jsonl. Nothing is selected by it: it is for
             comparisons with published rules of selection (:mod:`subgnn.experiments.suites.published_rules`).
@@ -88,24 +81,11 @@ def train(
     recipe = find_recipe("auto") if recipe is None else recipe
     if not str(out):
         raise UserError("no folder is given", where="out", hint="name the folder of the run, as out='runs/first'")
-    if time is not None:
-        if not model_of(recipe).is_portfolio:
-            hint = "leave it out; training.epochs decides how long a recipe is trained"
-            raise UserError(f"the recipe {recipe.name} has no budget of time", where="--time", hint=hint)
-        recipe = replace(recipe, auto=replace(recipe.auto, time=parse_duration(str(time), "--time")))
-    if threshold is not None:
-        recipe = replace(recipe, training=replace(recipe.training, threshold=str(threshold)))
+    recipe = _with_options(recipe, time, threshold)
     until = None if edges_until is None else parse_time(str(edges_until), "--edges-until")
     dataset = replace(dataset, subgraphs=named_split(dataset.subgraphs, split))
     if until is not None:
-        times = dataset.graph.times
-        if times is None:
-            raise UserError("the edges have no times", where="--edges-until", hint="leave it out")
-        dataset = replace(dataset, graph=dataset.graph.until(until))
-        if len(times) and not dataset.graph.num_edges:
-            known = f"their times are {time_text(times.min().item())} to {time_text(times.max().item())}"
-            hint = f"{known}; give one of these, as a number or a date"
-            raise UserError(f"no edge is from {time_text(until)} or before", where="--edges-until", hint=hint)
+        dataset = replace(dataset, graph=_graph_until(dataset.graph, until))
     if not allow_look_ahead:
         refuse_look_ahead(dataset.graph, dataset.subgraphs)
     options = RunOptions(
@@ -123,9 +103,34 @@ def train(
         write_page=write_run_page if report else None,
         edges_until=until,
         look_ahead=looks_ahead(dataset.graph, dataset.subgraphs),
-        callbacks=Callbacks(on_epoch or ignore, on_prepare or ignore, on_pretrain or ignore, on_leaderboard or ignore),
+        callbacks=callbacks,
     )
     return train_run(dataset, options, devices=devices)
+
+
+def _with_options(recipe: Recipe, time: float | str | None, threshold: str | None) -> Recipe:
+    """A recipe with another budget of time, and another aim of thresholds."""
+    if time is not None:
+        if not model_of(recipe).is_portfolio:
+            hint = "leave it out; training.epochs decides how long a recipe is trained"
+            raise UserError(f"the recipe {recipe.name} has no budget of time", where="--time", hint=hint)
+        recipe = replace(recipe, auto=replace(recipe.auto, time=parse_duration(str(time), "--time")))
+    if threshold is not None:
+        recipe = replace(recipe, training=replace(recipe.training, threshold=str(threshold)))
+    return recipe
+
+
+def _graph_until(graph: Graph, until: float) -> Graph:
+    """A graph without the edges that are later than a time."""
+    times = graph.times
+    if times is None:
+        raise UserError("the edges have no times", where="--edges-until", hint="leave it out")
+    kept = graph.until(until)
+    if len(times) and not kept.num_edges:
+        known = f"their times are {time_text(times.min().item())} to {time_text(times.max().item())}"
+        hint = f"{known}; give one of these, as a number or a date"
+        raise UserError(f"no edge is from {time_text(until)} or before", where="--edges-until", hint=hint)
+    return kept
 
 
 def write_run_page(dataset: Dataset, out: Path, vectors: NDArray[np.float32] | None) -> None:

@@ -20,6 +20,7 @@ from subgnn.models.metrics import selection_metric
 from subgnn.models.registry import model_of
 from subgnn.rng import stream
 from subgnn.storage.files import temporary_folder
+from subgnn.training.options import Callbacks
 from subgnn.training.portfolio import Pool
 
 Splitting = Literal["stored", "random"]
@@ -80,8 +81,8 @@ def run_trial(
     for done, (seed, seen) in enumerate(_trainings(dataset, seeds, folds, split)):
         watch = _BestScore(metric, result.scores, on_step, steps=done * max_epochs(recipe))
         with temporary_folder("subgnn-trial") as folder:
-            options: dict[str, Any] = {"device": device, "cache": cache, "on_epoch": watch, "report": False}
-            results = train(seen, recipe, folder / "run", seed=seed, **options)
+            callbacks, run = Callbacks(on_epoch=watch), folder / "run"
+            results = train(seen, recipe, run, seed=seed, device=device, cache=cache, callbacks=callbacks, report=False)
         score = float(results[judged][metric])
         if score != score:
             what = f"{metric} of {'a fold' if folds else 'validation'} is undefined"

@@ -53,16 +53,23 @@ OnLeaderboard = Callable[[list[dict[str, Any]], str], None]
 
 @dataclass(frozen=True, slots=True)
 class Callbacks:
-    """Functions that are called with an epoch's record, the progress of the preparation, and epochs of pretraining.
+    """Functions that are called as a run progresses.
 
-    For a portfolio, ``on_leaderboard`` is called first with the plan, whose rows have estimates, and then again
-    whenever a row changes.
+    Args:
+        on_epoch: called with each epoch's record; not for a portfolio.
+        on_prepare: called, before the first epoch, with what is being prepared, the units done and the total.
+        on_pretrain: called with each epoch's record of a pretraining, where one is needed.
+        on_leaderboard: called, for a portfolio, with the rows of its leaderboard and what is being done: first with
+            the plan, whose rows have estimates, then whenever a row changes.
     """
 
     on_epoch: OnEpoch = ignore
     on_prepare: OnProgress = ignore
     on_pretrain: OnEpoch = ignore
     on_leaderboard: OnLeaderboard = ignore
+
+
+NO_CALLBACKS = Callbacks()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +92,7 @@ class RunOptions:
     loggers: tuple[str, ...] = ()
     score_epochs: bool = False
     write_page: WritePage | None = None
-    callbacks: Callbacks = Callbacks()
+    callbacks: Callbacks = NO_CALLBACKS
     edges_until: float | None = None
     look_ahead: bool = False
 
