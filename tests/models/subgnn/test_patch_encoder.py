@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch.nn.utils.rnn import PackedSequence
 
 from subgnn import Ragged
-from subgnn.models.subgnn import patch_encoder
-from subgnn.models.subgnn.patch_encoder import PatchEncoder, Picking, Walks, lstm_states
+from subgnn.models.subgnn.patch_encoder import PatchEncoder, lstm_states
+from subgnn.models.subgnn.walks import Picking, Walks
 
 DIM = 5
 
@@ -47,35 +47,6 @@ def test_states_and_gradients_equal_torch(lengths: list[int], layers: int, threa
         torch.set_num_threads(before)
     for a, b in zip(ours, theirs, strict=True):
         torch.testing.assert_close(a.double(), b, rtol=1e-5, atol=2e-6)
-
-
-@given(st.lists(st.integers(0, 6), min_size=1, max_size=9).filter(any), st.integers(1, 2))
-@settings(deadline=None, derandomize=True, max_examples=30)
-def test_the_way_of_a_gpu_equals_torch(lengths: list[int], layers: int) -> None:
-    """The loop for GPUs, with its fused cell in plain operations here."""
-    torch.manual_seed(0)
-    lstm = torch.nn.LSTM(DIM, DIM, num_layers=layers, bidirectional=True)
-    theirs = states_and_gradients(lstm, walks_of(lengths), torch.float64)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(patch_encoder, "_fused_cell", plain_cell)
-        patch.setattr(patch_encoder, "_fused_cell_backward", plain_cell_backward)
-        patch.setitem(globals(), "lstm_states", patch_encoder._fused)
-        ours = states_and_gradients(lstm, walks_of(lengths), torch.float64)
-    for a, b in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
-
-
-def plain_cell(arrived: torch.Tensor, recurrent: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    i, f, g, o = (arrived + recurrent).chunk(4, dim=1)
-    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-    return torch.sigmoid(o) * torch.tanh(c), c, arrived + recurrent
-
-
-def plain_cell_backward(of_h, of_c, before, c, sums):
-    with torch.enable_grad():
-        sums, before = (value.detach().requires_grad_() for value in (sums, before))
-        h, c, _ = plain_cell(sums, torch.zeros_like(sums), before)
-        return torch.autograd.grad([h, c], [sums, before], [of_h, torch.zeros_like(c) if of_c is None else of_c])
 
 
 def test_a_second_gradient_is_refused_and_not_wrong() -> None:
@@ -156,9 +127,8 @@ def test_walks_by_hand():
     assert set(walks.state_dict()) == {"nodes", "places", "back", "owner"}
     assert walks.by_node.tolist() == [4, 2, 1, 3, 0, 5, 6]
     assert walks.node_starts.tolist() == [0, 1, 2, 4]
-    # Both directions in turn: steps 0, 1, 2 and, from the other end, 6, 4, 5; then 3, 4, 5 and 3, 1, 2; then 6 and 0.
-    assert walks.turns.tolist() == [0, 2, 4, 13, 9, 11, 6, 8, 10, 7, 3, 5, 12, 1]
-    assert walks.turns[walks.turn_of].tolist() == list(range(14))
+    assert walks.first.tolist() == [0, 3, 6]
+    assert walks.lengths.tolist() == [3, 2, 2]
 
 
 def test_steps_by_row():

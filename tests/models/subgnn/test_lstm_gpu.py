@@ -1,0 +1,139 @@
+"""The kernels of a GPU equal torch's LSTM: on a GPU, or in Triton's interpreter (TRITON_INTERPRET=1)."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.utils.rnn import PackedSequence
+
+from subgnn import Ragged
+from subgnn.errors import DataWarning
+from subgnn.kernels import lstm_gpu as kernels
+from subgnn.kernels.lstm_gpu import Launch
+from subgnn.models.subgnn.lstm_gpu import gpu_states
+from subgnn.models.subgnn.walks import Walks
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+DEVICE = "cpu" if INTERPRETED else "cuda"
+runs_kernels = pytest.mark.skipif(
+    not kernels.AVAILABLE or not (INTERPRETED or torch.cuda.is_available()),
+    reason="needs Triton, and a GPU or its interpreter",
+)
+
+
+@pytest.fixture(autouse=True)
+def index_of_an_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter of Triton 3.6 takes the integer of an array with one element, which numpy 2.4 refuses."""
+    if INTERPRETED and kernels.AVAILABLE:
+        from triton.runtime import interpreter
+
+        patch = interpreter._patch_lang_tensor
+
+        def patched(tensor, scope) -> None:
+            patch(tensor, scope)
+            scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
+
+        monkeypatch.setattr(interpreter, "_patch_lang_tensor", patched)
+
+
+UNEQUAL = [3, 1, 7, 0, 2, 7, 5, 1, 1, 4, 6, 6, 2, 3, 3, 1, 5, 2, 2, 4]  # more walks than a program has
+
+
+def walks_of(lengths: list[int], nodes: int = 11) -> Walks:
+    values = np.random.default_rng(len(lengths)).integers(0, nodes, sum(lengths))
+    return Walks(Ragged.from_lengths(values, np.array(lengths)), 1)
+
+
+def with_gradients(states, lstm: torch.nn.LSTM, table: torch.Tensor, walks: Walks) -> list[torch.Tensor]:
+    table = table.detach().requires_grad_()
+    lstm.zero_grad()
+    found = states(lstm, table, walks)
+    weights = torch.linspace(0, 3, found.numel(), dtype=torch.float64).cos().reshape(found.shape).to(found)
+    (found * weights).sum().backward()
+    return [found.detach(), table.grad, *(p.grad.clone() for p in lstm.parameters())]
+
+
+def torch_states(lstm: torch.nn.LSTM, table: torch.Tensor, walks: Walks) -> torch.Tensor:
+    return lstm(PackedSequence(table[walks.nodes][walks.places], torch.tensor(walks.sizes)))[0].data
+
+
+def assert_equal_torch(lengths: list[int], d: int, layers: int = 1) -> None:
+    torch.manual_seed(0)
+    lstm = torch.nn.LSTM(d, d, num_layers=layers, bidirectional=True)
+    walks, table = walks_of(lengths), torch.randn(11, d)
+    theirs = with_gradients(torch_states, lstm.double(), table.double(), walks)
+    ours = with_gradients(gpu_states, lstm.float().to(DEVICE), table.to(DEVICE), walks.to(DEVICE))
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a.cpu().double(), b, rtol=1e-5, atol=2e-6 * float(b.abs().max()))
+
+
+@runs_kernels
+@pytest.mark.parametrize("d", [1, 5, 16, 20, 32, 64])
+def test_states_and_gradients_equal_torch(d: int) -> None:
+    assert_equal_torch(UNEQUAL, d)
+
+
+@runs_kernels
+@pytest.mark.parametrize("lengths", [[1], [6], [0, 3], 16 * [2], 17 * [3]])
+def test_numbers_of_walks(lengths: list[int]) -> None:
+    assert_equal_torch(lengths, 20, layers=2)
+
+
+@runs_kernels
+@pytest.mark.parametrize(
+    "launch", [Launch(16, 4, "ieee"), Launch(32, 8, "ieee"), Launch(16, 8, "tf32x3"), Launch(64, 8, "tf32x3")]
+)
+def test_divisions_of_the_kernels(monkeypatch: pytest.MonkeyPatch, launch: Launch) -> None:
+    for name in ("forward", "backward"):
+        monkeypatch.setattr(kernels, name, partial(getattr(kernels, name), launch=launch))
+    assert_equal_torch(UNEQUAL, 32, layers=2)
+
+
+@runs_kernels
+def test_no_walk_at_all() -> None:
+    states = gpu_states(torch.nn.LSTM(5, 5, bidirectional=True), torch.randn(9, 5), walks_of([0, 0]))
+    assert states.shape == (0, 10)
+
+
+@runs_kernels
+def test_without_gradients_only_states_are_kept() -> None:
+    torch.manual_seed(0)
+    lstm, walks = torch.nn.LSTM(5, 5, bidirectional=True).to(DEVICE), walks_of(UNEQUAL).to(DEVICE)
+    table = torch.randn(11, 5).to(DEVICE)
+    with torch.no_grad():
+        alone = gpu_states(lstm, table, walks)
+    assert torch.equal(alone, gpu_states(lstm, table, walks))
+
+
+@runs_kernels
+def test_gradients_of_both_biases_do_not_share_memory() -> None:
+    lstm, walks = torch.nn.LSTM(5, 5, bidirectional=True).to(DEVICE), walks_of(UNEQUAL).to(DEVICE)
+    gpu_states(lstm, torch.randn(11, 5).to(DEVICE), walks).sum().backward()
+    lstm.bias_ih_l0.grad.zero_()
+    assert lstm.bias_hh_l0.grad.abs().sum() > 0
+
+
+def test_kernels_that_cannot_be_compiled_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_, **__) -> None:
+        raise RuntimeError("no C compiler")
+
+    monkeypatch.setattr(kernels, "AVAILABLE", True)
+    monkeypatch.setattr(kernels, "forward", fail)
+    kernels.runs_on.cache_clear()
+    with pytest.warns(DataWarning, match="no C compiler"):
+        assert not kernels.runs_on(torch.device("cpu"), 5)
+    assert not kernels.runs_on(torch.device("cpu"), kernels.MAX_WIDTH + 1)
+    kernels.runs_on.cache_clear()
+
+
+def test_torch_computes_what_the_kernels_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "runs_on", lambda *_: False)
+    torch.manual_seed(0)
+    lstm, walks, table = torch.nn.LSTM(5, 5, num_layers=2, bidirectional=True), walks_of(UNEQUAL), torch.randn(11, 5)
+    ours, theirs = (with_gradients(states, lstm, table, walks) for states in (gpu_states, torch_states))
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
