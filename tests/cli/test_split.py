@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from subgnn.cli.data import split_dataset
 from subgnn.data.formats import read_dataset
-from subgnn.data.splits import find_leaks
+from subgnn.data.splits import count_leaks
 from subgnn.errors import UserError
 
 app = typer.Typer()
@@ -37,7 +37,7 @@ def test_split_writes_the_same_subgraphs_under_a_new_split(folder: Path, tmp_pat
     before, after = read_dataset(folder).subgraphs, read_dataset(out).subgraphs
     assert [row.tolist() for row in before.nodes] == [row.tolist() for row in after.nodes]
     assert read_dataset(out).card["split"] == {"method": "stratified", "fractions": [0.5, 0.25, 0.25], "seed": 0}
-    assert find_leaks(after) == []
+    assert count_leaks(after) == 0
 
 
 def test_json_is_one_object_and_the_seed_decides(folder: Path, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from subgnn.data.assign_splits import _Room, _round_table, group_split, random_split, split_sizes, stratified_split
-from subgnn.data.splits import METHODS, find_leaks, split_subgraphs, split_units, whole_groups
+from subgnn.data.assign_splits import _Room, _round_table, draw_units, fill_units, split_sizes, stratified_split
+from subgnn.data.splits import METHODS, count_leaks, split_subgraphs, split_units, whole_groups
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError
 from subgnn.rng import stream
@@ -31,6 +31,15 @@ def _rng(seed: int = 0) -> np.random.Generator:
 
 def _counts(splits: np.ndarray) -> list[int]:
     return np.bincount(splits, minlength=3).tolist()
+
+
+def _random_split(n: int, fractions: Sequence[float], rng: np.random.Generator) -> np.ndarray:
+    return draw_units(np.ones(n, np.int64), fractions, rng)
+
+
+def _group_split(groups: Sequence[Hashable], fractions: Sequence[float], rng: np.random.Generator) -> np.ndarray:
+    unit = np.unique(list(groups), return_inverse=True)[1]
+    return fill_units(np.bincount(unit), fractions, rng)[unit]
 
 
 def _subgraphs(keys: Sequence[int], labels: Sequence[object] | None = None, **options: object) -> SubgraphSet:
@@ -60,7 +69,7 @@ def test_sizes_by_hand() -> None:
 )
 def test_fractions_that_are_none_are_refused(fractions: tuple[float, ...]) -> None:
     with pytest.raises(DataError, match="three numbers above 0"):
-        random_split(10, fractions, _rng())
+        _random_split(10, fractions, _rng())
 
 
 @many
@@ -68,14 +77,14 @@ def test_fractions_that_are_none_are_refused(fractions: tuple[float, ...]) -> No
 def test_random_is_a_partition_of_the_right_sizes_and_repeatable(
     n: int, fractions: tuple[float, ...], seed: int
 ) -> None:
-    splits = random_split(n, fractions, _rng(seed))
+    splits = _random_split(n, fractions, _rng(seed))
     assert splits.shape == (n,)
     assert_array_equal(_counts(splits), split_sizes(n, fractions))
-    assert_array_equal(splits, random_split(n, fractions, _rng(seed)))
+    assert_array_equal(splits, _random_split(n, fractions, _rng(seed)))
 
 
 def test_random_gives_everyone_the_same_chance() -> None:
-    drawn = np.array([random_split(8, (0.5, 0.25, 0.25), _rng(seed)) for seed in range(2000)])
+    drawn = np.array([_random_split(8, (0.5, 0.25, 0.25), _rng(seed)) for seed in range(2000)])
     assert np.abs((drawn == 0).mean(axis=0) - 0.5).max() < 0.05
     assert np.abs((drawn == 1).mean(axis=0) - 0.25).max() < 0.05
 
@@ -135,7 +144,7 @@ def test_multi_label_is_fairer_than_chance() -> None:
 
     fair = unfairness(stratified_split(targets, (0.5, 0.25, 0.25), _rng()))
     assert fair < 1.5
-    assert fair < min(unfairness(random_split(400, (0.5, 0.25, 0.25), _rng(seed))) for seed in range(10))
+    assert fair < min(unfairness(_random_split(400, (0.5, 0.25, 0.25), _rng(seed))) for seed in range(10))
 
 
 def test_real_targets_are_stratified_by_size() -> None:
@@ -150,9 +159,9 @@ def test_real_targets_are_stratified_by_size() -> None:
 def test_groups_are_never_torn_apart(groups: list[int], fractions: tuple[float, ...], seed: int) -> None:
     if len(set(groups)) < 3:
         with pytest.raises(DataError, match="cannot be split in three"):
-            group_split(groups, fractions, _rng(seed))
+            _group_split(groups, fractions, _rng(seed))
         return
-    splits = group_split(groups, fractions, _rng(seed))
+    splits = _group_split(groups, fractions, _rng(seed))
     found = defaultdict(set)
     for group, split in zip(groups, splits.tolist(), strict=True):
         found[group].add(split)
@@ -162,23 +171,23 @@ def test_groups_are_never_torn_apart(groups: list[int], fractions: tuple[float, 
     # that was sent to fill an empty split is the smallest there is.
     largest = max(np.bincount(groups))
     assert (np.array(_counts(splits)) - split_sizes(len(groups), fractions) <= largest).all()
-    assert_array_equal(splits, group_split(groups, fractions, _rng(seed)))
+    assert_array_equal(splits, _group_split(groups, fractions, _rng(seed)))
 
 
 def test_groups_by_hand() -> None:
     groups = ["a"] * 10 + ["b"] * 5 + ["c"] * 5
-    splits = group_split(groups, (0.5, 0.25, 0.25), _rng())
+    splits = _group_split(groups, (0.5, 0.25, 0.25), _rng())
     assert _counts(splits) == [10, 5, 5]
     assert set(splits[:10].tolist()) == {0}
-    assert {tuple(group_split(groups, (0.5, 0.25, 0.25), _rng(s))) for s in range(20)} != {tuple(splits)}
+    assert {tuple(_group_split(groups, (0.5, 0.25, 0.25), _rng(s))) for s in range(20)} != {tuple(splits)}
 
 
 def test_small_groups_fill_the_splits_exactly() -> None:
-    assert _counts(group_split(range(100), (0.5, 0.25, 0.25), _rng())) == [50, 25, 25]
+    assert _counts(_group_split(range(100), (0.5, 0.25, 0.25), _rng())) == [50, 25, 25]
 
 
 def test_a_split_is_not_left_empty_where_groups_are_few() -> None:
-    assert _counts(group_split(["a"] * 10 + ["b"] * 10 + ["c"] * 2 + ["d"], (0.9, 0.05, 0.05), _rng())) == [20, 2, 1]
+    assert _counts(_group_split(["a"] * 10 + ["b"] * 10 + ["c"] * 2 + ["d"], (0.9, 0.05, 0.05), _rng())) == [20, 2, 1]
 
 
 @many
@@ -191,7 +200,7 @@ def test_no_node_set_is_in_two_splits(keys: list[int], method: str, fractions: t
         return
     subgraphs = _subgraphs(keys, given_labels)
     split = split_subgraphs(subgraphs, method=method, fractions=fractions, seed=seed, **options)  # type: ignore[arg-type]
-    assert find_leaks(split) == []
+    assert count_leaks(split) == 0
     assert split.splits is not None
     assert min(_counts(split.splits)) >= 1
     assert_array_equal(split.nodes.values, subgraphs.nodes.values)
@@ -242,7 +251,7 @@ def test_repeats_are_not_always_sent_to_train() -> None:
 
 def test_equal_nodes_with_different_labels_stay_together() -> None:
     subgraphs = _subgraphs([0, 0, *range(1, 12)], ["a", "b"] * 6 + ["a"])
-    assert find_leaks(split_subgraphs(subgraphs, method="stratified", seed=0)) == []
+    assert count_leaks(split_subgraphs(subgraphs, method="stratified", seed=0)) == 0
 
 
 def test_groups_that_share_a_node_set_become_one() -> None:
@@ -305,9 +314,9 @@ def test_too_few_subgraphs_are_refused() -> None:
 
 def test_leaks_by_hand() -> None:
     splits = ["train", "train", "val", "train", "test", "val"]
-    assert find_leaks(_subgraphs([5, 5, 5, 6, 6, 7], splits=splits)) == [(0, 2), (3, 4)]
-    assert find_leaks(_subgraphs([5, 5, 5])) == []
-    assert find_leaks(_subgraphs([5, 5, 5], splits=["train", "val", "train"])) == [(0, 1), (1, 2)]
+    assert count_leaks(_subgraphs([5, 5, 5, 6, 6, 7], splits=splits)) == 2
+    assert count_leaks(_subgraphs([5, 5, 5])) == 0
+    assert count_leaks(_subgraphs([5, 5, 5], splits=["train", "val", "train"])) == 1
 
 
 def test_sizes_at_their_edges() -> None:

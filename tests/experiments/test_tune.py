@@ -307,10 +307,10 @@ def test_steps_tell_the_best_so_far(monkeypatch):
     """Of regression the epoch of the lowest loss, else that of the best score; and the mean with seeds done."""
     epochs = [(0.2, 0.9), (0.6, 0.8), (0.4, 0.7)]
 
-    def fake(data, drawn, out, *, on_epoch, **_):
+    def fake(data, drawn, out, *, callbacks, **_):
         name = "r2" if data.subgraphs.task == "regression" else "micro_f1"
         for score, loss in epochs:
-            on_epoch({f"val_{name}": score, "val_loss": loss})
+            callbacks.on_epoch({f"val_{name}": score, "val_loss": loss})
         best = epochs[-1] if name == "r2" else epochs[1]
         return {"val": {name: best[0], "loss": best[1]}, "selected_epoch": 0}
 

@@ -78,7 +78,7 @@ def test_jobs(engine, tmp_path, monkeypatch):
     jobs = [("square", 3), ("mistake", 0), ("die", str(tmp_path / "died")), ("writeable", shared), ("lock", 0)]
     found = dict(engine.map(work, jobs))
     assert found[jobs[0]] == 9
-    assert (found[jobs[1]].message, found[jobs[1]].is_user_error) == ("here: no; say yes", True)
+    assert (found[jobs[1]].message, isinstance(found[jobs[1]].error, UserError)) == ("here: no; say yes", True)
     assert isinstance(found[jobs[2]], Failure)
     assert found[jobs[2]].message.startswith("lost on the cluster, 2 times: ")
     assert (tmp_path / "died").read_text() == "xx"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -39,12 +39,6 @@ def split_sizes(n: int, fractions: Sequence[float] = FRACTIONS) -> NDArray[np.in
     return sizes
 
 
-def random_split(n: int, fractions: Sequence[float], rng: np.random.Generator) -> NDArray[np.int8]:
-    """A split of ``n`` items, as indices in :data:`SPLITS`; every assignment of the right sizes is equally likely."""
-    sizes = split_sizes(n, fractions)
-    return rng.permutation(np.repeat(np.arange(len(sizes), dtype=np.int8), sizes))
-
-
 def stratified_split(targets: NDArray[Any], fractions: Sequence[float], rng: np.random.Generator) -> NDArray[np.int8]:
     """A split in which every class has its share of every part.
 
@@ -57,13 +51,6 @@ def stratified_split(targets: NDArray[Any], fractions: Sequence[float], rng: np.
     """
     labels = one_hot(np.asarray(targets))
     return stratify_units(labels, np.ones(len(labels), np.int64), fractions, rng)
-
-
-def group_split(groups: Sequence[Hashable], fractions: Sequence[float], rng: np.random.Generator) -> NDArray[np.int8]:
-    """A split that keeps groups whole: the largest first, each to the split that lacks most; ties in random order."""
-    number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
-    unit = np.array([number[group] for group in groups], np.int64)
-    return fill_units(np.bincount(unit), fractions, rng)[unit]
 
 
 def one_hot(targets: NDArray[Any]) -> NDArray[np.int64]:
@@ -119,7 +106,7 @@ def draw_units(sizes: NDArray[np.int64], fractions: Sequence[float], rng: np.ran
 
 
 def fill_units(sizes: NDArray[np.int64], fractions: Sequence[float], rng: np.random.Generator) -> NDArray[np.int8]:
-    """Assign units to splits, the largest first, each to the split that lacks most."""
+    """Assign units to splits, the largest first, each to the split that lacks most; ties in random order."""
     room, out = _Room(sizes, fractions), np.empty(len(sizes), np.int8)
     for unit in _large_first(sizes, rng):
         out[unit] = np.argmax(np.where(room.candidates(), room.left, np.iinfo(np.int64).min))

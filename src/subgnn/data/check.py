@@ -8,7 +8,7 @@ from subgnn.data.dataset import Dataset, Problem, Problems
 from subgnn.data.describe import label_notes
 from subgnn.data.formats import read_with_problems
 from subgnn.data.formats.format import ReadOptions
-from subgnn.data.subgraphs import SubgraphSet
+from subgnn.data.splits import count_leaks
 from subgnn.data.time_splits import refuse_look_ahead
 from subgnn.errors import DataError
 
@@ -48,15 +48,6 @@ def _add_notes(dataset: Dataset, path: Path, problems: Problems) -> None:
         refuse_look_ahead(dataset.graph, subgraphs)
     except DataError as error:
         problems.warn(where, error.what, "train refuses it, without --edges-until or --allow-look-ahead")
-    if leaks := _count_leaks(subgraphs):
+    if leaks := count_leaks(subgraphs):
         what = f"{leaks} subgraphs have the same nodes as one in another split"
         problems.warn(where, what, "a model can memorise their labels")
-
-
-def _count_leaks(subgraphs: SubgraphSet) -> int:
-    """Subgraphs in another split than the first one with the same nodes."""
-    if subgraphs.splits is None:
-        return 0
-    first: dict[bytes, int] = {}
-    pairs = [(first.setdefault(nodes.tobytes(), i), i) for i, nodes in enumerate(subgraphs.nodes)]
-    return sum(bool(subgraphs.splits[i] != subgraphs.splits[j]) for i, j in pairs)

@@ -14,11 +14,11 @@ from subgnn.data.archives import Unpacked, unpack_dataset
 from subgnn.data.catalog import CATALOG
 from subgnn.data.check import check
 from subgnn.data.dataset import Dataset
-from subgnn.data.fetch import Progress, check_digest, download, file_digest
+from subgnn.data.fetch import Progress, check_digest, download
 from subgnn.data.formats.folder import AUTHORS_SUBGRAPHS, CARD, EDGES
 from subgnn.errors import DataError, UserError, choices
 from subgnn.storage.cache import cache_folder
-from subgnn.storage.files import atomic_write
+from subgnn.storage.files import atomic_write, file_digest
 
 
 @dataclass(frozen=True, slots=True)

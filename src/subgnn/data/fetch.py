@@ -5,7 +5,6 @@ Ours rather than pooch: pooch does not resume, limits neither the size nor redir
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import json
 import shutil
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 
 from subgnn.errors import UserError, excerpt
 from subgnn.parallel.locks import locked_file
+from subgnn.storage.files import file_digest
 
 Progress = Callable[[int, int | None], None]
 MAX_BYTES = 64 * 2**30
@@ -92,12 +92,6 @@ def download(
         hint = f"make room or choose another place, then {_AGAIN}"
         raise UserError(f"cannot be written ({error.strerror or error})", where=str(destination), hint=hint) from error
     return digest
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_digest(sha256: str | None) -> str | None:

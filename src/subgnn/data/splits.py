@@ -1,8 +1,8 @@
 """Splits into train, val and test: at random, stratified by label, by whole groups, or by time; and folds.
 
 The same node set in two splits is a leak: a model can memorise its label. :func:`split_subgraphs` therefore keeps
-subgraphs with equal nodes in one split, or refuses them; :func:`find_leaks` finds them in a given split. In a split by
-time, the order in time comes first: equal nodes at different times may be in two splits.
+subgraphs with equal nodes in one split, or refuses them; :func:`count_leaks` counts them in a given split. In a split
+by time, the order in time comes first: equal nodes at different times may be in two splits.
 
 Another leak is an edge that is later than the subgraphs to be predicted; :mod:`subgnn.data.time_splits` finds it.
 """
@@ -70,9 +70,9 @@ def split_subgraphs(
     """Split subgraphs anew; the split depends on the seed and on the set of subgraphs, not on their order.
 
     Args:
-        method: ``random``; ``stratified``, as :func:`~subgnn.data.assign_splits.stratified_split`; ``group``, as
-            :func:`~subgnn.data.assign_splits.group_split`; or ``time``, as
-            :func:`~subgnn.data.time_splits.time_split`, for subgraphs with times, which has no use for a seed.
+        method: ``random``; ``stratified``, as :func:`~subgnn.data.assign_splits.stratified_split`; ``group``, which
+            keeps groups whole; or ``time``, as :func:`~subgnn.data.time_splits.time_split`, for subgraphs with times,
+            which has no use for a seed.
         fractions: of train, val and test.
         groups: with ``group``, the group of each subgraph; groups that share a node set become one.
         duplicates: what to do with subgraphs of equal nodes: keep them in one split, or refuse them.
@@ -164,25 +164,19 @@ def draw_folds(subgraphs: SubgraphSet, seed: int, name: str, *, folds: int) -> N
     return fold[unit]
 
 
-def find_leaks(subgraphs: SubgraphSet) -> list[tuple[int, int]]:
-    """Pairs (i, j), i < j, of subgraphs with the same nodes in two splits; each j with the first such i.
+def count_leaks(subgraphs: SubgraphSet) -> int:
+    """The number of subgraphs in another split than the first one with the same nodes.
 
     Example:
         >>> given = SubgraphSet.from_lists([[0, 1], [1, 0], [2]], splits=["train", "test", "val"], num_nodes=3)
-        >>> find_leaks(given)
-        [(0, 1)]
+        >>> count_leaks(given)
+        1
     """
     if subgraphs.splits is None:
-        return []
-    first: dict[bytes, dict[int, int]] = {}
-    leaks = []
-    for j, (nodes, split) in enumerate(zip(subgraphs.nodes, subgraphs.splits.tolist(), strict=True)):
-        seen = first.setdefault(nodes.tobytes(), {})
-        others = [i for other, i in seen.items() if other != split]
-        if others:
-            leaks.append((min(others), j))
-        seen.setdefault(split, j)
-    return leaks
+        return 0
+    first: dict[bytes, int] = {}
+    pairs = [(first.setdefault(nodes.tobytes(), i), i) for i, nodes in enumerate(subgraphs.nodes)]
+    return sum(bool(subgraphs.splits[i] != subgraphs.splits[j]) for i, j in pairs)
 
 
 def _refuse_duplicates(subgraphs: SubgraphSet) -> None:

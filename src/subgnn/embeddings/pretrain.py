@@ -12,8 +12,6 @@ small gradient, as few pairs of a step touch it, and a decay added to it can out
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import time
 import warnings
@@ -42,6 +40,7 @@ from subgnn.errors import DataError, DataWarning, UserError, choices
 from subgnn.parallel.locks import try_lock
 from subgnn.rng import stream_key
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
+from subgnn.storage.parsing import json_digest
 from subgnn.storage.torch_file import CHECKSUM, Damaged, load, save
 
 ALGORITHM = 1
@@ -282,8 +281,7 @@ def cache_file(recipe: VectorSettings, graph: Graph) -> Path:
     """Path in the cache of the embeddings of these settings."""
     source = {"graph": graph.content_hash, "method": recipe.embeddings.source, "dim": recipe.embeddings.dim}
     parts = source | {"algorithm": ALGORITHM} | section_key("pretrain", asdict(recipe.pretrain))
-    key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-    return cache_path("embeddings", key)
+    return cache_path("embeddings", json_digest(parts))
 
 
 def pretrained_vectors(

@@ -13,7 +13,6 @@ OUT/inputs.json     the inputs of the search: hashes and options
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -55,7 +54,7 @@ from subgnn.parallel.progress import OnProgress
 from subgnn.reports.reproduce import recipe_toml
 from subgnn.reports.run_page import metric_name
 from subgnn.storage.files import atomic_write
-from subgnn.storage.parsing import write_json
+from subgnn.storage.parsing import json_digest, write_json
 from subgnn.training.portfolio import Pool
 
 if TYPE_CHECKING:
@@ -211,15 +210,11 @@ def _check(seen: Dataset, recipe: Recipe, space: SearchSpace, folds: int, split:
 
 def _inputs(seen: Dataset, recipe: Recipe, space: SearchSpace, **options: Any) -> dict[str, Any]:
     """The inputs that identify a search; names and notes of recipe and space are not among them."""
-
-    def digest(content: Any) -> str:
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
     return {
         "graph": seen.graph.content_hash,  # with the orientations of edges, which prepare.directed uses
         "subgraphs": seen.subgraphs.content_hash,
-        "recipe": digest(recipe_key(recipe)),
-        "space": digest(space.plain()),
+        "recipe": json_digest(recipe_key(recipe)),
+        "space": json_digest(space.plain()),
         **options,
     }
 

@@ -56,11 +56,6 @@ class Failure:
         plain = isinstance(error, UserError) or (isinstance(error, OSError) and error.filename is not None)
         return cls(" ".join(message.split()), "".join(traceback.format_exception(error)), error if plain else None)
 
-    @property
-    def is_user_error(self) -> bool:
-        """Whether it is the user's mistake."""
-        return isinstance(self.error, UserError)
-
     def throw(self) -> NoReturn:
         """Raise the exception, or a :class:`RuntimeError` with its message and traceback."""
         if self.error is not None:

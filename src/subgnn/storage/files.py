@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import shutil
@@ -195,3 +196,9 @@ def refuse_existing(path: Path, *, overwrite: bool) -> None:
 def _unwritable(path: Path, error: OSError) -> DataError:
     hint = "make room there, or choose another place" if error.errno == errno.ENOSPC else ""
     return DataError(f"cannot be written ({error.strerror or error})", where=str(path), hint=hint)
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

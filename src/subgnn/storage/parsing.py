@@ -6,6 +6,7 @@ RecursionError, or take minutes. The bounds are far above the needs of settings,
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -133,3 +134,8 @@ def write_json(value: Any, path: Path, *, overwrite: bool = True) -> None:
         text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
         # Halves of characters, which paths may have, are escaped as JSON does.
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def json_digest(value: Any) -> str:
+    """The SHA-256 of a value as JSON, whatever the order of keys."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

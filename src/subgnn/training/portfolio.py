@@ -12,7 +12,6 @@ Candidates that are finished are kept in RUN/candidates, and are not judged agai
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -35,6 +34,7 @@ from subgnn.errors import DataError, UserError
 from subgnn.models.interface import Cost, Sizes
 from subgnn.models.registry import check_edges, check_recipe, estimated_cost, model_of, used_attributes
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
+from subgnn.storage.parsing import json_digest
 from subgnn.training.fit import HELD_OUT, TRAIN, VAL, Fitter
 
 CANDIDATES = "candidates"
@@ -315,7 +315,7 @@ def judge(row: Row, pool: Pool, auto: AutoSettings, fitter: Fitter, check: Check
 def candidate_key(row: Row, pool_key: str, auto: AutoSettings) -> str:
     """A hash of everything that the out-of-fold predictions of a candidate depend on."""
     about = {"recipe": recipe_key(row.recipe), "folds": auto.folds, "repeats": row.repeats, "pool": pool_key}
-    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
+    return json_digest(about)
 
 
 def save_candidate(row: Row, key: str, rows: NDArray[np.int64], run: Path) -> None:

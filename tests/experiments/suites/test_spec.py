@@ -15,9 +15,10 @@ from subgnn.config.settings import ChannelSettings, Recipe
 from subgnn.data.catalog import CATALOG
 from subgnn.errors import UserError
 from subgnn.experiments.suites import suite_names
-from subgnn.experiments.suites.plan import Request, algorithms, digest, plan_jobs, with_split
+from subgnn.experiments.suites.plan import Request, algorithms, plan_jobs, with_split
 from subgnn.experiments.suites.run import _locate
 from subgnn.experiments.suites.spec import find_suite, parse_suite
+from subgnn.storage.parsing import json_digest
 from tests.experiments.suites.examples import tiny
 from tests.training.examples import dataset as cliques
 
@@ -351,8 +352,8 @@ def test_a_key_does_not_know_of_settings_that_came_later_and_were_left_alone():
         same = {"graph": data.graph.content_hash, "split": "random", "settings": settings, "algorithms": algorithms()}
         drawn = with_split(data, "random", job["seed"]).subgraphs.content_hash
         whole = replace(data.subgraphs, splits=None).content_hash
-        assert job["key"] == digest({**same, "subgraphs": drawn, "seed": job["seed"]})
-        assert job["config"] == digest({**same, "subgraphs": whole})
+        assert job["key"] == json_digest({**same, "subgraphs": drawn, "seed": job["seed"]})
+        assert job["config"] == json_digest({**same, "subgraphs": whole})
     changes = [
         (),
         ("training.members=2",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
@@ -203,7 +203,3 @@ def _plain(title: str) -> str:
 
 def _quoted(title: str) -> str:
     return title if re.fullmatch(r"[\w.-]+", title) else f'"{title}"'
-
-
-OPTIONS = {field.name: _ROLES[field.name].option for field in fields(Columns)}
-"""The option of each role."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any
 
 from subgnn.data.formats.text import read_lines
 from subgnn.errors import DataError, choices
+from subgnn.storage.files import file_digest
 
 source_lines = partial(read_lines, max_line=64 * 2**20)
 
@@ -95,10 +95,5 @@ class SourceFile:
 
     def as_card(self) -> dict[str, Any]:
         """The entry of a dataset card, with the SHA-256 of each file."""
-        files = {path.name: _sha256(path) if path.is_file() else "a folder" for path in self.paths}
+        files = {path.name: file_digest(path) if path.is_file() else "a folder" for path in self.paths}
         return {**asdict(SOURCES[self.key]), "version": self.version or "not stated", "files": files}
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -7,10 +7,8 @@ runs can be copied from one machine to another.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +27,7 @@ from subgnn.errors import DataError
 from subgnn.experiments.suites.spec import DatasetSpec, ModelSpec, Suite
 from subgnn.prepare.measure import ALGORITHM_VERSION as PREPARE_ALGORITHM
 from subgnn.prepare.measure import seen_hash
+from subgnn.storage.parsing import json_digest
 
 TRAINING_ALGORITHM = 2
 """Increased when the same settings and seed train another model than before."""
@@ -121,7 +120,7 @@ def plan_jobs(
         for entry, recipe in variants:
             seen, settings = seen_hash(graph, recipe.prepare), _settings(recipe)
             same = {"graph": seen, "split": split, "settings": settings, "algorithms": algorithms()}
-            key = digest({**same, "subgraphs": subgraphs_hash, "seed": seed})
+            key = json_digest({**same, "subgraphs": subgraphs_hash, "seed": seed})
             rule = rules.get(entry["model"], "")
             if key in jobs:
                 jobs[key]["entries"].append(entry)
@@ -129,7 +128,7 @@ def plan_jobs(
                 continue
             jobs[key] = {
                 "key": key,
-                "config": digest({**same, "subgraphs": whole.content_hash}),
+                "config": json_digest({**same, "subgraphs": whole.content_hash}),
                 "folder": f"{_plain(name)}_{_plain(recipe.name)}_{seed}_{key[:12]}",
                 "suite": suite.name,
                 "dataset": name,
@@ -180,11 +179,6 @@ def _variants(
 def algorithms() -> dict[str, int]:
     """Versions of the algorithms that determine a run's numbers."""
     return {"prepare": PREPARE_ALGORITHM, "pretrain": PRETRAIN_ALGORITHM, "training": TRAINING_ALGORITHM}
-
-
-def digest(content: Mapping[str, Any]) -> str:
-    """SHA-256 of plain content, whatever the order of its keys."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _plain(name: str) -> str:

@@ -22,7 +22,7 @@ from subgnn.data.synthetic import find_recipe, generate, read_settings
 from subgnn.embeddings.sources import PRETRAINED
 from subgnn.errors import DataError, UserError, choices
 from subgnn.experiments.suites.job import FAILURE, OUTCOME, drop_weights, run_job, share_job
-from subgnn.experiments.suites.plan import Request, digest, plan_jobs
+from subgnn.experiments.suites.plan import Request, plan_jobs
 from subgnn.experiments.suites.published_rules import has_test_scores
 from subgnn.experiments.suites.report import write_suite_report
 from subgnn.experiments.suites.spec import DatasetSpec, Suite, parse_suite
@@ -31,7 +31,7 @@ from subgnn.parallel.engine import Engine, Failure, LocalEngine
 from subgnn.parallel.locks import LOCK, locked_folder, names_in
 from subgnn.parallel.progress import OnProgress
 from subgnn.storage.cache import cache_limit
-from subgnn.storage.parsing import read_json, write_json
+from subgnn.storage.parsing import json_digest, read_json, write_json
 
 SUITE, DATA, RUNS = "suite.json", "data", "runs"
 _TEMPORARY = (LOCK, f".{SUITE}.")
@@ -131,10 +131,10 @@ def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgre
         if model.uses_embeddings(recipe) and recipe.embeddings.source in PRETRAINED:
             # By the graph, which two datasets may share.
             parts = [job["graph"], recipe.embeddings.source, recipe.embeddings.dim, plain["pretrain"]]
-            pretrain.setdefault(digest({"of": parts}), {**job, "share": "pretrain"})
+            pretrain.setdefault(json_digest({"of": parts}), {**job, "share": "pretrain"})
         if model.has_channels:
             settings = [plain["channels"], plain["prepare"], recipe.model.layers]
-            prepare.setdefault(digest({"of": [job["source"], job["seed"], settings]}), []).append(job)
+            prepare.setdefault(json_digest({"of": [job["source"], job["seed"], settings]}), []).append(job)
     _map(engine, share_job, list(pretrain.values()), "pretraining", on_progress)
     several = [{**same[0], "share": "prepare"} for same in prepare.values() if len(same) > 1]
     _map(engine, share_job, several, "preparing", on_progress)
