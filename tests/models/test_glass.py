@@ -79,6 +79,25 @@ def test_neighborhoods_in_pieces_change_nothing(monkeypatch):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("limit", [0, 2**20])
+def test_neighborhoods_that_are_kept_change_nothing(monkeypatch, limit):
+    monkeypatch.setattr(glass, "KEPT_ENTRIES", {"cpu": limit})
+    network, source = unfitted("glass", example(), "model.layers=3")
+    fresh, _ = unfitted("glass", example(), "model.layers=3")
+    with torch.no_grad():
+        found = [network.eval().embed(source.batch(np.arange(12))) for _ in range(3)]
+        for one in (network, fresh):
+            one.output.weight.add_(0.1)
+            one.layers[0].norm.weight.mul_(0.5)
+        found.append(network.embed(source.batch(np.arange(12))))
+        expected = fresh.eval().embed(source.batch(np.arange(12)))
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+    assert torch.equal(found[3], expected)
+    assert not torch.equal(found[3], found[0])
+    assert [one is None for one in network._corrections.values()] == [limit == 0]
+
+
 @pytest.mark.parametrize("layers", [1, 2, 3])
 def test_training_by_subgraph_has_the_gradient_of_a_pass_for_each(layers):
     data = example(7)

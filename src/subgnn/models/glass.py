@@ -22,7 +22,8 @@ behaviour back in prediction; training has it unless ``message_passing.training_
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -43,6 +44,9 @@ from subgnn.rng import stream
 
 ENTRIES_AT_A_TIME = 2**17
 """Nodes of neighbourhoods, as far as degrees tell, that are in memory at the same time."""
+KEPT_ENTRIES = {"cpu": 2**26, "cuda": 2**29}
+"""Numbers of neighbourhoods that are kept between epochs, of 4 to 8 bytes each."""
+_MAX_MET = 2**12  # pieces of batches that are remembered
 
 
 class GLASS(MessagePassing):
@@ -60,6 +64,7 @@ class GLASS(MessagePassing):
         self.register_buffer("reference", start["reference"])
         self.pool, self.training_labels = settings.pool, settings.training_labels
         self.together = settings.labelled_together
+        self._corrections: dict[tuple[str, bytes, bytes], _Correction | None] = {}  # None for what was met once
 
     def embed(self, batch: NodeSetBatch) -> Tensor:
         """Shapes: returns: (n, L d)."""
@@ -90,35 +95,107 @@ class GLASS(MessagePassing):
 
     def _label_apart(self, batch: NodeSetBatch, found: Pass) -> Tensor:
         """The vectors of subgraphs, each with its own nodes labelled alone."""
-        graph, count = batch.graph, len(self.layers)
-        around = Neighborhoods.of(graph.graph, batch.nodes, count // 2)
-        nodes, labelled = (torch.from_numpy(a).to(graph.device) for a in (around.nodes, around.hops == 0))
-        members = columns = around.within(0)
-        changed, vectors = found.layers[0].x[nodes[labelled]], []
-        for i, (layer, whole) in enumerate(zip(self.stack, found.layers, strict=True)):
-            rows = around.within(min(i + 1, count - i - 1))
-            above, below, inside = (
-                torch.from_numpy(part).to(graph.device)
-                for part in (rows.entries, columns.entries, rows.places[members.entries])
-            )
-            before = layer.messages(whole.x[nodes[below]], torch.zeros_like(labelled[below]))
-            difference = layer.messages(changed, labelled[below]) - before
-            arrived = whole.arrived[nodes[above]]
-            scales = None if self.type_scales is None else self.type_scales[i]
-            for one, r in [(graph, None)] if scales is None else zip(graph.of_types, scales, strict=True):
-                block = _edges(replace(around, graph=one.graph), rows, columns, one.weights).to(graph.device)
-                sent = difference if r is None else difference * r
-                arrived = arrived + one.send(sent, block, tails=nodes[below], heads=nodes[above])
-            if len(rows.entries) < len(columns.entries):
-                x = changed[torch.from_numpy(columns.places[rows.entries]).to(graph.device)]
+        around = self._correction(batch)
+        changed, vectors = found.layers[0].x[around.members], []
+        for i, (layer, whole, part) in enumerate(zip(self.stack, found.layers, around.layers, strict=True)):
+            before = layer.messages(whole.x[part.tails], torch.zeros_like(part.labelled_tails))
+            difference = layer.messages(changed, part.labelled_tails) - before
+            arrived = whole.arrived[part.heads]
+            graphs = batch.graph.of_types if self.type_scales is not None else [batch.graph]
+            for r, (one, block) in enumerate(zip(graphs, part.blocks, strict=True)):
+                sent = difference if self.type_scales is None else difference * self.type_scales[i][r]
+                arrived = arrived + one.send(sent, block, tails=part.tails, heads=part.heads)
+            if len(part.heads) < len(part.tails):
+                x = changed[part.inner]
             else:
-                at = torch.from_numpy(rows.places[columns.entries]).to(graph.device)
-                x = whole.x[nodes[above]].index_copy(0, at, changed)
-            out = layer.update(arrived, x, labelled[above], whole.norm)
-            vectors.append(layer.jump(out[inside], whole.jump))
+                x = whole.x[part.heads].index_copy(0, part.inner, changed)
+            out = layer.update(arrived, x, part.labelled_heads, whole.norm)
+            vectors.append(layer.jump(out[part.inside], whole.jump))
             if whole.between is not None:
-                columns, changed = rows, layer.onward(out, whole.between)
+                changed = layer.onward(out, whole.between)
         return pool(torch.cat(vectors, dim=1), batch.subgraph, len(batch.nodes), self.pool)
+
+    def _correction(self, batch: NodeSetBatch) -> _Correction:
+        """Where labels of subgraphs change a pass; kept for those that are met again, as in validation."""
+        if self.training:
+            return _Correction.of(batch, len(self.layers), typed=self.type_scales is not None)
+        nodes = batch.nodes
+        key = batch.graph.device.type, nodes.offsets.tobytes(), nodes.values.tobytes()
+        known = self._corrections.get(key)
+        if known is None:
+            known = _Correction.of(batch, len(self.layers), typed=self.type_scales is not None)
+            total = known.size + sum(one.size for one in self._corrections.values() if one is not None)
+            if key in self._corrections and total <= KEPT_ENTRIES.get(batch.graph.device.type, 0):
+                self._corrections[key] = known
+            elif len(self._corrections) < _MAX_MET:
+                self._corrections[key] = None
+        return known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LayerPart:
+    """The part of one layer that labels change: messages of ``tails``, which arrive at ``heads``.
+
+    Shapes:
+        tails, heads: nodes. blocks: the edges between them, of each type. inner: the places of heads among tails if
+        there are fewer heads, and of tails among heads otherwise. inside: the places of members among heads.
+    """
+
+    tails: Tensor
+    heads: Tensor
+    labelled_tails: Tensor
+    labelled_heads: Tensor
+    blocks: list[Adjacency]
+    inner: Tensor
+    inside: Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Correction:
+    """Where the labels of subgraphs, each by itself, change a pass over the whole graph.
+
+    Shapes:
+        members: the nodes of all subgraphs, one after the other. size: entries of all arrays, about.
+    """
+
+    members: Tensor
+    layers: list[_LayerPart]
+    size: int
+
+    @classmethod
+    def of(cls, batch: NodeSetBatch, count: int, *, typed: bool) -> _Correction:
+        """For ``count`` layers; with blocks for each type of edges if ``typed``."""
+        graph, layers = batch.graph, list[_LayerPart]()
+
+        def put(values: NDArray[Any]) -> Tensor:
+            return torch.from_numpy(values).to(graph.device)
+
+        around = Neighborhoods.of(graph.graph, batch.nodes, count // 2)
+        nodes, labelled = around.nodes, around.hops == 0
+        members = columns = around.within(0)
+        size = 0
+        for i in range(count):
+            rows = around.within(min(i + 1, count - i - 1))
+            parts = [
+                _edges(replace(around, graph=one.graph), rows, columns, one.weights)
+                for one in (graph.of_types if typed else [graph])
+            ]
+            above, below = rows.entries, columns.entries
+            inner = columns.places[above] if len(above) < len(below) else rows.places[below]
+            size += 4 * (len(above) + len(below)) + sum(4 * part.matrix._nnz() for part in parts)
+            layers.append(
+                _LayerPart(
+                    put(nodes[below]),
+                    put(nodes[above]),
+                    put(labelled[below]),
+                    put(labelled[above]),
+                    [part.to(graph.device) for part in parts],
+                    put(inner),
+                    put(rows.places[members.entries]),
+                )
+            )
+            columns = rows
+        return cls(put(nodes[labelled]), layers, size)
 
 
 def _marked(places: Tensor, graph: WholeGraph) -> Tensor:
