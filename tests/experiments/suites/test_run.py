@@ -128,6 +128,14 @@ def test_two_folders_are_merged_by_copying(ran, tmp_path):
     assert write_suite_report(tmp_path / "a") == found
 
 
+def test_a_run_from_another_suite_takes_the_name_of_the_dataset_in_this_one(ran, tmp_path):
+    data, out, found = ran
+    shutil.copytree(out, tmp_path / "out")
+    for path in (tmp_path / "out").glob("runs/*/outcome.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"dataset": "groups"}))
+    assert run(tiny(), data, tmp_path / "out") == found
+
+
 def test_many_commands_are_folded_and_commits_are_short(ran, tmp_path):
     _, out, _ = ran
     shutil.copytree(out, tmp_path / "out")

@@ -143,7 +143,8 @@ def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgre
 def _finished(job: Mapping[str, Any]) -> bool:
     """Whether a job's run is finished; if so, add the job's entries to it, and remove leftovers of a killed worker.
 
-    A run without the test scores of its epochs, where the job asks for them, is removed, to be made again.
+    A run that was copied from another suite takes the name that the dataset has in this one. A run without the test
+    scores of its epochs, where the job asks for them, is removed, to be made again.
     """
     folder = Path(job["out"])
     outcome = read_json(folder / OUTCOME, _REPLACE) if (folder / OUTCOME).is_file() else {}
@@ -152,9 +153,10 @@ def _finished(job: Mapping[str, Any]) -> bool:
         return False
     if not outcome:
         return False
-    new = [entry for entry in job["entries"] if entry not in outcome["entries"]]
-    if new:
-        write_json({**outcome, "entries": outcome["entries"] + new}, folder / OUTCOME)
+    entries = outcome["entries"] + [entry for entry in job["entries"] if entry not in outcome["entries"]]
+    renamed = {**outcome, "entries": entries, "dataset": job["dataset"]}
+    if renamed != outcome:
+        write_json(renamed, folder / OUTCOME)
     drop_weights(folder)
     return True
 
