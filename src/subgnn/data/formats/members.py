@@ -21,18 +21,18 @@ from subgnn.data.dataset import Problems
 from subgnn.data.formats.columns import Columns, described, missing
 from subgnn.data.formats.folder import folder_id_base, is_folder_file
 from subgnn.data.formats.format import ReadOptions
+from subgnn.data.formats.node_lists import find_separator, is_known, node_share, splitter
 from subgnn.data.formats.subgraph_text import read_times
 from subgnn.data.formats.table import Table, UnequalRows
 from subgnn.data.formats.tables import Source, read_table
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
-from subgnn.data.strings import find_node, is_id, split_names
+from subgnn.data.strings import is_id
 from subgnn.errors import DataError, excerpt
 from subgnn.ragged import Ragged
 
 _DEFAULTS = ReadOptions()
 _SAMPLE = 100
-_SEPARATORS = (";", "|", ",", " ", "-")
 _SEPARATOR_NAMES = {" ": "spaces", ",": "commas"}
 
 
@@ -167,7 +167,7 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: b
     sample = cells[:_SAMPLE]
     separator = find_separator(sample, graph)
     if names is not None and len(set(names)) < len(names):
-        if separator is not None and _share(sample, separator, graph) > 0.5 and not _share(sample, None, graph):
+        if separator is not None and node_share(sample, separator, graph) > 0.5 and not node_share(sample, None, graph):
             first = dict[str, int]()
             row = next(i for i, name in enumerate(names) if first.setdefault(name, i) < i)
             what = f"the subgraph {excerpt(names[row])} is there before, and its nodes are a list"
@@ -194,7 +194,7 @@ def _column_of_nodes(table: Table, graph: Graph, columns: Columns) -> str | None
             continue
         with suppress(DataError):  # of another type than text and numbers
             cells = [cell for cell in table.cells(title, "label").slice(0, _SAMPLE).to_pylist() if cell]
-            shares[title] = _share(cells, find_separator(cells, graph), graph)
+            shares[title] = node_share(cells, find_separator(cells, graph), graph)
     best = max(shares, key=lambda title: shares[title], default=None)
     return best if best is not None and shares[best] >= 0.5 else None
 
@@ -313,9 +313,8 @@ def _looks_like_gene_sets(lines: Sequence[str], graph: Graph) -> bool:
 
 def _begins_with_nodes(lines: Sequence[str], graph: Graph) -> bool:
     """Whether the first column of the first line is a node of the graph, or a list of nodes."""
-    cell, known = lines[0].split("\t")[0].strip(), is_known(graph)
-    separator = find_separator([cell], graph)
-    return any(map(known, [cell] if separator is None else _parts(cell, separator, graph)))
+    cell = lines[0].split("\t")[0].strip()
+    return node_share([cell], find_separator([cell], graph), graph) > 0
 
 
 def _first_lines(path: Path, options: ReadOptions) -> list[str]:
@@ -366,67 +365,3 @@ def _split_at(split: Callable[[str], list[str]], cell: str, where: str) -> list[
     if not found:
         raise DataError("empty subgraph", where=where, hint="at least one node is needed")
     return found
-
-
-def is_known(graph: Graph) -> Callable[[str], bool]:
-    """Whether a text is a node of the graph, if need be in another case."""
-    names = graph.names
-
-    def known(text: str) -> bool:
-        if find_node(text, graph.num_nodes, names) is not None:
-            return True
-        return names is not None and names.find_ignoring_case(text) is not None
-
-    return known
-
-
-def find_separator(cells: Sequence[str], graph: Graph) -> str | None:
-    """The separator by which most parts of the cells are nodes of the graph; None if whole cells are.
-
-    Where no part is a node, it is the first that occurs in half of the cells.
-    """
-    candidates = (None, *(s for s in _SEPARATORS if any(s in cell for cell in cells)))
-    shares = {separator: _share(cells, separator, graph) for separator in candidates}
-    best = max(candidates, key=lambda separator: shares[separator])
-    if shares[best] > 0:
-        return best
-    return next((s for s in _SEPARATORS if 2 * sum(s in cell for cell in cells) >= len(cells)), None)
-
-
-def _share(cells: Sequence[str], separator: str | None, graph: Graph) -> float:
-    """The share of the parts of cells that are nodes."""
-    known = is_known(graph)
-    parts = [part for cell in cells for part in ([cell] if separator is None else _parts(cell, separator, graph))]
-    return sum(map(known, parts)) / max(1, len(parts))
-
-
-def splitter(separator: str, graph: Graph, *, ids: bool = False) -> Callable[[str], list[str]]:
-    """A function that splits a list of nodes; a name may contain ``-`` in a list that is joined by it.
-
-    Args:
-        ids: digits are ids although nodes have names, as in a dataset folder.
-
-    Raises:
-        DataError: from that function, for a list that can be read in two ways; without a place.
-    """
-    if separator != "-":
-        return lambda cell: [part.strip() for part in cell.split(separator) if part.strip()]
-    known, dashes = is_known(graph), 0 if graph.names is None else graph.names.most_dashes
-
-    def exact(text: str) -> bool:
-        return (ids and is_id(text)) or find_node(text, graph.num_nodes, graph.names) is not None
-
-    def split(cell: str) -> list[str]:
-        parts = split_names(cell, exact, dashes)
-        if dashes and not all(map(exact, parts)):
-            parts = split_names(cell, known, dashes)
-        return [part.strip() for part in parts if part.strip()]
-
-    return split
-
-
-def _parts(cell: str, separator: str, graph: Graph) -> list[str]:
-    try:
-        return splitter(separator, graph)(cell)
-    except DataError:  # it can be read in two ways, so all parts are nodes
-        return []

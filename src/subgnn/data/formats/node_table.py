@@ -1,23 +1,28 @@
-"""Attributes of nodes from a table: numbers and categories become features, other text becomes names.
+"""Tables of nodes: names from the nodes.tsv of a folder, and attributes from a table of the user.
 
-A column of numbers is standardised; missing cells count as the mean. A column of few distinct texts is a category,
-with a feature for each value. Any other column is text by which nodes are found, too, such as symbols beside gene ids.
+Of attributes, numbers and categories become features. A column of numbers is standardised; missing cells count as the
+mean. A column of few distinct texts is a category, with a feature for each value. Any other column is text by which
+nodes are found, too, such as symbols beside gene ids.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.data.dataset import Problems
 from subgnn.data.formats.columns import missing
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.formats.table import Table
 from subgnn.data.formats.tables import Source, read_table
+from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
-from subgnn.data.strings import NodeNames, Strings, find_node
+from subgnn.data.graph_checks import plausible_nodes
+from subgnn.data.strings import NodeNames, Strings, find_node, is_id
 from subgnn.errors import DataError, excerpt
 
 MAX_CATEGORIES = 50
@@ -31,6 +36,52 @@ class _Feature:
 
     values: NDArray[np.float32]
     card: dict[str, Any]
+
+
+def read_node_table(path: Path, problems: Problems, id_base: int = 0) -> NodeNames | None:
+    """Read ``nodes.tsv``: id, name, any further columns; a header line is one whose first field is not an id.
+
+    The names are the column headed ``name`` where there is one, else the second column.
+    """
+    accepted = "accepted: id, name, further columns"
+    header: list[str] | None = None
+    rows: dict[int, list[str]] = {}
+    for number, line in read_lines(path):
+        fields, where = line.split("\t"), f"{path}:{number}"
+        if not is_id(fields[0]):
+            if rows or header is not None:
+                problems.error(where, f"{excerpt(fields[0])} is not an integer id", accepted)
+            else:
+                header = fields
+            continue
+        node = int(fields[0]) - id_base
+        if node < 0 or node in rows:
+            again = " again" if node in rows else ""
+            problems.error(where, f"node {fields[0]}{again}", "each id has one line")
+        elif len(fields) < 2:
+            problems.error(where, "a line with one column", f"{accepted}, separated by tabs")
+        else:
+            rows[node] = fields[1:]
+    if problems.num_errors:
+        return None
+    if not rows:
+        problems.error(str(path), "no nodes", f"{accepted}; or leave the file out")
+        return None
+    count = max(rows) + 1
+    if count > plausible_nodes(len(rows)):
+        what = f"node {max(rows)} in a table of {len(rows)} lines"
+        problems.error(str(path), what, "ids run from 0 without large gaps")
+        return None
+    width = max(map(len, rows.values()))
+    titles = header[1 : width + 1] if header else []
+    titles += [f"column{i + 2}" if i else "name" for i in range(len(titles), width)]
+    if len(set(titles)) < len(titles):
+        problems.error(f"{path}:1", "two columns of one name", "name each column differently")
+        return None
+    empty: list[str] = []
+    table = [rows.get(node, empty) for node in range(count)]
+    columns = {title: Strings.of(row[i] if i < len(row) else "" for row in table) for i, title in enumerate(titles)}
+    return NodeNames(columns, primary="name" if "name" in columns else titles[0])
 
 
 def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS) -> tuple[Graph, dict[str, Any]]:
