@@ -17,6 +17,7 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, DataWarning
 from subgnn.parallel.locks import LOCK, close_lock, host_name, locked_folder, open_lock, shared_lock, try_lock
 from subgnn.storage.files import atomic_write, remove_leftovers, scratch_folder
+from subgnn.training.options import RunOptions
 from subgnn.training.run_dir import METRICS, RESULTS, claim_run
 from tests.cli.command import call
 from tests.training.examples import dataset, recipe
@@ -117,7 +118,8 @@ def test_a_folder_that_another_process_makes_just_now_is_being_written(tmp_path,
 
     monkeypatch.setattr(Path, "stat", then_made(Path.stat))
     monkeypatch.setattr(os, "scandir", then_made(os.scandir))
-    with pytest.raises(DataError, match="is writing this run"), claim_run(out, recipe(), seed=0, resume=True):
+    options = RunOptions(recipe(), out, resume=True)
+    with pytest.raises(DataError, match="is writing this run"), claim_run(options):
         pass
     close_lock(held[0], out / LOCK)
 

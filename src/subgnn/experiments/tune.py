@@ -18,7 +18,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,6 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import check_source
 from subgnn.errors import DataError, UserError
-from subgnn.experiments.output_folder import claim_folder
 from subgnn.experiments.search_space import SearchSpace, apply_parameters, find_space, recipe_parameters
 from subgnn.experiments.study import (
     ERROR,
@@ -50,17 +49,19 @@ from subgnn.experiments.worker import SearchTask, check_storage, run_trials_here
 from subgnn.models.metrics import selection_metric
 from subgnn.models.registry import check_recipe, find_model
 from subgnn.parallel.engine import Engine, LocalEngine
+from subgnn.parallel.locks import LOCK, names_in
 from subgnn.parallel.progress import OnProgress
 from subgnn.reports.reproduce import recipe_toml
 from subgnn.reports.run_page import metric_name
 from subgnn.storage.files import atomic_write
-from subgnn.storage.parsing import json_digest, write_json
+from subgnn.storage.parsing import json_digest, read_json, write_json
 from subgnn.training.portfolio import Pool
 
 if TYPE_CHECKING:
     import optuna
 
 FILES = {"recipe": "recipe.toml", "trials": "trials.tsv", "result": "study.json", "page": "study.html"}
+_INPUTS = "inputs.json"
 MIN_TRIALS = 4
 """Complete trials that an estimate of importance needs."""
 _STATES = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed", "RUNNING": "running"}
@@ -151,7 +152,7 @@ def tune(
     )
     if engine is not None:
         check_storage(engine, task.storage)
-    claim_folder(out, {"study": task.study, **task.inputs}, holds="holds another search")
+    _claim_folder(out, {"study": task.study, **task.inputs})
     return _search(task, out, processes, engine, on_progress)
 
 
@@ -217,6 +218,38 @@ def _inputs(seen: Dataset, recipe: Recipe, space: SearchSpace, **options: Any) -
         "space": json_digest(space.plain()),
         **options,
     }
+
+
+def _claim_folder(out: Path, inputs: Mapping[str, Any]) -> None:
+    """Make the folder of a search, or check that it was made for the same inputs.
+
+    Raises:
+        DataError: for a folder that was made for other inputs, or holds something else.
+    """
+    if _is_claimed(out, inputs):
+        return
+    try:
+        write_json(inputs, out / _INPUTS, overwrite=False)
+    except DataError:
+        # Another process has claimed it at the same time, for the same inputs or for others.
+        if not _is_claimed(out, inputs):
+            raise
+
+
+def _is_claimed(out: Path, inputs: Mapping[str, Any]) -> bool:
+    """Whether the folder was made for the same inputs; False for a new or empty one."""
+    names = names_in(out)
+    if names is not None and _INPUTS in names:
+        before = read_json(out / _INPUTS, "give another --out")
+        other = [key for key in inputs if not isinstance(before, dict) or before.get(key) != inputs[key]]
+        if other:
+            what = f"holds another search: {', '.join(other)} differ"
+            raise DataError(what, where=str(out), hint="give another --out")
+        return True
+    # Another process may have a lock or a temporary file there while it claims the folder.
+    if names is None or not all(name.startswith((LOCK, f".{_INPUTS}.")) for name in names):
+        raise DataError("exists already", where=str(out), hint="choose another --out")
+    return False
 
 
 def write_result(study: optuna.Study, task: SearchTask, out: Path) -> dict[str, Any]:

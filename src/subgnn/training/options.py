@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import re
+import resource
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from subgnn.config.numbers import LARGEST
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.errors import UserError, excerpt
+from subgnn.models.registry import unused_data
 from subgnn.parallel.progress import OnProgress
+from subgnn.versions import versions
 
 OnEpoch = Callable[[dict[str, Any]], None]
 WritePage = Callable[[Dataset, Path, NDArray[np.float32] | None], None]
@@ -96,8 +101,29 @@ class RunOptions:
     edges_until: float | None = None
     look_ahead: bool = False
 
-    @property
-    def of_times(self) -> dict[str, Any]:
-        """What run.json says of times of edges, where there is something to say."""
-        until = {} if self.edges_until is None else {"edges_until": self.edges_until}
-        return until | ({"look_ahead": True} if self.look_ahead else {})
+    def about(self, dataset: Dataset) -> dict[str, Any]:
+        """What run.json says of the data and the settings."""
+        return {
+            "run": str(self.out),
+            "dataset": dataset.name,
+            "source": self.source,
+            "split": self.split,
+            **({} if self.edges_until is None else {"edges_until": self.edges_until}),
+            **({"look_ahead": True} if self.look_ahead else {}),
+            "recipe": self.recipe.name,
+            "method": self.recipe.method,
+            "seed": self.seed,
+            "task": dataset.subgraphs.task,
+            "unused": unused_data(self.recipe, dataset.graph),
+        }
+
+
+def circumstances(device: torch.device, devices: int = 1) -> dict[str, Any]:
+    """What run.json says of the process, the machine and the time."""
+    return {
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "device": str(device),
+        "devices": devices,
+        "versions": versions(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import resource
 import signal
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from statistics import median
 from typing import Any, cast
 
@@ -25,7 +23,7 @@ from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import target_tensor
 from subgnn.models.interface import Opening
 from subgnn.models.metrics import Thresholds
-from subgnn.models.registry import corrects_baseline, model_of, open_checkpoint, unused_data
+from subgnn.models.registry import corrects_baseline, model_of, open_checkpoint
 from subgnn.models.significance import headline_interval
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.models.thresholds import NONE, Counts, Decision, positive_class
@@ -34,16 +32,11 @@ from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.storage.parsing import write_json
 from subgnn.training.calibration import Calibration, calibrate
 from subgnn.training.devices import make_fabric
-from subgnn.training.ensemble_selection import (
-    Choice,
-    OutOfFold,
-    choose,
-    clearly_behind,
-)
+from subgnn.training.ensemble_selection import Choice, OutOfFold, choose, clearly_behind
 from subgnn.training.fit import Fit, Fitter, Stopped
 from subgnn.training.label_signal import Judged, signal_of
 from subgnn.training.labels import check_labels, warn_of_labels
-from subgnn.training.options import RunOptions
+from subgnn.training.options import RunOptions, circumstances
 from subgnn.training.portfolio import (
     Budget,
     Check,
@@ -59,7 +52,6 @@ from subgnn.training.portfolio import (
 )
 from subgnn.training.portfolio_scores import CandidateScores, output_metrics
 from subgnn.training.run_dir import CHECKPOINT, LABEL_UNIT, RESULTS
-from subgnn.versions import versions
 
 _OVER_BUDGET = "it would not fit into the budget"
 NEARLY_PERFECT = 0.01  # the share of the constant prediction's error below which nothing better is looked for
@@ -340,16 +332,7 @@ class _Training:
         verdict = signal_of(judged, np.asarray(subgraphs.targets), task, self.pool.units)
         fit_seconds = [seconds for row in self.finished for seconds in row.seconds]
         return {
-            "run": str(options.out),
-            "dataset": self.dataset.name,
-            "source": options.source,
-            "split": options.split,
-            **options.of_times,
-            "recipe": recipe.name,
-            "method": recipe.method,
-            "seed": options.seed,
-            "task": task,
-            "unused": unused_data(recipe, self.dataset.graph),
+            **options.about(self.dataset),
             "selected_epoch": 0,
             "epochs": 1,
             "val": {name: float(np.mean([one[name] for one in val])) for name in val[0]},
@@ -367,11 +350,7 @@ class _Training:
             "enough": verdict.enough,
             "test_of_simple": of_simple,
             "seconds": {"pretrain": 0.0, "prepare": 0.0, "epoch_median": median(fit_seconds)},
-            "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-            "device": str(make_fabric(options.device, recipe.training.precision).device),
-            "devices": 1,
-            "versions": versions(),
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            **circumstances(make_fabric(options.device, recipe.training.precision).device),
             **({"error_unit": LABEL_UNIT} if task == "regression" else {}),
         }
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 
@@ -18,7 +16,7 @@ from subgnn.embeddings.sources import check_source, save_run_vectors, source_vec
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import Examples, judged_outputs, vectors_of
 from subgnn.models.metrics import metrics, probabilities
-from subgnn.models.registry import check_recipe, model_of, unused_data
+from subgnn.models.registry import check_recipe, model_of
 from subgnn.models.significance import headline_interval
 from subgnn.models.spec import BASELINE
 from subgnn.parallel.locks import locked_folder
@@ -30,7 +28,7 @@ from subgnn.training.fit import stored_checkpoint
 from subgnn.training.labels import check_labels
 from subgnn.training.launch import check_devices, launch
 from subgnn.training.logs import check_loggers, with_loggers
-from subgnn.training.options import Callbacks, RunOptions
+from subgnn.training.options import NO_CALLBACKS, RunOptions, circumstances
 from subgnn.training.portfolio import Pool
 from subgnn.training.portfolio_run import train_portfolio
 from subgnn.training.resume import fit_all
@@ -47,7 +45,6 @@ from subgnn.training.run_dir import (
     read_results,
 )
 from subgnn.training.thresholds import check_threshold, with_decision
-from subgnn.versions import versions
 
 
 def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = None) -> dict[str, Any]:
@@ -68,10 +65,10 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
         check_devices(options, size if ranks is None else ranks.local_size)
     first = fabric.is_global_zero
     if not first:  # one rank reports and writes
-        options = replace(options, loggers=(), callbacks=Callbacks())
+        options = replace(options, loggers=(), callbacks=NO_CALLBACKS)
     if resume and is_finished(out):
         if first:
-            can_resume(out, recipe, options.seed, resume, split=options.split, edges_until=options.edges_until)
+            can_resume(options)
         return _finished(dataset, options, first=first)
     if model.uses_embeddings(recipe):
         check_source(recipe)
@@ -80,9 +77,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
         Pool.of(dataset, recipe.auto, options.seed)  # refused before any work where there is too little to judge on
     else:
         check_labels(dataset.subgraphs)
-    recorded: dict[str, Any] = {"split": options.split, "edges_until": options.edges_until}
-    claimed = claim_run(out, recipe, options.seed, resume, **recorded) if first else nullcontext()
-    with claimed as lock:
+    with claim_run(options) if first else nullcontext() as lock:
         if resume and ranks is None and is_finished(out):  # another process has finished it meanwhile
             return _finished(dataset, options, first=first)
         if first and options.keep_data:
@@ -129,24 +124,11 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
         "epoch_median": median(selected.progress.seconds),
     }
     results = {
-        "run": str(out),
-        "dataset": dataset.name,
-        "source": options.source,
-        "split": options.split,
-        **options.of_times,
-        "recipe": recipe.name,
-        "method": recipe.method,
-        "seed": options.seed,
-        "task": dataset.subgraphs.task,
-        "unused": unused_data(recipe, dataset.graph),
+        **options.about(dataset),
         **_scores(dataset, recipe, selected, examples),
         **({} if score is None else {"epochs_scored_on_test": True}),
         "seconds": seconds,
-        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "device": str(fabric.device),
-        "devices": fabric.world_size,
-        "versions": versions(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        **circumstances(fabric.device, fabric.world_size),
     }
     write_json(results, out / RESULTS)
     (out / LAST).unlink(missing_ok=True)

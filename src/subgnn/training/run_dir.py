@@ -33,6 +33,7 @@ from subgnn.storage.parsing import read_json, write_json
 
 if TYPE_CHECKING:
     from subgnn.data.dataset import Dataset
+    from subgnn.training.options import RunOptions
 
 RESULTS, RECIPE, METRICS, LAST = "run.json", "recipe.json", "metrics.jsonl", "last.pt"
 CHECKPOINT = "checkpoint.safetensors"
@@ -72,9 +73,7 @@ _RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 @contextmanager
-def claim_run(
-    out: Path, recipe: Recipe, seed: int, resume: bool, *, split: str = "stored", edges_until: float | None = None
-) -> Iterator[int | None]:
+def claim_run(options: RunOptions) -> Iterator[int | None]:
     """Create the run's folder, or continue the run in it, and lock it until the end of the block.
 
     If the block fails before there is anything to resume, the content of a new folder is removed, so that the command
@@ -86,16 +85,18 @@ def claim_run(
     Raises:
         DataError: if another process writes it, or it holds something else.
     """
+    out = options.out
     if _is_foreign(out):
         raise _existing(out)
     with locked_folder(out) as lock:
         remove_leftovers(out)
-        new = not can_resume(out, recipe, seed, resume, split=split, edges_until=edges_until)
+        new = not can_resume(options)
         if new:
             if any(path.name != LOCK for path in out.iterdir()):
                 raise _existing(out)
-            until = {} if edges_until is None else {"edges_until": edges_until}
-            write_json(asdict(recipe) | {"seed": seed, "split": split, **until}, out / RECIPE)
+            until = {} if options.edges_until is None else {"edges_until": options.edges_until}
+            given = {"seed": options.seed, "split": options.split, **until}
+            write_json(asdict(options.recipe) | given, out / RECIPE)
         try:
             yield lock
         except Exception:
@@ -104,19 +105,19 @@ def claim_run(
             raise
 
 
-def can_resume(
-    out: Path, recipe: Recipe, seed: int, resume: bool, *, split: str = "stored", edges_until: float | None = None
-) -> bool:
+def can_resume(options: RunOptions) -> bool:
     """Whether there is a run to resume; notes, and settings that are newer than it, do not matter at their defaults.
 
     Raises:
         DataError: if it has other settings.
     """
-    if not (resume and (out / RECIPE).is_file()):
+    out = options.out
+    if not (options.resume and (out / RECIPE).is_file()):
         return False
-    before, options = _read_run_recipe(out, "give another --out")
-    given = options.get("seed"), options.get("split", "stored"), options.get("edges_until")
-    if given != (seed, split, edges_until) or _settings(before) != _settings(recipe):
+    before, kept = _read_run_recipe(out, "give another --out")
+    given = kept.get("seed"), kept.get("split", "stored"), kept.get("edges_until")
+    now = options.seed, options.split, options.edges_until
+    if given != now or _settings(before) != _settings(options.recipe):
         hint = "give the same recipe, settings, seed, split and edges, or another --out"
         raise DataError("the run there has other settings", where=str(out), hint=hint)
     return True
