@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 __version__ = "0.1.0"
 
 _PACKAGES = ("torch", "lightning", "numpy", "scipy", "numba")
 
 
+@cache
 def versions() -> dict[str, str]:
     """This package, Python, and the packages that results depend on."""
     import platform

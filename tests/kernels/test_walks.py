@@ -53,7 +53,12 @@ def assert_follows(law: Law, drawn: Ragged, length: int) -> None:
 def _by_prefix(law: Law, steps: np.ndarray) -> list[tuple[Counter[int], dict[int, float]]]:
     """Counts of the last node for each run of nodes before it, beside its distribution."""
     counts: dict[tuple[int, ...], Counter[int]] = {}
-    for (*prefix, last), count in zip(*(a.tolist() for a in np.unique(steps, axis=0, return_counts=True)), strict=True):
+    shape = (law.graph.num_nodes,) * steps.shape[1]
+    numbers, times = np.unique(
+        np.ravel_multi_index(tuple(steps.T), shape), return_counts=True
+    )  # sorts numbers, not rows
+    rows = np.stack(np.unravel_index(numbers, shape), axis=1).tolist()
+    for (*prefix, last), count in zip(rows, times.tolist(), strict=True):
         counts.setdefault(tuple(prefix), Counter())[last] = count
     return [(seen, law.step(list(prefix))) for prefix, seen in counts.items()]
 

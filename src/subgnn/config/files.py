@@ -22,6 +22,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, asdict, fields, is_dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -157,11 +158,17 @@ def _override(content: dict[str, Any], override: str) -> list[str]:
     return changed
 
 
+@cache
+def _types(kind: type) -> dict[str, Any]:
+    """The type of each field, with its bounds."""
+    return typing.get_type_hints(kind, include_extras=True)
+
+
 def _build(kind: type, content: Any, where: Where, path: str) -> Any:
     if not isinstance(content, Mapping):
         what = f"{path or 'the file'} is {excerpt(str(content))}"
         raise UserError(what, where=where(path), hint="a table is accepted")
-    hints = typing.get_type_hints(kind, include_extras=True)
+    hints = _types(kind)
     names = [f.name for f in fields(kind)]
     for key in content:
         if key not in names:
@@ -180,33 +187,30 @@ def _build(kind: type, content: Any, where: Where, path: str) -> Any:
 def _value(annotated: Any, value: Any, where: Where, path: str) -> Any:
     kind, bounds = with_bounds(annotated)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    accepted = choices(str(value), map(str, arguments)) if origin is Literal else f"accepted: {describe(annotated)}"
-    wrong = UserError(f"{path} is {excerpt(str(value))}", where=where(path), hint=accepted)
     if is_dataclass(kind) and isinstance(kind, type):
         return _build(kind, value, where, path)
-    if origin is Literal:
-        if value not in arguments:
-            raise wrong
-        return value
-    if origin is tuple:
-        if not isinstance(value, (list, tuple)) or (arguments[-1] is not Ellipsis and len(value) != len(arguments)):
-            raise wrong
-        return tuple(_value(arguments[0], item, where, f"{path}[{i}]") for i, item in enumerate(value))
-    if origin is dict:
-        if not isinstance(value, Mapping):
-            raise wrong
-        inner = arguments[1]
-        return {k: v if inner is Any else _value(inner, v, where, f"{path}.{k}") for k, v in value.items()}
-    if origin is types.UnionType:
-        if type(value) not in arguments:
-            raise wrong
-        return value
     if kind is float and type(value) is int:
         value = float(value)
-    if type(value) is not kind:
-        raise wrong
+    if origin is Literal:
+        fits = value in arguments
+    elif origin is tuple:
+        fits = isinstance(value, (list, tuple)) and (arguments[-1] is Ellipsis or len(value) == len(arguments))
+    elif origin is dict:
+        fits = isinstance(value, Mapping)
+    elif origin is types.UnionType:
+        fits = type(value) in arguments
+    else:
+        fits = type(value) is kind
+    if not fits:
+        accepted = choices(str(value), map(str, arguments)) if origin is Literal else f"accepted: {describe(annotated)}"
+        raise UserError(f"{path} is {excerpt(str(value))}", where=where(path), hint=accepted)
     if bounds is not None and value not in bounds:
-        raise UserError(f"{path} is {value}", where=where(path), hint=accepted)
+        raise UserError(f"{path} is {value}", where=where(path), hint=f"accepted: {describe(annotated)}")
+    if origin is tuple:
+        return tuple(_value(arguments[0], item, where, f"{path}[{i}]") for i, item in enumerate(value))
+    if origin is dict:
+        inner = arguments[1]
+        return {k: v if inner is Any else _value(inner, v, where, f"{path}.{k}") for k, v in value.items()}
     return value
 
 

@@ -10,10 +10,11 @@ also compiles the message of an error that names both shapes.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import wraps
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache, wraps
 from typing import Any, TypeVar, cast
 
 import numba
@@ -87,16 +88,27 @@ def compiled_parallel(function: Callable[..., None]) -> Callable[..., None]:
         if helpers < 1:
             work()
             return
-        with ThreadPoolExecutor(helpers, "subgnn-kernel") as pool:
-            results = [pool.submit(work) for _ in range(helpers)]
-            try:
-                work()
-            finally:
-                list(pieces)  # after an error, what is left is not begun
-            for result in results:
-                result.result()
+        results = [_helpers().submit(work) for _ in range(helpers)]
+        try:
+            work()
+        finally:
+            list(pieces)  # after an error, what is left is not begun
+            begun = [result for result in results if not result.cancel()]
+            wait(begun)
+        for result in begun:
+            result.result()
 
     return spread
+
+
+@cache
+def _helpers() -> ThreadPoolExecutor:
+    """The threads that help the caller of a kernel; kept, because starting one takes longer than a small input."""
+    return ThreadPoolExecutor(max(1, int(numba.config.NUMBA_NUM_THREADS) - 1), "subgnn-kernel")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.cache_clear)
 
 
 def compiled_fused(function: F) -> F:

@@ -23,6 +23,7 @@ MAX_RATIO = 100
 MAX_LINE = 2**30
 _FREE = 64 * 2**20
 _BLOCK = 2**20
+_FIRST_CHUNK = 2**16  # a buffer is filled with zeros: for most files, longer than reading them
 _GZIP = b"\x1f\x8b"
 
 
@@ -118,14 +119,14 @@ def read_chunks(path: Path, size: int) -> Iterator[tuple[NDArray[np.uint8], int]
     """The unpacked content of a file in chunks that end where lines do.
 
     Args:
-        size: bytes of a chunk; one with a longer line is longer.
+        size: bytes of a chunk; the first ones are shorter, and one with a longer line is longer.
 
     Yields:
         A chunk, valid until the next one is read, and how many bytes of the file on disk have been read.
     """
     with _read_errors(path), path.open("rb") as raw:
         file = open_unpacked(path, raw)
-        buffer, kept = bytearray(size), 0
+        buffer, kept = bytearray(min(size, _FIRST_CHUNK)), 0
         while True:
             got = file.readinto(memoryview(buffer)[kept:])  # type: ignore[attr-defined]
             whole = kept + got if got == 0 else buffer.rfind(b"\n", kept, kept + got) + 1
@@ -133,9 +134,12 @@ def read_chunks(path: Path, size: int) -> Iterator[tuple[NDArray[np.uint8], int]
                 yield np.frombuffer(buffer, np.uint8, whole), raw.tell()
             if got == 0:
                 return
-            rest, kept = bytes(memoryview(buffer)[whole : kept + got]), kept + got - whole
+            filled = kept + got
+            rest, kept = bytes(memoryview(buffer)[whole:filled]), filled - whole
             if 2 * kept > len(buffer):
                 buffer = bytearray(2 * len(buffer))
+            elif 2 * filled > len(buffer) and len(buffer) < size:
+                buffer = bytearray(size)
             buffer[:kept] = rest
 
 
