@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import secrets
 import signal
+from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -27,6 +29,32 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 for ignored, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(ignored) is signal.SIG_IGN:
         signal.signal(ignored, handler)
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the cases of a parametrised test as slow that come after those that ``quick`` counts."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        if (quick := item.get_closest_marker("quick")) is not None:
+            name = item.nodeid.partition("[")[0]
+            seen[name] += 1
+            if seen[name] > quick.args[0]:
+                item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def databases_without_waiting() -> Iterator[None]:
+    """Let no database wait for the disk after each write: only a machine that loses power would lose anything."""
+    from sqlalchemy import Engine, event
+
+    def set_up(connection: Any, _: Any) -> None:
+        if type(connection).__module__.startswith("sqlite3"):
+            connection.execute("PRAGMA synchronous = OFF")
+
+    event.listen(Engine, "connect", set_up)
+    yield
+    event.remove(Engine, "connect", set_up)
 
 
 @pytest.fixture(scope="session", autouse=True)

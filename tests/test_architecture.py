@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 PAGE = Path(__file__).parents[1] / "docs/architecture.md"
 
 
+@cache
 def order() -> list[str]:
     """The packages in the order of the page's table, loose modules in one rank."""
     rows = [line.split("|")[1] for line in PAGE.read_text().splitlines() if line.startswith("| `")]
@@ -40,6 +42,7 @@ def pointing_down(module: str, source: str, ranks: list[str]) -> list[str]:
     return found
 
 
+@cache
 def modules() -> dict[str, Path]:
     paths = sorted((SOURCE / "subgnn").rglob("*.py"))
     named = {".".join(path.relative_to(SOURCE).with_suffix("").parts): path for path in paths}

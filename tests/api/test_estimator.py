@@ -261,6 +261,7 @@ def checks():
                 yield pytest.param(model, check, id=f"{kind.__name__}-{name}")
 
 
+@pytest.mark.quick(38)
 @pytest.mark.parametrize(("model", "check"), list(checks()))
 @pytest.mark.filterwarnings("ignore")
 def test_checks_of_scikit_learn(model, check):

@@ -29,6 +29,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_table_and_the_next_command(folder, tmp_path):
     called = call("train", folder, "--out", tmp_path / "run", "--time", "2m", *OPTIONS)
     assert (called.code, called.err) == (0, "")
@@ -71,6 +72,7 @@ def test_refusals(folder, tmp_path, options, message):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_the_estimator_uses_it_without_a_recipe():
     data = dataset()
     model = SubgraphClassifier(data.graph, settings=SETTINGS, device="cpu").fit(data.subgraphs)

@@ -223,6 +223,7 @@ def write(folder: Path, file: tuple[str, str | bytes | Callable[[Path], None]]) 
     return folder / name
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_two_files_become_right_predictions(case: Case, tmp_path: Path) -> None:
     edges, members, run = write(tmp_path, case.edges), write(tmp_path, case.members), tmp_path / "run"

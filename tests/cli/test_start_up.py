@@ -75,6 +75,7 @@ def test_help_imports_no_library_and_wrong_input_is_refused_without_torch(folder
         assert not set(names) - set(ARRAYS if command in refused_after_reading else ("numpy",)), command
 
 
+@pytest.mark.slow
 def test_a_prediction_imports_what_it_uses(folder):
     predict = ("predict", folder / "run", "--subgraphs", folder / "new.tsv", "--out", folder / "labels.tsv")
     code, names = imported(predict)[-1]

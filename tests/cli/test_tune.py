@@ -10,6 +10,7 @@ from subgnn.data.formats.folder import write_folder
 from tests.cli.command import call
 from tests.training.examples import dataset
 
+pytestmark = pytest.mark.usefixtures("databases_without_waiting")
 SPACE = """
 training.lr = {low = 1e-3, high = 1e-1, log = true}
 model.head = {low = 4, high = 16, step = 4}

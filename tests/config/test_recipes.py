@@ -178,6 +178,7 @@ def test_the_published_number_is_that_of_the_embeddings(line):
     assert find_recipe(name, ["embeddings.source=random"]).published == {}
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", [names(row)[0] for row in rows()])
 def test_a_published_recipe_trains(name, tmp_path, monkeypatch):
     monkeypatch.setattr("subgnn.training.lr_finder.STEPS", 24)

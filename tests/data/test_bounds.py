@@ -106,6 +106,7 @@ GREEDY = {
 }
 
 
+@pytest.mark.quick(1)
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
 @pytest.mark.parametrize("files", GREEDY.values(), ids=GREEDY)
 def test_a_short_file_cannot_ask_for_gigabytes(tmp_path, files):

@@ -195,6 +195,7 @@ def test_a_matrix_that_is_not_square(tmp_path):
     assert "a matrix of shape (2, 3); a square one is needed" in called.error
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("end", [b"0.5x", b"0.5\0\n", b"0.5[f"], ids=["no newline", "NUL", "bracket"])
 def test_a_matrix_with_junk_at_its_end(tmp_path, end):
     """In a process of its own: what reads beyond the text may end the process."""
@@ -316,6 +317,7 @@ def test_a_zip_that_unpacks_to_a_thousand_times_its_size(tmp_path, suffix):
         read_graph(path)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("indptr", [[0, 10**9, 2, 2], [0, -5, 2, 2], [0, 1, 2, 2]], ids=str)
 def test_a_sparse_matrix_whose_rows_lead_out_of_it(tmp_path, indptr):
     """In a process of its own: compiled code follows the rows that a file claims."""

@@ -72,6 +72,7 @@ CASES: dict[str, Dataset] = {
 }
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", CASES)
 def test_every_kind_of_dataset_can_be_drawn_and_leaves_the_program_as_it_was(name: str, tmp_path: Path) -> None:
     settings = dict(matplotlib.rcParams)
@@ -81,6 +82,7 @@ def test_every_kind_of_dataset_can_be_drawn_and_leaves_the_program_as_it_was(nam
     assert dict(matplotlib.rcParams) == settings
 
 
+@pytest.mark.slow
 def test_equal_datasets_give_equal_pictures(tmp_path: Path) -> None:
     pixels = [_pixels(path) for path in plot_dataset(_dataset(None), tmp_path)]
     for path, before in zip(plot_dataset(_dataset(None), tmp_path), pixels, strict=True):

@@ -125,6 +125,7 @@ def test_the_papers_classes() -> None:
         DiseaseSettings(labels={"A": ("10",)}, multi_label=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 40), st.sets(st.sampled_from("abc"), min_size=1)), min_size=60, max_size=120))
 def test_groups_stay_whole(rows: list[tuple[int, set[str]]]) -> None:

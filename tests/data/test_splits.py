@@ -123,6 +123,7 @@ def test_shares_are_within_one_where_a_small_split_takes_from_a_large_one(sizes:
         assert np.abs(counts - size * np.array(fractions)).max() < 1 + 1e-9
 
 
+@pytest.mark.slow
 @many
 @given(st.integers(3, 80), st.integers(1, 6), FRACTIONS, SEEDS)
 def test_multi_label_is_exact_in_all_and_near_for_each_label(

@@ -70,6 +70,7 @@ def largest_part(dataset: Dataset) -> int:
 KNOWN_MISSES = {"density": {"cut_ratio spread", "components spread"}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAPER)
 def test_ten_seeds_land_in_the_paper_s_tables(name: str) -> None:
     found = [describe(full(name, seed)) for seed in SEEDS]

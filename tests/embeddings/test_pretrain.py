@@ -43,6 +43,7 @@ def untrained_auroc(graph, method, settings):
     return link_auroc(vectors, split.val, split.val_non_edges)
 
 
+@pytest.mark.slow
 @BOTH
 def test_it_learns_blocks_that_random_vectors_do_not_tell(method):
     graph, settings = blocks(), quick()
@@ -58,6 +59,7 @@ def test_it_learns_blocks_that_random_vectors_do_not_tell(method):
     assert untrained_auroc(graph, method, settings) < found.val_auroc - 0.05
 
 
+@pytest.mark.quick(1)
 @BOTH
 def test_it_learns_from_features(method):
     kinds = np.repeat(np.arange(6), 25)
@@ -136,6 +138,7 @@ def test_every_parameter_moves(method):
     assert moved.all()
 
 
+@pytest.mark.quick(2)
 @BOTH
 @pytest.mark.parametrize("stop", [0, 3])
 def test_going_on_equals_an_uninterrupted_pretraining(method, stop, tmp_path, monkeypatch):
@@ -161,6 +164,7 @@ def test_going_on_equals_an_uninterrupted_pretraining(method, stop, tmp_path, mo
     assert not state.exists()
 
 
+@pytest.mark.quick(1)
 @BOTH
 def test_the_seed_decides(method):
     graph = blocks(3, 12)
@@ -199,6 +203,7 @@ def test_a_step_on_all_neighbours_is_the_pass_over_all_nodes():
     assert torch.allclose(some, whole[batch.nodes[: len(some)]], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_samples_of_walks_are_weighted_to_the_sum_over_the_whole_graph():
     """The mean over samples of a node's weighted messages is that of all its neighbours."""
     graph = blocks(2, 10)

@@ -45,6 +45,7 @@ def pretrained(source="gin", **settings):
     return replace(recipe(1), embeddings=embeddings, pretrain=replace(SETTINGS, **settings))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("method", ["gin", "graphsaint"])
 def test_a_run_pretrains_once_for_all_seeds(tmp_path, count, cache, method):
     data, seen = dataset(), []

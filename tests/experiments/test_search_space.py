@@ -175,6 +175,7 @@ def test_lists_as_choices_survive_the_study():
     assert apply_parameters(space, recipe(), {"model.head": "[8, 4]"}).model.head == (8, 4)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", space_names())
 def test_shipped_spaces_fit_every_recipe(name):
     space = find_space(name)

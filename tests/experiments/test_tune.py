@@ -94,6 +94,7 @@ def test_page(searched):
     assert f"{found['best']['score']:.3f}" in page
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("change", ["garbage", "removed"])
 def test_the_study_is_the_same_whatever_is_in_test(searched, change, tmp_path):
     out, found = searched
@@ -115,6 +116,7 @@ def test_the_study_is_the_same_whatever_is_in_test(searched, change, tmp_path):
     assert search(out, replace(data, subgraphs=subgraphs))["best"] == found["best"]
 
 
+@pytest.mark.slow
 def test_no_training_sees_a_test_subgraph(tmp_path, monkeypatch):
     seen = []
     real = trials.train
@@ -140,6 +142,7 @@ def test_it_goes_on(tmp_path, fast):
     assert whole["best"]["parameters"] == parts["best"]["parameters"]
 
 
+@pytest.mark.slow
 def test_the_seed_of_the_search(tmp_path, fast):
     found = [search(tmp_path / str(seed), trials=2, seed=seed) for seed in (0, 1)]
     assert found[0]["best"]["parameters"] != found[1]["best"]["parameters"]
@@ -163,6 +166,7 @@ def test_another_search_is_refused(tmp_path, fast):
     assert not (tmp_path / "second" / "study.db").exists()
 
 
+@pytest.mark.slow
 def test_pruned(tmp_path, monkeypatch):
     monkeypatch.setattr(studies, "STARTUP", 1)
 
@@ -369,6 +373,7 @@ def test_orientations_are_a_part_of_what_is_searched(tmp_path, fast):
         search(tmp_path / "out", back, trials=1)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("task", ["multi-label", "regression"])
 def test_other_tasks(task, tmp_path):
     found = search(tmp_path / "out", dataset(task), trials=1)
@@ -418,6 +423,7 @@ def test_settings_that_do_not_fit_are_told_before_there_is_a_study(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_importance_follows_what_matters(tmp_path, fast):
     found = search(tmp_path / "out", trials=8, pruner="none")
     assert next(iter(found["importance"])) == "training.lr"

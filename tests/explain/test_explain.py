@@ -28,6 +28,7 @@ def values(predictor: Predictor, rows) -> np.ndarray:
     return (predictor.probabilities if predictor.checkpoint.spec.task == "regression" else predictor.outputs)(nodes)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("task", TASKS)
 def test_leaving_out_is_predicting_the_smaller_subgraph(task):
     data, predictor = explained(task)
@@ -72,6 +73,7 @@ def test_the_label_is_that_of_predict(task):
         assert found.of_class(found.logits, found.classes[1]) == found.logits[1]
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("method", ["avg", "bag", "topology", "gc", "glass", "ssnp", "wlks", "s2n"])
 def test_nodes_of_a_baseline(method):
     _, predictor = baseline(method)
@@ -156,6 +158,7 @@ def test_relabelled_nodes_have_the_same_contributions():
     np.testing.assert_allclose(*numbers, **CLOSE)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("ensemble", [False, True])
 def test_channels_become_the_training_mean_or_nothing(ensemble):
     data, predictor = explained(ensemble=ensemble)
@@ -185,6 +188,7 @@ def test_channels_become_the_training_mean_or_nothing(ensemble):
     assert len([name for level, name in by_name if level == "subchannel"]) == 6
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     "model", [{}, {"layers": 2, "output": "both", "hidden_norm": "batch"}, {"aggregation": "max", "topology": True}]
 )

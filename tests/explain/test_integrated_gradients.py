@@ -33,6 +33,7 @@ def add_up(found):
     return expected, np.sum([item.contributions for item in parts], axis=0), components
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: "-".join(model) or "plain")
 def test_they_add_up(model):
     _, predictor = explained(**model)

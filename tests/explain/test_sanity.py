@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from subgnn.config.settings import (
     ChannelSettings,
@@ -18,6 +19,8 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.synthetic import generate
 from subgnn.explain import Explainer
 from tests.explain.examples import run_of
+
+pytestmark = pytest.mark.slow
 
 KINDS = [(kind, side) for kind in ("position", "neighborhood", "structure") for side in ("internal", "border")]
 

@@ -34,6 +34,7 @@ class Backwards(LocalEngine):
         return super().map(function, list(reversed(jobs)))
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("large", [False, True], ids=["table", "streamed"])
 @pytest.mark.parametrize("method", ["outputs", "probabilities", "embeddings"])
 def test_answers_are_equal(run, monkeypatch, large, method):

@@ -74,6 +74,7 @@ def test_other_tasks_and_an_ensemble(tmp_path):
     assert open_run(tmp_path / "it").predictor.draws == 2
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("method", ["avg", "bag", "gc", "topology", "glass", "ssnp", "wlks", "s2n"])
 def test_baselines(method, tmp_path):
     small = {"bag": [], "topology": ["baseline.classifier=forest"]}

@@ -73,6 +73,7 @@ def test_neither_memory_nor_other_queries_change_an_answer(distance, monkeypatch
     np.testing.assert_array_equal(np.concatenate([values for _, values in alone]), expected[1])
 
 
+@pytest.mark.slow
 def test_memory_is_bounded():
     import tracemalloc
 

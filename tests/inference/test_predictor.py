@@ -30,6 +30,7 @@ def plain(predictor: Predictor, method: str, draws: int) -> np.ndarray:
         )
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("ensemble", [False, True])
 @pytest.mark.parametrize("options", [{}, {"layers": 2, "topology": True}, {"trainable_components": True}])
 def test_kept_vectors_give_the_networks_own_answers(ensemble, options):

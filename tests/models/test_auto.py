@@ -22,6 +22,7 @@ TASKS = ("multi-class", "binary", "multi-label", "regression")
 ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9], [23]])
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("task", TASKS)
 def test_outputs_by_hand(task):
     data, predictor = opened(task)

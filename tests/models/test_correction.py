@@ -104,6 +104,7 @@ def test_scores_are_those_of_a_fit_without_the_fold(task):
     assert np.abs(later - found)[rows].max() > 0.05
 
 
+@pytest.mark.slow
 def test_trees_are_cross_fitted_too():
     data = dataset()
     _, found = fit_baseline(data.graph, data.subgraphs, correcting("topology"), seed=2)
@@ -131,6 +132,7 @@ def test_a_fold_has_no_part_in_its_own_scores():
     assert (np.abs(before - after)[others].max(axis=1) > 1e-3).all()
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("method", ["bag", "topology"])
 def test_choices_are_made_as_the_baseline_makes_them(tmp_path, method):
     data = dataset()
@@ -143,6 +145,7 @@ def test_choices_are_made_as_the_baseline_makes_them(tmp_path, method):
     assert checkpoint.spec.method == method
 
 
+@pytest.mark.slow
 def test_a_class_that_the_other_folds_lack_has_a_score():
     labels = ["a"] * 10 + ["b"] * 9 + ["c"]
     subgraphs = SubgraphSet.from_lists(

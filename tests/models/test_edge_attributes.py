@@ -66,6 +66,7 @@ def dense_ends(adjacency: np.ndarray, start: np.ndarray, damping: float) -> np.n
     return (1 - damping) * start @ np.linalg.inv(np.eye(len(adjacency)) - damping * walk)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(cases(), st.sampled_from([0.0, 0.3, 0.9]), st.sampled_from(["out", "in"]))
 def test_diffusion_along_edges_and_against_them(case, damping, way):
@@ -100,6 +101,7 @@ def test_the_bag_spread_by_weights_and_direction(case, weighted, way):
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(cases())
 def test_statistics_of_weights_and_of_direction(case):
@@ -178,6 +180,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_model_that_uses_the_attribute_is_nearly_perfect_and_another_guesses(name, tmp_path):
     data = planted(name)
@@ -196,6 +199,7 @@ def test_a_model_that_uses_the_attribute_is_nearly_perfect_and_another_guesses(n
         assert found["test"]["micro_f1"] <= 0.75  # of 30 subgraphs: chance is .5, its deviation .09
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_run_opens_again_with_the_same_outputs(name, tmp_path):
     data = planted(name)
@@ -249,6 +253,7 @@ def test_the_portfolio_has_candidates_for_weights_and_direction_alone():
         portfolio(find_recipe("auto", ['auto.only=["diffusion-directed"]']), ("weights",))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("name", "wanted"), [("weight-planted", "diffusion"), ("direction-planted", "diffusion-directed")]
 )

@@ -146,6 +146,7 @@ def test_typed_messages_are_those_of_the_formulas_and_a_subgraph_is_predicted_by
     torch.testing.assert_close(found, torch.stack([rows.sum(dim=0) for rows in alone]), rtol=2e-3, atol=2e-3)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("typed", [True, False])
 def test_typed_messages_learn_the_planted_label(tmp_path, typed):
     settings = ["embeddings.source=random", "embeddings.dim=16", "model.layers=1", "model.dropout=0"]

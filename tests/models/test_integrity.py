@@ -346,6 +346,7 @@ def sparse(path, out):
     return out
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     "make",
     [

@@ -118,6 +118,7 @@ def test_no_layer_and_half_precision_are_refused(tmp_path, method):
         train(dataset(), recipe(method, "training.precision=bf16-mixed"), tmp_path / "run")
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("method", ["glass", "ssnp"])
 @pytest.mark.parametrize(
     "settings",

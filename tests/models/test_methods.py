@@ -75,6 +75,7 @@ def test_it_overfits_twenty_subgraphs(tmp_path, name):
     assert results["val"]["micro_f1"] == 1.0  # validation repeats the training subgraphs
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("task", ["binary", "multi-label", "regression"])
 @pytest.mark.parametrize("name", NAMES)
 def test_every_task_is_scored(tmp_path, name, task):
@@ -88,6 +89,7 @@ def test_every_task_is_scored(tmp_path, name, task):
     assert np.isfinite(found).all()
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_seed_gives_the_same_outputs_bit_for_bit(trained, tmp_path, name):
     folder, data, _ = trained(name)
@@ -97,6 +99,7 @@ def test_the_same_seed_gives_the_same_outputs_bit_for_bit(trained, tmp_path, nam
     assert a.std() > 0
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", ["avg", "mn-gin", "s2v-n", "gc", "glass", "ssnp"])
 def test_another_seed_gives_other_outputs(trained, tmp_path, name):
     folder, data, _ = trained(name)
@@ -201,6 +204,7 @@ def test_frozen_embeddings_stay_and_trainable_ones_move(tmp_path):
         assert torch.equal(before, after) == (name == "frozen")
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("name", "stop"), [("avg", 1), ("avg", 4), ("topology", 1), ("topology", 4), ("glass", 2), ("ssnp", 2)]
 )
@@ -236,6 +240,7 @@ def test_what_needs_edges_says_so(tmp_path, name):
         assert train(bare, recipe(name), tmp_path / "run")["test"]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", ["avg", "bag", "topology", "glass", "ssnp"])
 def test_the_estimator_takes_a_baseline(name):
     data = dataset()

@@ -123,6 +123,7 @@ VARIANTS = {
 }
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("test_graph", ["alone", "batch"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_outputs_are_those_of_dense_matrices(tmp_path, variant, test_graph):

@@ -104,6 +104,7 @@ def test_a_column_that_does_not_vary_is_left_at_its_own_value():
     assert standard(np.array([[0.1], [0.6]])).tolist() == [[0.0], [0.5]]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("way", ["boosting", "forest", "head"])
 def test_one_classifier_can_be_asked_for(tmp_path, way):
     data = dataset()
@@ -112,6 +113,7 @@ def test_one_classifier_can_be_asked_for(tmp_path, way):
     assert load_checkpoint(tmp_path / "run" / CHECKPOINT).spec.baseline.classifier == way
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("task", ["multi-class", "multi-label", "regression"])
 @pytest.mark.parametrize("way", ["boosting", "forest"])
 def test_trees_that_are_stored_and_grown_again_answer_alike(tmp_path, way, task):
@@ -129,6 +131,7 @@ def test_trees_that_are_stored_and_grown_again_answer_alike(tmp_path, way, task)
     np.testing.assert_array_equal(stored.weights["features"].numpy(), table)
 
 
+@pytest.mark.slow
 def test_trees_of_many_nodes_are_not_stored(tmp_path, monkeypatch):
     monkeypatch.setattr(topology, "_MAX_NODES", 5)
     data = dataset()

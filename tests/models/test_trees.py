@@ -39,6 +39,7 @@ def by_scikit_learn_of(task: str, kind: str, column):
     return grown.predict(NEW)[:, None] if task == "regression" else grown.predict_proba(NEW)
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("task", TARGETS)
 @pytest.mark.parametrize("kind", ["GradientBoosting", "HistGradientBoosting", "RandomForest"])
 def test_arrays_answer_as_scikit_learn_does(task, kind, monkeypatch):

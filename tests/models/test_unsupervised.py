@@ -79,6 +79,7 @@ SYMMETRIC = {
 }
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", ["unsupervised", "contrastive"])
 @pytest.mark.parametrize("kind", SYMMETRIC)
 def test_vectors_are_the_same_under_other_numbers_of_nodes_where_eigenvalues_are_equal(kind, name):
@@ -103,6 +104,7 @@ def graphs_with_sets(draw):
     return graph, Ragged.from_rows([sorted(row) for row in sets]), np.array(draw(st.permutations(range(count))))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(graphs_with_sets())
 def test_distances_of_vectors_are_the_same_under_other_numbers_of_nodes(drawn):

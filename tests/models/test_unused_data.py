@@ -78,6 +78,7 @@ def test_baselines_look_at_neither_direction_nor_features(name):
     assert ("node features" in unused_data(pretrained, rich())) == (name != "gc")  # which starts from embeddings
 
 
+@pytest.mark.slow
 def test_the_verbs_say_it(tmp_path):
     data = dataset()
     write_folder(replace(data, graph=rich()), tmp_path / "data")

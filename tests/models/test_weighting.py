@@ -170,6 +170,7 @@ def test_weights_of_the_positive_raise_its_probability(task, loss_name):
     assert means[1] > means[0] + 1
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("task", ["binary", "multi-label"])
 def test_linear_models_trees_and_machines_take_weights(task):
     from scipy import sparse

@@ -165,6 +165,7 @@ def test_colours_that_training_has_not_seen_match_nothing(tmp_path):
     np.testing.assert_allclose(beside - found[0], (found[1] - found[0]) * 2 / np.sqrt(2**2 + 3**2), rtol=1e-4)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("name", "change"),
     [

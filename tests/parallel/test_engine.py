@@ -78,6 +78,7 @@ def test_in_workers_of_which_some_die():
     assert found["environment", 0] == threads_environment(1)
 
 
+@pytest.mark.slow
 def test_an_interruption_ends_the_workers(tmp_path):
     jobs = [("sleep", str(tmp_path)), ("square", 2)]
     with LocalEngine(2) as engine:
@@ -99,6 +100,7 @@ def test_an_interruption_ends_the_workers(tmp_path):
     assert not alive(third)
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     code = f"from tests.parallel.test_engine import work\nfrom subgnn.parallel.engine import LocalEngine\n" \
            f"list(LocalEngine(2).map(work, [('sleep', {str(tmp_path)!r})] * 2))"  # fmt: skip

@@ -34,6 +34,7 @@ def environment(*paths: Path, **more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, paths), *before, str(ROOT)]), **more}
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("module", "number", "arguments"),
     [
@@ -91,6 +92,7 @@ run()
 """
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("number", "code", "left"),
     [

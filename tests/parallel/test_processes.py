@@ -84,6 +84,7 @@ list(LocalEngine(2).map(linger, sys.argv[1:]))
 """
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_children_end_with_their_parent(tmp_path, number):
     """Without a main guard in the parent's script."""

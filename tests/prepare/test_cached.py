@@ -57,6 +57,7 @@ def places(whole: bytes) -> list[int]:
     return [i for i in range(len(whole)) if i < 400 or i >= len(whole) - 64 or i % 7 == 0]
 
 
+@pytest.mark.slow
 def test_every_cut_is_noticed(written):
     path, whole, prepared = written
     for length in places(whole):
@@ -68,6 +69,7 @@ def test_every_cut_is_noticed(written):
         read(path, prepared)
 
 
+@pytest.mark.slow
 def test_every_flipped_byte_is_noticed(written):
     path, whole, prepared = written
     rng = np.random.default_rng(0)

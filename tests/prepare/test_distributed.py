@@ -39,6 +39,7 @@ def both(engine, graph, subgraphs, *, channels=ALL_CHANNELS, settings=SMALL, sou
     return prepare(graph, subgraphs, plan), prepare(graph, subgraphs, plan, measuring=measuring)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("slots", [1, 2, 50])
 @pytest.mark.parametrize("seed", range(3))
 def test_parts_do_not_change_a_byte(monkeypatch, slots, seed):
@@ -61,6 +62,7 @@ def test_some_channels(kinds):
     assert_same(*both(Reversed(2), random_graph(1), random_subgraphs(1), channels=channels))
 
 
+@pytest.mark.slow
 def test_settings_and_orientations():
     rng = np.random.default_rng(0)
     ends = np.unique(np.sort(rng.integers(0, 40, (90, 2))), axis=0)

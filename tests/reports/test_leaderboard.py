@@ -101,6 +101,7 @@ FAST = (
 )
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("task", ["multi-class", "multi-label", "regression"])
 def test_the_page_of_a_portfolio(tmp_path, task):
     data, run = dataset(task), tmp_path / "run"

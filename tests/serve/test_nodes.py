@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,6 +33,7 @@ def meant(names: list[str], text: str) -> list[int]:
     return exact or ([int(row[1])] if row and int(row[1]) < len(names) else [])
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(NAMES, TEXTS.filter(lambda text: text.strip()) | st.sampled_from(["p5", "TP", "5", "#1", "tp53", "b"]))
 def test_search_finds_all_that_hold_the_query_the_very_names_first(names, query):

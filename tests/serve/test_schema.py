@@ -41,6 +41,7 @@ def described():
     return schemathesis.openapi.from_asgi("/openapi.json", app)
 
 
+@pytest.mark.quick(8)
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 @pytest.mark.parametrize("mode", list(GenerationMode))
 def test_no_request_makes_the_server_fail(path, method, mode):

@@ -40,6 +40,7 @@ def test_the_safetensors_package_reads_it(path):
         np.testing.assert_array_equal(array, ARRAYS[name], strict=True)
 
 
+@pytest.mark.slow
 def test_every_changed_byte_is_noticed(path):
     whole = path.read_bytes()
     for place in range(len(whole)):

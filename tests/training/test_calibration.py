@@ -39,6 +39,7 @@ def test_the_temperature_is_the_best_of_a_grid():
     assert confident.mean() == pytest.approx((calibrated.argmax(axis=1) == targets).mean(), abs=0.05)
 
 
+@pytest.mark.slow
 def test_labels_have_a_scale_and_an_offset_each():
     rng = np.random.default_rng(1)
     log_odds = rng.normal(size=(2, 400, 2))

@@ -85,6 +85,7 @@ def slow_ensemble(given: OutOfFold) -> list[float]:
     return losses
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("seed", range(4))  # of which none has equal losses, where rounding decides
 def test_greedy_selection_is_that_of_the_slow_way(task, seed):

@@ -220,6 +220,7 @@ def learned(task: str, tmp_path):
     return lines, data, rows, predictor.probabilities(data.subgraphs.nodes.take(rows))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("task", ["binary", "multi-label", "regression"])
 def test_every_task_is_learned(tmp_path, task):
     lines, data, rows, scores = learned(task, tmp_path)

@@ -50,6 +50,7 @@ def test_divergence(losses, stop):
     assert diverged(np.array(losses)) is stop
 
 
+@pytest.mark.slow
 def test_it_leaves_weights_and_random_state_as_they_were():
     settings = with_finder().training
     candidates, examples = set_up(dataset(), with_finder(), 0, torch.device("cpu"))

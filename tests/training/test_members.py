@@ -109,6 +109,7 @@ def test_a_mean_over_networks_and_draws(tmp_path):
     np.testing.assert_allclose(found.outputs(ROWS), np.mean(answers, axis=0), atol=1e-6)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("last", [("member 0", 2), ("member 1", 1), ("member 2", 2)])
 def test_an_interrupted_run_goes_on_with_the_same_networks(tmp_path, monkeypatch, done, last):
     monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
@@ -134,6 +135,7 @@ def test_an_interrupted_run_goes_on_with_the_same_networks(tmp_path, monkeypatch
     assert (tmp_path / "a" / METRICS).read_text() == (done / METRICS).read_text()
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("task", ["binary", "multi-label", "regression"])
 def test_every_task(task, tmp_path):
     train(dataset(task), several(2, 2), tmp_path / "run", device="cpu", cache=False, report=False)
@@ -177,6 +179,7 @@ def test_an_export_with_a_network_too_many_is_refused(done, tmp_path):
         open_run(rewritten(tmp_path / "whole.safetensors", tmp_path / "less.safetensors", fewer))
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("large", [False, True], ids=["table", "streamed"])
 @pytest.mark.parametrize("method", ["outputs", "embeddings"])
 def test_workers_answer_alike(predictor, monkeypatch, large, method):
@@ -232,6 +235,7 @@ def test_losses_of_the_mean_are_weighted_as_those_of_each(tmp_path):
     assert results["val"]["loss"] == pytest.approx(loss(found))
 
 
+@pytest.mark.slow
 def test_each_network_finds_its_own_rate(tmp_path):
     small = several(2, 1)
     small = replace(small, training=replace(small.training, lr_finder=True))
@@ -280,6 +284,7 @@ def test_learned_similarities_of_anchors_are_the_mean_of_those_of_each(tmp_path)
     assert one != other
 
 
+@pytest.mark.slow
 def test_attributions_are_the_mean_of_those_of_each(predictor):
     pytest.importorskip("captum")
     rows = [[0, 1, 2, 10, 11, 20]]

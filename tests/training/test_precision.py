@@ -51,6 +51,7 @@ def test_bfloat16_learns_what_float32_learns(tmp_path):
     np.testing.assert_allclose(mixed, whole, atol=0.05 * np.abs(whole).max())
 
 
+@pytest.mark.slow
 def test_a_mixed_run_goes_on_as_if_it_was_not_interrupted(tmp_path, monkeypatch):
     monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
     train(dataset(), in_precision("bf16-mixed", hidden_norm="batch"), tmp_path / "whole", device="cpu")

@@ -45,6 +45,7 @@ def test_it_overfits_twenty_subgraphs(tmp_path):
     assert lines[-1]["train_loss"] < 0.05 < lines[0]["train_loss"]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("task", ["multi-class", "binary", "multi-label", "regression"])
 def test_every_task_trains_and_is_scored(tmp_path, task):
     results = train(dataset(task), recipe(3, topology=True, size_aware=True), tmp_path / "run")
@@ -95,6 +96,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_gives_others(tmp_path)
     )
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("stop", [0, 2, 4])
 def test_a_run_that_goes_on_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, stop):
     monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)

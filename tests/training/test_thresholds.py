@@ -140,6 +140,7 @@ def test_out_of_fold_thresholds_see_no_subgraph_they_were_fitted_to(task):
         assert labels == ["-".join(np.array(run.classes)[row > 0]) for row in predicted]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("select_by", ["auto", "auprc"])
 def test_a_portfolio_chooses_on_its_out_of_fold_predictions(select_by, tmp_path):
     settings = {"auto.only": ["bag"], "auto.repeats": 2, "auto.folds": 3, "training.select_by": select_by}

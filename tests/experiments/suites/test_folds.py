@@ -100,6 +100,7 @@ def test_the_files_show_it(ran):
     assert f"| {row['interval'][0]:.3f} to {row['interval'][1]:.3f} |" in text
 
 
+@pytest.mark.slow
 def test_folds_go_on_where_they_stopped(ran, tmp_path):
     suite, data, _, found = ran
     less = run(suite, data, tmp_path / "out", seeds=3)

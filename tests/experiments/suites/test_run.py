@@ -181,6 +181,7 @@ def test_a_model_that_fails_is_listed_and_mended(ran, tmp_path):
         assert "broken on cliques, seed 0: nowhere.npy" in (tmp_path / "out" / name).read_text()
 
 
+@pytest.mark.slow
 def test_killed_workers_are_failures_that_the_next_command_mends(ran, tmp_path):
     data, _, found = ran
 
@@ -200,6 +201,7 @@ def test_killed_workers_are_failures_that_the_next_command_mends(ran, tmp_path):
     assert timeless(again) == timeless(found)
 
 
+@pytest.mark.slow
 def test_killed_between_training_and_answers(ran, tmp_path, monkeypatch):
     data, _, found = ran
 
@@ -257,6 +259,7 @@ def test_names_that_the_suite_does_not_have(ran, tmp_path):
         write_suite_report(data)
 
 
+@pytest.mark.slow
 def test_tuned_settings_are_chosen_on_validation_and_recorded(ran, tmp_path):
     data, _, _ = ran
     tune = [["training.lr=1e-9", "training.weight_decay=5e-6"], ["training.lr=0.1", "model.head=[16, 8]"]]

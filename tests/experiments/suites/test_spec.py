@@ -23,6 +23,7 @@ from tests.experiments.suites.examples import tiny
 from tests.training.examples import dataset as cliques
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", suite_names())
 def test_every_recipe_of_a_suite_builds(name):
     suite = find_suite(name)

@@ -86,11 +86,13 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "-".join(map(str, o.values())) or "paper")
 def test_logits_and_gradients_equal_the_naive_network(options):
     compare(prepare_example(3)[1], **options)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10_000),
@@ -105,6 +107,7 @@ def test_any_channels_on_any_graph_equal_the_naive_network(seed, channels, layer
     compare(prepare_example(seed, layers=layers, channels=chosen, settings=small)[1], seed=seed)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10_000),
@@ -130,6 +133,7 @@ def test_any_options_equal_the_naive_network(seed, channels, layers, options):
     compare(prepared, seed=seed, output="hidden", **options)
 
 
+@pytest.mark.slow
 def test_a_batch_meets_the_anchors_of_its_own_draw():
     graph, first = prepare_example(2)
     second = prepare(graph, random_subgraphs(2), Plan(channels=ALL_CHANNELS, layers=2, settings=SMALL, seed=99))
@@ -207,6 +211,7 @@ def test_filling_a_batch_up_to_fixed_shapes_changes_nothing(readout):
         torch.testing.assert_close(model.state_dict(), other.state_dict(), rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_states_are_normalised_by_what_was_kept_once_training_is_over():
     _, prepared = prepare_example(3)
     model, nodes = build_model(prepared, hidden_norm="batch", output="both")

@@ -63,6 +63,7 @@ def test_learned_rows_first_move_as_in_the_whole_table(tmp_path, monkeypatch):
     close(whole, streamed)
 
 
+@pytest.mark.slow
 def test_learned_rows_are_learned(tmp_path, monkeypatch):
     chosen = recipe(30)
     streamed = run(tmp_path, monkeypatch, "streamed", chosen=chosen, large=True)
@@ -88,6 +89,7 @@ def test_features_come_with_the_batch(tmp_path, monkeypatch, features):
     np.testing.assert_allclose(*outputs, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("trainable", [False, True])
 def test_the_same_bits_from_memory_and_from_a_file_whatever_the_limit(tmp_path, monkeypatch, trainable):
     monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "cache"))

@@ -37,9 +37,8 @@ def recipe_names() -> list[str]:
 
 def recipe_groups() -> dict[str, list[str]]:
     """Names of the packaged recipes, by the title of the group they are listed in; ``auto`` is the first."""
-    plain = sorted((path.stem for path in _FOLDER.glob("*.toml")), key=lambda name: (name != "auto", name))
     return {
-        "recipes": plain,
+        "recipes": sorted(_plain_names(), key=lambda name: (name != "auto", name)),
         "runs of the paper": sorted(_published_rows()),
         "settings published with later models": sorted(_peer_rows()),
     }
@@ -80,6 +79,12 @@ def portfolio(recipe: Recipe, attributes: Collection[str] | None = None) -> dict
         what = f"{', '.join(one.name for one in wanted)}: for graphs with {needed}, and this one has none"
         raise UserError(what, where="auto.candidates", hint="name other candidates, or none, in auto.only")
     return {one.name: replace(find_recipe(one.recipe, one.set), name=one.name) for one in chosen}
+
+
+@cache
+def _plain_names() -> list[str]:
+    """Names of the recipes that have a file of their own."""
+    return [path.stem for path in _FOLDER.glob("*.toml")]
 
 
 @cache
