@@ -171,7 +171,7 @@ def test_scores_are_picked_with_their_subgraphs():
     inputs, rows = examples.inputs, np.array([7, 2, 2])
     expected = inputs.whole.baseline_scores[[7, 2, 2]]
     assert torch.equal(inputs.batch(rows).baseline_scores, expected)
-    filled = inputs.pick(inputs.choose(rows, inputs.room(3)))
+    filled = inputs.pick(inputs.choose(rows, inputs.room(rows)))
     assert torch.equal(filled.baseline_scores, expected)
     assert filled.spare == 1
 

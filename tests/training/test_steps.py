@@ -26,10 +26,9 @@ class Recorded(GraphedSteps):
         self.events.append(("plain", rows.tolist()))
         return torch.zeros(())
 
-    def _capture(self, inputs, rows):
+    def _capture(self, inputs, rows, room):
         if self.fails:
             raise RuntimeError("operation not permitted\nmore")
-        room = inputs.room(len(rows))
         choice = inputs.choose(rows, room)
         events = self.events
 
@@ -37,7 +36,7 @@ class Recorded(GraphedSteps):
             def replay(self):
                 events.append(("replay", choice.rows.tolist()))
 
-        return _Captured(Graph(), room, choice, torch.ones(()))
+        return _Captured(Graph(), choice, torch.ones(()))
 
 
 @pytest.fixture
@@ -62,7 +61,8 @@ def test_steps_that_reuse_patches_are_captured_apart(inputs):
     for number in range(9):
         step(inputs, np.array([0, 1]), number=number)
     assert [kind for kind, _ in step.events] == ["plain"] * 6 + ["replay"] * 3
-    assert sorted(step.captured) == [(0, 2, False), (0, 2, True)]
+    room = inputs.room(np.array([0, 1]))
+    assert list(step.captured) == [(0, 2, False, room), (0, 2, True, room)]
 
 
 def test_what_cannot_be_captured_runs_as_it_is_and_says_so_once(inputs):

@@ -1,8 +1,8 @@
 """One optimisation step, and validation, run directly or captured once as a CUDA graph and replayed.
 
 The step of a small network is hundreds of tiny kernels, and starting them takes longer than running them. A CUDA graph
-starts them all at once; it needs fixed shapes, so batches are padded to the size that any batch of as many subgraphs
-fits.
+starts them all at once; it needs fixed shapes, so batches are padded to the size that most batches of as many
+subgraphs fit, and a second graph is for those that do not.
 """
 
 from __future__ import annotations
@@ -91,9 +91,11 @@ class Steps:
         """
         fabric, clip, examples = self.fitting.fabric, self.fitting.settings.clip, self.fitting.examples
         self.optimizer.zero_grad()
-        value = loss(self.model(batch), targets, examples.task, examples.weighting) * part
+        value = loss(self.model(batch), targets, examples.task, examples.weighting)
+        if fabric.world_size > 1:
+            value = value * part
         # Gradients are averaged over ranks; the gradient of the batch is their sum.
-        fabric.backward(value * fabric.world_size)
+        fabric.backward(value * fabric.world_size if fabric.world_size > 1 else value)
         if clip and has_sparse_gradient(self.model):
             clip_sparse(self.model, clip)
         elif clip:
@@ -103,7 +105,7 @@ class Steps:
 
 
 class GraphedSteps:
-    """Steps as CUDA graphs, one for each draw of anchors and size of batch, and for steps that reuse patches.
+    """Steps as CUDA graphs, one for each draw of anchors, size and room of batches, and for steps that reuse patches.
 
     The first steps of each run directly, on the stream of the capture, and count like all others. If a step cannot be
     captured, all steps run directly.
@@ -113,24 +115,25 @@ class GraphedSteps:
         self.steps = steps
         self.stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self.seen: dict[tuple[int, int, bool], int] = {}
-        self.captured: dict[tuple[int, int, bool], _Captured] = {}
+        self.captured: dict[tuple[int, int, bool, Room], _Captured] = {}
         self.refused = False
 
     def __call__(self, inputs: Any, rows: NDArray[np.int64], *, number: int = 0) -> Tensor:
         """Train on the chosen subgraphs, in the step of this number in its epoch."""
-        key = (inputs.whole.draw, len(rows), self.steps.reuse_patches(number))
+        kind, room = (inputs.whole.draw, len(rows), self.steps.reuse_patches(number)), inputs.room(rows)
+        key = (*kind, room)
         if key not in self.captured:
-            self.seen[key] = self.seen.get(key, 0) + 1
-            if self.refused or self.seen[key] <= _WARM_UP:
+            self.seen[kind] = self.seen.get(kind, 0) + 1
+            if self.refused or self.seen[kind] <= _WARM_UP:
                 return self._run_directly(inputs, rows, number)
             try:
-                self.captured[key] = self._capture(inputs, rows)
+                self.captured[key] = self._capture(inputs, rows, room)
             except RuntimeError as error:
                 self.refused = True
                 _warn("steps", error)
                 return self._run_directly(inputs, rows, number)
         captured = self.captured[key]
-        captured.choice.overwrite(inputs.choose(rows, captured.room))
+        captured.choice.overwrite(inputs.choose(rows, room))
         captured.graph.replay()
         return captured.loss.clone()
 
@@ -141,8 +144,7 @@ class GraphedSteps:
         torch.cuda.current_stream().wait_stream(self.stream)
         return value
 
-    def _capture(self, inputs: Inputs, rows: NDArray[np.int64]) -> _Captured:
-        room = inputs.room(len(rows))
+    def _capture(self, inputs: Inputs, rows: NDArray[np.int64], room: Room) -> _Captured:
         fitting = self.steps.fitting
         choice = inputs.choose(rows, room).to(fitting.fabric.device)
         graph = torch.cuda.CUDAGraph()
@@ -150,13 +152,12 @@ class GraphedSteps:
         torch.cuda.synchronize()
         with torch.cuda.graph(graph, stream=self.stream):
             value = self.steps.advance(inputs.pick(choice), fitting.examples.targets[choice.rows])
-        return _Captured(graph, room, choice, value)
+        return _Captured(graph, choice, value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Captured:
     graph: torch.cuda.CUDAGraph
-    room: Room
     choice: Choice
     loss: Tensor
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from types import SimpleNamespace
 
 import numpy as np
-import pytest
 import torch
 
 from subgnn.models.subgnn.batches import Batch, Inputs, Room, spans
 from subgnn.prepare.measure import Plan, prepare
+from subgnn.ragged import Ragged
 
 from .examples import ALL_CHANNELS, SMALL, prepare_example, random_subgraphs
 
@@ -93,13 +94,15 @@ def test_a_batch_is_filled_up_to_its_room():
     assert filled.joined.tolist() == other.joined.tolist()
 
 
-@pytest.mark.parametrize("count", [1, 2, 5])
-def test_room_is_that_of_the_largest(count):
-    _, prepared, _, inputs, _ = example()
-    sizes = [int(prepared.components.nodes.lengths[prepared.components.subgraph == s].sum()) for s in range(5)]
-    room = inputs.room(count)
-    assert room.components == sum(sorted(prepared.components.counts.tolist())[-count:]) + 1
-    assert room.nodes == sum(sorted(sizes)[-count:])
+def test_room_is_that_of_most_batches_or_of_the_largest():
+    nodes = Ragged.from_lengths(np.zeros(103, np.int32), np.array([3, *[1] * 100]))
+    components = SimpleNamespace(counts=np.ones(101, np.int64), nodes=nodes, subgraph=np.arange(101))
+    inputs = Inputs(SimpleNamespace(components=components, inputs=[]), np.zeros(1, np.int32))
+    # Four standard deviations (.198 each) above the mean (1.0198) of two; only the first subgraph has three nodes.
+    assert inputs.room(np.array([5, 7])) == Room(3, 3)
+    assert inputs.room(np.array([0, 7])) == Room(3, 4)
+    assert inputs.room(np.array([0, 0])) == Room(3, 6)
+    assert inputs.room(np.arange(101)) == Room(102, 103)
 
 
 def test_another_draw_changes_channels_alone():

@@ -22,7 +22,7 @@ PARTS = [torch.tensor([[1.0, 2.0]]), torch.tensor([[5.0, -4.0]]), torch.tensor([
     ],
 )
 def test_combine(how, expected):
-    assert combine(PARTS, how).tolist() == [expected]
+    assert torch.cat(combine([[part] for part in PARTS], how), dim=1).tolist() == [expected]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.models.subgnn import Extras, Inputs, SubGNN
 from subgnn.models.subgnn import layer as layers
-from subgnn.models.subgnn.layer import StateNorm, SubchannelLayer
+from subgnn.models.subgnn.layer import Seen, StateNorm, SubchannelLayer, property_outputs
 from subgnn.prepare.measure import Plan, prepare
 from subgnn.ragged import Ragged
 
@@ -201,8 +201,8 @@ def test_filling_a_batch_up_to_fixed_shapes_changes_nothing(readout):
     model, nodes = build_model(prepared, **options)
     other, _ = build_model(prepared, **options)
     inputs = Inputs(prepared, nodes)
-    room = inputs.room(3)
     for rows in ([2, 4, 0], [3, 3, 1]):
+        room = inputs.room(np.array(rows))
         plain = other(double(inputs.batch(np.array(rows))))
         choice = inputs.choose(np.array(rows), room)
         assert [len(t) for t in choice.tensors] == [3, room.components, room.components, room.nodes, room.components]
@@ -405,7 +405,8 @@ def test_no_component_gives_no_row_of_the_usual_width(aggregation):
     layer = SubchannelLayer(5, aggregation=aggregation, hidden=True, property_aware=True)
     own = torch.zeros(0, 3, dtype=torch.long)
     for anchors, picked in ((torch.randn(3, 5), None), (torch.randn(7, 5), own)):
-        state, output = layer(torch.zeros(0, 3), anchors, picked, torch.zeros(0, 5))
+        state = layer(torch.zeros(0, 3), anchors, picked, torch.zeros(0, 5))
+        (output,) = property_outputs([Seen(layer, torch.zeros(0, 3), anchors, picked)])
         assert state.shape == (0, 5)
         assert output.shape == (0, 3)
 

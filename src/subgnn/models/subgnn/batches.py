@@ -21,9 +21,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from subgnn.channels.channel import Measured, each_array
+from subgnn.channels.channel import Measured, Similarities, each_array
 from subgnn.prepare.measure import Prepared, SubchannelInputs
 from subgnn.ragged import Ragged
+
+_DEVIATIONS = 4.0  # one batch in some hundreds is larger
 
 Lookup = Callable[[NDArray[np.int32]], NDArray[np.float32]]
 
@@ -88,8 +90,9 @@ class _Places:
     def __call__(self, nodes: NDArray[Any]) -> Tensor:
         return torch.from_numpy(np.searchsorted(self.nodes, nodes).astype(np.int64) + self.first)
 
-    def channel(self, inputs: SubchannelInputs) -> ChannelBatch:
-        own, measured = inputs.own, each_array(torch.from_numpy, inputs.measured)
+    def channel(self, inputs: SubchannelInputs, *, distances: bool) -> ChannelBatch:
+        own, measured = inputs.own, inputs.measured
+        measured = each_array(torch.from_numpy, measured if distances else Similarities(measured.similarity))
         if own is None:
             return ChannelBatch(measured, None)
         # A component without anchors has similarity 0 to whatever stands here: any node will do.
@@ -105,6 +108,8 @@ def _make(
     num_subgraphs: int,
     inputs: list[list[SubchannelInputs]],
     places: _Places,
+    *,
+    distances: bool,
     **extra: Any,
 ) -> Batch:
     """A batch of the given components; ``extra`` are further fields, as arrays."""
@@ -115,7 +120,7 @@ def _make(
         sizes=torch.from_numpy(nodes.lengths),
         subgraph=torch.from_numpy(subgraph),
         num_subgraphs=num_subgraphs,
-        channels=[[places.channel(one) for one in layer] for layer in inputs],
+        channels=[[places.channel(one, distances=distances) for one in layer] for layer in inputs],
         **optional,
     )
 
@@ -129,6 +134,7 @@ class Inputs:
         component_stats, subgraph_stats: statistics for the topology channel.
         known: rows of the components' learned offsets, 0 for those that have none.
         baseline_scores: of the baseline that the network corrects.
+        distances: whether the network learns similarities from distances; others are given similarities.
     """
 
     def __init__(
@@ -136,6 +142,7 @@ class Inputs:
         prepared: Prepared,
         table: NDArray[np.int32],
         *,
+        distances: bool = True,
         component_stats: NDArray[np.float32] | None = None,
         subgraph_stats: NDArray[np.float32] | None = None,
         known: NDArray[np.int64] | None = None,
@@ -144,17 +151,24 @@ class Inputs:
         components = prepared.components
         self.first = np.concatenate([[0], np.cumsum(components.counts)])
         self.node_first = np.array(components.nodes.offsets)
-        self.whole = _make(
+        self.distances = distances
+        whole = _make(
             Ragged(components.nodes.values, self.node_first),
             components.subgraph,
             len(components.counts),
             prepared.inputs,
             _Places(table),
+            distances=distances,
             component_stats=component_stats,
             subgraph_stats=subgraph_stats,
             known=known,
             baseline_scores=baseline_scores,
         )
+        self._hold(whole)
+
+    def _hold(self, whole: Batch) -> None:
+        self.stacks = _Stacks.of(whole.channels)
+        self.whole = replace(whole, channels=self.stacks.channels)
 
     def __len__(self) -> int:
         return self.whole.num_subgraphs
@@ -166,14 +180,17 @@ class Inputs:
 
     def to(self, device: torch.device | str) -> Inputs:
         """Move all tensors to a device, in place."""
-        self.whole = self.whole.to(device)
+        if self.device != torch.device(device):
+            self._hold(self.whole.to(device))
         return self
 
     def redrawn(self, prepared: Prepared, table: NDArray[np.int32], *, draw: int) -> Inputs:
         """The same subgraphs, measured against another draw of anchors; all that does not depend on it is shared."""
         other = copy.copy(self)
-        channels = [[_Places(table).channel(one) for one in layer] for layer in prepared.inputs]
-        other.whole = replace(self.whole, channels=channels, draw=draw).to(self.device)
+        channels = [
+            [_Places(table).channel(one, distances=self.distances) for one in layer] for layer in prepared.inputs
+        ]
+        other._hold(replace(self.whole, channels=channels, draw=draw).to(self.device))
         return other
 
     def batch(self, rows: NDArray[np.int64]) -> Batch:
@@ -205,7 +222,7 @@ class Inputs:
             sizes=whole.sizes[components],
             subgraph=owner,
             num_subgraphs=len(rows),
-            channels=each_array(lambda tensor: tensor[components], whole.channels),
+            channels=self.stacks.pick(components).channels,
             component_stats=_rows(whole.component_stats, components),
             subgraph_stats=_rows(whole.subgraph_stats, rows),
             known=_rows(whole.known, components),
@@ -214,12 +231,64 @@ class Inputs:
             spare=choice.spare,
         )
 
-    def room(self, count: int) -> Room:
-        """Shapes that any ``count`` subgraphs fit into, with one further component."""
-        components = np.diff(self.first)
-        nodes = np.diff(self.node_first[self.first])
-        largest = (int(np.sort(sizes)[-count:].sum()) for sizes in (components, nodes))
-        return Room(next(largest) + 1, next(largest))
+    def room(self, rows: NDArray[np.int64]) -> Room:
+        """Shapes for a batch of these subgraphs, one of two: that of most batches of as many, or of the largest.
+
+        The first is four standard deviations above the mean, the second fits any. Both have one further component.
+        """
+        usual, largest, fits = [], [], True
+        for sizes in (np.diff(self.first), np.diff(self.node_first[self.first])):
+            total = int(sizes[rows].sum())  # a subgraph may be there twice
+            largest.append(max(int(np.sort(sizes)[-len(rows) :].sum()), total))
+            spread = _DEVIATIONS * float(sizes.std()) * len(rows) ** 0.5
+            usual.append(min(int(len(rows) * float(sizes.mean()) + spread), largest[-1]))
+            fits = fits and total <= usual[-1]
+        components, nodes = usual if fits else largest
+        return Room(components + 1, nodes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stacks:
+    """The arrays of channels, those of one shape in one tensor: on a GPU, one kernel picks rows of all of them.
+
+    Shapes:
+        tensors: (k, C, n_A) each. places: the tensor of each array, and its place there.
+    """
+
+    channels: list[list[ChannelBatch]]
+    tensors: list[Tensor]
+    places: list[tuple[int, int]]
+
+    @classmethod
+    def of(cls, channels: list[list[ChannelBatch]]) -> _Stacks:
+        groups: dict[tuple[Any, ...], list[Tensor]] = {}
+        places: list[tuple[Any, int]] = []
+
+        def enter(tensor: Tensor) -> Tensor:
+            kind = (tensor.shape, tensor.dtype)
+            groups.setdefault(kind, []).append(tensor)
+            places.append((kind, len(groups[kind]) - 1))
+            return tensor
+
+        each_array(enter, channels)
+        number = {kind: i for i, kind in enumerate(groups)}
+        return cls._from(
+            channels, [torch.stack(group) for group in groups.values()], [(number[kind], j) for kind, j in places]
+        )
+
+    @classmethod
+    def _from(cls, like: list[list[ChannelBatch]], tensors: list[Tensor], places: list[tuple[int, int]]) -> _Stacks:
+        each = iter(places)
+
+        def view(_: Tensor) -> Tensor:
+            i, j = next(each)
+            return tensors[i][j]
+
+        return cls(each_array(view, like), tensors, places)
+
+    def pick(self, rows: Tensor) -> _Stacks:
+        """Some rows of all arrays."""
+        return self._from(self.channels, [tensor.index_select(1, rows) for tensor in self.tensors], self.places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +343,7 @@ class StreamedInputs:
         table: the nodes of the network's table, sorted; None where vectors come with the batch.
         vectors: gives the embeddings of nodes; None where they are in the network's table, or there are none.
         features: gives the standardised features of nodes.
-        component_stats, subgraph_stats, known, baseline_scores: as for :class:`Inputs`.
+        component_stats, subgraph_stats, known, baseline_scores, distances: as for :class:`Inputs`.
         draw: which draw of anchors this is.
     """
 
@@ -290,10 +359,11 @@ class StreamedInputs:
         subgraph_stats: NDArray[np.float32] | None = None,
         known: NDArray[np.int64] | None = None,
         baseline_scores: NDArray[np.float32] | None = None,
+        distances: bool = True,
         draw: int = 0,
     ) -> None:
         self.prepared, self.anchor_nodes, self.table = prepared, anchor_nodes, table
-        self.vectors, self.features = vectors, features
+        self.vectors, self.features, self.distances = vectors, features, distances
         self.of_components = {"component_stats": component_stats, "known": known}
         self.of_subgraphs = {"subgraph_stats": subgraph_stats, "baseline_scores": baseline_scores}
         self.draw, self.device = draw, torch.device("cpu")
@@ -321,6 +391,7 @@ class StreamedInputs:
             len(rows),
             inputs,
             _Places(own, first=len(self.anchor_nodes)),
+            distances=self.distances,
             **{name: _rows(values, components) for name, values in self.of_components.items()},
             **{name: _rows(values, rows) for name, values in self.of_subgraphs.items()},
             rows=None if self.table is None else np.searchsorted(self.table, numbered),

@@ -17,6 +17,7 @@ AGG_C over subchannels and AGG_L over layers lay vectors side by side, add or av
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -164,25 +165,58 @@ class SubchannelLayer(nn.Module):
 
     def forward(
         self, gamma: Tensor, anchors: Tensor, own: Tensor | None, h: Tensor, present: Tensor | None = None
-    ) -> tuple[Tensor | None, Tensor | None]:
-        """The state and the property-aware output, or None for what is not computed.
+    ) -> Tensor | None:
+        """The state, or None if it is not computed.
 
         Args:
             present: which components belong to subgraphs; None if all do.
 
         Shapes:
-            h: (C, d). present: (C,). returns: (C, d) and (C, n_A).
+            h: (C, d). present: (C,). returns: (C, d).
         """
-        state = output = None
-        if self.update is not None:
-            g = self.aggregate(gamma, anchors, own)
-            state = torch.relu(self.update(torch.cat([g, h], dim=1)))
-            state = state if self.norm is None else self.norm(state, present)
-        if self.score is not None:
-            q, b = self.score.weight.view(-1), self.score.bias  # a view, whose gradient is not copied
-            along = anchors @ q  # q . a_i, once for each anchor
-            output = torch.relu(gamma * (along if own is None else _pick(along, own)) + b)
-        return state, output
+        if self.update is None:
+            return None
+        g = self.aggregate(gamma, anchors, own)
+        state = torch.relu(self.update(torch.cat([g, h], dim=1)))
+        return state if self.norm is None else self.norm(state, present)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """A subchannel's similarities and anchors in one layer, as :meth:`SubchannelLayer.aggregate` takes them."""
+
+    subchannel: SubchannelLayer
+    gamma: Tensor
+    anchors: Tensor
+    own: Tensor | None
+
+
+def property_outputs(seen: Sequence[Seen]) -> list[Tensor | None]:
+    """Property-aware outputs of subchannels and layers, or None where they are not computed.
+
+    All with equally many shared anchors are computed at once: operations are so small that a GPU spends its time on
+    starting them.
+
+    Shapes:
+        returns: (C, n_A) each.
+    """
+    found: list[Tensor | None] = [None] * len(seen)
+    shared: dict[int, list[int]] = {}
+    for i, one in enumerate(seen):
+        score = one.subchannel.score
+        if score is not None and one.own is None:
+            shared.setdefault(one.gamma.shape[1], []).append(i)
+        elif score is not None and one.own is not None:
+            along = one.anchors @ score.weight.view(-1)  # q . a_i, once for each anchor
+            found[i] = torch.relu(one.gamma * _pick(along, one.own) + score.bias)
+    for places in shared.values():
+        scores = [cast(nn.Linear, seen[i].subchannel.score) for i in places]
+        q, b = torch.cat([score.weight for score in scores]), torch.cat([score.bias for score in scores])
+        along = torch.bmm(torch.stack([seen[i].anchors for i in places]), q[:, :, None])  # (k, n_A, 1)
+        z = torch.relu(torch.stack([seen[i].gamma for i in places]) * along.transpose(1, 2) + b[:, None, None])
+        for i, output in zip(places, z, strict=True):
+            found[i] = output
+    return found
 
 
 def _pick(values: Tensor, places: Tensor) -> Tensor:
@@ -231,18 +265,18 @@ class _WeightedBag(torch.autograd.Function):
         return None, torch.from_numpy(spread @ grads[0].numpy()), None
 
 
-def combine(parts: Sequence[Tensor], how: Combination) -> Tensor:
-    """Parts laid side by side, or added or averaged element by element, or the last of them.
+def combine(parts: Sequence[list[Tensor]], how: Combination) -> list[Tensor]:
+    """Parts laid side by side, or added or averaged element by element, or the last of them; in pieces side by side.
 
     Shapes:
-        parts: (C, width) each; of one width unless they are laid side by side.
+        parts: pieces of (C, width) each; of one width together unless parts are laid side by side.
     """
     if how == "concat":
-        return torch.cat(list(parts), dim=1)
+        return [piece for part in parts for piece in part]
     if how == "last":
         return parts[-1]
-    stacked = torch.stack(list(parts))
-    return stacked.sum(dim=0) if how == "sum" else stacked.mean(dim=0)
+    stacked = torch.stack([torch.cat(part, dim=1) for part in parts])
+    return [stacked.sum(dim=0) if how == "sum" else stacked.mean(dim=0)]
 
 
 def reads_off(channel: ChannelSettings, settings: ModelSettings) -> tuple[bool, bool]:

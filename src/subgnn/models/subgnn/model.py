@@ -26,9 +26,11 @@ from subgnn.models.subgnn.layer import (
     BatchNorm,
     LearnedSimilarity,
     Readout,
+    Seen,
     SubchannelLayer,
     combine,
     layers_width,
+    property_outputs,
     reads_off,
     subchannel_width,
 )
@@ -239,13 +241,15 @@ class SubGNN(nn.Module):
         # is computed in half: the encoder adds up the states of many steps.
         with torch.autocast(nodes.device.type, enabled=False):
             patches = None if self.encoder is None else self.encoder(nodes, places.walks)
-        vectors, begin = [], 0
+        numbers = [c.num_anchors for c in self.channels if channel_of(c).patches] * len(self.layers)
+        # One split, whose gradient is one array; that of a slice would be as large as all patches.
+        encoded = iter([] if patches is None else torch.split(patches, numbers))
+        vectors = []
         for layer in range(len(self.layers)):
             row = []
             for i, channel in enumerate(self.channels):
                 if channel_of(channel).patches and patches is not None:
-                    row.append(patches[begin : begin + channel.num_anchors])
-                    begin += channel.num_anchors
+                    row.append(next(encoded))
                 else:
                     shared = channel_of(channel).shared
                     row.append(nodes.index_select(0, places.nodes(layer, i)) if shared else nodes)
@@ -287,18 +291,29 @@ class SubGNN(nn.Module):
         """
         states = [initial for _ in self.channels]
         present = batch.subgraph < batch.num_subgraphs if batch.spare else None
+        rows = zip(self.layers, gammas, anchors, batch.channels, strict=True)
+        seen = [
+            [
+                Seen(cast(SubchannelLayer, subchannel), gamma, vectors, one.own)
+                for subchannel, gamma, vectors, one in zip(
+                    cast(nn.ModuleList, layer), near, around, inputs, strict=True
+                )
+            ]
+            for layer, near, around, inputs in rows
+        ]
+        outputs = iter(property_outputs([one for layer in seen for one in layer]))
         by_layer = []
-        for layer, inputs, near, vectors in zip(self.layers, batch.channels, gammas, anchors, strict=True):
-            outputs = []
-            for i, (subchannel, seen) in enumerate(zip(cast(nn.ModuleList, layer), inputs, strict=True)):
-                state, output = subchannel(near[i], vectors[i], seen.own, states[i], present)
+        for layer in seen:
+            parts = []
+            for i, one in enumerate(layer):
+                state = one.subchannel(one.gamma, one.anchors, one.own, states[i], present)
                 states[i] = states[i] if state is None else state
-                outputs.append(combine([part for part in (state, output) if part is not None], "concat"))
-            if outputs:
-                by_layer.append(combine(outputs, self.settings.channel_aggregation))
+                parts.append([part for part in (state, next(outputs)) if part is not None])
+            if parts:
+                by_layer.append(combine(parts, self.settings.channel_aggregation))
         z = [initial] if self.settings.initial else []
         if by_layer:
-            z.append(combine(by_layer, self.settings.layer_aggregation))
+            z += combine(by_layer, self.settings.layer_aggregation)
         if batch.component_stats is not None:
             z.append(batch.component_stats)
         return torch.cat(z, dim=1)
