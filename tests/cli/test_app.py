@@ -55,7 +55,7 @@ def test_without_a_verb_there_is_help(arguments):
         (("data", "list", "--nonsense"), "subgnn data list: No such option: --nonsense; see subgnn data list --help"),
         (("data", "describe"), "subgnn data describe: Missing argument 'DIR'; see subgnn data describe --help"),
         (("data", "convert", "x"), "subgnn data convert: Missing option '--out'; see subgnn data convert --help"),
-        (("data", "describe", "x", "y"), "subgnn data describe: Got unexpected extra argument"),
+        (("data", "describe", "x", "y", "z"), "subgnn data describe: Got unexpected extra argument"),
         (("data", "describe", "x", "--id-base", "2"), "subgnn data describe: Invalid value for '--id-base'"),
         (("data", "describe", "x", "--id-base", "one"), "subgnn data describe: Invalid value for '--id-base'"),
         (("data", "convert", "x", "--out", "y", "--to", "zip"), "subgnn data convert: Invalid value for '--to'"),

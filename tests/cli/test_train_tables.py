@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from subgnn import read_dataset
+from subgnn.cli.output import command_line
 from tests.cli.command import call
 from tests.cli.test_entry_cases import EDGES, MEMBERS, ROWS
 
@@ -64,6 +65,31 @@ def test_options_of_tables_need_tables(folder):
         refused = call("train", dataset, "--recipe", "bag", "--out", folder / "no", *option)
         assert refused.code == 2
         assert refused.error.startswith(f"{option[0]}: this option is for tables, and a dataset is given; it goes with")
+
+
+def test_tables_are_checked_and_described(folder):
+    tables = folder / "edges.csv", folder / "members.csv"
+    checked = call("data", "check", *tables, "--node-column", "node")
+    assert (checked.code, checked.err) == (0, "")
+    words = [*map(str, tables), "--node-column", "node"]
+    assert checked.out.splitlines()[-1] == f"next: {command_line(['data', 'describe', *words])}"
+    described = call("data", "describe", *words)
+    assert described.out.splitlines()[-1] == f"next: {command_line(['train', *words, '--out', 'run'])}"
+    found, stored = (
+        call("data", "describe", *data, "--json").json for data in (tables, [folder / "run/dataset.subgnn"])
+    )
+    assert all(found[key] == stored[key] for key in ("num_edges", "label_counts", "splits", "subgraphs"))
+
+
+def test_a_problem_of_tables_is_listed(folder):
+    refused = call("data", "check", folder / "edges.csv", folder / "members.csv", "--label-column", "none", "--json")
+    assert (refused.code, refused.json["num_errors"]) == (2, 1)
+    assert refused.json["errors"][0]["what"] == "no column 'none'"
+    alone = call("data", "check", folder / "edges.csv")
+    assert alone.code == 2
+    assert alone.error.endswith("give their subgraphs, too: subgnn data check EDGES MEMBERS")
+    given = call("data", "check", folder / "run" / "dataset.subgnn", "--node-column", "node")
+    assert given.error.startswith("--node-column: this option is for tables")
 
 
 def test_edges_alone(folder):

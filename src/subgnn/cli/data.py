@@ -20,8 +20,9 @@ from subgnn.cli.create import (
     graph_cells,
     mean_cell,
 )
-from subgnn.cli.options import DatasetPath, ForceFlag, IdBase, JsonFlag, SplitName
+from subgnn.cli.options import DatasetPath, ForceFlag, IdBase, JsonFlag, SplitName, with_option_groups
 from subgnn.cli.output import print_error, print_json, print_line, print_next, print_notes, print_table
+from subgnn.cli.tables import MembersTable, TableOptions
 from subgnn.data.catalog import CATALOG
 from subgnn.errors import DataError, UserError, excerpt
 
@@ -36,7 +37,11 @@ data.command("convert")(convert_dataset)
 
 _LISTED = 30  # types of edges
 DatasetFiles = Annotated[
-    Path, Argument(metavar="DIR", help="A dataset folder, a bundle, or a file of subgraphs without a graph.")
+    Path,
+    Argument(
+        metavar="DIR",
+        help="A dataset folder, a bundle, or a file of subgraphs without a graph; or a table of edges, with MEMBERS.",
+    ),
 ]
 
 
@@ -59,26 +64,35 @@ def list_datasets(json: JsonFlag = False) -> None:
 
 
 @data.command("describe")
+@with_option_groups
 def describe_dataset(
+    *,
     path: DatasetFiles,
+    members: MembersTable = None,
     plot: Annotated[Path | None, Option(metavar="FOLDER", help="Draw properties by class and some subgraphs.")] = None,
     split: SplitName = "stored",
     id_base: IdBase = None,
+    tables: TableOptions,
     json: JsonFlag = False,
 ) -> None:
     """Print the paper's two property tables for a dataset.
 
-    Example: subgnn data describe my_folder --plot pictures
+    Examples:
+    subgnn data describe my_folder --plot pictures
+
+    subgnn data describe edges.csv members.csv
     """
     from subgnn.data.describe import describe, task_line
-    from subgnn.data.formats import read_dataset
     from subgnn.data.plot import plot_dataset
     from subgnn.data.splits import named_split
     from subgnn.data.times import time_text
 
-    stored = read_dataset(path, id_base=id_base)
+    notes: list[str] = []
+    reading = tables.reading(id_base, notes.append)
+    stored = tables.read(path, members, reading, command="subgnn data describe EDGES MEMBERS")
     dataset = replace(stored, subgraphs=named_split(stored.subgraphs, split))
     found = describe(dataset) | {"split": split}
+    found["notes"] = notes + found["notes"]
     if plot is not None:
         found["plots"] = [str(picture) for picture in plot_dataset(dataset, plot)]
     if json:
@@ -108,18 +122,40 @@ def describe_dataset(
     for picture in found.get("plots", ()):
         print_line(f"drawn: {picture}")
     more = () if split == "stored" else ("--split", split)
-    print_next("train", path, *_id_base(id_base), *more, "--out", "run")
+    print_next("train", *_data(path, members, tables, id_base), *more, "--out", "run")
 
 
 @data.command("check")
-def check_dataset(path: DatasetFiles, id_base: IdBase = None, json: JsonFlag = False) -> None:
+@with_option_groups
+def check_dataset(
+    *,
+    path: DatasetFiles,
+    members: MembersTable = None,
+    id_base: IdBase = None,
+    tables: TableOptions,
+    json: JsonFlag = False,
+) -> None:
     """List every problem of a dataset, with file and line; exit 0 if there is none, 2 otherwise.
 
-    Example: subgnn data check my_folder
+    Of tables, only the first problem is listed.
+
+    Examples:
+    subgnn data check my_folder
+
+    subgnn data check edges.csv members.csv
     """
     from subgnn.data.check import check
+    from subgnn.data.dataset import Problem
+    from subgnn.data.formats.bundle import is_bundle
 
-    problems, dataset = check(path, id_base=id_base)
+    command, notes = "subgnn data check EDGES MEMBERS", list[str]()
+    if members is None:
+        tables.refuse(command)
+        problems, dataset = check(path, id_base=id_base)
+    else:
+        reading = tables.reading(id_base, notes.append)
+        problems, dataset = check(path, read=lambda: tables.read(path, members, reading, command=command))
+        problems.notes = [Problem("", note) for note in notes] + problems.notes
     if json:
         print_json(
             {
@@ -140,13 +176,15 @@ def check_dataset(path: DatasetFiles, id_base: IdBase = None, json: JsonFlag = F
         if problems.num_errors > len(problems.errors):
             print_line(f"and {problems.num_errors - len(problems.errors):,} more")
     if dataset is None:
-        count = problems.num_errors
-        print_error(f"{path}: {count:,} problem{'s' if count > 1 else ''}; fix the files and check again")
+        count, hint = problems.num_errors, "fix the files and check again"
+        if members is None and path.is_file() and not is_bundle(path):
+            hint += f"; or are these edges? give their subgraphs, too: {command}"
+        print_error(f"{path}: {count:,} problem{'s' if count > 1 else ''}; {hint}")
         raise typer.Exit(2)
     if not json:
         graph, subgraphs = dataset.graph, dataset.subgraphs
         print_line(f"{path}: fine; {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {len(subgraphs):,} subgraphs")
-        print_next("data", "describe", path, *_id_base(id_base))
+        print_next("data", "describe", *_data(path, members, tables, id_base))
 
 
 @data.command("split")
@@ -222,9 +260,9 @@ def split_dataset(
     print_next("data", "check", out)
 
 
-def _id_base(given: int | None) -> tuple[object, ...]:
-    """The option for the next command, where it was given."""
-    return () if given is None else ("--id-base", given)
+def _data(path: Path, members: Path | None, tables: TableOptions, id_base: int | None) -> list[object]:
+    """The words by which the next command reads the same data."""
+    return [path, *filter(None, [members]), *tables.words(), *([] if id_base is None else ["--id-base", id_base])]
 
 
 def _parse_fractions(text: str) -> tuple[float, ...]:

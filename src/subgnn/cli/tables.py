@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from typer import Option
+from typer import Argument, Option
 
 from subgnn.errors import DataError, UserError, excerpt
 
@@ -24,6 +24,10 @@ def _column(text: str) -> Any:
     return Option(metavar="COLUMN", help=text)
 
 
+MembersTable = Annotated[
+    Path | None,
+    Argument(metavar="[MEMBERS]", help="After a table of edges: the subgraphs with their labels.", show_default=False),
+]
 SubgraphColumn = Annotated[str | None, _column(f"Table of subgraphs: their names; {_GUESSED}.")]
 NodeColumn = Annotated[str | None, _column(f"Table of subgraphs: a node, or a list of nodes; {_GUESSED}.")]
 Encoding = Annotated[
@@ -92,10 +96,24 @@ class TableOptions:
         labels = label_format(self.task, self.label_separator)
         return ReadOptions(id_base, labels, columns, self.directed, self.encoding, self.unknown, on_note)
 
-    def read(self, path: Path, members: Path | None, reading: ReadOptions, *, seed: int = 0) -> Dataset:
+    def words(self) -> list[str]:
+        """The options that are given, as they are typed."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        given = {field.name: values[field.name] for field in fields(self) if values[field.name] != field.default}
+        pairs = ((f"--{name.replace('_', '-')}", value) for name, value in given.items())
+        return [word for option, value in pairs for word in ([option] if value is True else [option, str(value)])]
+
+    def refuse(self, command: str) -> None:
+        """Refuse options of tables, where there are none."""
+        if words := self.words():
+            hint = f"it goes with tables: {command}"
+            raise UserError("this option is for tables, and a dataset is given", where=words[0], hint=hint)
+
+    def read(self, path: Path, members: Path | None, reading: ReadOptions, *, command: str, seed: int = 0) -> Dataset:
         """A dataset by its path, or from a table of edges and one of subgraphs.
 
         Args:
+            command: with which tables are given, for messages.
             seed: of the split, if the subgraphs have none.
 
         Raises:
@@ -107,17 +125,13 @@ class TableOptions:
 
         if members is not None:
             return read_tables(path, members, nodes=self.nodes, options=reading, seed=seed)
-        given = next((field.name for field in fields(self) if getattr(self, field.name) != field.default), None)
-        if given is not None:
-            hint = "it goes with tables: subgnn train EDGES MEMBERS --out RUN"
-            where = f"--{given.replace('_', '-')}"
-            raise UserError("this option is for tables, and a dataset is given", where=where, hint=hint)
+        self.refuse(command)
         try:
             return read_dataset(path, id_base=reading.id_base)
         except DataError as error:
             if not path.is_file() or is_bundle(path):
                 raise
-            hint = f"{error.hint}; or are these edges? give their subgraphs, too: subgnn train EDGES MEMBERS --out RUN"
+            hint = f"{error.hint}; or are these edges? give their subgraphs, too: {command}"
             raise DataError(error.what, where=error.where, hint=hint) from None
 
 

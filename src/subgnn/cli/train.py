@@ -28,7 +28,7 @@ from subgnn.cli.output import (
     print_table,
 )
 from subgnn.cli.progress import leaderboard_table, progress_bar
-from subgnn.cli.tables import TableOptions
+from subgnn.cli.tables import MembersTable, TableOptions
 from subgnn.storage.parsing import finite
 
 if TYPE_CHECKING:
@@ -43,12 +43,7 @@ def train_run(
         Path, Argument(metavar="DIR", help="A dataset folder or bundle; or a table of edges or a graph, with MEMBERS.")
     ],
     out: Annotated[Path, Option(metavar="RUN", help="The folder of the run.")],
-    members: Annotated[
-        Path | None,
-        Argument(
-            metavar="[MEMBERS]", help="After a table of edges: the subgraphs with their labels.", show_default=False
-        ),
-    ] = None,
+    members: MembersTable = None,
     recipe: RecipeName = "auto",
     seed: Annotated[int, Option(help="Seed of anchors, weights, batches and dropout.")] = 0,
     time: Annotated[
@@ -112,7 +107,8 @@ def train_run(
     from subgnn.data.describe import task_line
 
     notes: list[str] = []
-    dataset = tables.read(path, members, tables.reading(id_base, notes.append), seed=seed)
+    command = "subgnn train EDGES MEMBERS --out RUN"
+    dataset = tables.read(path, members, tables.reading(id_base, notes.append), command=command, seed=seed)
 
     from subgnn.experiments.train import train
     from subgnn.models.registry import unused_line
