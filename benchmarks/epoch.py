@@ -185,7 +185,7 @@ def time_encoder(options: argparse.Namespace, *, walks: int = 1000, dim: int = 6
     import torch
     from torch.nn.utils.rnn import PackedSequence
 
-    from subgnn.models.subgnn.patch_encoder import PatchEncoder, Walks, lstm_states
+    from subgnn.models.subgnn.patch_encoder import PatchEncoder, Walks
     from subgnn.ragged import Ragged
 
     device = torch.device(options.device[0])
@@ -197,17 +197,20 @@ def time_encoder(options: argparse.Namespace, *, walks: int = 1000, dim: int = 6
     table = (0.1 * torch.randn(3 * walks, dim)).to(device).requires_grad_()
 
     def ours() -> torch.Tensor:
-        return lstm_states(encoder.lstm, table, steps)
+        found: torch.Tensor = encoder(table, steps)
+        return found
 
     def torchs() -> torch.Tensor:
         inputs = table.index_select(0, steps.nodes)[steps.places]
-        found: torch.Tensor = encoder.lstm(PackedSequence(inputs, torch.tensor(steps.sizes)))[0].data
+        states = encoder.lstm(PackedSequence(inputs, torch.tensor(steps.sizes)))[0].data
+        total = states.new_zeros(steps.num_patches, 2 * dim).index_add(0, steps.owner, states)
+        found: torch.Tensor = encoder.project(total)
         return found
 
-    def step(states: Any) -> None:
+    def step(encoded: Any) -> None:
         for weight in (table, *encoder.parameters()):
             weight.grad = None
-        states().sum().backward()
+        encoded().sum().backward()
 
     def timed(call: Any, repeats: int) -> float:
         clock = time.perf_counter if device.type == "cuda" else time.process_time
@@ -222,17 +225,17 @@ def time_encoder(options: argparse.Namespace, *, walks: int = 1000, dim: int = 6
 
     found = {}
     torch.backends.cudnn.allow_tf32 = False
-    for name, states in {"ours": ours, "torch": torchs}.items():
-        found[name] = timed(lambda states=states: step(states), 5)
+    for name, encoded in {"ours": ours, "torch": torchs}.items():
+        found[name] = timed(lambda encoded=encoded: step(encoded), 5)
         if device.type == "cuda":
             stream = torch.cuda.Stream()
             with torch.cuda.stream(stream):
-                step(states)
+                step(encoded)
             torch.cuda.synchronize()
             graph = torch.cuda.CUDAGraph()
             try:
                 with torch.cuda.graph(graph, stream=stream):
-                    step(states)
+                    step(encoded)
                 found[f"{name}, captured"] = timed(graph.replay, 20)
             except RuntimeError as error:
                 found[f"{name}, captured"] = str(error).splitlines()[0]

@@ -56,14 +56,20 @@ LAUNCH = Launch()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """Where the steps of walks lie: step t of walk w in row first[t] + w, walks in order of falling length.
+    """Where walks lie: step t of walk w in row first[t] + w, walks in order of falling length.
+
+    Attributes:
+        per_patch: number of walks of a patch.
 
     Shapes:
-        first: (longest,) int64. lengths: (walks,) int64.
+        first: (longest,) int64. lengths: (walks,) int64. order: (walks,) int64, the number of each walk if those of a
+        patch stand together.
     """
 
     first: Tensor
     lengths: Tensor
+    order: Tensor
+    per_patch: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,8 +85,8 @@ class Kept:
     gates: Tensor
 
 
-@jit()  # type: ignore[untyped-decorator]
-def _tanh(x: Any) -> Any:
+@jit()
+def _tanh(x):  # type: ignore[no-untyped-def]
     """The hyperbolic tangent, to rounding also near 0 (the polynomial of Cephes)."""
     square = x * x
     p = (((-5.70498872745e-3 * square + 2.06390887954e-2) * square - 5.37397155531e-2) * square + 1.33314422036e-1) * (
@@ -93,10 +99,15 @@ def _tanh(x: Any) -> Any:
 
 @jit(do_not_specialize=["walks"])  # type: ignore[untyped-decorator]
 def _forward(  # type: ignore[no-untyped-def]
-    projected, weights, first, lengths, states, before, cells, gates, walks, d,
-    block: tl.constexpr, width: tl.constexpr, keep: tl.constexpr, precision: tl.constexpr,
+    projected, places, weights, first, lengths, order, states, before, cells, gates, walks, d,
+    block: tl.constexpr, width: tl.constexpr, picked: tl.constexpr, summed: tl.constexpr, keep: tl.constexpr,
+    precision: tl.constexpr,
 ):  # fmt: skip
-    """One direction of a block of walks; ``before``, ``cells`` and ``gates`` are written if ``keep``."""
+    """One direction of a block of walks.
+
+    If ``picked``, step s is projected in row places[s]. ``states`` are those after every step or, if ``summed``, the
+    sums over each walk. ``before``, ``cells`` and ``gates`` are written if ``keep``.
+    """
     direction = tl.program_id(1)
     walk = tl.program_id(0) * block + tl.arange(0, block)
     column = tl.arange(0, width)
@@ -111,11 +122,13 @@ def _forward(  # type: ignore[no-untyped-def]
     u_o = tl.load(u + 3 * gate, mask=inside, other=0.0)
     h = tl.zeros((block, width), tl.float32)
     c = tl.zeros((block, width), tl.float32)
+    total = tl.zeros((block, width), tl.float32)
     for t in range(tl.max(length, axis=0)):
         here = (t < length)[:, None] & (column < d)[None, :]
         place = tl.where(direction == 0, t, length - 1 - t)
         row = tl.load(first + place, mask=t < length, other=0) + walk
-        at = row[:, None] * (8 * d) + direction * 4 * d + column[None, :]
+        source = tl.load(places + row, mask=t < length, other=0) if picked else row
+        at = source[:, None] * (8 * d) + direction * 4 * d + column[None, :]
         p_i = tl.load(projected + at, mask=here, other=0.0)
         p_f = tl.load(projected + at + d, mask=here, other=0.0)
         p_g = tl.load(projected + at + 2 * d, mask=here, other=0.0)
@@ -129,21 +142,32 @@ def _forward(  # type: ignore[no-untyped-def]
             tl.store(before + out, h, mask=here)
         c = f * c + i * g
         h = o * _tanh(c)
-        tl.store(states + out, h, mask=here)
+        if summed:
+            total += tl.where(here, h, 0.0)
+        else:
+            tl.store(states + out, h, mask=here)
         if keep:
+            at = row[:, None] * (8 * d) + direction * 4 * d + column[None, :]
             tl.store(cells + out, c, mask=here)
             tl.store(gates + at, i, mask=here)
             tl.store(gates + at + d, f, mask=here)
             tl.store(gates + at + 2 * d, g, mask=here)
             tl.store(gates + at + 3 * d, o, mask=here)
+    if summed:
+        number = tl.load(order + walk, mask=walk < walks, other=0)
+        out = number[:, None] * (2 * d) + direction * d + column[None, :]
+        tl.store(states + out, total, mask=(walk < walks)[:, None] & (column < d)[None, :])
 
 
-@jit(do_not_specialize=["walks"])  # type: ignore[untyped-decorator]
+@jit(do_not_specialize=["walks", "per_patch"])  # type: ignore[untyped-decorator]
 def _backward(  # type: ignore[no-untyped-def]
-    of_states, weights, first, lengths, cells, gates, of_gates, of_biases, walks, d,
-    block: tl.constexpr, width: tl.constexpr, precision: tl.constexpr,
+    of_states, weights, first, lengths, order, cells, gates, of_gates, of_biases, walks, per_patch, d,
+    block: tl.constexpr, width: tl.constexpr, summed: tl.constexpr, precision: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of the gates' sums, and the part of this block in that of the bias."""
+    """Gradients of the gates' sums, and the part of this block in that of the bias.
+
+    ``of_states`` are gradients of the states after every step or, if ``summed``, of the sums over each patch.
+    """
     number, direction = tl.program_id(0), tl.program_id(1)
     walk = number * block + tl.arange(0, block)
     column = tl.arange(0, width)
@@ -156,6 +180,10 @@ def _backward(  # type: ignore[no-untyped-def]
     u_f = tl.load(u + gate, mask=inside, other=0.0)
     u_g = tl.load(u + 2 * gate, mask=inside, other=0.0)
     u_o = tl.load(u + 3 * gate, mask=inside, other=0.0)
+    if summed:
+        patch = tl.load(order + walk, mask=walk < walks, other=0) // per_patch
+        out = patch[:, None] * (2 * d) + direction * d + column[None, :]
+        of_each = tl.load(of_states + out, mask=(walk < walks)[:, None] & (column < d)[None, :], other=0.0)
     # All are 0 for walks that have no step t.
     of_h = tl.zeros((block, width), tl.float32)
     of_c = tl.zeros((block, width), tl.float32)
@@ -180,7 +208,10 @@ def _backward(  # type: ignore[no-untyped-def]
         o = tl.load(gates + at + 3 * d, mask=here, other=0.0)
         c = tl.load(cells + out, mask=here, other=0.0)
         c_before = tl.load(cells + out_before, mask=here & (t > 0), other=0.0)
-        of_h += tl.load(of_states + out, mask=here, other=0.0)
+        if summed:
+            of_h += tl.where(here, of_each, 0.0)
+        else:
+            of_h += tl.load(of_states + out, mask=here, other=0.0)
         tanh_c = _tanh(c)
         of_c += of_h * o * (1 - tanh_c * tanh_c)
         of_i = of_c * g * i * (1 - i)
@@ -208,49 +239,60 @@ def _backward(  # type: ignore[no-untyped-def]
 
 
 def forward(
-    projected: Tensor, weights: Tensor, layout: Layout, *, keep: bool, launch: Launch = LAUNCH
+    projected: Tensor,
+    weights: Tensor,
+    layout: Layout,
+    *,
+    places: Tensor | None,
+    summed: bool,
+    keep: bool,
+    launch: Launch = LAUNCH,
 ) -> tuple[Tensor, Kept]:
-    """States after every step, and what a gradient needs.
+    """States after every step, or their sums over the walks of each patch, and what a gradient needs.
 
     Args:
-        projected: W x + b at every step, of both directions.
+        projected: W x + b of both directions, at every step or, with ``places``, in the row of each step.
         weights: of the state, of both directions, as :class:`torch.nn.LSTM` stores them.
-        keep: whether a gradient will be asked for; without it, nothing but states is written.
+        keep: whether a gradient will be asked for.
 
     Shapes:
-        projected: (steps, 8 d). weights: (2, 4 d, d). returns: (steps, 2 d).
+        projected: (steps, 8 d), or (rows, 8 d). weights: (2, 4 d, d). places: (steps,). returns: (steps, 2 d), or
+        (patches, 2 d).
     """
-    d = weights.shape[2]
-    steps, walks = len(projected), len(layout.lengths)
+    d, walks = weights.shape[2], len(layout.lengths)
+    steps = len(projected if places is None else places)
     kept = steps if keep else 0
-    states, before, cells = (projected.new_empty(n, 2 * d) for n in (steps, kept, kept))
-    gates = projected.new_empty(kept, 8 * d)
+    before, cells, gates = (projected.new_empty(kept, n * d) for n in (2, 2, 8))
+    states = projected.new_empty(walks if summed else steps, 2 * d)
     with torch.cuda.device_of(weights):  # type: ignore[no-untyped-call]
         _forward[triton.cdiv(walks, launch.walks), 2](
-            projected, weights, layout.first, layout.lengths, states, before, cells, gates, walks, d,
-            block=launch.walks, width=_padded(d), keep=keep, precision=launch.precision,
-            num_warps=launch.warps,
+            projected, layout.first if places is None else places, weights, layout.first, layout.lengths, layout.order,
+            states, before, cells, gates, walks, d,
+            block=launch.walks, width=_padded(d), picked=places is not None, summed=summed, keep=keep,
+            precision=launch.precision, num_warps=launch.warps,
         )  # fmt: skip
+    if summed:
+        states = states.view(-1, layout.per_patch, 2 * d).sum(dim=1)
     return states, Kept(before, cells, gates)
 
 
 def backward(
-    of_states: Tensor, weights: Tensor, layout: Layout, kept: Kept, *, launch: Launch = LAUNCH
+    of_states: Tensor, weights: Tensor, layout: Layout, kept: Kept, *, summed: bool, launch: Launch = LAUNCH
 ) -> tuple[Tensor, Tensor]:
-    """Gradients of ``projected`` and of the bias.
+    """Gradients of the projections at every step, and of the bias.
 
     Shapes:
-        of_states: (steps, 2 d). weights: (2, 4 d, d). returns: (steps, 8 d) and (8 d,).
+        of_states: (steps, 2 d), or (patches, 2 d) if they are ``summed``. weights: (2, 4 d, d). returns: (steps, 8 d)
+        and (8 d,).
     """
-    d = weights.shape[2]
-    walks = len(layout.lengths)
+    d, walks = weights.shape[2], len(layout.lengths)
     blocks = triton.cdiv(walks, launch.walks)
     of_gates, of_biases = torch.empty_like(kept.gates), of_states.new_empty(blocks, 8 * d)
     with torch.cuda.device_of(weights):  # type: ignore[no-untyped-call]
         _backward[blocks, 2](
-            of_states, weights, layout.first, layout.lengths, kept.cells, kept.gates, of_gates, of_biases, walks, d,
-            block=launch.walks, width=_padded(d), precision=launch.precision,
-            num_warps=launch.warps,
+            of_states, weights, layout.first, layout.lengths, layout.order, kept.cells, kept.gates, of_gates, of_biases,
+            walks, layout.per_patch, d,
+            block=launch.walks, width=_padded(d), summed=summed, precision=launch.precision, num_warps=launch.warps,
         )  # fmt: skip
     return of_gates, of_biases.sum(dim=0)
 
@@ -263,11 +305,12 @@ def runs_on(device: torch.device, d: int) -> bool:
     """
     if not AVAILABLE or d > MAX_WIDTH:
         return False
-    layout = Layout(torch.zeros(1, dtype=torch.int64, device=device), torch.ones(2, dtype=torch.int64, device=device))
-    projected, weights = torch.zeros(2, 8 * d, device=device), torch.zeros(2, 4 * d, d, device=device)
+    first = torch.zeros(1, dtype=torch.int64, device=device)  # one walk of one step
+    layout, places = Layout(first, first + 1, first, per_patch=1), first
+    projected, weights = torch.zeros(1, 8 * d, device=device), torch.zeros(2, 4 * d, d, device=device)
     try:
-        states, kept = forward(projected, weights, layout, keep=True)
-        backward(states, weights, layout, kept)
+        states, kept = forward(projected, weights, layout, places=places, summed=True, keep=True)
+        backward(states, weights, layout, kept, summed=True)
     except Exception as error:  # of the compiler, the driver or Triton, each with classes of its own
         told = str(error).splitlines()[0] if str(error) else type(error).__name__
         warnings.warn(f"the LSTM's kernels cannot be compiled here ({told}); cuDNN is used", DataWarning, stacklevel=2)

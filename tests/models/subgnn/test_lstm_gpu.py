@@ -14,7 +14,7 @@ from subgnn import Ragged
 from subgnn.errors import DataWarning
 from subgnn.kernels import lstm_gpu as kernels
 from subgnn.kernels.lstm_gpu import Launch
-from subgnn.models.subgnn.lstm_gpu import gpu_states
+from subgnn.models.subgnn.lstm_gpu import gpu_totals
 from subgnn.models.subgnn.walks import Walks
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -43,38 +43,45 @@ def index_of_an_array(monkeypatch: pytest.MonkeyPatch) -> None:
 UNEQUAL = [3, 1, 7, 0, 2, 7, 5, 1, 1, 4, 6, 6, 2, 3, 3, 1, 5, 2, 2, 4]  # more walks than a program has
 
 
-def walks_of(lengths: list[int], nodes: int = 11) -> Walks:
+def walks_of(lengths: list[int], per_patch: int = 1, nodes: int = 11) -> Walks:
     values = np.random.default_rng(len(lengths)).integers(0, nodes, sum(lengths))
-    return Walks(Ragged.from_lengths(values, np.array(lengths)), 1)
+    return Walks(Ragged.from_lengths(values, np.array(lengths)), per_patch)
 
 
-def with_gradients(states, lstm: torch.nn.LSTM, table: torch.Tensor, walks: Walks) -> list[torch.Tensor]:
+def with_gradients(totals, lstm: torch.nn.LSTM, table: torch.Tensor, walks: Walks) -> list[torch.Tensor]:
     table = table.detach().requires_grad_()
     lstm.zero_grad()
-    found = states(lstm, table, walks)
+    found = totals(lstm, table, walks)
     weights = torch.linspace(0, 3, found.numel(), dtype=torch.float64).cos().reshape(found.shape).to(found)
     (found * weights).sum().backward()
     return [found.detach(), table.grad, *(p.grad.clone() for p in lstm.parameters())]
 
 
-def torch_states(lstm: torch.nn.LSTM, table: torch.Tensor, walks: Walks) -> torch.Tensor:
-    return lstm(PackedSequence(table[walks.nodes][walks.places], torch.tensor(walks.sizes)))[0].data
+def torch_totals(lstm: torch.nn.LSTM, table: torch.Tensor, walks: Walks) -> torch.Tensor:
+    states = lstm(PackedSequence(table[walks.nodes][walks.places], torch.tensor(walks.sizes)))[0].data
+    return states.new_zeros(walks.num_patches, states.shape[1]).index_add(0, walks.owner, states)
 
 
-def assert_equal_torch(lengths: list[int], d: int, layers: int = 1) -> None:
+def assert_equal_torch(lengths: list[int], d: int, *, layers: int = 1, per_patch: int = 1) -> None:
     torch.manual_seed(0)
     lstm = torch.nn.LSTM(d, d, num_layers=layers, bidirectional=True)
-    walks, table = walks_of(lengths), torch.randn(11, d)
-    theirs = with_gradients(torch_states, lstm.double(), table.double(), walks)
-    ours = with_gradients(gpu_states, lstm.float().to(DEVICE), table.to(DEVICE), walks.to(DEVICE))
+    walks, table = walks_of(lengths, per_patch), torch.randn(11, d)
+    theirs = with_gradients(torch_totals, lstm.double(), table.double(), walks)
+    ours = with_gradients(gpu_totals, lstm.float().to(DEVICE), table.to(DEVICE), walks.to(DEVICE))
     for a, b in zip(ours, theirs, strict=True):
         torch.testing.assert_close(a.cpu().double(), b, rtol=1e-5, atol=2e-6 * float(b.abs().max()))
 
 
 @runs_kernels
 @pytest.mark.parametrize("d", [1, 5, 16, 20, 32, 64])
-def test_states_and_gradients_equal_torch(d: int) -> None:
+def test_totals_and_gradients_equal_torch(d: int) -> None:
     assert_equal_torch(UNEQUAL, d)
+
+
+@runs_kernels
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_layers_and_patches_of_several_walks(layers: int) -> None:
+    assert_equal_torch(UNEQUAL, 5, layers=layers, per_patch=4)
 
 
 @runs_kernels
@@ -95,24 +102,24 @@ def test_divisions_of_the_kernels(monkeypatch: pytest.MonkeyPatch, launch: Launc
 
 @runs_kernels
 def test_no_walk_at_all() -> None:
-    states = gpu_states(torch.nn.LSTM(5, 5, bidirectional=True), torch.randn(9, 5), walks_of([0, 0]))
-    assert states.shape == (0, 10)
+    totals = gpu_totals(torch.nn.LSTM(5, 5, bidirectional=True), torch.randn(9, 5), walks_of([0, 0], 2))
+    assert totals.tolist() == [[0.0] * 10]
 
 
 @runs_kernels
-def test_without_gradients_only_states_are_kept() -> None:
+def test_without_gradients_totals_are_the_same() -> None:
     torch.manual_seed(0)
     lstm, walks = torch.nn.LSTM(5, 5, bidirectional=True).to(DEVICE), walks_of(UNEQUAL).to(DEVICE)
     table = torch.randn(11, 5).to(DEVICE)
     with torch.no_grad():
-        alone = gpu_states(lstm, table, walks)
-    assert torch.equal(alone, gpu_states(lstm, table, walks))
+        alone = gpu_totals(lstm, table, walks)
+    assert torch.equal(alone, gpu_totals(lstm, table, walks))
 
 
 @runs_kernels
 def test_gradients_of_both_biases_do_not_share_memory() -> None:
     lstm, walks = torch.nn.LSTM(5, 5, bidirectional=True).to(DEVICE), walks_of(UNEQUAL).to(DEVICE)
-    gpu_states(lstm, torch.randn(11, 5).to(DEVICE), walks).sum().backward()
+    gpu_totals(lstm, torch.randn(11, 5).to(DEVICE), walks).sum().backward()
     lstm.bias_ih_l0.grad.zero_()
     assert lstm.bias_hh_l0.grad.abs().sum() > 0
 
@@ -134,6 +141,6 @@ def test_torch_computes_what_the_kernels_do_not(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(kernels, "runs_on", lambda *_: False)
     torch.manual_seed(0)
     lstm, walks, table = torch.nn.LSTM(5, 5, num_layers=2, bidirectional=True), walks_of(UNEQUAL), torch.randn(11, 5)
-    ours, theirs = (with_gradients(states, lstm, table, walks) for states in (gpu_states, torch_states))
+    ours, theirs = (with_gradients(totals, lstm, table, walks) for totals in (gpu_totals, torch_totals))
     for a, b in zip(ours, theirs, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)

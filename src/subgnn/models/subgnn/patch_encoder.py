@@ -53,8 +53,13 @@ class PatchEncoder(nn.Module):
         """
         if self.training and self.reuse and self._kept is not None:
             return self._kept
-        states = lstm_states(self.lstm, table, walks)  # (steps, 2 d)
-        total = states.new_zeros(walks.num_patches, states.shape[1]).index_add(0, walks.owner, states)
+        if table.device.type == "cuda" and not torch.is_autocast_enabled("cuda"):
+            from subgnn.models.subgnn.lstm_gpu import gpu_totals
+
+            total = gpu_totals(self.lstm, table, walks)  # (patches, 2 d)
+        else:
+            states = lstm_states(self.lstm, table, walks)
+            total = states.new_zeros(walks.num_patches, states.shape[1]).index_add(0, walks.owner, states)
         encoded: Tensor = self.project(total)
         if self.training and self.reuse is not None:
             # In place, since captured steps read them from where they were.
@@ -72,13 +77,8 @@ def lstm_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
     Shapes:
         table: (T, d). returns: (steps, 2 d).
     """
-    plain = not torch.is_autocast_enabled(table.device.type)
-    if plain and table.device.type == "cuda":
-        from subgnn.models.subgnn.lstm_gpu import gpu_states
-
-        return gpu_states(lstm, table, walks)
     inputs = table.index_select(0, walks.nodes)
-    if plain and inputs.device.type == "cpu" and inputs.dtype == torch.float32:
+    if inputs.device.type == "cpu" and inputs.dtype == torch.float32 and not torch.is_autocast_enabled("cpu"):
         return compiled_states(lstm, inputs, walks)
     packed = PackedSequence(inputs[walks.places], torch.tensor(walks.sizes))
     states: Tensor = lstm(packed)[0].data
