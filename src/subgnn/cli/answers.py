@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from subgnn.parallel.engine import Engine
 
 
+TableFile = Annotated[
+    Path, Option(metavar="FILE", help="The file to write: .tsv, .csv, .parquet, .jsonl; - for the standard output.")
+]
+
+
 @dataclass(frozen=True, slots=True)
 class FileOptions:
     """How the file of subgraphs is read, the dataset of the run, and whether the output may be replaced."""
@@ -65,9 +70,7 @@ def predict_subgraphs(
     *,
     run: RunPath,
     subgraphs: SubgraphsFile,
-    out: Annotated[
-        Path, Option(metavar="FILE", help="The file to write: .tsv, .csv, .parquet, .jsonl; - for the standard output.")
-    ],
+    out: TableFile,
     top: Annotated[
         int | None, Option(min=1, metavar="K", help="The K likeliest classes in place of a column for each class.")
     ] = None,
@@ -163,9 +166,7 @@ def search_subgraphs(
         Path, Argument(metavar="RUN", help="A finished run, a file from subgnn export, or vectors from subgnn embed.")
     ],
     subgraphs: SubgraphsFile,
-    out: Annotated[
-        Path, Option(metavar="FILE", help="The file to write: .tsv, .csv, .parquet, .jsonl; - for the standard output.")
-    ] = Path("-"),
+    out: TableFile = Path("-"),
     top: Annotated[int, Option(min=1, metavar="K", help="How many known subgraphs to find.")] = 10,
     distance: Annotated[
         Literal["centred", "cosine", "euclidean"],
@@ -242,9 +243,7 @@ def complete_subgraphs(
     *,
     run: RunPath,
     subgraphs: SubgraphsFile,
-    out: Annotated[
-        Path, Option(metavar="FILE", help="The file to write: .tsv, .csv, .parquet, .jsonl; - for the standard output.")
-    ] = Path("-"),
+    out: TableFile = Path("-"),
     top: Annotated[int, Option(min=1, metavar="K", help="How many nodes to suggest for each subgraph.")] = 20,
     among: Annotated[
         Path | None, Option(metavar="FILE", help="Suggest these nodes only: a text file with one a line.")

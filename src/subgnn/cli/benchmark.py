@@ -37,7 +37,7 @@ def run_benchmark(
         str, Argument(metavar="SUITE", help=f"The suite: {', '.join(SUITES)}, or a .toml file of your own.")
     ],
     out: Annotated[Path, Option(metavar="FOLDER", help="The folder for results and runs.")],
-    path: Annotated[Path | None, Argument(metavar="[DIR]", help="quick: a dataset folder or bundle.")] = None,
+    path: Annotated[Path | None, Argument(metavar="DIR", help="quick: a dataset folder or bundle.")] = None,
     seeds: Annotated[
         int | None, Option(min=1, help="Runs of each model, with seeds 0, 1 and so on; by default as the suite says.")
     ] = None,

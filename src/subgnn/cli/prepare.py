@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -27,7 +28,7 @@ from subgnn.cli.progress import progress_bar
 from subgnn.errors import DataError, UserError
 
 if TYPE_CHECKING:
-    from subgnn.config.settings import Recipe
+    from subgnn.config.settings import PretrainSettings, Recipe
     from subgnn.data.dataset import Dataset
     from subgnn.parallel.engine import Engine
     from subgnn.parallel.progress import OnProgress
@@ -165,17 +166,11 @@ def pretrain_nodes(
 
     Example: subgnn pretrain my_folder --method gin --out vectors.safetensors
     """
-    from subgnn.config.files import parse_recipe
     from subgnn.data.formats import read_dataset
     from subgnn.parallel.locks import locked_file
     from subgnn.storage.files import refuse_existing
 
-    given = list(settings or ()) + ([f"pretrain.seed={seed}"] if seed is not None else [])
-    for text in given:
-        if not text.strip().startswith("pretrain."):
-            what = f"'{text}' is not a setting of pretraining"
-            raise UserError(what, where="--set", hint="accepted: pretrain.KEY=VALUE")
-    chosen = parse_recipe({}, "--set", given).pretrain
+    chosen = _pretrain_settings(settings or (), seed)
     if out.suffix != ".safetensors":
         raise DataError(f"unknown kind of file '{out.suffix}'", where=str(out), hint="accepted: .safetensors")
     refuse_existing(out, overwrite=force)
@@ -217,16 +212,27 @@ def pretrain_nodes(
     if json:
         print_json(results)
         return
-    row = (
-        f"{found.val_auroc:.3f}",
-        f"{found.val_matched_auroc:.3f}",
-        f"{found.selected_epoch} of {found.epochs}",
-        f"{found.seconds:.0f}",
-        f"{results['peak_memory_mb']:.0f}",
-    )
+    columns = {
+        "val auroc": f"{found.val_auroc:.3f}",
+        "the same, ends by degree": f"{found.val_matched_auroc:.3f}",
+        "selected epoch": f"{found.selected_epoch} of {found.epochs}",
+        "seconds": f"{found.seconds:.0f}",
+        "peak memory, MB": f"{results['peak_memory_mb']:.0f}",
+    }
     title = f"{out}: {graph.num_nodes:,} vectors of {dim} numbers, {method}"
-    print_table(title, ("val auroc", "the same, ends by degree", "selected epoch", "seconds", "peak memory, MB"), [row])
+    print_table(title, list(columns), [list(columns.values())])
     if unused:
         print_line(f"not used by pretraining: {'; '.join(unused)}")
     source, width = f"embeddings.source={out}", f"embeddings.dim={dim}"
     print_next("train", path, "--set", source, "--set", width, "--out", "RUN")
+
+
+def _pretrain_settings(settings: Sequence[str], seed: int | None) -> PretrainSettings:
+    from subgnn.config.files import parse_recipe
+
+    given = [*settings, *([] if seed is None else [f"pretrain.seed={seed}"])]
+    for text in given:
+        if not text.strip().startswith("pretrain."):
+            what = f"'{text}' is not a setting of pretraining"
+            raise UserError(what, where="--set", hint="accepted: pretrain.KEY=VALUE")
+    return parse_recipe({}, "--set", given).pretrain

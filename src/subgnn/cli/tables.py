@@ -26,7 +26,7 @@ def _column(text: str) -> Any:
 
 MembersTable = Annotated[
     Path | None,
-    Argument(metavar="[MEMBERS]", help="After a table of edges: the subgraphs with their labels.", show_default=False),
+    Argument(metavar="MEMBERS", help="After a table of edges: the subgraphs with their labels.", show_default=False),
 ]
 SubgraphColumn = Annotated[str | None, _column(f"Table of subgraphs: their names; {_GUESSED}.")]
 NodeColumn = Annotated[str | None, _column(f"Table of subgraphs: a node, or a list of nodes; {_GUESSED}.")]
