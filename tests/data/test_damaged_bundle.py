@@ -1,0 +1,454 @@
+"""A bundle that was cut, changed or made by somebody else is refused."""
+
+import os
+
+import numpy as np
+import pytest
+
+from subgnn import DataError, Dataset, Graph, SubgraphSet, read_dataset, write_bundle
+from subgnn.data.formats import bundle as bundle_module
+from subgnn.ragged import Ragged
+from subgnn.storage.arrays import ArrayFile, file_checksum
+from tests.cli.command import call
+from tests.data.bundles import arrays_of, as_bytes, header_of, with_content, with_header
+from tests.data.samples import assert_same, whole_dataset, write_sample
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    path = tmp_path / "whole.subgnn"
+    write_bundle(whole_dataset(), path)
+    return path
+
+
+def test_truncated_anywhere(bundle):
+    content = bundle.read_bytes()
+    cut = bundle.with_name("cut.subgnn")
+    lengths = [*range(80), *range(80, len(content), 13), len(content) - 1]
+    for length in lengths:
+        cut.write_bytes(content[:length])
+        with pytest.raises(DataError) as caught:
+            read_dataset(cut)
+        assert str(caught.value).startswith(f"{cut}: "), length
+
+
+@pytest.mark.parametrize("share", [0.001, 0.2, 0.9])
+def test_truncated_messages(bundle, share):
+    content = bundle.read_bytes()
+    bundle.write_bytes(content[: 8 + int(share * len(content))])
+    for verb in ("describe", "check"):
+        called = call("data", verb, bundle)
+        assert called.code == 2
+        assert called.error.startswith(f"{bundle}: ")
+    message = call("data", "describe", bundle).error
+    assert ("ends within its header" if share < 0.5 else "ends within") in message
+    assert "was it copied whole? convert the dataset again" in message
+
+
+@pytest.mark.parametrize("mask", [0x01, 0xFF])
+def test_a_flipped_byte_of_the_data_is_found(bundle, mask):
+    content = bundle.read_bytes()
+    _, begin = header_of(content)
+    damaged = bundle.with_name("damaged.subgnn")
+    for place in range(begin, len(content), 11):
+        changed = bytearray(content)
+        changed[place] ^= mask
+        damaged.write_bytes(changed)
+        called = call("data", "check", damaged)
+        assert called.code == 2, place
+        assert called.error.endswith("1 problem; fix the files and check again")
+
+
+def test_a_flipped_byte_of_the_data_is_told(bundle):
+    content = bytearray(bundle.read_bytes())
+    content[-1] ^= 1
+    bundle.write_bytes(content)
+    called = call("data", "check", bundle)
+    assert called.out == (
+        f"error: {bundle}: the content does not match its checksum; the file is damaged; convert the dataset again\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"graph_hash": "0" * 64}, {"classes": ["a", "b", "x"]}, {"directed": True}, {"task": "binary"}],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_changed_metadata_is_found(bundle, changes):
+    """A hash that is not that of the graph would serve another graph's cache; a class renamed is a label changed."""
+    bundle.write_bytes(with_content(bundle.read_bytes(), **changes))
+    assert call("data", "check", bundle).code == 2
+
+
+FOREIGN = {
+    "empty": b"",
+    "one byte": b"x",
+    "text": b"0-1\ta\ttrain\n" * 5,
+    "zeros": bytes(4096),
+    "no JSON": (64).to_bytes(8, "little") + b"x" * 64,
+    "a list": (2).to_bytes(8, "little") + b"[]",
+    "another safetensors file": (2).to_bytes(8, "little") + b"{}",
+    "another format": (36).to_bytes(8, "little") + b'{"__metadata__":{"format":"pt"}}    ',
+    "metadata of text": (25).to_bytes(8, "little") + b'{"__metadata__":"pt    "}',
+    "deep": (10**5).to_bytes(8, "little") + b"[" * 10**5,
+}
+
+
+@pytest.mark.parametrize("content", FOREIGN.values(), ids=FOREIGN)
+def test_foreign_files(tmp_path, content):
+    path = tmp_path / "x.subgnn"
+    path.write_bytes(content)
+    for verb in ("describe", "check"):
+        called = call("data", verb, path)
+        assert called.code == 2
+        assert called.error.startswith(f"{path}: ")
+    assert "bundle" in call("data", "describe", path).error
+    called = call("data", "convert", path, "--out", tmp_path / "out")
+    assert called.code == 2
+    assert [p.name for p in tmp_path.iterdir()] == ["x.subgnn"]
+
+
+def test_a_later_version(bundle):
+    content = with_header(bundle.read_bytes(), lambda h: h["__metadata__"].update(version="3"))
+    bundle.write_bytes(content)
+    with pytest.raises(
+        DataError, match="a bundle of version 3; this release reads version 1, 2; convert the dataset again"
+    ):
+        read_dataset(bundle)
+
+
+def _entry(name, **changes):
+    return lambda header: header[name].update(changes)
+
+
+MISDESCRIBED = {
+    "no array": lambda h: h.pop("graph.offsets"),
+    "no names": lambda h: h.pop("names.0.bytes"),
+    "unknown type": _entry("graph.offsets", dtype="Q7"),
+    "no type": lambda h: h["graph.offsets"].pop("dtype"),
+    "other type": _entry("graph.neighbors", dtype="F32"),
+    "negative extent": _entry("graph.features", shape=[-6, -2]),
+    "wrong shape": _entry("graph.features", shape=[6, 3]),
+    "turned shape": _entry("graph.features", shape=[2, 6]),
+    "flat features": _entry("graph.features", shape=[12]),
+    "no shape": _entry("graph.offsets", shape=None),
+    "infinite shape": _entry("graph.offsets", shape=[float("inf")]),
+    "huge shape": _entry("graph.offsets", shape=[2**62, 2**62]),
+    "beyond the end": _entry("graph.offsets", data_offsets=[10**6, 10**6 + 56]),
+    "before the beginning": _entry("graph.offsets", data_offsets=[-56, 0]),
+    "backwards": _entry("graph.offsets", data_offsets=[56, 0]),
+    "one place": _entry("graph.offsets", data_offsets=[0]),
+    "words for places": _entry("graph.offsets", data_offsets=["a", "b"]),
+    "entry of text": lambda h: h.update({"graph.offsets": "x"}),
+    "entry of nothing": lambda h: h.update({"graph.offsets": None}),
+    "no content": lambda h: h["__metadata__"].pop("content"),
+    "content no JSON": lambda h: h["__metadata__"].update(content="{"),
+    "content a list": lambda h: h["__metadata__"].update(content="[]"),
+    "content a number": lambda h: h["__metadata__"].update(content=5),
+    "targets too few": lambda h: h["subgraphs.targets"].update(shape=[1, 3], data_offsets=[0, 3]),
+}
+
+
+@pytest.mark.parametrize("change", MISDESCRIBED.values(), ids=MISDESCRIBED)
+def test_a_header_that_misdescribes(bundle, change):
+    bundle.write_bytes(with_header(bundle.read_bytes(), change))
+    with pytest.raises(DataError) as caught:
+        read_dataset(bundle)
+    assert str(caught.value).startswith(f"{bundle}: the ")
+    assert "convert the dataset again" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"columns": 5},
+        {"columns": ["a", "b", "c"]},
+        {"columns": ["only one"]},
+        {"primary": "nobody"},
+        {"card": 5},
+        {"card": ["ab", "cd", "e"]},
+        {"classes": None},
+        {"classes": ["too", "few"]},
+        {"dropped": ["a", "b"]},
+        {"dropped": [float("inf"), 0]},
+        {"dropped": ...},
+        {"task": ...},
+        {"task": "nonsense"},
+        {"task": "binary"},
+        {"graph_hash": ...},
+    ],
+    ids=str,
+)
+def test_metadata_of_a_wrong_kind(bundle, changes):
+    bundle.write_bytes(with_content(bundle.read_bytes(), **changes))
+    called = call("data", "check", bundle)
+    assert called.code == 2
+    assert called.out.startswith(f"error: {bundle}: the ")
+
+
+@pytest.mark.parametrize("checksum", [None, "0" * 64])
+def test_a_checksum_that_is_missing_or_another(bundle, checksum):
+    def change(header):
+        header["__metadata__"].pop("checksum")
+        if checksum is not None:
+            header["__metadata__"]["checksum"] = checksum
+
+    bundle.write_bytes(with_header(bundle.read_bytes(), change))
+    assert "the content does not match its checksum" in call("data", "check", bundle).out
+
+
+def test_a_node_outside_the_graph_names_the_bundle(bundle):
+    content = bytearray(bundle.read_bytes())
+    header, begin = header_of(content)
+    place = begin + header["subgraphs.nodes"]["data_offsets"][0]
+    content[place] = 100
+    bundle.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        read_dataset(bundle)
+    assert str(caught.value).startswith(f"{bundle}: ")
+
+
+def test_a_missing_bundle(tmp_path):
+    called = call("data", "describe", tmp_path / "x.subgnn")
+    assert called.code == 2
+    assert called.error.startswith(f"{tmp_path / 'x.subgnn'}: no such")
+
+
+ARRAYS = sorted(arrays_of(bytearray(as_bytes(whole_dataset()))))  # every array a bundle can have
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_no_verb_opens_a_bundle_with_a_changed_bit(bundle, name):
+    content = bytearray(bundle.read_bytes())
+    damaged = arrays_of(content)[name].reshape(-1).view(np.uint8)
+    for place in (0, len(damaged) // 2, len(damaged) - 1):
+        for bit in range(8):
+            damaged[place] ^= 1 << bit
+            bundle.write_bytes(content)
+            with pytest.raises(DataError) as caught:
+                read_dataset(bundle)
+            assert str(caught.value).startswith(f"{bundle}: ")
+            damaged[place] ^= 1 << bit
+
+
+def _relabel(arrays):
+    """The neighbours of the same graph under a permutation of the nodes: all ids in range, all rows sorted."""
+    moved = np.roll(np.arange(6), 1).astype(np.int32)
+    graph = Graph.from_edges(*(moved[ends] for ends in whole_dataset().graph.edges()[:2]), num_nodes=6)
+    arrays["graph.neighbors"][:], arrays["graph.offsets"][:] = graph.neighbors, graph.offsets
+
+
+def _rotate_labels(arrays):
+    arrays["subgraphs.targets"][:] = np.roll(arrays["subgraphs.targets"], 1, axis=0)
+
+
+PLAUSIBLE = {
+    "other edges": _relabel,
+    "rotated labels": _rotate_labels,
+    "other splits": lambda a: np.copyto(a["subgraphs.splits"], a["subgraphs.splits"][::-1].copy()),
+    "other features": lambda a: np.copyto(a["graph.features"], a["graph.features"][::-1].copy()),
+    "other names": lambda a: np.copyto(a["names.1.bytes"], a["names.1.bytes"][::-1].copy()),
+}
+
+
+@pytest.mark.parametrize("change", PLAUSIBLE.values(), ids=PLAUSIBLE)
+@pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
+def test_content_that_could_be_right_is_refused(bundle, change, large, monkeypatch):
+    if large:
+        monkeypatch.setattr(bundle_module, "_LARGE", 0)
+    content = bytearray(bundle.read_bytes())
+    change(arrays_of(content))
+    bundle.write_bytes(content)
+    with pytest.raises(DataError, match="the content does not match its checksum; the file is damaged; convert the"):
+        read_dataset(bundle)
+
+
+def test_a_damaged_bundle_leaves_nothing_in_the_cache(tmp_path, bundle, monkeypatch):
+    monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "cache"))
+    content = bytearray(bundle.read_bytes())
+    _relabel(arrays_of(content))
+    bundle.write_bytes(content)
+    called = call("prepare", bundle, "--recipe", "structure")
+    assert called.code == 2
+    assert "does not match its checksum" in called.error
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize("extra", [b"\0", b"x" * 64, bytes(4096)])
+def test_bytes_behind_the_last_array(bundle, extra):
+    bundle.write_bytes(bundle.read_bytes() + extra)
+    with pytest.raises(DataError, match=r"do not fill the .* bytes behind its header; the file is damaged"):
+        read_dataset(bundle)
+
+
+def test_arrays_that_share_bytes(bundle):
+    def share(header):
+        header["names.0.offsets"]["data_offsets"] = header["names.1.offsets"]["data_offsets"]
+
+    bundle.write_bytes(with_header(bundle.read_bytes(), share))
+    with pytest.raises(DataError, match="do not fill"):
+        read_dataset(bundle)
+
+
+def test_the_hash_of_another_graph_under_a_right_checksum(bundle):
+    content = with_content(bundle.read_bytes(), graph_hash="0" * 64)
+    checksum = file_checksum(np.frombuffer(content, np.uint8))
+    bundle.write_bytes(with_header(content, lambda h: h["__metadata__"].update(checksum=checksum)))
+    for verb in ("describe", "check"):
+        called = call("data", verb, bundle)
+        assert called.code == 2
+        assert "the graph does not match its hash in the header" in called.out + called.err
+
+
+IMPOSSIBLE_GRAPHS = {
+    "a node that is not there": [[1], [0, 3], [1]],
+    "a negative node": [[1], [-1, 0], []],
+    "unsorted": [[1, 2], [2, 0], [0, 1]],
+    "repeated": [[1, 1], [0, 0], []],
+    "a self loop": [[0, 1], [0], []],
+    "one direction": [[1], [], []],
+    "another direction": [[1], [2], [0]],
+}
+
+
+@pytest.mark.parametrize("rows", IMPOSSIBLE_GRAPHS.values(), ids=IMPOSSIBLE_GRAPHS)
+def test_neighbors_that_no_graph_can_have(tmp_path, rows):
+    ragged = Ragged.from_rows(rows)
+    graph = Graph(offsets=ragged.offsets, neighbors=ragged.values)
+    write_bundle(Dataset("x", graph, SubgraphSet.from_lists([[0]], num_nodes=3)), tmp_path / "x.subgnn")
+    for verb in ("describe", "check"):
+        called = call("data", verb, tmp_path / "x.subgnn")
+        assert called.code == 2
+        said = called.out + called.err
+        assert "the neighbours of node" in said or "an undirected edge is missing" in said
+
+
+def test_a_weight_that_differs_by_direction(tmp_path):
+    rows = Ragged.from_rows([[1], [0]])
+    graph = Graph(offsets=rows.offsets, neighbors=rows.values, weights=np.array([1, 2], np.float32))
+    write_bundle(Dataset("x", graph, SubgraphSet.from_lists([[0]], num_nodes=2)), tmp_path / "x.subgnn")
+    with pytest.raises(DataError, match="an undirected edge is missing, or has another weight, at one of its ends"):
+        read_dataset(tmp_path / "x.subgnn")
+
+
+IMPOSSIBLE_SUBGRAPHS = {
+    "a negative node": {"nodes": Ragged.from_rows([[0], [-1, 1]])},
+    "unsorted": {"nodes": Ragged.from_rows([[1, 0], [0]])},
+    "repeated": {"nodes": Ragged.from_rows([[1, 1], [0]])},
+    "empty": {"nodes": Ragged.from_rows([[1], []])},
+    "a class without a name": {"targets": np.array([0, 2], np.int32)},
+    "a negative class": {"targets": np.array([0, -1], np.int32)},
+    "a class twice": {"classes": ("a", "a")},
+    "a split": {"splits": np.array([0, 3], np.int8)},
+    "a value": {"task": "regression", "classes": (), "targets": np.array([0, np.nan])},
+    "several labels": {"task": "multi-label", "targets": np.array([[0, 1], [2, 0]], np.uint8)},
+}
+
+
+@pytest.mark.parametrize("parts", IMPOSSIBLE_SUBGRAPHS.values(), ids=IMPOSSIBLE_SUBGRAPHS)
+def test_subgraphs_that_no_dataset_can_have(tmp_path, parts):
+    good = {
+        "nodes": Ragged.from_rows([[0], [1]]),
+        "task": "binary",
+        "targets": np.array([0, 1], np.int32),
+        "classes": ("a", "b"),
+    }
+    dataset = Dataset("x", Graph.from_edges([0, 1], [1, 2]), SubgraphSet(**{**good, **parts}))
+    write_bundle(dataset, tmp_path / "x.subgnn")
+    with pytest.raises(DataError, match="the file is damaged; convert the dataset again"):
+        read_dataset(tmp_path / "x.subgnn")
+
+
+@pytest.mark.parametrize("values", [{"weights": np.array([np.inf, np.inf], np.float32)}, {"features": [[np.nan]] * 2}])
+def test_numbers_that_are_not_finite(tmp_path, values):
+    rows = Ragged.from_rows([[1], [0]])
+    parts = {name: np.asarray(value, np.float32) for name, value in values.items()}
+    graph = Graph(offsets=rows.offsets, neighbors=rows.values, **parts)
+    write_bundle(Dataset("x", graph, SubgraphSet.from_lists([[0]], num_nodes=2)), tmp_path / "x.subgnn")
+    with pytest.raises(DataError, match="finite"):
+        read_dataset(tmp_path / "x.subgnn")
+
+
+def test_a_bad_page_of_a_large_bundle(tmp_path):
+    """Larger than what is verified each time, with neighbours that compiled code would follow out of the graph."""
+    n = 20_000
+    graph = Graph.from_edges(np.arange(n), np.roll(np.arange(n), 1), features=np.ones((n, 900), np.float32))
+    subgraphs = SubgraphSet.from_lists([[0, 1], [5, 6]], num_nodes=n)
+    write_bundle(Dataset("x", graph, subgraphs), tmp_path / "x.subgnn")
+    assert (tmp_path / "x.subgnn").stat().st_size > bundle_module._LARGE
+    assert len(read_dataset(tmp_path / "x.subgnn").subgraphs) == 2
+    with (tmp_path / "x.subgnn").open("r+b") as file:
+        header, begin = header_of(file.read(10_000))
+        file.seek(begin + header["graph.neighbors"]["data_offsets"][0] + 8192)
+        file.write(b"\x7f" * 4096)
+    called = call("data", "describe", tmp_path / "x.subgnn")
+    assert called.code == 2
+    assert "does not match its checksum" in called.error
+
+
+class TestVerdict:
+    """What is remembered of large bundles."""
+
+    @pytest.fixture(autouse=True)
+    def _large(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(bundle_module, "_LARGE", 0)
+        monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "cache"))
+
+    @pytest.fixture
+    def times_read(self, monkeypatch):
+        """How often a bundle was read whole."""
+        times, real = [], ArrayFile.verify
+        monkeypatch.setattr(ArrayFile, "verify", lambda file: times.append(1) or real(file))
+        return times
+
+    def test_a_bundle_is_read_whole_once(self, bundle, times_read, tmp_path):
+        first, second = read_dataset(bundle), read_dataset(bundle)
+        assert len(times_read) == 1
+        assert_same(first, second)
+        (verdict,) = (tmp_path / "cache" / "verified").iterdir()
+        assert verdict.stat().st_size < 256
+
+    def test_a_change_is_noticed(self, bundle, times_read):
+        read_dataset(bundle)
+        status = bundle.stat()
+        content = bytearray(bundle.read_bytes())
+        content[-1] ^= 1
+        bundle.write_bytes(content)
+        os.utime(bundle, ns=(status.st_atime_ns, status.st_mtime_ns))  # as a copy that keeps times would
+        with pytest.raises(DataError, match="does not match its checksum"):
+            read_dataset(bundle)
+
+    def test_a_bad_bundle_is_not_remembered(self, bundle, tmp_path):
+        bundle.write_bytes(bundle.read_bytes()[:-1] + b"\xff")
+        for _ in range(2):
+            with pytest.raises(DataError, match="does not match its checksum"):
+                read_dataset(bundle)
+        assert not (tmp_path / "cache").exists()
+
+    @pytest.mark.parametrize("content", [b"", b"{}", b"[" * 10**5, b"\xff" * 10, b'{"size": 1}', b"1" * 10**6])
+    def test_a_verdict_that_is_damaged_counts_for_nothing(self, bundle, times_read, tmp_path, content):
+        read_dataset(bundle)
+        (verdict,) = (tmp_path / "cache" / "verified").iterdir()
+        good = verdict.read_bytes()
+        verdict.write_bytes(content)
+        read_dataset(bundle)
+        assert len(times_read) == 2
+        assert verdict.read_bytes() == good
+
+    def test_check_reads_all_of_it_every_time(self, bundle, times_read):
+        for _ in range(2):
+            assert call("data", "check", bundle).code == 0
+        read_dataset(bundle)
+        assert len(times_read) == 3
+
+    def test_without_a_cache(self, bundle, times_read, monkeypatch, tmp_path):
+        monkeypatch.setenv("SUBGNN_CACHE_LIMIT", "0")
+        read_dataset(bundle)
+        read_dataset(bundle)
+        assert len(times_read) == 2
+        assert not (tmp_path / "cache").exists()
+
+
+def test_converting_does_not_read_the_bundle_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(bundle_module, "_verified", lambda *_: pytest.fail("all of the file was read"))
+    assert call("data", "convert", write_sample(tmp_path / "f"), "--out", tmp_path / "x.subgnn").code == 0
