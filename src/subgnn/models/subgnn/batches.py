@@ -151,6 +151,8 @@ class Inputs:
         components = prepared.components
         self.first = np.concatenate([[0], np.cumsum(components.counts)])
         self.node_first = np.array(components.nodes.offsets)
+        self.sizes = np.stack([np.diff(self.first), np.diff(self.node_first[self.first])])  # components, nodes
+        self.rooms: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
         self.distances = distances
         whole = _make(
             Ragged(components.nodes.values, self.node_first),
@@ -236,15 +238,15 @@ class Inputs:
 
         The first is four standard deviations above the mean, the second fits any. Both have one further component.
         """
-        usual, largest, fits = [], [], True
-        for sizes in (np.diff(self.first), np.diff(self.node_first[self.first])):
-            total = int(sizes[rows].sum())  # a subgraph may be there twice
-            largest.append(max(int(np.sort(sizes)[-len(rows) :].sum()), total))
-            spread = _DEVIATIONS * float(sizes.std()) * len(rows) ** 0.5
-            usual.append(min(int(len(rows) * float(sizes.mean()) + spread), largest[-1]))
-            fits = fits and total <= usual[-1]
-        components, nodes = usual if fits else largest
-        return Room(components + 1, nodes)
+        if len(rows) not in self.rooms:
+            largest = np.sort(self.sizes)[:, -len(rows) :].sum(axis=1)
+            spread = _DEVIATIONS * self.sizes.std(axis=1) * len(rows) ** 0.5
+            usual = np.minimum((len(rows) * self.sizes.mean(axis=1) + spread).astype(np.int64), largest)
+            self.rooms[len(rows)] = usual, largest
+        usual, largest = self.rooms[len(rows)]
+        total = self.sizes[:, rows].sum(axis=1)
+        components, nodes = usual if (total <= usual).all() else np.maximum(largest, total)  # one may be there twice
+        return Room(int(components) + 1, int(nodes))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
