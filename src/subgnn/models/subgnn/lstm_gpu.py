@@ -6,11 +6,11 @@ there are no such kernels (no Triton, a wide state, another precision), cuDNN co
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
 
 from subgnn.kernels import lstm_gpu as kernels
 from subgnn.models.subgnn.walks import Walks
@@ -30,7 +30,25 @@ def gpu_totals(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
     if not walks.sizes:
         return totals
     inputs: Tensor = _Lookup.apply(table, walks)  # type: ignore[no-untyped-call]
-    return totals.index_add(0, walks.owner, lstm(PackedSequence(inputs, torch.tensor(walks.sizes)))[0].data)
+    return totals.index_add(0, walks.owner, _library_states(lstm, inputs, walks))
+
+
+def _library_states(lstm: nn.LSTM, inputs: Tensor, walks: Walks) -> Tensor:
+    """The states at every step by cuDNN, layer by layer: its own dropout cannot be seeded in a captured step.
+
+    Shapes:
+        inputs: (steps, d). returns: (steps, 2 d).
+    """
+    sizes = torch.tensor(walks.sizes)
+    for layer in range(lstm.num_layers):
+        zeros = inputs.new_zeros(2, walks.sizes[0], lstm.hidden_size)
+        weights = [getattr(lstm, f"{name}_l{layer}{end}") for end in ("", "_reverse") for name in _PARAMETERS]
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk")
+            inputs = torch.lstm(inputs, sizes, (zeros, zeros), weights, True, 1, 0.0, lstm.training, True)[0]
+        if layer + 1 < lstm.num_layers:
+            inputs = nn.functional.dropout(inputs, lstm.dropout, lstm.training)
+    return inputs
 
 
 def _kernel_totals(lstm: nn.LSTM, inputs: Tensor, walks: Walks) -> Tensor:
