@@ -90,15 +90,15 @@ def read_graph(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
     )
 
 
-def read_graph_of(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
+def read_graph_of(source: Source) -> Graph:
     """:func:`read_graph`, or the graph of a dataset: of a folder, which need not have subgraphs, or of a bundle."""
     if isinstance(source, str | Path):
         path = Path(source)
         if FOLDER.accepts(path) and path.exists():
-            return read_folder_graph(path, options)
+            return read_folder_graph(path)
         if BUNDLE.accepts(path):
             return read_dataset(path).graph
-    return read_graph(source, options)
+    return read_graph(source)
 
 
 def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS, *, seed: int = 0) -> SubgraphSet:

@@ -130,6 +130,16 @@ class SubgraphSet:
         """Classes; 0 for regression and unlabelled subgraphs."""
         return len(self.classes)
 
+    def require_labels(self, where: str) -> NDArray[Any]:
+        """The targets.
+
+        Raises:
+            DataError: without labels.
+        """
+        if self.targets is None:
+            raise DataError("the subgraphs have no labels", where=where, hint="give each one a label")
+        return self.targets
+
     def indices(self, split: str) -> NDArray[np.int64]:
         """The indices of the subgraphs in a split."""
         if split not in SPLITS:

@@ -143,8 +143,7 @@ def without_test(dataset: Dataset) -> Dataset:
         DataError: if there are no labels, no splits, or no subgraphs for training or validation.
     """
     subgraphs = dataset.subgraphs
-    if subgraphs.targets is None:
-        raise DataError("the subgraphs have no labels", where=dataset.name, hint="give each one a label")
+    subgraphs.require_labels(dataset.name)
     if subgraphs.splits is None:
         hint = "draw one with subgnn data split"
         raise DataError("the subgraphs have no splits", where=dataset.name, hint=hint)

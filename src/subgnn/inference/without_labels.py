@@ -17,14 +17,11 @@ from subgnn.inference.open import OpenedRun
 from subgnn.inference.predictor import Predictor
 from subgnn.models.interface import TrainingData
 from subgnn.models.registry import check_edges, check_recipe, model_of, set_up_model
-from subgnn.parallel.progress import OnProgress
 from subgnn.ragged import Ragged
 from subgnn.versions import versions
 
 
-def fit_without_labels(
-    graph: Graph, subgraphs: Ragged, recipe: Recipe, *, seed: int = 0, on_progress: OnProgress | None = None
-) -> OpenedRun:
+def fit_without_labels(graph: Graph, subgraphs: Ragged, recipe: Recipe, *, seed: int = 0) -> OpenedRun:
     """A model that gives vectors, and no predictions, fitted to subgraphs without labels.
 
     Args:
@@ -43,7 +40,7 @@ def fit_without_labels(
     check_recipe(recipe, graph)
     check_edges(recipe, graph)
     known = SubgraphSet(subgraphs, splits=np.zeros(len(subgraphs), np.int8))
-    data = TrainingData(graph, known, seed, torch.device("cpu"), on_prepare=on_progress)
+    data = TrainingData(graph, known, seed, torch.device("cpu"))
     candidate = set_up_model(data, recipe).candidates[0]
     checkpoint = replace(candidate.checkpoint, weights=model.stored_weights(candidate.network.state_dict()))
     results: dict[str, Any] = {"recipe": recipe.name, "method": recipe.method, "seed": seed, "task": known.task}

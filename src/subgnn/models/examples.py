@@ -15,7 +15,7 @@ from torch import Tensor
 from subgnn.channels.topology import Standard
 from subgnn.config.settings import TrainingSettings
 from subgnn.data.subgraphs import SubgraphSet, Task
-from subgnn.errors import DataError, UserError
+from subgnn.errors import UserError
 from subgnn.models.metrics import loss, metrics, selection_metric
 from subgnn.models.weighting import EVEN, Weighting
 
@@ -109,11 +109,10 @@ def target_tensor(subgraphs: SubgraphSet, standards: dict[str, Standard]) -> Ten
     Shapes:
         returns: (n,), or (n, classes) for multi-label.
     """
-    if subgraphs.targets is None:
-        raise DataError("the subgraphs have no labels", where="train", hint="give each one a label")
+    targets = subgraphs.require_labels("train")
     if "target" in standards:
-        return torch.from_numpy(standards["target"](subgraphs.targets[:, None])[:, 0])
-    return torch.from_numpy(np.array(subgraphs.targets))
+        return torch.from_numpy(standards["target"](targets[:, None])[:, 0])
+    return torch.from_numpy(np.array(targets))
 
 
 def label_unit(standards: dict[str, Standard]) -> float:

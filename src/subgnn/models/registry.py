@@ -85,10 +85,10 @@ def names_where(capability: str, *, value: bool = True) -> list[str]:
     return [name for name, model in MODELS.items() if getattr(model, capability) is value]
 
 
-def find_model(name: str, *, where: str = "recipe") -> Model:
+def find_model(name: str) -> Model:
     """The model of a name; an error lists the names and the nearest."""
     if name not in MODELS:
-        raise UserError(f"method is {excerpt(name)}", where=where, hint=choices(name, MODELS))
+        raise UserError(f"method is {excerpt(name)}", where="recipe", hint=choices(name, MODELS))
     return MODELS[name]
 
 

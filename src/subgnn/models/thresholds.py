@@ -31,6 +31,7 @@ from subgnn.models.significance import wilson
 
 NONE = "none"
 """No aim: the likelier class, and labels above one half."""
+_WHERE = "--threshold"
 _BELOW = -(2.0**-10)
 _COST = re.compile(r"cost=(fp|fn):(\S+?),\s*(?!\1)(fp|fn):(\S+)")
 
@@ -275,7 +276,7 @@ def positive_class(targets: NDArray[Any], task: Task) -> int:
     return rarer_class(targets) if task == "binary" else -1
 
 
-def check_aim(aim: str, task: Task, *, where: str = "--threshold") -> None:
+def check_aim(aim: str, task: Task) -> None:
     """Refuse an aim that is not understood, or that the task has no use for.
 
     Raises:
@@ -283,7 +284,7 @@ def check_aim(aim: str, task: Task, *, where: str = "--threshold") -> None:
     """
     if aim == NONE:
         return
-    Aim.parse(aim, where)
+    Aim.parse(aim, _WHERE)
     if task not in ("binary", "multi-label"):
         hint = "thresholds are for two classes, or several labels a subgraph; leave it out"
-        raise UserError(f"the task is {task}", where=where, hint=hint)
+        raise UserError(f"the task is {task}", where=_WHERE, hint=hint)

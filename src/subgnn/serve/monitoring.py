@@ -95,14 +95,14 @@ class _JsonLines(logging.Formatter):
         return json.dumps(found)
 
 
-def log_to_stderr(level: int = logging.INFO) -> None:
+def log_to_stderr() -> None:
     """Send the records of this package and of uvicorn to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines())
     for name in ("subgnn.serve", "uvicorn", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [], False
-        logger.setLevel(level)
+        logger.setLevel(logging.INFO)
     for name in ("subgnn.serve", "uvicorn"):
         logging.getLogger(name).addHandler(handler)
     logging.getLogger("uvicorn.error").propagate = True

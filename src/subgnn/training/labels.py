@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from subgnn.channels.topology import Standard
 from subgnn.data.describe import label_notes
 from subgnn.data.subgraphs import LARGEST_LABEL, SubgraphSet
 from subgnn.errors import DataError, DataWarning, excerpt
 
+_WHERE = "train"
 _NAMED = 5
 _FARTHEST = 1e15  # squared errors are added up in 32 bits, which end at 3e38
 
 
-def check_labels(subgraphs: SubgraphSet, where: str = "train") -> None:
+def check_labels(subgraphs: SubgraphSet) -> None:
     """Refuse labels that allow no training or no selection.
 
     Raises:
@@ -23,37 +26,35 @@ def check_labels(subgraphs: SubgraphSet, where: str = "train") -> None:
             not finite, too large, too close together, or too far from those of the training split for a squared error
             in 32 bits.
     """
-    if subgraphs.targets is None:
-        raise DataError("the subgraphs have no labels", where=where, hint="give each one a label")
+    targets = subgraphs.require_labels(_WHERE)
     for split in ("train", "val"):
         if not len(subgraphs.indices(split)):
             hint = "draw another split with subgnn data split; learning and selection need both"
-            raise DataError(f"no subgraph in split '{split}'", where=where, hint=hint)
+            raise DataError(f"no subgraph in split '{split}'", where=_WHERE, hint=hint)
     if subgraphs.task == "multi-class" and subgraphs.num_classes == 1:
         what = f"all subgraphs have the label {excerpt(subgraphs.classes[0])}"
-        raise DataError(what, where=where, hint="at least two classes are needed")
+        raise DataError(what, where=_WHERE, hint="at least two classes are needed")
     if subgraphs.task == "regression":
-        _check_values(subgraphs, where)
+        _check_values(targets, targets[subgraphs.indices("train")])
 
 
-def _check_values(subgraphs: SubgraphSet, where: str) -> None:
-    targets = np.asarray(subgraphs.targets)
+def _check_values(targets: NDArray[Any], training: NDArray[Any]) -> None:
     # A bundle may have such labels: they are not read one by one.
     outside = np.flatnonzero(~(np.abs(targets) <= LARGEST_LABEL))
     if len(outside):
         hint = f"accepted: finite numbers from -{LARGEST_LABEL:g} to {LARGEST_LABEL:g}"
-        raise DataError(f"the label of subgraph {outside[0]} is {targets[outside[0]]}", where=where, hint=hint)
-    standard = Standard.of(targets[subgraphs.indices("train")][:, None])
+        raise DataError(f"the label of subgraph {outside[0]} is {targets[outside[0]]}", where=_WHERE, hint=hint)
+    standard = Standard.of(training[:, None])
     if standard.deviation[0] < 1 / LARGEST_LABEL:
         what = f"the training labels have a standard deviation of {standard.deviation[0]:g}"
         hint = f"accepted: from {1 / LARGEST_LABEL:g}; give the labels in a smaller unit"
-        raise DataError(what, where=where, hint=hint)
+        raise DataError(what, where=_WHERE, hint=hint)
     distance = np.abs(targets - standard.mean[0]) / standard.deviation[0]
     farthest = int(distance.argmax())
     if distance[farthest] > _FARTHEST:
         what = f"the label {targets[farthest]:g} of subgraph {farthest} is {distance[farthest]:.3g} standard deviations"
         hint = f"accepted: up to {_FARTHEST:g}; correct it, leave it out, or give its logarithm"
-        raise DataError(f"{what} from the mean of the training labels", where=where, hint=hint)
+        raise DataError(f"{what} from the mean of the training labels", where=_WHERE, hint=hint)
 
 
 def warn_of_labels(subgraphs: SubgraphSet) -> None:

@@ -76,8 +76,7 @@ class Pool:
             DataError: where there are no labels, or too few subgraphs for folds.
         """
         given = dataset.subgraphs
-        if given.targets is None:
-            raise DataError("the subgraphs have no labels", where="train", hint="give each one a label")
+        given.require_labels("train")
         splits = np.zeros(len(given), np.int8) if given.splits is None else np.array(given.splits)
         rows = np.flatnonzero(splits != HELD_OUT)
         subgraphs = replace(given, groups=_kept_groups(given, splits)).take(rows)

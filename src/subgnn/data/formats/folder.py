@@ -50,14 +50,14 @@ def read_folder(
     return _FolderReader(folder, options, problems).read(staging)
 
 
-def read_folder_graph(folder: Path, options: ReadOptions) -> Graph:
+def read_folder_graph(folder: Path) -> Graph:
     """Read the graph of a dataset folder, which need not have subgraphs.
 
     Raises:
         DataError: the first problem, and how many more there are.
     """
     problems = Problems()
-    dataset = _FolderReader(folder, options, problems).read(None, graph_alone=True)
+    dataset = _FolderReader(folder, ReadOptions(), problems).read(None, graph_alone=True)
     problems.stop()
     if dataset is None:
         raise DataError("nothing could be read", where=str(folder))

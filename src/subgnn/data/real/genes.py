@@ -167,8 +167,8 @@ class Annotations:
     dropped: dict[str, int]
 
 
-def read_annotations(path: Path, *, excluded_evidence: Collection[str], taxon: str = HUMAN) -> Annotations:
-    """Read the genes directly annotated with each biological process, from NCBI gene2go or GAF 2.
+def read_annotations(path: Path, *, excluded_evidence: Collection[str]) -> Annotations:
+    """Read the human genes directly annotated with each biological process, from NCBI gene2go or GAF 2.
 
     The layout is recognised by the first line: gene2go begins with ``#tax_id``, GAF with ``!``. gene2go names a gene by
     its NCBI Gene id, GAF by a symbol. Annotations of other species, of other aspects than biological process and
@@ -176,7 +176,6 @@ def read_annotations(path: Path, *, excluded_evidence: Collection[str], taxon: s
 
     Args:
         excluded_evidence: evidence codes that do not count, such as IEA (made by a program) and ND (no data).
-        taxon: the species, as an NCBI Taxonomy id.
 
     Raises:
         DataError: for a file in neither layout, or a row with too few columns.
@@ -190,7 +189,7 @@ def read_annotations(path: Path, *, excluded_evidence: Collection[str], taxon: s
         row = line.split("\t")
         if len(row) < layout.width:
             raise DataError(f"{len(row)} columns", where=f"{path}:{number}", hint=layout.title)
-        if row[layout.taxon].split("|")[0].removeprefix("taxon:") != taxon:
+        if row[layout.taxon].split("|")[0].removeprefix("taxon:") != HUMAN:
             dropped["other species"] += 1
         elif row[layout.aspect] != layout.process:
             dropped["other aspect"] += 1
@@ -201,7 +200,7 @@ def read_annotations(path: Path, *, excluded_evidence: Collection[str], taxon: s
         else:
             genes.setdefault(row[layout.term], set()).add(row[layout.gene])
     if not genes:
-        what = f"no annotation of species {taxon} is left ({sum(dropped.values()):,} rows dropped)"
+        what = f"no annotation of species {HUMAN} is left ({sum(dropped.values()):,} rows dropped)"
         raise DataError(what, where=str(path), hint=_LAYOUTS)
     return Annotations(genes, layout.key, dropped)
 

@@ -22,6 +22,7 @@ from subgnn.kernels.draws import open_stream, uniform_below, uniform_unit
 MAX_EDGES = 500_000_000
 MAX_COPIED_EDGES = 50_000_000
 _MAX_TRIES = 5_000
+_TOLERANCE = 0.02  # of the number of edges
 
 
 def stream_word(rng: np.random.Generator) -> np.uint64:
@@ -147,7 +148,6 @@ def duplication_divergence(
     rng: np.random.Generator,
     *,
     num_edges: int | None = None,
-    tolerance: float = 0.02,
 ) -> Graph:
     """A duplication-divergence graph, grown from one edge; connected, for a copy that keeps no edge is drawn again.
 
@@ -158,8 +158,7 @@ def duplication_divergence(
     Args:
         num_nodes: nodes; 0 and 1 are the first edge.
         retention: probability p that a copy keeps an edge.
-        num_edges: how many edges are wanted; by default any number.
-        tolerance: how far off that number may be, relative to it.
+        num_edges: about how many edges are wanted, within 2 %; by default any number.
 
     Raises:
         DataError: where no draw has about as many edges; the message says how many they have.
@@ -172,7 +171,7 @@ def duplication_divergence(
         hint = "lower it, or take fewer nodes or another seed"
         require(edges is not None, what, where="retention", hint=hint)
         return Graph.from_edges(*cast("tuple[Array, Array]", edges), num_nodes=num_nodes)
-    least, most = int(np.ceil(num_edges * (1 - tolerance))), int(num_edges * (1 + tolerance))
+    least, most = int(np.ceil(num_edges * (1 - _TOLERANCE))), int(num_edges * (1 + _TOLERANCE))
     what = f"{num_edges:,} edges for {num_nodes:,} nodes"
     hint = f"{num_nodes - 1:,} to {MAX_COPIED_EDGES:,} is accepted"
     require(num_nodes - 1 <= num_edges <= MAX_COPIED_EDGES, what, where="num_edges", hint=hint)

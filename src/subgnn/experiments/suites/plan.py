@@ -64,9 +64,8 @@ def with_split(dataset: Dataset, split: str, seed: int) -> Dataset:
     Raises:
         DataError: if it has no labels, no stored split, or too few subgraphs for the folds.
     """
-    if dataset.subgraphs.targets is None:
-        raise DataError("the subgraphs have no labels", where=dataset.name, hint="give each one a label")
     subgraphs = dataset.subgraphs
+    subgraphs.require_labels(dataset.name)
     if split == "random":
         method: Method = "random" if subgraphs.groups is None else "group"
         groups = None if subgraphs.groups is None else list(subgraphs.groups)
