@@ -17,7 +17,7 @@ from subgnn.config.files import parse_recipe
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.errors import UserError
 from subgnn.experiments.train import train
-from subgnn.explain.files import open_explainer
+from subgnn.explain import Explainer
 from subgnn.inference.export import export_program, export_run, program_inputs
 from subgnn.inference.open import open_run
 from subgnn.prepare.measure import Plan, prepare
@@ -79,7 +79,7 @@ def test_a_run_is_trained_asked_explained_exported_and_served(channel, tmp_path)
     predictor = open_run(tmp_path / "run").predictor
     outputs = predictor.outputs(SETS)
     assert np.isfinite(outputs).all()
-    explained = open_explainer(tmp_path / "run").explain(SETS)[0]
+    explained = Explainer.of_run(open_run(tmp_path / "run")).explain(SETS)[0]
     assert channel.name in [part.name for part in explained.by_channel]
     export_run(tmp_path / "run", tmp_path / "run.export", with_graph=True)
     np.testing.assert_array_equal(open_run(tmp_path / "run.export").predictor.outputs(SETS), outputs)

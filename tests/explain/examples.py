@@ -11,6 +11,8 @@ from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import PrepareSettings
 from subgnn.data.dataset import Dataset
 from subgnn.experiments.train import train
+from subgnn.explain import Explainer, Explanation
+from subgnn.explain.explainer import Subgraphs
 from subgnn.inference.predictor import Predictor
 from subgnn.training.run_dir import CHECKPOINT
 from tests.training.examples import dataset, recipe
@@ -43,3 +45,10 @@ def run_of(data: Dataset, settings) -> Predictor:
     with tempfile.TemporaryDirectory() as folder:
         train(data, settings, Path(folder) / "run", device="cpu", cache=False, report=False)
         return Predictor(Path(folder) / "run" / CHECKPOINT, data.graph)
+
+
+def explain(
+    predictor: Predictor, subgraphs: Subgraphs, *, attributions: bool = False, **options: int
+) -> list[Explanation]:
+    """Explanations without a background."""
+    return Explainer(predictor, **options).explain(subgraphs, attributions=attributions)

@@ -11,10 +11,10 @@ import torch
 
 from subgnn import DataError, NodeNames, Ragged
 from subgnn.channels.channel import NodeAnchors, PatchAnchors, Similarities
-from subgnn.explain import Explainer, explain
+from subgnn.explain import Explainer
 from subgnn.explain.masking import subgraph_inputs
 from subgnn.inference.predictor import Predictor
-from tests.explain.examples import baseline, explained
+from tests.explain.examples import baseline, explain, explained
 
 TASKS = ("multi-class", "binary", "multi-label", "regression")
 CLOSE = {"atol": 2e-6, "rtol": 1e-5}

@@ -15,7 +15,7 @@ from subgnn import DataError, Graph, NodeNames, Ragged, UserError, write_folder
 from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.recipes import find_recipe
 from subgnn.experiments.train import train
-from subgnn.explain.files import open_explainer
+from subgnn.explain import Explainer
 from subgnn.inference.export import export_run, write_export
 from subgnn.inference.open import EXPORT, open_run
 from subgnn.storage.arrays import read_arrays
@@ -99,7 +99,7 @@ def correcting(tmp_path_factory) -> Path:
 def test_a_baseline_that_is_corrected_travels_with_its_network(correcting):
     same(correcting.parent / "run", correcting)
     assert open_run(correcting).predictor.checkpoint.parts["baseline"].spec.method == "bag"
-    before, after = (open_explainer(path).explain(ROWS) for path in (correcting.parent / "run", correcting))
+    before, after = (Explainer.of_run(open_run(path)).explain(ROWS) for path in (correcting.parent / "run", correcting))
     assert [one.to_json() for one in before] == [one.to_json() for one in after]
     assert "baseline" in [part.name for part in after[0].by_channel]
 
@@ -156,7 +156,7 @@ def test_without_the_graph_the_dataset_is_asked_for(run, tmp_path):
 
 
 def test_explanations_are_the_same(run, file):
-    before, after = open_explainer(run).explain(ROWS), open_explainer(file).explain(ROWS)
+    before, after = Explainer.of_run(open_run(run)).explain(ROWS), Explainer.of_run(open_run(file)).explain(ROWS)
     assert [one.to_json() for one in before] == [one.to_json() for one in after]
     assert after[0].reference == "training mean"
 

@@ -14,7 +14,7 @@ from subgnn import DataError, Ragged, UserError
 from subgnn.embeddings.sources import save_run_vectors, source_vectors
 from subgnn.embeddings.stored import vectors_hash
 from subgnn.experiments.train import train
-from subgnn.explain.files import open_explainer
+from subgnn.explain import Explainer
 from subgnn.inference.answers import Files, write_embeddings, write_predictions
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.export import export_program, export_run
@@ -48,7 +48,7 @@ def test_an_export_answers_as_the_run_does(run, tmp_path):
     np.testing.assert_array_equal(before.outputs(ROWS), after.outputs(ROWS))
     np.testing.assert_array_equal(before.embeddings(ROWS), after.embeddings(ROWS))
     assert before.predict(ROWS) == after.predict(ROWS)
-    explained = [open_explainer(path).explain(ROWS)[0].to_json() for path in (run, tmp_path / "it")]
+    explained = [Explainer.of_run(open_run(path)).explain(ROWS)[0].to_json() for path in (run, tmp_path / "it")]
     assert explained[0] == explained[1]
     export_run(tmp_path / "it", tmp_path / "again", with_graph=True)
     assert (tmp_path / "again").read_bytes() == (tmp_path / "it").read_bytes()
@@ -101,7 +101,7 @@ def differ(one, other):
 
 
 def test_contributions_are_differences_of_the_whole(run):
-    predictor, explainer = open_run(run).predictor, open_explainer(run)
+    predictor, explainer = open_run(run).predictor, Explainer.of_run(open_run(run))
     real = predictor.spec.task == "regression"
     unit = predictor.spec.standards["target"].deviation[0] if real else 1.0
     whole = predictor.outputs(ROWS)[0]
@@ -118,7 +118,7 @@ def test_contributions_are_differences_of_the_whole(run):
 
 
 def test_channels_are_masked_through_the_whole(run):
-    predictor, explainer = open_run(run).predictor, open_explainer(run)
+    predictor, explainer = open_run(run).predictor, Explainer.of_run(open_run(run))
     member = predictor.part("channels")
     source = explainer.reference()
     (network, inputs, _), *_ = member.measured(ROWS, draws=1).combinations()
@@ -137,7 +137,7 @@ def test_channels_are_masked_through_the_whole(run):
 
 def test_attributions_add_up_to_the_output_of_the_member(run):
     pytest.importorskip("captum")
-    found = open_explainer(run).explain(ROWS, attributions=True)[0]
+    found = Explainer.of_run(open_run(run)).explain(ROWS, attributions=True)[0]
     shares = found.attributions
     parts = [p.contributions for p in shares.channels if p.level != "channel"]
     total = np.sum(parts, axis=0) + shares.baseline + shares.residual
@@ -149,7 +149,7 @@ def test_attributions_add_up_to_the_output_of_the_member(run):
 
 def test_without_channels_nodes_alone_are_explained(tmp_path):
     run = write_run(tmp_path, portfolio(shares={"bag": 0.6, "topology": 0.4}))
-    found = open_explainer(run).explain(ROWS)[0]
+    found = Explainer.of_run(open_run(run)).explain(ROWS)[0]
     assert found.by_node
     assert not found.by_channel
     assert "auto has no channels and no anchors" in found.notes

@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 import subgnn
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
-from subgnn.explain import explain
+from subgnn.explain import Explainer
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.export import export_run
 from subgnn.inference.predictor import Predictor
@@ -70,7 +70,7 @@ def test_it_trains_and_predicts_new_subgraphs(run):
 
 
 def test_it_is_explained_by_leaving_nodes_out(run):
-    found = explain(subgnn.load(run).predictor, NEW)
+    found = Explainer(subgnn.load(run).predictor).explain(NEW)
     assert [len(one.by_node) for one in found] == [3, 0, 3]
     assert not any(one.by_channel for one in found)
 

@@ -12,7 +12,7 @@ from subgnn import Graph, Ragged, write_folder
 from subgnn.channels import neighborhood
 from subgnn.channels.channel import Work
 from subgnn.experiments.train import train
-from subgnn.explain.files import open_explainer
+from subgnn.explain import Explainer
 from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
 from subgnn.kernels import border_sets, heaviest_borders
@@ -216,6 +216,6 @@ def test_a_run_is_exported_and_explained(run, tmp_path):
     np.testing.assert_array_equal(
         open_run(path).predictor.outputs(SETS), open_run(tmp_path / "it").predictor.outputs(SETS)
     )
-    ours, theirs = (open_explainer(where).explain(SETS) for where in (path, tmp_path / "it"))
+    ours, theirs = (Explainer.of_run(open_run(where)).explain(SETS) for where in (path, tmp_path / "it"))
     assert [one.to_json() for one in ours] == [one.to_json() for one in theirs]
     assert "neighborhood/border" in [part.name for part in ours[0].by_channel]

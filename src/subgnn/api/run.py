@@ -128,13 +128,7 @@ class Run:
         """
         from subgnn.explain import Explainer
 
-        explainer = Explainer(
-            self.predictor,
-            background=self._opened.training_subgraphs(),
-            reference=self._opened.reference,
-            max_nodes=max_nodes,
-            max_anchors=max_anchors,
-        )
+        explainer = Explainer.of_run(self._opened, max_nodes=max_nodes, max_anchors=max_anchors)
         return explainer.explain(self._rows(subgraphs, unknown), attributions=attributions)
 
     def complete(

@@ -229,11 +229,13 @@ def explain_subgraphs(
     Example: subgnn explain runs/first --subgraphs new.tsv --out why.json
     """
     options.check(run, subgraphs, out, json=json)
-    from subgnn.explain.files import explanation_format, open_explainer, write_explanations
+    from subgnn.explain import Explainer
+    from subgnn.explain.files import explanation_format, write_explanations
+    from subgnn.inference.open import open_run
 
     files, notes = options.files(subgraphs, out)
     explanation_format(files)  # refuses a wrong output before the run is opened
-    explainer = open_explainer(run, options.data, max_nodes=max_nodes, max_anchors=max_anchors)
+    explainer = Explainer.of_run(open_run(run, options.data), max_nodes=max_nodes, max_anchors=max_anchors)
     count = write_explanations(explainer, files, attributions=attributions)
     _report(run, out, json, f"explanations of {count:,} predictions", notes, num_subgraphs=count)
 

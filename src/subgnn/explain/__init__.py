@@ -4,7 +4,7 @@
 anchors) and integrated_gradients (attributions that add up); explanation holds the results, files writes them.
 """
 
-from subgnn.explain.explainer import Explainer, explain
+from subgnn.explain.explainer import Explainer
 from subgnn.explain.explanation import (
     AnchorContribution,
     Attributions,
@@ -22,5 +22,4 @@ __all__ = [
     "Explainer",
     "Explanation",
     "NodeContribution",
-    "explain",
 ]

@@ -16,6 +16,7 @@ from subgnn.explain.explanation import VALUE, ComponentContribution, Explanation
 from subgnn.explain.integrated_gradients import attribute
 from subgnn.explain.leave_one_out import Compare, Outputs, components_of, differences, leave_one_out
 from subgnn.explain.masking import AnchorMasking, SubgraphInputs, channel_contributions, subgraph_inputs
+from subgnn.inference.open import OpenedRun
 from subgnn.inference.predictor import Predictor
 from subgnn.models.metrics import decide
 from subgnn.ragged import Ragged
@@ -75,6 +76,17 @@ class Explainer:
         self._source = predictor.with_channels()
         self._member = predictor.member_with_channels
         self._predicts_new_subgraphs = predictor.model.predicts_new_subgraphs
+
+    @classmethod
+    def of_run(cls, run: OpenedRun, *, max_nodes: int = 500, max_anchors: int = 100) -> Explainer:
+        """Of the predictions of a run; the background are the training subgraphs of its dataset."""
+        return cls(
+            run.predictor,
+            background=run.training_subgraphs(),
+            reference=run.reference,
+            max_nodes=max_nodes,
+            max_anchors=max_anchors,
+        )
 
     def explain(self, subgraphs: Subgraphs, *, attributions: bool = False) -> list[Explanation]:
         """Explain the prediction of each subgraph.
@@ -211,17 +223,3 @@ class Explainer:
             yield f"{masking.num_anchors:,} anchors: too many to mask each of them; attributions have them"
         elif masking.num_anchors > self.max_anchors:
             yield f"{self.max_anchors} of {masking.num_anchors:,} anchors are listed, those that matter most"
-
-
-def explain(
-    predictor: Predictor,
-    subgraphs: Subgraphs,
-    *,
-    background: Ragged | None = None,
-    attributions: bool = False,
-    max_nodes: int = 500,
-    max_anchors: int = 100,
-) -> list[Explanation]:
-    """Explain the predictions of subgraphs once; the arguments are those of :class:`Explainer`."""
-    explainer = Explainer(predictor, background=background, max_nodes=max_nodes, max_anchors=max_anchors)
-    return explainer.explain(subgraphs, attributions=attributions)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import IO, Any
 
 from subgnn.explain.explainer import Explainer
@@ -18,7 +17,6 @@ from subgnn.explain.explanation import (
     Values,
 )
 from subgnn.inference.answers import Asked, Files
-from subgnn.inference.open import open_run
 from subgnn.storage.tables import Column, Part, TableFormat, distinct, open_output, write_table
 
 FORMAT, VERSION = "subgnn-explanations", 1
@@ -29,18 +27,6 @@ _SHOWN_NAMES = 8
 Items = Iterator[tuple[int, Explanation | None]]
 Contribution = NodeContribution | ComponentContribution | ChannelContribution | AnchorContribution
 Row = tuple[str, str, str, Values]
-
-
-def open_explainer(run: Path, data: Path | None = None, *, max_nodes: int = 500, max_anchors: int = 100) -> Explainer:
-    """Open a finished run to explain its predictions; the background are the training subgraphs of its dataset."""
-    whole = open_run(run, data)
-    return Explainer(
-        whole.predictor,
-        background=whole.training_subgraphs(),
-        reference=whole.reference,
-        max_nodes=max_nodes,
-        max_anchors=max_anchors,
-    )
 
 
 def explanation_format(files: Files) -> TableFormat | None:

@@ -124,7 +124,7 @@ class BagModel(TensorModel):
         """Columns that are not those of nodes of the graph."""
         columns = checkpoint.weights["columns"].numpy()
         width = (1 + len(self._ways(checkpoint.spec, graph))) * graph.num_nodes
-        if columns.dtype != np.int64 or columns.ndim != 1 or not is_sorted_below(columns, width):
+        if not is_sorted_below(columns, width, np.int64):
             yield "the columns of its bag are not in order, or not of nodes of the graph"
 
 

@@ -249,5 +249,5 @@ class GLASSModel(MessagePassingModel):
         """A table that does not fit the graph, or nodes that it does not have."""
         yield from super().problems(checkpoint, graph)
         nodes = checkpoint.weights["reference"].numpy()
-        if nodes.dtype != np.int32 or nodes.ndim != 1 or not is_sorted_below(nodes, graph.num_nodes):
+        if not is_sorted_below(nodes, graph.num_nodes):
             yield "its reference nodes are not in order, or not in the graph"

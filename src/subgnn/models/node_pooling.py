@@ -180,7 +180,7 @@ class NodePooling(TensorModel):
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         """Nodes that the graph does not have, or a table that does not fit them."""
         nodes, table = checkpoint.weights["nodes"].numpy(), checkpoint.weights["table"]
-        if nodes.dtype != np.int32 or nodes.ndim != 1 or not is_sorted_below(nodes, graph.num_nodes):
+        if not is_sorted_below(nodes, graph.num_nodes):
             yield "the nodes of its table are not in order, or not in the graph"
         if tuple(table.shape) != (len(nodes), checkpoint.spec.embeddings.dim) or table.dtype != torch.float32:
             yield f"its table is {tuple(table.shape)}, not a row for each node"

@@ -84,7 +84,7 @@ class ProfileModel(TensorModel):
         columns, settings = checkpoint.weights["columns"].numpy(), checkpoint.spec.baseline
         if settings.diffusion == "auto" or settings.views != _WALK:
             yield "its view, or the way that it is computed, is left open or unknown"
-        if columns.dtype != np.int64 or columns.ndim != 1 or not is_sorted_below(columns, graph.num_nodes):
+        if not is_sorted_below(columns, graph.num_nodes, np.int64):
             yield "the columns of its profiles are not in order, or not of nodes of the graph"
 
 

@@ -167,6 +167,8 @@ def head_candidates(recipe: Recipe) -> dict[str, Recipe]:
     }
 
 
-def is_sorted_below(ids: NDArray[Any], end: int) -> bool:
-    """Whether ids rise, from 0 or more, and stay below ``end``."""
+def is_sorted_below(ids: NDArray[Any], end: int, dtype: type[np.integer[Any]] = np.int32) -> bool:
+    """Whether ids are a row of numbers of a type that rise, from 0 or more, and stay below ``end``."""
+    if ids.ndim != 1 or ids.dtype != dtype:
+        return False
     return not len(ids) or bool(ids[0] >= 0 and ids[-1] < end and (ids[1:] > ids[:-1]).all())

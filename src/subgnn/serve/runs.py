@@ -305,13 +305,7 @@ def _served(name: str, whole: OpenedRun, *, index: NodeIndex, limits: Limits) ->
         subgraphs=whole.subgraphs,
         index=index,
         known=KnownSubgraphs(whole.predictor, whole.subgraphs, part=_KNOWN_PART),
-        explainer=Explainer(
-            whole.predictor,
-            background=whole.training_subgraphs(),
-            reference=whole.reference,
-            max_nodes=limits.left_out,
-            max_anchors=_MAX_ANCHORS,
-        ),
+        explainer=Explainer.of_run(whole, max_nodes=limits.left_out, max_anchors=_MAX_ANCHORS),
         completer=LazyCompleter(whole, name),
         limits=limits,
     )
