@@ -4,36 +4,22 @@ A program computes one direction of a block of walks. It keeps their states in r
 last; the equations are those of :mod:`subgnn.kernels.lstm`. The second direction reads each walk from its end. Nothing
 is added up by atomic operations, so results are the same in every run.
 
-Triton comes with builds of torch for GPUs; without it this module can be imported, but has no kernels.
+Only where Triton is installed (:mod:`subgnn.kernels.gpu`).
 """
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from subgnn.errors import DataWarning
+from subgnn.kernels.gpu import jit, runs, tl, triton
 
-AVAILABLE = find_spec("triton") is not None
 MAX_WIDTH = 64
 """Widest state: the weights of one direction must fit into the memory of a processor, 64 KiB of up to 227 here."""
-
-if AVAILABLE:
-    import triton
-    from triton import language as tl
-
-    jit = triton.jit
-else:
-
-    def jit(**options: Any) -> Any:
-        """Leave kernels that cannot be compiled here as they are."""
-        return lambda function: function
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,23 +285,18 @@ def backward(
 
 @lru_cache
 def runs_on(device: torch.device, d: int) -> bool:
-    """Whether the kernels can be compiled for a device and states of width d; a warning says why not.
+    """Whether the kernels run on a device, for states of width d."""
+    if d > MAX_WIDTH:
+        return False
 
-    Triton calls a C compiler at run time, and a processor may lack the memory for the weights.
-    """
-    if not AVAILABLE or d > MAX_WIDTH:
-        return False
-    first = torch.zeros(1, dtype=torch.int64, device=device)  # one walk of one step
-    layout, places = Layout(first, first + 1, first, per_patch=1), first
-    projected, weights = torch.zeros(1, 8 * d, device=device), torch.zeros(2, 4 * d, d, device=device)
-    try:
-        states, kept = forward(projected, weights, layout, places=places, summed=True, keep=True)
-        backward(states, weights, layout, kept, summed=True)
-    except Exception as error:  # of the compiler, the driver or Triton, each with classes of its own
-        told = str(error).splitlines()[0] if str(error) else type(error).__name__
-        warnings.warn(f"the LSTM's kernels cannot be compiled here ({told}); cuDNN is used", DataWarning, stacklevel=2)
-        return False
-    return True
+    def attempt() -> None:
+        first = torch.zeros(1, dtype=torch.int64, device=device)  # one walk of one step
+        layout = Layout(first, first + 1, first, per_patch=1)
+        projected, weights = torch.zeros(1, 8 * d, device=device), torch.zeros(2, 4 * d, d, device=device)
+        totals, kept = forward(projected, weights, layout, places=first, summed=True, keep=True)
+        backward(totals, weights, layout, kept, summed=True)
+
+    return runs("the LSTM's kernels", "cuDNN", attempt)
 
 
 def _padded(d: int) -> int:

@@ -8,6 +8,8 @@ subgraphs fit, and a second graph is for those that do not.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -150,7 +152,7 @@ class GraphedSteps:
         graph = torch.cuda.CUDAGraph()
         self.steps.optimizer.zero_grad()
         torch.cuda.synchronize()
-        with torch.cuda.graph(graph, stream=self.stream):
+        with _capturing(graph, self.stream):
             value = self.steps.advance(inputs.pick(choice), fitting.examples.targets[choice.rows])
         return _Captured(graph, choice, value)
 
@@ -197,7 +199,7 @@ class GraphedOutputs:
         batches = [inputs.batch(rows[i : i + batch_size]) for i in range(0, max(1, len(rows)), batch_size)]
         graph = torch.cuda.CUDAGraph()
         torch.cuda.synchronize()
-        with torch.cuda.graph(graph, stream=self.stream):
+        with _capturing(graph, self.stream):
             outputs = torch.cat([network(batch) for batch in batches]).float()
         return _CapturedOutputs(graph, batches, outputs)
 
@@ -207,6 +209,21 @@ class _CapturedOutputs:
     graph: torch.cuda.CUDAGraph
     batches: list[Any]  # their memory is read in every replay
     outputs: Tensor
+
+
+@contextmanager
+def _capturing(graph: torch.cuda.CUDAGraph, stream: Any) -> Iterator[None]:
+    """Capture what runs inside; after a failure, steps can still run directly."""
+    before: Any = torch.cuda.current_stream()
+    try:
+        with torch.cuda.graph(graph, stream=stream):
+            yield
+    except RuntimeError:
+        # It left its stream the current one, and the generator of dropout in a state that is only for captured steps.
+        torch.cuda.set_stream(before)
+        generator = torch.cuda.default_generators[before.device_index]
+        generator.graphsafe_set_state(generator.clone_state())
+        raise
 
 
 def _warn(what: str, error: RuntimeError) -> None:

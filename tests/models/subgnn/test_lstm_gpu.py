@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,33 +12,14 @@ from torch.nn.utils.rnn import PackedSequence
 
 from subgnn import Ragged
 from subgnn.errors import DataWarning
+from subgnn.kernels import gpu
 from subgnn.kernels import lstm_gpu as kernels
 from subgnn.kernels.lstm_gpu import Launch
 from subgnn.models.subgnn.lstm_gpu import gpu_totals
 from subgnn.models.subgnn.walks import Walks
+from tests.gpu import DEVICE, compile_only, compiles_kernels, interpreter, runs_kernels  # noqa: F401
 
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = "cpu" if INTERPRETED else "cuda"
-runs_kernels = pytest.mark.skipif(
-    not kernels.AVAILABLE or not (INTERPRETED or torch.cuda.is_available()),
-    reason="needs Triton, and a GPU or its interpreter",
-)
-
-
-@pytest.fixture(autouse=True)
-def index_of_an_array(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The interpreter of Triton 3.6 takes the integer of an array with one element, which numpy 2.4 refuses."""
-    if INTERPRETED and kernels.AVAILABLE:
-        from triton.runtime import interpreter
-
-        patch = interpreter._patch_lang_tensor
-
-        def patched(tensor, scope) -> None:
-            patch(tensor, scope)
-            scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
-
-        monkeypatch.setattr(interpreter, "_patch_lang_tensor", patched)
-
+pytestmark = pytest.mark.usefixtures("interpreter")
 
 UNEQUAL = [3, 1, 7, 0, 2, 7, 5, 1, 1, 4, 6, 6, 2, 3, 3, 1, 5, 2, 2, 4]  # more walks than a program has
 
@@ -124,11 +105,27 @@ def test_gradients_of_both_biases_do_not_share_memory() -> None:
     assert lstm.bias_hh_l0.grad.abs().sum() > 0
 
 
+@compiles_kernels
+@pytest.mark.parametrize("precision", ["ieee", "tf32x3"])
+@pytest.mark.parametrize("d", [5, 32, 64])
+def test_every_variant_compiles_and_fits_an_h200(monkeypatch: pytest.MonkeyPatch, d: int, precision: str) -> None:
+    first, launch = torch.zeros(1, dtype=torch.int64), Launch(precision=precision)
+    layout = kernels.Layout(first, first + 1, first, per_patch=1)
+    projected, weights = torch.zeros(1, 8 * d), torch.zeros(2, 4 * d, d)
+    memory = compile_only(monkeypatch)
+    for places, summed, keep in product((None, first), (False, True), (False, True)):
+        how = {"places": places, "summed": summed, "keep": keep}
+        states, kept = kernels.forward(projected, weights, layout, launch=launch, **how)
+        kernels.backward(states, weights, layout, kept, summed=summed, launch=launch)
+    assert len(memory) == 16
+    assert max(memory) <= 227 << 10
+
+
 def test_kernels_that_cannot_be_compiled_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_, **__) -> None:
         raise RuntimeError("no C compiler")
 
-    monkeypatch.setattr(kernels, "AVAILABLE", True)
+    monkeypatch.setattr(gpu, "AVAILABLE", True)
     monkeypatch.setattr(kernels, "forward", fail)
     kernels.runs_on.cache_clear()
     with pytest.warns(DataWarning, match="no C compiler"):
