@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 
 import numba
@@ -30,7 +31,7 @@ def test_an_error_in_one_piece_is_raised(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_long_compilation_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     seconds = iter([0.0, 0.25, 0.5, 10.0, 10.75, 20.0, 25.0])
     monkeypatch.setattr(arrays.time, "monotonic", lambda: next(seconds))
-    note = arrays._CompilationNote()
+    note = arrays._Compilations()
     with caplog.at_level(logging.INFO, "subgnn.kernels"):
         note.on_start(None)
         note.on_start(None)
@@ -41,3 +42,19 @@ def test_long_compilation_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog
             note.on_start(None)
             note.on_end(None)
     assert [message.partition(" (")[0] for message in caplog.messages] == ["compiling kernels, once"]
+
+
+def test_no_garbage_is_collected_during_a_compilation() -> None:
+    listener = arrays._Compilations()
+    assert gc.isenabled()
+    listener.on_start(None)
+    listener.on_start(None)
+    listener.on_end(None)
+    assert not gc.isenabled()
+    listener.on_end(None)
+    assert gc.isenabled()
+    gc.disable()
+    listener.on_start(None)
+    listener.on_end(None)
+    assert not gc.isenabled()
+    gc.enable()

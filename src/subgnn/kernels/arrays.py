@@ -4,11 +4,14 @@ Compiled code is cached on disk, so that the second run starts at once; the GIL 
 server goes on; division follows NumPy, without a check before each one.
 
 Compilation is what a first command waits for. Kernels therefore copy parts of arrays in loops: for ``a[i:j] = b`` Numba
-also compiles the message of an error that names both shapes.
+also compiles the message of an error that names both shapes. And helpers get arguments of one type: Numba compiles them
+again for an array that may be written to, a shorter integer or a constant; also for the constant that a count begins
+with, unless that is ``np.int64(0)``.
 """
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import time
@@ -20,6 +23,8 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 from numba.core import event
+from numba.core.imputils import impl_ret_borrowed
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from subgnn.ragged import Ragged
@@ -35,16 +40,20 @@ _LOG = logging.getLogger("subgnn.kernels")
 _MOMENT = 1.0  # seconds that kernels are compiled without a message
 
 
-class _CompilationNote(event.Listener):  # type: ignore[misc]
-    """Log once that kernels are being compiled, if it takes longer than a moment."""
+class _Compilations(event.Listener):  # type: ignore[misc]
+    """Log once that kernels are being compiled, if it takes longer than a moment; collect no garbage meanwhile.
+
+    Numba makes millions of objects: looking through them and all others again and again took a tenth of the time.
+    """
 
     def __init__(self) -> None:
-        self._depth, self._since, self._spent, self._logged = 0, 0.0, 0.0, False
+        self._depth, self._since, self._spent, self._logged, self._collecting = 0, 0.0, 0.0, False, False
 
     def on_start(self, _: event.Event) -> None:
         """A compilation begins, perhaps within that of its caller."""
         if self._depth == 0:
-            self._since = time.monotonic()
+            self._since, self._collecting = time.monotonic(), gc.isenabled()
+            gc.disable()
         self._depth += 1
 
     def on_end(self, _: event.Event) -> None:
@@ -53,17 +62,29 @@ class _CompilationNote(event.Listener):  # type: ignore[misc]
         spent = self._spent + time.monotonic() - self._since
         if self._depth == 0:
             self._spent = spent
+            if self._collecting:
+                gc.enable()
         if spent > _MOMENT and not self._logged:
             self._logged = True
             _LOG.info("compiling kernels, once (about 10 to 30 s)")
 
 
-event.register("numba:compile", _CompilationNote())
+event.register("numba:compile", _Compilations())
 
 
 def compiled(function: F) -> F:
     """Compile for one thread."""
     return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+@intrinsic
+def read_only(_: Any, array: Any) -> Any:
+    """In compiled code: the array as one that is not written to, so that callees are compiled for one kind of array."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return impl_ret_borrowed(context, builder, signature.return_type, arguments[0])
+
+    return array.copy(readonly=True)(array), generate
 
 
 def compiled_parallel(function: Callable[..., None]) -> Callable[..., None]:

@@ -193,7 +193,8 @@ def _added(graph: Csr, members: Array, hub: int) -> Array:
                 if not inside and not contains(neighbors, offsets[hub], offsets[hub + 1], w):
                     found[count] = w
                     count += 1
-    found = np.sort(found[:count])
+    found = found[:count]
+    found.sort()
     distinct = 0
     for i in range(count):
         if i == 0 or found[i] != found[i - 1]:

@@ -87,7 +87,10 @@ def _warp_with_length(a: Array, b: Array, ratio: bool, table: Array, steps: Arra
 
 
 @compiled_parallel
-def _dtw(begin: int, end: int, sequences: Sets, lanes_of_b: Lanes, ratio: bool, normalize: bool, out: Array) -> None:
+def _dtw(
+    begin: int, end: int, sequences: Sets, lanes_of_b: Lanes, ratio: bool, normalize: bool | None, out: Array
+) -> None:
+    """normalize: True, or None, with which Numba leaves lengths out of what it compiles."""
     a, a_rows = sequences
     packed, starts, ends, order = lanes_of_b
     groups = len(starts) - 1
@@ -99,16 +102,16 @@ def _dtw(begin: int, end: int, sequences: Sets, lanes_of_b: Lanes, ratio: bool, 
         row = a[a_rows[i] : a_rows[i + 1]]
         for g in range(groups):
             lanes = packed[starts[g] : starts[g + 1]]
-            if normalize:
-                _warp_with_length(row, lanes, ratio, table, steps)
-            else:
+            if normalize is None:
                 _warp(row, lanes, ratio, table)
+            else:
+                _warp_with_length(row, lanes, ratio, table, steps)
             for k in range(_LANES):
                 place = g * _LANES + k
                 if place < len(order):
                     last = ends[place] - 1
                     value = table[last, k]
-                    out[i, order[place]] = value / steps[last, k] if normalize else value
+                    out[i, order[place]] = value if normalize is None else value / steps[last, k]
 
 
 def _pack(b: Ragged) -> Lanes:
@@ -145,5 +148,5 @@ def dtw(a: Ragged, b: Ragged, *, cost: Cost = "absolute", normalize: bool = Fals
     out = np.empty((len(a), len(b)), np.float64)
     if out.size:
         sequences = frozen(a.values, np.float64), frozen(a.offsets, np.int64)
-        _dtw(len(a), sequences, _pack(b), cost == "ratio", normalize, out)
+        _dtw(len(a), sequences, _pack(b), cost == "ratio", normalize or None, out)
     return out

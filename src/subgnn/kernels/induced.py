@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, sets
+from subgnn.kernels.arrays import Array, Csr, Sets, compiled, compiled_parallel, csr, read_only, sets
 from subgnn.ragged import Ragged
 
 
@@ -81,7 +81,7 @@ def induced_csr(graph: Csr, members: Array) -> Csr:
             local_neighbors[total + k] = row[k]
         total += found
         local_offsets[i + 1] = total
-    return local_offsets, local_neighbors[:total]
+    return read_only(local_offsets), read_only(local_neighbors[:total])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +118,7 @@ def _label(begin: int, end: int, graph: Csr, subgraphs: Sets, labels: Array, cou
             parent[i] = i
         for i in range(size):
             for k in range(inside_row(graph, members, members[i], row)):
-                a, b = _root(parent, i), _root(parent, row[k])
+                a, b = _root(parent, i), _root(parent, np.int64(row[k]))
                 # The smaller place becomes the root, so roots are met in rising order below.
                 if a < b:
                     parent[b] = a

@@ -199,14 +199,14 @@ def _bound(
     place = lower_bound(members, 0, len(members), anchor)
     if place < len(members) and members[place] == anchor:
         hops[place], queue[0] = 0, place
-        _relax(local, hops, queue, 1)
-    adjacent = 0
+        _relax(local, hops, queue, np.int64(1))
+    adjacent = np.int64(0)
     for k in range(inside_row(graph, members, anchor, row)):
         if hops[row[k]] > 1:
             hops[row[k]], queue[adjacent] = 1, row[k]
             adjacent += 1
     _relax(local, hops, queue, adjacent)
-    found = 0
+    found = np.int64(0)
     for i in range(len(members)):
         unsettled[i] = hops[i] > 2
         if unsettled[i]:
@@ -264,7 +264,7 @@ def _near_hops(
                         open_[i] = not exact
                         if 0 <= found[i] < before:
                             queue[0] = i
-                            _relax(local, found, queue, 1)
+                            _relax(local, found, queue, np.int64(1))
 
 
 def near_hops(
