@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import sys
 import pytest
 
 from subgnn import write_folder
-from subgnn.__main__ import limit_threads
+from subgnn.__main__ import collect_later, limit_threads
 from tests.cli.command import call
 from tests.training.examples import dataset
 
@@ -97,3 +98,15 @@ def test_a_prediction_imports_what_it_uses(folder):
 def test_kernels_have_the_threads_of_openmp(given, expected):
     limit_threads(given)
     assert given.get("NUMBA_NUM_THREADS") == expected
+
+
+def test_collections_begin_when_there_are_many_objects_and_go_on_as_usual():
+    usual = gc.get_threshold()
+    try:
+        collect_later(5000)
+        assert gc.get_threshold() == (5000, *usual[1:])
+        kept = [[] for _ in range(20_000)]
+        assert gc.get_threshold() == usual
+        assert len(kept) == 20_000
+    finally:
+        gc.set_threshold(*usual)
