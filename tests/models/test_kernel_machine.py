@@ -125,6 +125,9 @@ def test_more_training_subgraphs_than_landmarks(monkeypatch):
     some, _ = solved(data, "baseline.inverse_penalty=1.0")
     np.testing.assert_allclose(special.softmax(some, axis=1), special.softmax(whole, axis=1), atol=0.1)
     assert not np.array_equal(some, whole)
+    monkeypatch.setattr(views, "ROWS_AT_A_TIME", 3)
+    in_blocks, _ = solved(data, "baseline.inverse_penalty=1.0")
+    np.testing.assert_allclose(in_blocks, some, rtol=1e-6, atol=1e-6)
 
 
 def test_views_are_computed_once_for_many_splits(monkeypatch):

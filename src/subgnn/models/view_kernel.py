@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from subgnn.channels.topology import Standard
 from subgnn.models.regression import Floats
 from subgnn.models.view_names import TOPOLOGY
-from subgnn.models.views import Rows
+from subgnn.models.views import Rows, row_blocks
 from subgnn.rng import stream
 
 _TOPOLOGY_SCALE, _FARTHEST = 0.003, 4.0
@@ -133,19 +133,26 @@ class Components:
         """
         known = train[chosen]
         compared = [view for name, view in views.items() if name != TOPOLOGY]
-        products = [view.products(train, known) for view in compared]
-        standard, statistics = None, None
-        if TOPOLOGY in views:
-            table = views[TOPOLOGY].values
-            standard, statistics = Standard.of(table[train]), (table[train], table[known])
-        of_landmarks = [view.squared[known] for view in compared], [one[chosen] for one in products]
-        reference = Reference.of(*of_landmarks, kernel=kernel, standard=standard)
-        whole = reference(products, [view.squared[train] for view in compared], statistics)
-        values, vectors = np.linalg.eigh(whole[chosen])
+        table = views[TOPOLOGY].values if TOPOLOGY in views else None
+        standard = None if table is None else Standard.of(table[train])
+
+        def kernel_of(rows: NDArray[np.int64], products: list[Floats]) -> Floats:
+            statistics = None if table is None else (table[rows], table[known])
+            return reference(products, [view.squared[rows] for view in compared], statistics)
+
+        products = [view.products(known, known) for view in compared]
+        reference = Reference.of([view.squared[known] for view in compared], products, kernel=kernel, standard=standard)
+        of_landmarks = kernel_of(known, products)
+        values, vectors = np.linalg.eigh(of_landmarks)
         kept = values > _SMALLEST * max(values[-1], _SMALLEST)
         basis = vectors[:, kept] / np.sqrt(values[kept])
-        rows = whole @ basis
-        if len(chosen) < len(train):
-            _, turn = np.linalg.eigh(rows.T @ rows)
-            basis, rows = basis @ turn, rows @ turn
-        return cls(rows, basis, known, reference)
+        if len(chosen) == len(train):
+            return cls(of_landmarks @ basis, basis, known, reference)
+        rows = np.empty((len(train), basis.shape[1]))
+        blocks = row_blocks(len(train))
+        for block in blocks:
+            rows[block] = kernel_of(train[block], [view.products(train[block], known) for view in compared]) @ basis
+        _, turn = np.linalg.eigh(rows.T @ rows)
+        for block in blocks:
+            rows[block] = rows[block] @ turn
+        return cls(rows, basis @ turn, known, reference)

@@ -54,6 +54,8 @@ EXACT_NUMBERS = 2**28
 _FEW_NUMBERS = 2**22
 PRODUCT_ROWS = 6000
 """Subgraphs up to which all their inner products are kept."""
+ROWS_AT_A_TIME = 8192
+"""Subgraphs whose products and kernels are in memory at the same time, where the result is kept for all of them."""
 Matrix = Any
 """A scipy CSR array, or a dense array, (n, columns)."""
 
@@ -151,10 +153,11 @@ class Rows:
     @classmethod
     def of(cls, values: Matrix) -> Rows:
         """The rows and their lengths."""
-        squares = values.multiply(values).sum(axis=1) if scipy.sparse.issparse(values) else None
-        if squares is None:
-            squares = np.einsum("ij,ij->i", values, values, dtype=np.float64)
-        return cls(values, np.asarray(squares, np.float64))
+        if not scipy.sparse.issparse(values):
+            return cls(values, np.einsum("ij,ij->i", values, values, dtype=np.float64))
+        parts = (values[rows] for rows in row_blocks(values.shape[0]))
+        squares = [np.asarray(part.multiply(part).sum(axis=1), np.float64) for part in parts]
+        return cls(values, np.concatenate([np.empty(0), *squares]))
 
     def chosen(self, rows: NDArray[np.int64]) -> Matrix:
         """Chosen rows; all of them in their order are not copied."""
@@ -186,8 +189,18 @@ def multiply(rows: Matrix, others: Matrix) -> NDArray[np.float32]:
     Shapes:
         rows: (n, N). others: (m, N). returns: (n, m).
     """
-    found = rows @ others.T
-    return np.asarray(found.toarray() if scipy.sparse.issparse(found) else found, np.float32)
+    if not scipy.sparse.issparse(rows):
+        return np.asarray(rows @ others.T, np.float32)
+    # A sparse product of many rows would take several times the memory of the dense result.
+    found = np.empty((rows.shape[0], others.shape[0]), np.float32)
+    for part in row_blocks(len(found)):
+        found[part] = (rows[part] @ others.T).toarray()
+    return found
+
+
+def row_blocks(count: int) -> list[slice]:
+    """Consecutive blocks of :data:`ROWS_AT_A_TIME` rows."""
+    return [slice(begin, min(begin + ROWS_AT_A_TIME, count)) for begin in range(0, count, ROWS_AT_A_TIME)]
 
 
 def compute_view(
