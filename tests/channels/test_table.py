@@ -13,6 +13,7 @@ from subgnn.channels.channel import Work, draw_seed
 from subgnn.channels.table import channel_of
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.kernels import induced_components
+from subgnn.parallel.progress import ignore
 from tests.models.examples import two_triangles
 from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, random_graph, random_subgraphs
 
@@ -20,7 +21,7 @@ INTERNAL, BORDER = (ChannelSettings("structure", side, 4) for side in ("internal
 SETTINGS = PrepareSettings(patch_length=4, walks=3, walk_length=5)
 
 
-def own(graph, subgraphs, channel, settings, *, layers=2, seed=0, on_progress=None):
+def own(graph, subgraphs, channel, settings, *, layers=2, seed=0, on_progress=ignore):
     components = induced_components(*graph.csr, subgraphs)
     work = Work(graph, settings, channel, layers, seed, on_progress)
     return components, channel_of(channel).sample_own(work, subgraphs, components)

@@ -15,6 +15,7 @@ from subgnn.config.settings import PrepareSettings, Recipe
 from subgnn.errors import UserError
 from subgnn.models.registry import check_recipe
 from subgnn.parallel import progress as pacing
+from subgnn.parallel.progress import ignore
 from subgnn.prepare import measure as prepare
 from subgnn.prepare.measure import Plan
 from tests.models.subgnn.examples import ALL_CHANNELS, SMALL, prepare_example, random_graph, random_subgraphs
@@ -171,7 +172,7 @@ def test_measuring_can_be_done_by_another():
 
     options = {"channels": ALL_CHANNELS, "layers": 2, "settings": SMALL, "seed": 4}
     found = prepare.prepare(graph, subgraphs, Plan(**options), measuring=elsewhere)
-    assert asked == [((graph, subgraphs), {"on_progress": None})]
+    assert asked == [((graph, subgraphs), {"on_progress": ignore})]
     assert_same(found, prepare.prepare(graph, subgraphs, Plan(**options)))
     assert (found.frame.layers, found.frame.seed, found.frame.channels) == (2, 4, ALL_CHANNELS)
     assert found.graph_hash == graph.content_hash

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.kernels.induced import Components
-from subgnn.parallel.progress import OnProgress, pieces
+from subgnn.parallel.progress import OnProgress, ignore, pieces
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 
@@ -189,7 +189,7 @@ class Work:
     channel: ChannelSettings
     layers: int
     seed: int
-    on_progress: OnProgress | None = None
+    on_progress: OnProgress = ignore
     cache: bool = False
 
     def key(self, name: str) -> int:

@@ -37,7 +37,7 @@ from subgnn.channels.channel import NodeAnchors, OwnAnchors, Similarities, Simil
 from subgnn.data.graph import Graph
 from subgnn.kernels.diffusion import COLUMNS, chebyshev_series, power_series, push
 from subgnn.parallel.memory import workers
-from subgnn.parallel.progress import OnProgress, pieces
+from subgnn.parallel.progress import OnProgress, ignore, pieces
 from subgnn.ragged import Ragged
 
 EXACT_NODES = 2**17
@@ -152,9 +152,7 @@ def coefficients(damping: float) -> NDArray[np.float64]:
     return np.asarray(np.where(k > 0, 2, 1) * (1 - damping) / root * rho**k)
 
 
-def diffuse(
-    walks: Walks, sets: Ragged, damping: float, *, on_progress: OnProgress | None = None
-) -> NDArray[np.float32]:
+def diffuse(walks: Walks, sets: Ragged, damping: float, *, on_progress: OnProgress = ignore) -> NDArray[np.float32]:
     """p_c / pi of every set, at every node.
 
     Args:
@@ -186,7 +184,7 @@ def push_bound(walks: Walks, damping: float, edges: int) -> float:
 
 
 def diffuse_nearby(
-    walks: Walks, sets: Ragged, damping: float, *, edges: int, most: int, on_progress: OnProgress | None = None
+    walks: Walks, sets: Ragged, damping: float, *, edges: int, most: int, on_progress: OnProgress = ignore
 ) -> tuple[Ragged, NDArray[np.float32]]:
     """The nodes with the largest p_c / pi of every set, and these ratios, by local push.
 

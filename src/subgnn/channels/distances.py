@@ -167,9 +167,8 @@ def distances_to(
     pairs = np.cumsum(components.lengths[owner] * np.diff(bounds))
 
     def report(units: int) -> None:
-        if work.on_progress is not None:
-            share_done = len(components) * units // max(1, len(owner))
-            work.on_progress("hops to own anchors", done + share_done, total or len(components))
+        share_done = len(components) * units // max(1, len(owner))
+        work.on_progress("hops to own anchors", done + share_done, total or len(components))
 
     begin = 0
     while begin < len(owner):

@@ -14,6 +14,7 @@ from typer import Argument, Option
 from subgnn.cli.options import ForceFlag, GzipFlag, JsonFlag, KeyValues, OutFolder, read_key_values, with_option_groups
 from subgnn.cli.output import print_json, print_line, print_next, print_notes, print_table
 from subgnn.data.catalog import CATALOG, COLUMNS, differences_from_paper
+from subgnn.parallel.progress import ignore
 
 if TYPE_CHECKING:
     from subgnn.data.fetch import Progress
@@ -215,10 +216,8 @@ def build_dataset(
 @contextmanager
 def _steps(name: str) -> Iterator[OnStep]:
     """Show the current step on stderr, if that is a terminal."""
-    from subgnn.data.real.builder import ignore_step
-
     if not sys.stderr.isatty():
-        yield ignore_step
+        yield ignore
         return
     from rich.console import Console
 
@@ -295,10 +294,10 @@ def download(
 
 
 @contextmanager
-def _progress_bar(title: str) -> Iterator[Progress | None]:
+def _progress_bar(title: str) -> Iterator[Progress]:
     """A progress bar on stderr, if that is a terminal."""
     if not sys.stderr.isatty():
-        yield None
+        yield ignore
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn

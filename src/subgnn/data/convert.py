@@ -17,7 +17,7 @@ from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
 from subgnn.data.read_tables import read_tables
 from subgnn.data.subgraphs import SubgraphSet, encode_labels, label_separator, split_labels, whole_number_text
 from subgnn.errors import DataError
-from subgnn.parallel.progress import OnProgress
+from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.storage.files import refuse_existing, scratch_folder
 
 Layout = Literal["folder", "bundle"]
@@ -42,7 +42,7 @@ class WriteOptions:
     compress: bool = False
     overwrite: bool = False
     memory: int = MEMORY
-    on_progress: OnProgress | None = None
+    on_progress: OnProgress = ignore
 
 
 def convert(
@@ -92,11 +92,9 @@ def _convert_on_disk(source: Path, destination: Path, reading: ReadOptions, writ
         problems.stop()
         if dataset is None:
             raise DataError("nothing could be read", where=str(source))
-        if on_progress is not None:
-            on_progress("writing the bundle", 0, 1)
+        on_progress("writing the bundle", 0, 1)
         write_bundle(dataset, destination, overwrite=writing.overwrite)
-    if on_progress is not None:
-        on_progress("writing the bundle", 1, 1)
+    on_progress("writing the bundle", 1, 1)
     return open_own_bundle(destination)
 
 

@@ -17,6 +17,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.fetch import Progress, check_digest, download
 from subgnn.data.formats.folder import AUTHORS_SUBGRAPHS, CARD, EDGES
 from subgnn.errors import DataError, UserError, choices
+from subgnn.parallel.progress import ignore
 from subgnn.storage.cache import cache_folder
 from subgnn.storage.files import atomic_write, file_digest
 
@@ -70,7 +71,7 @@ def download_dataset(
     *,
     url: str | None = None,
     sha256: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = ignore,
     overwrite: bool = False,
 ) -> Downloaded:
     """Download the archive that holds a dataset, unpack the dataset into ``out`` and check it.

@@ -22,17 +22,13 @@ from subgnn.data.graph import Dropped, Graph
 from subgnn.data.graph_checks import MAX_NODES
 from subgnn.errors import DataError
 from subgnn.kernels.build_csr import CELL, bucket_rows, distribute, record_edges
-from subgnn.parallel.progress import OnProgress
+from subgnn.parallel.progress import OnProgress, ignore
 
 MEMORY = 2 * 10**9
 _BYTES_PER_ENTRY, _BYTES_PER_ROW, _BYTES_PER_EDGE = 32, 24, 64
 # Records of a bucket that fits a processor's cache, which halves the time; and how many buckets are still written to in
 # long pieces.
 _BUCKET, _BUCKETS = 2**20, 400
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    """Report nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +52,8 @@ class EdgeStore:
         on_progress: called with the name of a step, the edges done and all edges.
     """
 
-    def __init__(self, folder: Path, *, memory: int = MEMORY, on_progress: OnProgress | None = None) -> None:
-        self.memory, self.on_progress = memory, on_progress or _silent
+    def __init__(self, folder: Path, *, memory: int = MEMORY, on_progress: OnProgress = ignore) -> None:
+        self.memory, self.on_progress = memory, on_progress
         self.num_edges = self.num_nodes = self._loops = 0
         self._folder, self._width = folder, 0
         self._leaving, self._entering = np.zeros(1, np.int64), np.zeros(1, np.int64)

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from subgnn.errors import UserError, excerpt
 from subgnn.parallel.locks import locked_file
+from subgnn.parallel.progress import ignore
 from subgnn.storage.files import file_digest
 
 Progress = Callable[[int, int | None], None]
@@ -58,7 +59,7 @@ def download(
     destination: Path,
     *,
     sha256: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = ignore,
     limits: Limits | None = None,
 ) -> str:
     """Download a file, resume an unfinished download of it, and move it into place once it is complete and verified.
@@ -183,7 +184,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _fetch_all(part: _Part, progress: Progress | None, limits: Limits) -> None:
+def _fetch_all(part: _Part, progress: Progress, limits: Limits) -> None:
     opener, reason = urllib.request.build_opener(_Redirects), ""  # proxies of the environment are used
     for attempt in range(limits.attempts):
         if attempt:
@@ -202,7 +203,7 @@ def _fetch_all(part: _Part, progress: Progress | None, limits: Limits) -> None:
     raise UserError(f"gave up after {limits.attempts} attempts; the last one: {reason}", where=part.url, hint=kept)
 
 
-def _fetch(part: _Part, opener: urllib.request.OpenerDirector, progress: Progress | None, limits: Limits) -> None:
+def _fetch(part: _Part, opener: urllib.request.OpenerDirector, progress: Progress, limits: Limits) -> None:
     """Download the rest of the file over one connection."""
     have = part.size if part.known else 0
     if have and have == part.total:
@@ -226,8 +227,7 @@ def _fetch(part: _Part, opener: urllib.request.OpenerDirector, progress: Progres
                     part.discard()
                     raise _too_large(part.url, have, limits.max_bytes)
                 file.write(block)
-                if progress is not None:
-                    progress(have, part.total)
+                progress(have, part.total)
     if part.total is not None and have < part.total:
         raise _CutError(f"the connection was cut at byte {have:,} of {part.total:,}")
 

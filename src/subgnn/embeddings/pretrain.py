@@ -38,6 +38,7 @@ from subgnn.embeddings.sources import VectorSettings
 from subgnn.embeddings.stored import read_vectors, write_vectors
 from subgnn.errors import DataError, DataWarning, UserError, choices
 from subgnn.parallel.locks import try_lock
+from subgnn.parallel.progress import OnEpoch, ignore
 from subgnn.rng import stream_key
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
 from subgnn.storage.parsing import json_digest
@@ -49,7 +50,6 @@ _HEADER = 4096  # bytes, more than a file has beside the vectors
 Sampler = GINSampler | GraphSAINTSampler
 Makers = tuple[Callable[..., Encoder], Callable[..., Sampler]]
 METHODS: dict[str, Makers] = {"gin": (gin_encoder, GINSampler), "graphsaint": (gcn_encoder, GraphSAINTSampler)}
-OnEpoch = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +96,7 @@ def pretrain(
     device: str = "auto",
     state: Path | None = None,
     resume: bool = False,
-    on_epoch: OnEpoch | None = None,
+    on_epoch: OnEpoch = ignore,
 ) -> Pretrained:
     """Learn a vector for every node.
 
@@ -139,8 +139,7 @@ def pretrain(
                 what = f"{error.where}: {error.what}; pretraining goes on, but cannot be resumed from here"
                 warnings.warn(what, DataWarning, stacklevel=2)
             saved_at = time.monotonic()
-        if on_epoch is not None:
-            on_epoch(record)
+        on_epoch(record)
 
     fitting = _Fitting(encoder, make_sampler(split, settings), split, settings, fabric)
     progress = fitting.run(before, after_epoch)
@@ -290,7 +289,7 @@ def pretrained_vectors(
     *,
     device: str = "auto",
     cache: bool = True,
-    on_epoch: OnEpoch | None = None,
+    on_epoch: OnEpoch = ignore,
 ) -> NDArray[np.float32]:
     """Embeddings from the cache, or pretrained and stored there; an interrupted pretraining is continued.
 

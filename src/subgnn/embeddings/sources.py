@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from subgnn.data.graph import Graph
 from subgnn.embeddings.stored import read_vectors, require_file, vectors_hash, write_vectors
 from subgnn.errors import DataError
 from subgnn.kernels.draws import normal_rows
+from subgnn.parallel.progress import OnEpoch, ignore
 from subgnn.rng import stream_key
 
 PRETRAINED = ("gin", "graphsaint")
@@ -93,7 +94,7 @@ def check_source(recipe: VectorSettings) -> None:
 
 
 def source_vectors(
-    recipe: Recipe, graph: Graph, *, device: str = "auto", cache: bool = True, on_epoch: Any = None
+    recipe: Recipe, graph: Graph, *, device: str = "auto", cache: bool = True, on_epoch: OnEpoch = ignore
 ) -> NDArray[np.float32] | None:
     """The table of all node embeddings of a recipe; None if they are random.
 

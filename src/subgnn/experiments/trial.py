@@ -18,6 +18,7 @@ from subgnn.errors import DataError
 from subgnn.experiments.train import train
 from subgnn.models.metrics import selection_metric
 from subgnn.models.registry import model_of
+from subgnn.parallel.progress import ignore
 from subgnn.rng import stream
 from subgnn.storage.files import temporary_folder
 from subgnn.training.options import Callbacks
@@ -58,7 +59,7 @@ def run_trial(
     split: Splitting = "stored",
     device: str = "auto",
     cache: bool = True,
-    on_step: OnStep | None = None,
+    on_step: OnStep = ignore,
 ) -> TrialResult:
     """Train a recipe with seeds 0, 1 and so on, and score each training at the epoch that validation selects.
 
@@ -107,7 +108,7 @@ def _trainings(dataset: Dataset, seeds: int, folds: int, split: Splitting) -> It
 class _BestScore:
     """The best epoch so far by the rule of the training loop, averaged with the trainings that are finished."""
 
-    def __init__(self, metric: str, finished: Sequence[float], on_step: OnStep | None, *, steps: int) -> None:
+    def __init__(self, metric: str, finished: Sequence[float], on_step: OnStep, *, steps: int) -> None:
         self._metric, self._by_loss = f"val_{metric}", metric == "r2"
         self._finished, self._on_step, self._steps = list(finished), on_step, steps
         self._best: tuple[float, float] | None = None
@@ -120,8 +121,7 @@ class _BestScore:
         if self._best is None or rank > self._best:
             self._best, self._score = rank, score
         self._steps += 1
-        if self._on_step is not None:
-            self._on_step(self._steps, fmean([*self._finished, self._score]))
+        self._on_step(self._steps, fmean([*self._finished, self._score]))
 
 
 def max_epochs(recipe: Recipe) -> int:

@@ -50,7 +50,7 @@ from subgnn.models.metrics import selection_metric
 from subgnn.models.registry import check_recipe, find_model
 from subgnn.parallel.engine import Engine, LocalEngine
 from subgnn.parallel.locks import LOCK, names_in
-from subgnn.parallel.progress import OnProgress
+from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.reports.reproduce import recipe_toml
 from subgnn.reports.run_page import metric_name
 from subgnn.storage.files import atomic_write
@@ -87,7 +87,7 @@ def tune(
     device: str = "auto",
     cache: bool = True,
     engine: Engine | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = ignore,
 ) -> dict[str, Any]:
     """Search for the settings with the best out-of-fold micro-F1 (R^2 for regression); ties go to the lower loss.
 
@@ -157,16 +157,15 @@ def tune(
 
 
 def _search(
-    task: SearchTask, out: Path, processes: int, engine: Engine | None, on_progress: OnProgress | None
+    task: SearchTask, out: Path, processes: int, engine: Engine | None, on_progress: OnProgress
 ) -> dict[str, Any]:
     """Run the missing trials of a study, and write the result, also after an interrupt."""
     with failing_storage(task.storage), quiet_optuna():
         study = task.open()
 
         def show() -> None:
-            if on_progress is not None:
-                done = [t for t in counted(study.get_trials(deepcopy=False)) if t.state.is_finished()]
-                on_progress("trials", min(len(done), task.trials), task.trials)
+            done = [t for t in counted(study.get_trials(deepcopy=False)) if t.state.is_finished()]
+            on_progress("trials", min(len(done), task.trials), task.trials)
 
         show()
         try:

@@ -31,6 +31,7 @@ from subgnn.experiments.study import (
 )
 from subgnn.experiments.trial import FOLDS, Splitting, max_epochs, run_trial
 from subgnn.parallel.engine import Engine, Failure, Shared
+from subgnn.parallel.progress import ignore
 
 if TYPE_CHECKING:
     import optuna
@@ -88,7 +89,7 @@ class _Surplus(Exception):
     """A trial beyond the total, begun while other workers began the last ones."""
 
 
-def run_trials_here(task: SearchTask, after_trial: Callable[[], None] | None = None) -> int:
+def run_trials_here(task: SearchTask, after_trial: Callable[[], None] = ignore) -> int:
     """Run trials until the study has its total or the time is up; returns the number run here.
 
     Raises:
@@ -109,8 +110,7 @@ def run_trials_here(task: SearchTask, after_trial: Callable[[], None] | None = N
             except _Surplus:
                 break
             ran += 1
-            if after_trial is not None:
-                after_trial()
+            after_trial()
     return ran
 
 

@@ -42,6 +42,7 @@ from subgnn.models.interface import (
     TrainingData,
 )
 from subgnn.models.spec import Checkpoint, ModelSpec
+from subgnn.parallel.progress import ignore
 
 FOLDS = 5
 _BATCH = 256
@@ -76,7 +77,7 @@ def fit_baseline(baseline: Model, data: TrainingData, recipe: Recipe) -> tuple[C
         returns: the checkpoint, titled by what was chosen on validation; b(S) of all subgraphs (n, outputs).
     """
     subgraphs = data.subgraphs
-    data = replace(data, device=torch.device("cpu"), vectors=None, on_prepare=None)
+    data = replace(data, device=torch.device("cpu"), vectors=None, on_prepare=ignore)
     training = TrainingSettings(class_weights=recipe.training.class_weights, select_by=recipe.training.select_by)
     alone = Recipe(method=recipe.model.baseline, baseline=recipe.baseline, wlks=recipe.wlks, training=training)
     candidates, examples = _unfitted(baseline, data, alone)

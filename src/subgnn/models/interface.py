@@ -27,7 +27,7 @@ from subgnn.embeddings.sources import PRETRAINED, used_in_pretraining
 from subgnn.models.examples import Examples, Source
 from subgnn.models.metrics import Thresholds
 from subgnn.models.spec import Checkpoint, ModelSpec, Weights
-from subgnn.parallel.progress import OnProgress
+from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.ragged import Ragged
 
 Vectors = NDArray[np.float32] | None
@@ -57,7 +57,7 @@ class TrainingData:
     device: torch.device
     vectors: Vectors = None
     cache: bool = True
-    on_prepare: OnProgress | None = None
+    on_prepare: OnProgress = ignore
     scores: NDArray[np.float32] | None = None
 
 

@@ -43,7 +43,7 @@ from subgnn.models.view_kernel import Components, Reference, draw_landmarks
 from subgnn.models.view_names import ALL_TYPES, TOPOLOGY, are_known, check_views, expand_views, used_by_views
 from subgnn.models.views import CACHE, EXACT_NUMBERS, PRODUCT_ROWS, Diffusing, Rows, multiply
 from subgnn.parallel.memory import share
-from subgnn.parallel.progress import OnProgress
+from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.ragged import Ragged
 
 _DAMPINGS = (0.3, 0.6)
@@ -207,7 +207,7 @@ class ViewSource:
         """The chosen subgraphs, in the given order."""
         return self, rows
 
-    def views(self, damping: float, *, on_progress: OnProgress | None = None) -> dict[str, Rows]:
+    def views(self, damping: float, *, on_progress: OnProgress = ignore) -> dict[str, Rows]:
         """The views of all subgraphs, by name."""
         if damping not in self._views:
             diffusing = Diffusing.of(self.settings, damping)

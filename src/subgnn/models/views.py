@@ -44,7 +44,7 @@ from subgnn.data.graph import Graph
 from subgnn.errors import DataError, UserError
 from subgnn.models.view_names import DIFFUSED, TOPOLOGY, split_view
 from subgnn.parallel.memory import share
-from subgnn.parallel.progress import OnProgress
+from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
@@ -210,7 +210,7 @@ def compute_view(
     diffusing: Diffusing,
     *,
     stored: bool = False,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = ignore,
 ) -> Rows:
     """A view of subgraphs.
 
@@ -249,7 +249,7 @@ def compute_view(
     return Rows.of(values)
 
 
-def _diffuse(walks: Walks, nodes: Ragged, diffusing: Diffusing, on_progress: OnProgress | None = None) -> Matrix:
+def _diffuse(walks: Walks, nodes: Ragged, diffusing: Diffusing, on_progress: OnProgress = ignore) -> Matrix:
     """Ratios p / pi of subgraphs (n, N): dense if exact, else sparse."""
     graph = walks.graph
     if diffusing.exact:
@@ -278,7 +278,7 @@ _STORED = Format(
 _SPARSE = ("data", "indices", "indptr")  # the arrays of a CSR array
 
 
-def _diffuse_stored(walks: Walks, nodes: Ragged, diffusing: Diffusing, on_progress: OnProgress | None = None) -> Matrix:
+def _diffuse_stored(walks: Walks, nodes: Ragged, diffusing: Diffusing, on_progress: OnProgress = ignore) -> Matrix:
     """:func:`_diffuse`, from the cache folder if it is there."""
     graph = walks.graph
     if cache_limit() == 0:
@@ -342,7 +342,7 @@ class ViewCache:
         *,
         keep: bool = False,
         stored: bool = False,
-        on_progress: OnProgress | None = None,
+        on_progress: OnProgress = ignore,
     ) -> Rows:
         """:func:`compute_view`, or what is left of an equal call.
 

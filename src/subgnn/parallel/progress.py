@@ -1,4 +1,4 @@
-"""Cut work into pieces of about half a second, between which progress is reported.
+"""Reports of progress, and work cut into pieces of about half a second, between which there is one.
 
 Pieces bound the memory that is used at once; their limits never change a result.
 """
@@ -7,16 +7,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 OnProgress = Callable[[str, int, int], None]
 """Called with the name of a stage, the units done and the total."""
+OnEpoch = Callable[[dict[str, Any]], None]
+"""Called with the record of an epoch."""
 
 SECONDS = 0.5
 """The time that a piece is to take."""
 
 
+def ignore(*_: Any) -> None:
+    """Report nothing: what callbacks are by default."""
+
+
 def pieces(
-    count: int, *, step: int, most: int | None = None, what: str = "", on_progress: OnProgress | None = None
+    count: int, *, step: int, most: int | None = None, what: str = "", on_progress: OnProgress = ignore
 ) -> Iterator[slice]:
     """Cut ``range(count)`` into slices, longer or shorter by the time that the slices before took.
 
@@ -32,8 +39,7 @@ def pieces(
     """
     steps, begin = 1, 0
     longest = max(1, (count if most is None else most) // step)
-    if on_progress is not None:
-        on_progress(what, 0, count)
+    on_progress(what, 0, count)
     while begin < count:
         end = min(count, begin + steps * step)
         started = time.perf_counter()
@@ -44,5 +50,4 @@ def pieces(
         elif took > 2 * SECONDS:
             steps = max(1, steps // 2)
         begin = end
-        if on_progress is not None:
-            on_progress(what, end, count)
+        on_progress(what, end, count)

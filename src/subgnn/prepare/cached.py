@@ -24,7 +24,7 @@ from subgnn.data.graph import Graph
 from subgnn.errors import DataError
 from subgnn.kernels import Components
 from subgnn.parallel.memory import share
-from subgnn.parallel.progress import OnProgress
+from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.prepare.measure import (
     ALGORITHM_VERSION,
     Frame,
@@ -80,7 +80,7 @@ def prepare_cached(
     plan: Plan,
     *,
     cache: bool = True,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = ignore,
     measuring: Measuring | None = None,
 ) -> Cached:
     """Read prepared subgraphs from the cache, or :func:`~subgnn.prepare.measure.prepare` them and store them there.
@@ -127,7 +127,7 @@ def prepare_draws_cached(
     *,
     seed: int,
     cache: bool = True,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = ignore,
     measuring: Measuring | None = None,
 ) -> Iterator[Cached]:
     """Prepared subgraphs for each draw of anchors that training or evaluation uses, one draw at a time.

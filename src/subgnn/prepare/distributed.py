@@ -29,7 +29,7 @@ from subgnn.errors import DataError
 from subgnn.kernels import induced_components
 from subgnn.kernels.distances import WORD
 from subgnn.parallel.engine import Engine, Failure, Shared
-from subgnn.parallel.progress import OnProgress
+from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.prepare.measure import Frame, Prepared, SubchannelInputs, measure, seen_hash
 from subgnn.ragged import Ragged
 
@@ -115,9 +115,7 @@ class DistributedMeasuring:
     engine: Engine
     graph: Shared[Graph]
 
-    def __call__(
-        self, graph: Graph, subgraphs: Ragged, frame: Frame, *, on_progress: OnProgress | None = None
-    ) -> Prepared:
+    def __call__(self, graph: Graph, subgraphs: Ragged, frame: Frame, *, on_progress: OnProgress = ignore) -> Prepared:
         """Measure subgraphs.
 
         Raises:
@@ -150,8 +148,7 @@ class DistributedMeasuring:
             if part.channel not in found:
                 found[part.channel] = _room(result, *shape)
             _put(found[part.channel], place, result)
-            if on_progress is not None:
-                on_progress("measuring on the cluster", done, len(parts))
+            on_progress("measuring on the cluster", done, len(parts))
         inputs: list[list[SubchannelInputs]] = [[] for _ in frame.shared]
         for i, channel in enumerate(frame.channels):
             for layer, row in enumerate(inputs):

@@ -20,7 +20,7 @@ from subgnn.config.settings import ChannelSettings, PrepareSettings
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError
 from subgnn.kernels import Components, induced_components
-from subgnn.parallel.progress import OnProgress
+from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.ragged import Ragged
 
 ALGORITHM_VERSION = 1
@@ -111,9 +111,7 @@ class Prepared:
 class Measuring(Protocol):
     """:func:`measure`, or the same over the machines of a cluster."""
 
-    def __call__(
-        self, graph: Graph, subgraphs: Ragged, frame: Frame, *, on_progress: OnProgress | None = None
-    ) -> Prepared:
+    def __call__(self, graph: Graph, subgraphs: Ragged, frame: Frame, *, on_progress: OnProgress = ignore) -> Prepared:
         """As :func:`measure`."""
 
 
@@ -129,7 +127,7 @@ def prepare(
     subgraphs: Ragged,
     plan: Plan,
     *,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = ignore,
     measuring: Measuring | None = None,
 ) -> Prepared:
     """Draw shared anchors and measure subgraphs against them.
@@ -157,7 +155,7 @@ def _sample_shared(graph: Graph, settings: ChannelSettings, plan: Plan) -> list[
 
 
 def measure(
-    graph: Graph, subgraphs: Ragged, frame: Frame, *, on_progress: OnProgress | None = None, cache: bool = False
+    graph: Graph, subgraphs: Ragged, frame: Frame, *, on_progress: OnProgress = ignore, cache: bool = False
 ) -> Prepared:
     """Measure subgraphs against given shared anchors, and against anchors of their own.
 

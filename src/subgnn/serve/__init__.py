@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from subgnn.errors import MissingExtra, UserError
+from subgnn.parallel.progress import ignore
 from subgnn.training.run_dir import read_results
 
 __all__ = ["named_runs", "serve"]
@@ -28,7 +29,7 @@ def serve(
     names: Sequence[str] = (),
     data: Path | None = None,
     limits: dict[str, float] | None = None,
-    on_ready: Callable[[dict[str, Any]], None] | None = None,
+    on_ready: Callable[[dict[str, Any]], None] = ignore,
 ) -> None:
     """Serve runs until SIGTERM or Ctrl-C.
 
@@ -69,7 +70,7 @@ def serve(
         app = create_app(opened, access=access, limits=accepted)
         address = f"[{host}]" if ":" in host else host
         found = {"url": f"http://{address}:{listening.getsockname()[1]}/", "runs": list(opened)}
-        run_server(app, listening, limits=accepted, on_ready=lambda: on_ready(found) if on_ready else None)
+        run_server(app, listening, limits=accepted, on_ready=lambda: on_ready(found))
     finally:
         listening.close()
 

@@ -32,7 +32,7 @@ from subgnn.models.registry import check_edges, model_of, set_up_model
 from subgnn.models.spec import BASELINE, Checkpoint, join_weights
 from subgnn.models.subgnn.batches import StreamedInputs
 from subgnn.models.weighting import Weighting
-from subgnn.parallel.progress import OnProgress
+from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.training.global_batch import use_global_batch
 from subgnn.training.labels import check_labels, warn_of_labels
 from subgnn.training.loop import AfterEpoch, Progress, State, epoch_record, fit
@@ -48,7 +48,7 @@ def set_up(
     *,
     vectors: NDArray[np.float32] | None = None,
     cache: bool = True,
-    on_prepare: OnProgress | None = None,
+    on_prepare: OnProgress = ignore,
 ) -> tuple[Sequence[Candidate], Examples]:
     """Make the networks that are to be fitted, and the examples they learn from.
 

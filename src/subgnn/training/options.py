@@ -19,10 +19,9 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.errors import UserError, excerpt
 from subgnn.models.registry import unused_data
-from subgnn.parallel.progress import OnProgress
+from subgnn.parallel.progress import OnEpoch, OnProgress, ignore
 from subgnn.versions import versions
 
-OnEpoch = Callable[[dict[str, Any]], None]
 WritePage = Callable[[Dataset, Path, NDArray[np.float32] | None], None]
 """Writes the page of a finished run, from its dataset, its folder and, where they are known, its subgraphs' vectors."""
 
@@ -46,10 +45,6 @@ def parse_duration(text: str, where: str) -> float:
         hint = f"accepted: 90, 90s, 5m, 1h; from 1 to {LARGEST:,} seconds"
         raise UserError(f"the duration is {excerpt(text)}", where=where, hint=hint)
     return seconds
-
-
-def ignore(*_: Any) -> None:
-    """Do nothing."""
 
 
 OnLeaderboard = Callable[[list[dict[str, Any]], str], None]

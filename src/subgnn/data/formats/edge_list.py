@@ -21,7 +21,7 @@ from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, is_id
 from subgnn.errors import excerpt
 from subgnn.kernels import text as parser
-from subgnn.parallel.progress import OnProgress
+from subgnn.parallel.progress import OnProgress, ignore
 
 _COLUMNS = "accepted: 'u v' or 'u v weight', separated by spaces or tabs"
 _CHUNK = 2**24
@@ -87,7 +87,7 @@ class Staging:
 
     folder: Path
     memory: int = MEMORY
-    on_progress: OnProgress | None = None
+    on_progress: OnProgress = ignore
 
     def chunks(self, path: Path) -> Iterator[NDArray[np.uint8]]:
         """A file's text in chunks, with progress in megabytes of the file."""
@@ -95,8 +95,7 @@ class Staging:
         total = path.stat().st_size // 10**6
         for data, done in read_chunks(path, size):
             yield data
-            if self.on_progress is not None:
-                self.on_progress("reading edges, MB", done // 10**6, total)
+            self.on_progress("reading edges, MB", done // 10**6, total)
 
 
 def read_edge_list(file: EdgeFile, problems: Problems) -> EdgeList:

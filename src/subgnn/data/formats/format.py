@@ -11,13 +11,10 @@ from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.formats.columns import GUESSED, Columns
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import Task
+from subgnn.parallel.progress import ignore
 
 Unknown = Literal["error", "drop"]
 """What to do with nodes that are not in the graph."""
-
-
-def ignore_note(note: str) -> None:
-    """Say nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +65,7 @@ class ReadOptions:
     directed: bool = False
     encoding: str | None = None
     unknown: Unknown = "error"
-    on_note: Callable[[str], None] = ignore_note
+    on_note: Callable[[str], None] = ignore
     verify: bool = False
 
 

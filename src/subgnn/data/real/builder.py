@@ -14,14 +14,11 @@ from subgnn.data.graph import Graph
 from subgnn.data.real.sources import SOURCES, SourceFile
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, choices, excerpt
+from subgnn.parallel.progress import ignore
 from subgnn.versions import __version__
 
 OnStep = Callable[[str], None]
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-
-
-def ignore_step(step: str) -> None:
-    """Report nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +29,7 @@ class Request:
     options: Mapping[str, str] = field(default_factory=dict)
     labels: Sequence[str] = ()
     seed: int = 0
-    on_step: OnStep = ignore_step
+    on_step: OnStep = ignore
 
 
 @dataclass(frozen=True, slots=True)

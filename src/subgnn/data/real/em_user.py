@@ -37,7 +37,6 @@ from subgnn.data.real.builder import (
     Request,
     at_least,
     check_fractions,
-    ignore_step,
     make_dataset,
     read_options,
     within,
@@ -46,6 +45,7 @@ from subgnn.data.real.sources import SourceFile
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, choices, excerpt
+from subgnn.parallel.progress import ignore
 from subgnn.rng import stream
 
 Nodes = NDArray[np.int64]
@@ -271,7 +271,7 @@ def _place(workout: Workout, decimals: int) -> Place:
 
 
 def build_em_user(
-    records: Path, *, settings: EmUserSettings | None = None, seed: int = 0, on_step: OnStep = ignore_step
+    records: Path, *, settings: EmUserSettings | None = None, seed: int = 0, on_step: OnStep = ignore
 ) -> BuiltDataset:
     """Build EM-USER; users of unknown gender contribute to the graph, but are not subgraphs.
 

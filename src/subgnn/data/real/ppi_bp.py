@@ -21,7 +21,6 @@ from subgnn.data.real.builder import (
     Request,
     at_least,
     check_fractions,
-    ignore_step,
     make_dataset,
     read_labels,
     read_options,
@@ -39,6 +38,7 @@ from subgnn.data.real.obo import Ontology, read_obo
 from subgnn.data.real.sources import SourceFile
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
+from subgnn.parallel.progress import ignore
 from subgnn.rng import stream
 
 FUNCTIONS: dict[str, tuple[str, ...]] = {
@@ -106,7 +106,7 @@ class PpiBpFiles:
 
 
 def build_ppi_bp(
-    files: PpiBpFiles, *, settings: PpiBpSettings | None = None, seed: int = 0, on_step: OnStep = ignore_step
+    files: PpiBpFiles, *, settings: PpiBpSettings | None = None, seed: int = 0, on_step: OnStep = ignore
 ) -> BuiltDataset:
     """Build PPI-BP.
 

@@ -18,7 +18,6 @@ from subgnn.data.real.builder import (
     Provenance,
     Request,
     check_fractions,
-    ignore_step,
     make_dataset,
     read_labels,
     read_options,
@@ -29,6 +28,7 @@ from subgnn.data.real.patients import PatientSettings, simulate_patients
 from subgnn.data.real.sources import SourceFile
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
+from subgnn.parallel.progress import ignore
 from subgnn.rng import stream
 
 Kind = Literal["hpo-metab", "hpo-neuro"]
@@ -65,7 +65,7 @@ def build_rare_diseases(
     hpo: Path | None = None,
     settings: RareDiseaseSettings | None = None,
     seed: int = 0,
-    on_step: OnStep = ignore_step,
+    on_step: OnStep = ignore,
 ) -> BuiltDataset:
     """Build HPO-METAB or HPO-NEURO.
 

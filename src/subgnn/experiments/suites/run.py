@@ -29,7 +29,7 @@ from subgnn.experiments.suites.spec import DatasetSpec, Suite, parse_suite
 from subgnn.models.registry import find_model
 from subgnn.parallel.engine import Engine, Failure, LocalEngine
 from subgnn.parallel.locks import LOCK, locked_folder, names_in
-from subgnn.parallel.progress import OnProgress
+from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.storage.cache import cache_limit
 from subgnn.storage.parsing import json_digest, read_json, write_json
 
@@ -47,7 +47,7 @@ def run_suite(
     datasets: Sequence[str] = (),
     request: Request | None = None,
     engine: Engine | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = ignore,
 ) -> dict[str, Any]:
     """Run a suite, or a part of it; finished runs are skipped.
 
@@ -104,18 +104,17 @@ def _map(
     function: Callable[[dict[str, Any]], Any],
     jobs: Sequence[dict[str, Any]],
     what: str,
-    on_progress: OnProgress | None,
+    on_progress: OnProgress,
 ) -> None:
     """Run jobs; the message of one that fails is written into the folder of its run."""
     for done, (job, result) in enumerate(engine.map(function, jobs), 1):
         if isinstance(result, Failure) and function is run_job:
             kept = {name: job[name] for name in ("key", "config", "dataset", "seed", "entries", "set", "split")}
             write_json({**kept, "message": result.message, "details": result.details}, Path(job["out"]) / FAILURE)
-        if on_progress is not None:
-            on_progress(what, done, len(jobs))
+        on_progress(what, done, len(jobs))
 
 
-def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgress | None) -> None:
+def _share(jobs: Sequence[dict[str, Any]], engine: Engine, on_progress: OnProgress) -> None:
     """Pretrain embeddings once for all runs that use them, then prepare subgraphs once that several runs need.
 
     A portfolio does both by itself, for those of its candidates that its budget has room for. A failure here occurs
