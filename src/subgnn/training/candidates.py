@@ -30,7 +30,7 @@ from subgnn.models.interface import Candidate, Solvable, TrainingData
 from subgnn.models.metrics import selection_metric
 from subgnn.models.registry import check_edges, model_of, set_up_model
 from subgnn.models.spec import BASELINE, Checkpoint, join_weights
-from subgnn.models.subgnn.batches import StreamedInputs
+from subgnn.models.subgnn.streamed import StreamedInputs
 from subgnn.models.weighting import Weighting
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.training.global_batch import use_global_batch

@@ -1,20 +1,14 @@
-"""Batches of prepared subgraphs as tensors, and the two ways to make them.
+"""Batches of prepared subgraphs as tensors.
 
-:class:`Inputs` holds all subgraphs as tensors, and a batch picks rows of them. Nodes are numbered by their place in a
+:class:`Inputs` holds all subgraphs, and a batch picks rows of them. Nodes are numbered by their place in a
 compact table of touched nodes, so memory does not grow with N.
-
-:class:`StreamedInputs` is for tables of nodes too large to be looked at in every step. A batch numbers the nodes it
-uses itself: those of shared anchors first, then its own, each once. Their vectors come with the batch where they are
-frozen, and are looked up in the network's table where they are learned. So a step costs what its batch holds, whatever
-the number of nodes; and prepared arrays may stay in a file, of which a batch reads the rows it needs.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,8 +20,6 @@ from subgnn.prepare.measure import Prepared, SubchannelInputs
 from subgnn.ragged import Ragged
 
 _DEVIATIONS = 4.0  # one batch in some hundreds is larger
-
-Lookup = Callable[[NDArray[np.int32]], NDArray[np.float32]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,16 +73,18 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Places:
+class Places:
     """Places of nodes in a sorted list of nodes, counted from ``first`` on."""
 
     nodes: NDArray[np.int32]
     first: int = 0
 
     def __call__(self, nodes: NDArray[Any]) -> Tensor:
+        """The places of nodes that are in the list."""
         return torch.from_numpy(np.searchsorted(self.nodes, nodes).astype(np.int64) + self.first)
 
     def channel(self, inputs: SubchannelInputs, *, distances: bool) -> ChannelBatch:
+        """A layer of a subchannel, as similarities unless distances are asked for."""
         own, measured = inputs.own, inputs.measured
         measured = each_array(torch.from_numpy, measured if distances else Similarities(measured.similarity))
         if own is None:
@@ -102,12 +96,12 @@ class _Places:
         )
 
 
-def _make(
+def make_batch(
     nodes: Ragged,
     subgraph: NDArray[np.int64],
     num_subgraphs: int,
     inputs: list[list[SubchannelInputs]],
-    places: _Places,
+    places: Places,
     *,
     distances: bool,
     **extra: Any,
@@ -154,12 +148,12 @@ class Inputs:
         self.sizes = np.stack([np.diff(self.first), np.diff(self.node_first[self.first])])  # components, nodes
         self.rooms: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
         self.distances = distances
-        whole = _make(
+        whole = make_batch(
             Ragged(components.nodes.values, self.node_first),
             components.subgraph,
             len(components.counts),
             prepared.inputs,
-            _Places(table),
+            Places(table),
             distances=distances,
             component_stats=component_stats,
             subgraph_stats=subgraph_stats,
@@ -190,7 +184,7 @@ class Inputs:
         """The same subgraphs, measured against another draw of anchors; all that does not depend on it is shared."""
         other = copy.copy(self)
         channels = [
-            [_Places(table).channel(one, distances=self.distances) for one in layer] for layer in prepared.inputs
+            [Places(table).channel(one, distances=self.distances) for one in layer] for layer in prepared.inputs
         ]
         other._hold(replace(self.whole, channels=channels, draw=draw).to(self.device))
         return other
@@ -225,10 +219,10 @@ class Inputs:
             subgraph=owner,
             num_subgraphs=len(rows),
             channels=self.stacks.pick(components).channels,
-            component_stats=_rows(whole.component_stats, components),
-            subgraph_stats=_rows(whole.subgraph_stats, rows),
-            known=_rows(whole.known, components),
-            baseline_scores=_rows(whole.baseline_scores, rows),
+            component_stats=rows_of(whole.component_stats, components),
+            subgraph_stats=rows_of(whole.subgraph_stats, rows),
+            known=rows_of(whole.known, components),
+            baseline_scores=rows_of(whole.baseline_scores, rows),
             draw=whole.draw,
             spare=choice.spare,
         )
@@ -336,74 +330,8 @@ class Choice:
         return self.joined.pin_memory() if torch.cuda.is_available() else self.joined
 
 
-class StreamedInputs:
-    """Prepared subgraphs; :meth:`batch` reads some.
-
-    Args:
-        prepared: what :func:`~subgnn.prepare.measure.prepare` or ``extend`` gave.
-        anchor_nodes: the nodes of shared anchors and walks, sorted, as the network has them.
-        table: the nodes of the network's table, sorted; None where vectors come with the batch.
-        vectors: gives the embeddings of nodes; None where they are in the network's table, or there are none.
-        features: gives the standardised features of nodes.
-        component_stats, subgraph_stats, known, baseline_scores, distances: as for :class:`Inputs`.
-        draw: which draw of anchors this is.
-    """
-
-    def __init__(
-        self,
-        prepared: Prepared,
-        anchor_nodes: NDArray[np.int32],
-        *,
-        table: NDArray[np.int32] | None = None,
-        vectors: Lookup | None = None,
-        features: Lookup | None = None,
-        component_stats: NDArray[np.float32] | None = None,
-        subgraph_stats: NDArray[np.float32] | None = None,
-        known: NDArray[np.int64] | None = None,
-        baseline_scores: NDArray[np.float32] | None = None,
-        distances: bool = True,
-        draw: int = 0,
-    ) -> None:
-        self.prepared, self.anchor_nodes, self.table = prepared, anchor_nodes, table
-        self.vectors, self.features, self.distances = vectors, features, distances
-        self.of_components = {"component_stats": component_stats, "known": known}
-        self.of_subgraphs = {"subgraph_stats": subgraph_stats, "baseline_scores": baseline_scores}
-        self.draw, self.device = draw, torch.device("cpu")
-        self.first = np.concatenate([[0], np.cumsum(prepared.components.counts)])
-
-    def __len__(self) -> int:
-        return len(self.prepared.components.counts)
-
-    def to(self, device: torch.device | str) -> Self:
-        """Send batches to a device."""
-        self.device = torch.device(device)
-        return self
-
-    def batch(self, rows: NDArray[np.int64]) -> Batch:
-        """The chosen subgraphs, in the given order."""
-        components, owner = spans(self.first, rows)
-        nodes = self.prepared.components.nodes.take(components)
-        inputs = each_array(lambda array: array[components], self.prepared.inputs)
-        anchors = [one.own.touched for layer in inputs for one in layer if one.own is not None]
-        own = np.unique(np.concatenate([nodes.values, *anchors]))
-        numbered = np.concatenate([self.anchor_nodes, own])
-        batch = _make(
-            nodes,
-            owner.astype(np.int64),
-            len(rows),
-            inputs,
-            _Places(own, first=len(self.anchor_nodes)),
-            distances=self.distances,
-            **{name: _rows(values, components) for name, values in self.of_components.items()},
-            **{name: _rows(values, rows) for name, values in self.of_subgraphs.items()},
-            rows=None if self.table is None else np.searchsorted(self.table, numbered),
-            vectors=None if self.vectors is None else self.vectors(numbered),
-            features=None if self.features is None else self.features(numbered),
-        )
-        return replace(batch, draw=self.draw).to(self.device)
-
-
-def _rows(values: Any, rows: Any) -> Any:
+def rows_of(values: Any, rows: Any) -> Any:
+    """Some rows of an array, or None if there is none."""
     return None if values is None else values[rows]
 
 

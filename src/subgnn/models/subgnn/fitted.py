@@ -22,7 +22,7 @@ from subgnn.models.examples import in_batches
 from subgnn.models.interface import BATCH, FittedModel, Opening, Vectors
 from subgnn.models.spec import BASELINE, Checkpoint
 from subgnn.models.subgnn import Inputs, SubGNN
-from subgnn.models.subgnn.batches import Batch, StreamedInputs
+from subgnn.models.subgnn.batches import Batch
 from subgnn.models.subgnn.build import (
     Measured,
     NodeLookup,
@@ -34,6 +34,7 @@ from subgnn.models.subgnn.build import (
     measure_draws,
     touched_nodes,
 )
+from subgnn.models.subgnn.streamed import StreamedInputs
 from subgnn.prepare.measure import Measuring, Prepared, measure
 from subgnn.ragged import Ragged
 
