@@ -7,7 +7,8 @@ anything else that escapes is ours and becomes exit code 1.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 _MAX_EXCERPT = 40
@@ -58,6 +59,19 @@ class MissingExtra(UserError):
         super().__init__(
             f"{feature} needs the package {package}", hint=f"install it with: pip install 'subgnn[{extra}]'"
         )
+
+
+@contextmanager
+def extra_package(package: str, *, extra: str, feature: str) -> Iterator[None]:
+    """Import an optional package in this block.
+
+    Raises:
+        MissingExtra: if it is not installed.
+    """
+    try:
+        yield
+    except ImportError:
+        raise MissingExtra(package, extra=extra, feature=feature) from None
 
 
 class RankDied(SubgnnError):

@@ -12,7 +12,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
 from subgnn.data.layout import MAX_BORDER, Layout, lay_out
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.errors import DataError, MissingExtra
+from subgnn.errors import DataError, extra_package
 from subgnn.kernels import induced_components, induced_core_numbers, shapes
 from subgnn.rng import stream
 from subgnn.storage.files import atomic_write
@@ -41,11 +41,9 @@ def plot_dataset(dataset: Dataset, folder: Path, *, seed: int = 0) -> list[Path]
         MissingExtra: without matplotlib.
         DataError: there is no subgraph to draw, or the folder cannot be written.
     """
-    try:
+    with extra_package("matplotlib", extra="plot", feature="plots"):
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError:
-        raise MissingExtra("matplotlib", extra="plot", feature="plots") from None
     if not len(dataset.subgraphs):
         raise DataError("there are no subgraphs to draw", where=dataset.name)
     paths = []

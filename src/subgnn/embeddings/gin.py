@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from subgnn.config.settings import PretrainSettings
 from subgnn.embeddings.link_prediction import Adjacency, Batch, EdgeSplit, Encoder, NodeInputs
-from subgnn.errors import MissingExtra
+from subgnn.errors import extra_package
 from subgnn.kernels.sampling import Block, find_entries, sample_neighbors
 from subgnn.rng import stream, stream_key
 
@@ -54,10 +54,8 @@ def gin_layers(mlps: Iterable[nn.Module], *, extra: str, feature: str) -> list[n
         mlps: one a layer; each is initialised again when its layer is made.
         extra, feature: what to install where PyG is missing, and what needs it.
     """
-    try:
+    with extra_package("torch_geometric", extra=extra, feature=feature):
         from torch_geometric.nn import GINConv
-    except ImportError:
-        raise MissingExtra("torch_geometric", extra=extra, feature=feature) from None
 
     class Layer(GINConv):  # type: ignore[misc]
         def forward(self, x: Tensor, adjacency: Adjacency) -> Any:

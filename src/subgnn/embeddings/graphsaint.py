@@ -31,7 +31,7 @@ from torch import Tensor, nn
 
 from subgnn.config.settings import PretrainSettings
 from subgnn.embeddings.link_prediction import Adjacency, Batch, EdgeSplit, Encoder, NodeInputs
-from subgnn.errors import MissingExtra
+from subgnn.errors import extra_package
 from subgnn.kernels.sampling import Block, induced_block, walk_nodes
 from subgnn.ragged import Ragged
 from subgnn.rng import stream, stream_key
@@ -44,10 +44,8 @@ def gcn_encoder(
     num_nodes: int, dim: int, settings: PretrainSettings, features: NDArray[np.float32] | None = None
 ) -> Encoder:
     """A stack of PyG's GCN layers; the weights of messages come with the adjacency."""
-    try:
+    with extra_package("torch_geometric", extra="pyg", feature="pretraining"):
         from torch_geometric.nn import GCNConv
-    except ImportError:
-        raise MissingExtra("torch_geometric", extra="pyg", feature="pretraining") from None
 
     class Layer(GCNConv):  # type: ignore[misc]
         """GCN on an adjacency in place of a list of edges, then batch normalisation (in all layers but the last)."""

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from subgnn.errors import DataError, DataWarning, MissingExtra, UserError, excerpt
+from subgnn.errors import DataError, DataWarning, MissingExtra, UserError, excerpt, extra_package
 from subgnn.rng import stream_key
 
 if TYPE_CHECKING:
@@ -31,10 +31,8 @@ _ATTEMPTS = 5
 
 def require_optuna() -> None:
     """Raise :class:`MissingExtra` if Optuna is not installed."""
-    try:
+    with extra_package("optuna", extra="tune", feature="tune"):
         import optuna  # noqa: F401
-    except ImportError:
-        raise MissingExtra("optuna", extra="tune", feature="tune") from None
 
 
 @contextmanager

@@ -25,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from subgnn.errors import MissingExtra
+from subgnn.errors import extra_package
 from subgnn.explain.explanation import (
     Attributions,
     ChannelContribution,
@@ -164,10 +164,8 @@ def _integrate(subgraph: SubgraphInputs, num_outputs: int) -> _Integrated:
 
 def _attributions(output: Any, inputs: list[Tensor], difference: Tensor) -> tuple[list[Tensor], Tensor, int]:
     """Attributions with as many steps as needed, their residual and the number of steps."""
-    try:
+    with extra_package("captum", extra="explain", feature="integrated gradients"):
         from captum.attr import IntegratedGradients
-    except ImportError:
-        raise MissingExtra("captum", extra="explain", feature="integrated gradients") from None
     method = IntegratedGradients(output)
     targets = torch.arange(len(difference), device=difference.device)
     numbers = sum(tensor[0].numel() for tensor in inputs)

@@ -19,7 +19,7 @@ from torch.nn import functional
 from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.errors import MissingExtra, UserError
+from subgnn.errors import UserError, extra_package
 from subgnn.models.interface import TrainingData
 from subgnn.models.known_subgraphs import KnownSubgraphsModel
 from subgnn.ragged import Ragged
@@ -78,10 +78,8 @@ class LinkEncoder(nn.Module):
 
     def __init__(self, num_nodes: int, dim: int, *, attention: bool) -> None:
         super().__init__()
-        try:
+        with extra_package("torch_geometric", extra="baselines", feature="the meta-node baselines"):
             from torch_geometric.nn import GATConv, GINConv
-        except ImportError:
-            raise MissingExtra("torch_geometric", extra="baselines", feature="the meta-node baselines") from None
         if attention and dim % GAT_HEADS:
             hint = f"accepted: a multiple of {GAT_HEADS}, the number of heads"
             raise UserError(f"embeddings.dim is {dim}", where="mn-gat", hint=hint)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.settings import Recipe
-from subgnn.errors import MissingExtra
+from subgnn.errors import extra_package
 from subgnn.models.induced_graphs import InducedGraphs, induced_graphs
 from subgnn.models.interface import TrainingData
 from subgnn.models.known_subgraphs import KnownSubgraphsModel
@@ -107,10 +107,8 @@ def document_vectors(
     Shapes:
         returns: (n, dim) float32.
     """
-    try:
+    with extra_package("gensim", extra="baselines", feature="the Sub2Vec baselines"):
         from gensim.models.doc2vec import Doc2Vec, TaggedDocument
-    except ImportError:
-        raise MissingExtra("gensim", extra="baselines", feature="the Sub2Vec baselines") from None
 
     class Corpus:
         def __iter__(self) -> Iterator[TaggedDocument]:

@@ -20,7 +20,7 @@ from functools import lru_cache
 from secrets import token_hex
 from typing import Any, Generic
 
-from subgnn.errors import MissingExtra, UserError
+from subgnn.errors import UserError, extra_package
 from subgnn.parallel.engine import EngineName, Failure, Job, LocalEngine, Result, Value, attempt
 from subgnn.parallel.memory import LEAST, machine_memory, share, share_of_each, within
 
@@ -235,10 +235,8 @@ def _import_ray(*, loopback: bool) -> Any:
     if loopback:
         # Ray's switch for systems on which it is limited to one machine; without it, Ray replaces 127.0.0.1.
         os.environ.setdefault(_LOOPBACK, "0")
-    try:
+    with extra_package("ray", extra="ray", feature="--engine ray"):
         import ray
-    except ImportError:
-        raise MissingExtra("ray", extra="ray", feature="--engine ray") from None
     return ray
 
 

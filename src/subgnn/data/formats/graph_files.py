@@ -18,7 +18,7 @@ from subgnn.data.formats.text import read_bytes
 from subgnn.data.graph import Graph
 from subgnn.data.graph_checks import plausible_nodes
 from subgnn.data.strings import NodeNames, Strings
-from subgnn.errors import DataError, MissingExtra
+from subgnn.errors import DataError, MissingExtra, extra_package
 from subgnn.storage.parsing import parse_json
 
 _NAMES = ("name", "label", "symbol", "gene_symbol", "shared name")
@@ -26,10 +26,8 @@ _NAMES = ("name", "label", "symbol", "gene_symbol", "shared name")
 
 
 def _networkx() -> Any:
-    try:
+    with extra_package("networkx", extra="networkx", feature="this file format"):
         import networkx
-    except ImportError:
-        raise MissingExtra("networkx", extra="networkx", feature="this file format") from None
     return networkx
 
 
@@ -74,12 +72,10 @@ def _node_link(path: Path, options: ReadOptions) -> Graph:
 def _pyg(path: Path, options: ReadOptions) -> Graph:
     import torch
 
-    try:
+    with extra_package("torch_geometric", extra="pyg", feature="a PyG file"):
         from torch_geometric.data import Data
         from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
         from torch_geometric.data.storage import GlobalStorage
-    except ImportError:
-        raise MissingExtra("torch_geometric", extra="pyg", feature="a PyG file") from None
     check_unpacked(path)
     with torch.serialization.safe_globals([Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]):
         data = torch.load(path, map_location="cpu", weights_only=True)

@@ -17,7 +17,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, encode_labels
-from subgnn.errors import DataError, MissingExtra, choices
+from subgnn.errors import DataError, choices, extra_package
 from subgnn.ragged import Ragged
 
 if TYPE_CHECKING:
@@ -151,11 +151,9 @@ def to_pyg(graph: Graph) -> Data:
 
     With types, edges are those of each type, ``edge_type`` is the place of theirs in ``edge_type_names``.
     """
-    try:
+    with extra_package("torch_geometric", extra="pyg", feature="PyG Data"):
         import torch
         from torch_geometric.data import Data
-    except ImportError:
-        raise MissingExtra("torch_geometric", extra="pyg", feature="PyG Data") from None
     parts = graph.layers or (graph,)
     rows = np.arange(graph.num_nodes, dtype=np.int64)
     tails = np.concatenate([np.repeat(rows, np.diff(part.offsets)) for part in parts])

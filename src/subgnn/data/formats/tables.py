@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from subgnn.data.formats.table import Table, UnequalRows, reason
 from subgnn.data.formats.text import open_unpacked, read_bytes, read_lines, too_much_unpacked, unpacked_limit
-from subgnn.errors import DataError, MissingExtra, excerpt
+from subgnn.errors import DataError, excerpt, extra_package
 from subgnn.storage.parsing import parse_json
 
 if TYPE_CHECKING:
@@ -120,10 +120,8 @@ def check_unpacked(path: Path) -> None:
 
 def _read_excel(path: Path) -> Table:
     """The first sheet of a workbook, with cells as they are stored; values of formulas, not formulas."""
-    try:
+    with extra_package("openpyxl", extra="excel", feature="a workbook of Excel"):
         import openpyxl
-    except ImportError:
-        raise MissingExtra("openpyxl", extra="excel", feature="a workbook of Excel") from None
     try:
         check_unpacked(path)
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
