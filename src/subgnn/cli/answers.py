@@ -218,7 +218,7 @@ def explain_subgraphs(
     attributions: Annotated[
         bool, Option("--attributions", help="Add integrated gradients, which sum to the logits; needs Captum.")
     ] = False,
-    max_nodes: Annotated[int, Option(min=0, help="Nodes of larger subgraphs are not left out.")] = 500,
+    max_nodes: Annotated[int, Option(min=0, help="Leave nodes out one by one in subgraphs of up to so many.")] = 500,
     max_anchors: Annotated[int, Option(min=0, help="Anchors to list, those that matter most.")] = 100,
     options: FileOptions,
     memory: MemoryLimit = None,
@@ -248,7 +248,7 @@ def complete_subgraphs(
     out: TableFile = Path("-"),
     top: Annotated[int, Option(min=1, metavar="K", help="How many nodes to suggest for each subgraph.")] = 20,
     among: Annotated[
-        Path | None, Option(metavar="FILE", help="Suggest these nodes only: a text file with one a line.")
+        Path | None, Option(metavar="FILE", help="Suggest these nodes only: a text file with one per line.")
     ] = None,
     options: FileOptions,
     memory: MemoryLimit = None,

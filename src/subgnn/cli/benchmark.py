@@ -74,8 +74,8 @@ def run_benchmark(
 ) -> None:
     """Run a suite: its models on its datasets over several seeds, with a report beside the published numbers.
 
-    quick examines a dataset of your own: it is subgnn train --recipe auto with a minute of time, and prints which kind
-    of signal the labels carry. The same command continues, and skips finished runs.
+    quick examines a dataset of your own: it is subgnn train --recipe auto with a minute of time, and prints what the
+    labels depend on. The same command continues, and skips finished runs.
     Exit code 1 if some runs failed, 2 if all did.
 
     Examples:

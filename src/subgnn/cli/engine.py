@@ -25,7 +25,7 @@ class EngineOptions:
         str | None,
         Option(
             metavar="HOST:PORT",
-            help="Head of a Ray cluster, or auto; by default a Ray is started on this machine, and stopped again.",
+            help="Head of a Ray cluster, or auto; by default Ray is started on this machine, and stopped again.",
         ),
     ] = None
 

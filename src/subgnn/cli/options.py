@@ -38,7 +38,7 @@ SubgraphsFile = Annotated[
     Option(
         "--subgraphs",
         metavar="FILE",
-        help="A table (a row a membership, or a row a subgraph), gene sets (.gmt), or lines of nodes; - for stdin.",
+        help="A table (a row for each membership, or each subgraph), gene sets (.gmt), or lines of nodes; - for stdin.",
     ),
 ]
 DataPath = Annotated[Path | None, Option("--data", metavar="DIR", help="The dataset; by default the run's own.")]

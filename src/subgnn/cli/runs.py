@@ -50,7 +50,7 @@ def export_run_file(
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Write a run as one file, which predict, embed, explain and serve accept in place of RUN.
+    """Write a run as one file, which other commands accept in place of RUN.
 
     Example: subgnn export runs/first --with-graph --out first.safetensors
     """
@@ -136,8 +136,12 @@ def serve_runs(
     ],
     host: Annotated[str, Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, Option(min=0, max=65535, help="The port; 0 for any free one.")] = 8000,
-    token_file: Annotated[Path | None, Option(metavar="FILE", help="Token that requests must carry.")] = None,
-    allowed_host: Annotated[list[str] | None, Option(metavar="NAME", help="Host name of requests; repeatable.")] = None,
+    token_file: Annotated[
+        Path | None, Option(metavar="FILE", help="File with the token that requests must carry.")
+    ] = None,
+    allowed_host: Annotated[
+        list[str] | None, Option(metavar="NAME", help="Host name that requests may use; may be repeated.")
+    ] = None,
     max_body: Annotated[int, Option(min=1, help="Most bytes in the body of a request.")] = 1_000_000,
     max_subgraphs: Annotated[int, Option(min=1, help="Most subgraphs in a request.")] = 256,
     max_nodes: Annotated[int, Option(min=1, help="Most nodes in a request, in all.")] = 10_000,

@@ -20,8 +20,12 @@ _GUESSED = "by default guessed from likely titles"
 _LABELLED: tuple[Task, ...] = ("multi-class", "binary", "multi-label", "regression")
 
 
+def _option(text: str, metavar: str | None = None) -> Any:
+    return Option(metavar=metavar, help=text, rich_help_panel="Tables")
+
+
 def _column(text: str) -> Any:
-    return Option(metavar="COLUMN", help=text)
+    return _option(text, "COLUMN")
 
 
 MembersTable = Annotated[
@@ -30,12 +34,10 @@ MembersTable = Annotated[
 ]
 SubgraphColumn = Annotated[str | None, _column(f"Table of subgraphs: their names; {_GUESSED}.")]
 NodeColumn = Annotated[str | None, _column(f"Table of subgraphs: a node, or a list of nodes; {_GUESSED}.")]
-Encoding = Annotated[
-    str | None, Option(metavar="NAME", help="Encoding of text tables, such as latin-1; UTF-8 by default.")
-]
+Encoding = Annotated[str | None, _option("Encoding of text tables, such as latin-1; UTF-8 by default.", "NAME")]
 UnknownNodes = Annotated[
     Literal["error", "drop"],
-    Option(help="Nodes of subgraphs that are not in the graph: refuse them, or leave them out."),
+    _option("Nodes of subgraphs that are not in the graph: refuse them, or leave them out."),
 ]
 
 
@@ -50,7 +52,9 @@ class TableOptions:
     )
     edge_type: Annotated[str | None, _column(f"Table of edges: the type of an edge, any text; {_GUESSED}.")] = None
     edge_time: Annotated[str | None, _column(f"Table of edges: the time, numbers or ISO dates; {_GUESSED}.")] = None
-    directed: Annotated[bool, Option("--directed", help="Table of edges: keep the direction of edges.")] = False
+    directed: Annotated[
+        bool, Option("--directed", help="Table of edges: keep the direction of edges.", rich_help_panel="Tables")
+    ] = False
     subgraph_column: SubgraphColumn = None
     node_column: NodeColumn = None
     label_column: Annotated[str | None, _column(f"Table of subgraphs: the label; {_GUESSED}.")] = None
@@ -59,21 +63,18 @@ class TableOptions:
         None
     )
     nodes: Annotated[
-        Path | None,
-        Option(metavar="TABLE", help="A table of node attributes: numbers and categories become features."),
+        Path | None, _option("A table of node attributes: numbers and categories become features.", "TABLE")
     ] = None
     node_id: Annotated[str | None, _column(f"Table of node attributes: the node; {_GUESSED}.")] = None
     encoding: Encoding = None
     unknown: UnknownNodes = "error"
     task: Annotated[
         str | None,
-        Option(
-            metavar="TASK", help="multiclass, binary, multilabel or regression; by default inferred from the labels."
-        ),
+        _option("multiclass, binary, multilabel or regression; by default inferred from the labels.", "TASK"),
     ] = None
-    label_separator: Annotated[
-        str | None, Option(metavar="TEXT", help="With multilabel: text between labels; by default '-'.")
-    ] = None
+    label_separator: Annotated[str | None, _option("With multilabel: text between labels; by default '-'.", "TEXT")] = (
+        None
+    )
 
     def reading(self, id_base: int | None, on_note: Callable[[str], None]) -> ReadOptions:
         """The options as the readers of files take them."""
