@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 
 from subgnn import Graph, SubgraphSet
 from subgnn.config.recipes import find_recipe
-from subgnn.config.settings import EmbeddingSettings, Recipe
+from subgnn.config.settings import Recipe
 from subgnn.models.interface import TrainingData
 from subgnn.models.registry import MODELS
 
@@ -37,12 +35,6 @@ SMALL = (
 def recipe(name: str, *settings: str) -> Recipe:
     """The baseline's own recipe, small; later settings win."""
     return find_recipe(name, [*SMALL, *settings])
-
-
-def one_way(found: Recipe, *, trainable: bool = True) -> Recipe:
-    """The recipe with its embeddings settled."""
-    embeddings = EmbeddingSettings(dim=found.embeddings.dim, trainable=trainable)
-    return replace(found, embeddings=embeddings, baseline=replace(found.baseline, tune_embeddings=False))
 
 
 def training_data(graph: Graph, subgraphs: SubgraphSet, seed: int = 0) -> TrainingData:

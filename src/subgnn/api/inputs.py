@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from subgnn.cli.tables import label_format
+from subgnn.cli.tables import TableOptions
 from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.config.settings import Recipe
 from subgnn.data import read_tables as tables
 from subgnn.data.dataset import Dataset
-from subgnn.data.formats.columns import Columns
 from subgnn.data.formats.format import ReadOptions, Unknown
 from subgnn.data.formats.members import Members, read_members
 from subgnn.data.formats.objects import graph_from_object
@@ -130,28 +130,10 @@ def read_tables(
         >>> read_tables(edges, members).subgraphs
         SubgraphSet(3 subgraphs, binary, 2 classes, train 1, val 1, test 1)
     """
-    columns = Columns(
-        source=source,
-        target=target,
-        weight=weight,
-        type=edge_type,
-        time=edge_time,
-        subgraph=subgraph_column,
-        node=node_column,
-        label=label_column,
-        split=split_column,
-        subgraph_time=time_column,
-        node_id=node_id,
-    )
-    options = ReadOptions(
-        labels=label_format(task, label_separator),
-        columns=columns,
-        directed=directed,
-        encoding=encoding,
-        unknown=unknown,
-        on_note=lambda note: warnings.warn(note, DataWarning, stacklevel=4),
-    )
-    return tables.read_tables(edges, members, nodes=nodes, name=name, options=options, seed=seed)
+    given = locals()  # the keywords are the fields of TableOptions
+    options = TableOptions(**{field.name: given[field.name] for field in fields(TableOptions)})
+    reading = options.reading(None, lambda note: warnings.warn(note, DataWarning, stacklevel=4))
+    return tables.read_tables(edges, members, nodes=nodes, name=name, options=reading, seed=seed)
 
 
 def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAULTS) -> Members:

@@ -94,7 +94,7 @@ class TableOptions:
             subgraph_time=self.time_column,
             node_id=self.node_id,
         )
-        labels = label_format(self.task, self.label_separator)
+        labels = _label_format(self.task, self.label_separator)
         return ReadOptions(id_base, labels, columns, self.directed, self.encoding, self.unknown, on_note)
 
     def words(self) -> list[str]:
@@ -136,7 +136,7 @@ class TableOptions:
             raise DataError(error.what, where=error.where, hint=hint) from None
 
 
-def label_format(task: str | None, separator: str | None) -> LabelFormat | None:
+def _label_format(task: str | None, separator: str | None) -> LabelFormat | None:
     """How labels are written, by the options ``--task`` and ``--label-separator``; None without these."""
     from subgnn.data.formats.format import LabelFormat
     from subgnn.data.subgraphs import parse_task
