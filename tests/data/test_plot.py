@@ -72,7 +72,7 @@ CASES: dict[str, Dataset] = {
 }
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", CASES)
 def test_every_kind_of_dataset_can_be_drawn_and_leaves_the_program_as_it_was(name: str, tmp_path: Path) -> None:
     settings = dict(matplotlib.rcParams)

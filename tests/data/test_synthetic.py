@@ -84,6 +84,7 @@ def test_seven_to_eleven_components_in_half_of_the_subgraphs_spread_too_wide() -
     assert "components mean" not in differences_from_paper("component", [found])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAPER)
 def test_classes_are_balanced_and_exactly_separated_over_ten_seeds(name: str) -> None:
     for seed in SEEDS:
@@ -100,6 +101,7 @@ def test_classes_are_balanced_and_exactly_separated_over_ten_seeds(name: str) ->
             assert values[labels == low].max() < values[labels == low + 1].min()
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_graph_is_in_one_part(name: str) -> None:
     for seed in range(2):

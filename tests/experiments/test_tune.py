@@ -148,6 +148,7 @@ def test_the_seed_of_the_search(tmp_path, fast):
     assert found[0]["best"]["parameters"] != found[1]["best"]["parameters"]
 
 
+@pytest.mark.slow
 def test_another_search_is_refused(tmp_path, fast):
     storage = str(tmp_path / "shared.db")
     search(tmp_path / "out", trials=1, storage=storage, study="mine")

@@ -40,6 +40,7 @@ def test_outputs_by_hand(task):
         np.testing.assert_allclose(found, mean**1.5 / (mean**1.5).sum(axis=1, keepdims=True), atol=1e-5)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("task", TASKS)
 def test_what_is_saved_answers_as_before(task, tmp_path):
     data, before = opened(task)
