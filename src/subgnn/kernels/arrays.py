@@ -77,7 +77,7 @@ def compiled(function: F) -> F:
     return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
-@intrinsic
+@intrinsic  # type: ignore[untyped-decorator]
 def read_only(_: Any, array: Any) -> Any:
     """In compiled code: the array as one that is not written to, so that callees are compiled for one kind of array."""
 

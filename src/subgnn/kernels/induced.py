@@ -10,6 +10,7 @@ undirected form: components are weak components.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -99,7 +100,7 @@ class Components:
 
 
 @compiled
-def _root(parent: Array, i: int) -> int:
+def _root(parent: Array, i: Any) -> Any:
     while parent[i] != i:
         parent[i] = parent[parent[i]]
         i = parent[i]

@@ -145,7 +145,7 @@ def _meet(
 
 
 @compiled
-def _relax(local: Csr, hops: Array, queue: Array, end: int) -> None:
+def _relax(local: Csr, hops: Array, queue: Array, end: Any) -> None:
     """Lower the bounds of all members by paths inside the component, from the ``end`` ones in ``queue``, all equal."""
     local_offsets, local_neighbors = local
     begin = 0
