@@ -164,7 +164,7 @@ def test_the_first_epoch_is_the_same_with_any_number_of_draws(tmp_path):
     assert set(checkpoint.spec.table_nodes) <= set(redrawn.spec.table_nodes)
     for a, b in zip(one.inputs.whole.channels[0], three.inputs.whole.channels[0], strict=True):
         assert torch.equal(a.measured.similarity, b.measured.similarity)
-    drawn = [inputs.whole.channels[0][1].measured.distance for inputs in (three.inputs, *three.redrawn)]
+    drawn = [inputs.whole.channels[0][1].measured.similarity for inputs in (three.inputs, *three.redrawn)]
     assert not any(torch.equal(drawn[i], drawn[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
 
 
