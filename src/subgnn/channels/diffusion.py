@@ -204,7 +204,8 @@ def diffuse_nearby(
     # A thread's table has at most four places of 24 bytes for a node, and there are as many nodes as edges, at most.
     at_once = workers(96 * edges, threads)
     step, limit = (64, None) if at_once == threads else (at_once, at_once)
-    nodes, ratios = [], []
+    scale = walks.volume if chance is None else 1.0
+    nodes, ratios, lengths = [np.empty(0, np.int32)], [np.empty(0, np.float32)], np.zeros(len(sets), np.int64)
     for part in pieces(len(sets), step=step, most=limit, what="diffusion", on_progress=on_progress):
         found, values, counts = push(
             *walks.graph.csr,
@@ -217,10 +218,12 @@ def diffuse_nearby(
             most=most,
             chance=chance,
         )
-        nodes += [row[:count] for row, count in zip(found, counts, strict=True)]
-        ratios += [row[:count] for row, count in zip(values, counts, strict=True)]
-    largest = np.concatenate([np.empty(0), *ratios]) * (walks.volume if chance is None else 1.0)
-    return Ragged.from_rows(nodes), largest.astype(np.float32)
+        # What is kept of a part is copied, so that its larger arrays are free.
+        there = np.arange(most) < counts[:, None]
+        nodes.append(found[there])
+        ratios.append((values[there] * scale).astype(np.float32))
+        lengths[part] = counts
+    return Ragged.from_lengths(np.concatenate(nodes), lengths), np.concatenate(ratios)
 
 
 def lifts_at(work: Work, components: Ragged, nodes: NDArray[np.int32]) -> NDArray[np.float32]:
