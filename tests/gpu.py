@@ -7,7 +7,7 @@ import os
 import pytest
 import torch
 
-from subgnn.kernels.gpu import AVAILABLE
+from subgnn.kernels.lstm_gpu import AVAILABLE
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if INTERPRETED else "cuda"

@@ -4,22 +4,34 @@ A program computes one direction of a block of walks. It keeps their states in r
 last; the equations are those of :mod:`subgnn.kernels.lstm`. The second direction reads each walk from its end. Nothing
 is added up by atomic operations, so results are the same in every run.
 
-Only where Triton is installed (:mod:`subgnn.kernels.gpu`).
+Triton comes with builds of torch for GPUs; without it this module can be imported, but its kernels cannot run.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from subgnn.kernels.gpu import jit, runs, tl, triton
+from subgnn.errors import DataWarning
+
+AVAILABLE = find_spec("triton") is not None
+triton: Any = import_module("triton") if AVAILABLE else None
+tl: Any = import_module("triton.language") if AVAILABLE else None
 
 MAX_WIDTH = 64
 """Widest state: the weights of one direction must fit into the memory of a processor, 64 KiB of up to 227 here."""
+
+
+def jit(**options: Any) -> Any:
+    """The decorator of kernels; where they cannot be compiled, it leaves them as they are."""
+    return triton.jit(**options) if AVAILABLE else lambda function: function
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +41,8 @@ class Launch:
     Attributes:
         walks: in a program; at least 16.
         warps: of a program.
-        precision: of products: single precision on plain units, or split into three products of a tensor core.
+        precision: of products: single precision on plain units, or split into three products of a tensor core, whose
+            training must be checked before it is used (docs/performance.md).
     """
 
     walks: int = 16
@@ -285,18 +298,23 @@ def backward(
 
 @lru_cache
 def runs_on(device: torch.device, d: int) -> bool:
-    """Whether the kernels run on a device, for states of width d."""
-    if d > MAX_WIDTH:
-        return False
+    """Whether the kernels run on a device, for states of width d; a warning says why not.
 
-    def attempt() -> None:
-        first = torch.zeros(1, dtype=torch.int64, device=device)  # one walk of one step
-        layout = Layout(first, first + 1, first, per_patch=1)
-        projected, weights = torch.zeros(1, 8 * d, device=device), torch.zeros(2, 4 * d, d, device=device)
+    Triton calls a C compiler at run time, and a GPU may lack the memory that a kernel needs.
+    """
+    if not AVAILABLE or d > MAX_WIDTH:
+        return False
+    first = torch.zeros(1, dtype=torch.int64, device=device)  # one walk of one step
+    layout = Layout(first, first + 1, first, per_patch=1)
+    projected, weights = torch.zeros(1, 8 * d, device=device), torch.zeros(2, 4 * d, d, device=device)
+    try:
         totals, kept = forward(projected, weights, layout, places=first, summed=True, keep=True)
         backward(totals, weights, layout, kept, summed=True)
-
-    return runs("the LSTM's kernels", "cuDNN", attempt)
+    except Exception as error:  # of the compiler, the driver or Triton, each with classes of its own
+        told = str(error).splitlines()[0] if str(error) else type(error).__name__
+        warnings.warn(f"the LSTM's kernels cannot be compiled here ({told}); cuDNN is used", DataWarning, stacklevel=2)
+        return False
+    return True
 
 
 def _padded(d: int) -> int:

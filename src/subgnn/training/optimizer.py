@@ -40,7 +40,7 @@ def adam(
     groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": tables, "weight_decay": 0.0}]
     if graphed_on is None:
         return AdamByRows(groups, lr=settings.lr, fused=True)
-    return CapturableAdam(groups, lr=torch.tensor(settings.lr, device=graphed_on), capturable=True, fused=True)
+    return torch.optim.Adam(groups, lr=torch.tensor(settings.lr, device=graphed_on), capturable=True, fused=True)
 
 
 def set_rate(optimizer: Any, rate: float) -> None:
@@ -83,38 +83,6 @@ class AdamByRows(torch.optim.Adam):
         state["exp_avg_sq"].index_copy_(0, rows, square)
         scale = square.div(1 - beta2**steps).sqrt_().add_(group["eps"])
         parameter.index_add_(0, rows, mean.div_(scale), alpha=-float(group["lr"]) / (1 - beta1**steps))
-
-
-_LARGE = 1 << 17  # numbers; below, torch's own kernel is as fast
-
-
-class CapturableAdam(torch.optim.Adam):
-    """Adam whose rate and number of steps are on the device; large tables are moved by a kernel of their own."""
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> Any:
-        """Move the parameters that have a gradient."""
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                large = parameter.numel() >= _LARGE and parameter.dtype == torch.float32 and not group["weight_decay"]
-                if parameter.grad is not None and large and parameter.is_contiguous():
-                    self._move(parameter, group)
-        return super().step(closure)
-
-    def _move(self, parameter: Tensor, group: dict[str, Any]) -> None:
-        from subgnn.kernels import adam_gpu
-
-        if not adam_gpu.runs_on(parameter.device):
-            return
-        state = self.state[parameter]
-        if not state:
-            state["step"] = torch.zeros((), device=parameter.device)
-            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
-        moments, options = (state["exp_avg"], state["exp_avg_sq"]), {"betas": group["betas"], "eps": group["eps"]}
-        gradient = parameter.grad.contiguous()  # type: ignore[union-attr]
-        adam_gpu.move(parameter, gradient, moments, steps=state["step"], rate=group["lr"], **options)
-        state["step"] += 1
-        parameter.grad = None
 
 
 def has_sparse_gradient(model: nn.Module) -> bool:

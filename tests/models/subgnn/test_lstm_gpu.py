@@ -12,7 +12,6 @@ from torch.nn.utils.rnn import PackedSequence
 
 from subgnn import Ragged
 from subgnn.errors import DataWarning
-from subgnn.kernels import gpu
 from subgnn.kernels import lstm_gpu as kernels
 from subgnn.kernels.lstm_gpu import Launch
 from subgnn.models.subgnn.lstm_gpu import gpu_totals
@@ -125,7 +124,7 @@ def test_kernels_that_cannot_be_compiled_are_named(monkeypatch: pytest.MonkeyPat
     def fail(*_, **__) -> None:
         raise RuntimeError("no C compiler")
 
-    monkeypatch.setattr(gpu, "AVAILABLE", True)
+    monkeypatch.setattr(kernels, "AVAILABLE", True)
     monkeypatch.setattr(kernels, "forward", fail)
     kernels.runs_on.cache_clear()
     with pytest.warns(DataWarning, match="no C compiler"):
