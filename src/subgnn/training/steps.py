@@ -25,6 +25,7 @@ from subgnn.models.examples import Examples, outputs_of
 from subgnn.models.metrics import loss
 from subgnn.models.subgnn import Inputs, PatchEncoder
 from subgnn.models.subgnn.batches import Choice, Room
+from subgnn.models.subgnn.lstm_gpu import single_precision
 from subgnn.training.global_batch import global_modules, part_of_loss, share_of
 from subgnn.training.optimizer import clip_sparse, has_sparse_gradient
 
@@ -93,11 +94,12 @@ class Steps:
         """
         fabric, clip, examples = self.fitting.fabric, self.fitting.settings.clip, self.fitting.examples
         self.optimizer.zero_grad()
-        value = loss(self.model(batch), targets, examples.task, examples.weighting)
-        if fabric.world_size > 1:
-            value = value * part
-        # Gradients are averaged over ranks; the gradient of the batch is their sum.
-        fabric.backward(value * fabric.world_size if fabric.world_size > 1 else value)
+        with single_precision():
+            value = loss(self.model(batch), targets, examples.task, examples.weighting)
+            if fabric.world_size > 1:
+                value = value * part
+            # Gradients are averaged over ranks; the gradient of the batch is their sum.
+            fabric.backward(value * fabric.world_size if fabric.world_size > 1 else value)
         if clip and has_sparse_gradient(self.model):
             clip_sparse(self.model, clip)
         elif clip:

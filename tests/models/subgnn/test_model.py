@@ -405,9 +405,8 @@ def test_no_component_gives_no_row_of_the_usual_width(aggregation):
     layer = SubchannelLayer(5, aggregation=aggregation, hidden=True, property_aware=True)
     own = torch.zeros(0, 3, dtype=torch.long)
     for anchors, picked in ((torch.randn(3, 5), None), (torch.randn(7, 5), own)):
-        seen = Seen(torch.zeros(0, 3), anchors, picked)
-        state = layer(seen, torch.zeros(0, 5))
-        (output,) = property_outputs([layer], [seen])
+        state = layer(torch.zeros(0, 3), anchors, picked, torch.zeros(0, 5))
+        (output,) = property_outputs([Seen(layer, torch.zeros(0, 3), anchors, picked)])
         assert state.shape == (0, 5)
         assert output.shape == (0, 3)
 
@@ -423,25 +422,8 @@ def test_a_maximum_does_not_depend_on_its_chunks(monkeypatch, rows):
     for anchors, picked in ((torch.randn(3, 4), None), (torch.randn(7, 4), own)):
         sizes.clear()
         messages = gamma[:, :, None] * (anchors if picked is None else anchors[picked])
-        assert torch.equal(layer.aggregate(Seen(gamma, anchors, picked)), messages.max(dim=1).values)
+        assert torch.equal(layer.aggregate(gamma, anchors, picked), messages.max(dim=1).values)
         assert sizes == [rows] * (5 // rows) + [5 % rows] * (5 % rows > 0)
-
-
-@pytest.mark.parametrize("known", [False, True])
-def test_sums_of_components_and_own_anchors_in_one_pass(known):
-    """As on a GPU."""
-    _, prepared = prepare_example(5)
-    model, nodes = build_model(prepared, output="both", trainable_components=known)
-    batch = double(Inputs(prepared, nodes).whole)
-    vectors, gammas = model.node_vectors(batch), model.similarities(batch, torch.float64)
-    anchors = model.anchor_vectors(vectors)
-    initial, totals = model._joint_sums(batch, vectors, gammas)
-    apart = model.pass_messages(batch, model.component_vectors(batch, vectors), gammas=gammas, anchors=anchors)
-    together = model.pass_messages(batch, initial, gammas=gammas, anchors=anchors, totals=totals)
-    assert sum(total is not None for row in totals for total in row) == sum(
-        one.own is not None for row in batch.channels for one in row
-    )
-    torch.testing.assert_close(together, apart, rtol=0, atol=1e-12)
 
 
 def test_no_anchor_starts_silent():

@@ -128,9 +128,6 @@ def test_walks_by_hand():
     assert set(walks.state_dict()) == {"nodes", "places", "back", "owner"}
     assert walks.by_node.tolist() == [4, 2, 1, 3, 0, 5, 6]
     assert walks.node_starts.tolist() == [0, 1, 2, 4]
-    assert walks.first.tolist() == [0, 3, 6]
-    assert walks.lengths.tolist() == [3, 2, 2, 0]
-    assert walks.order.tolist() == [2, 0, 3, 1]
 
 
 def test_steps_by_row():

@@ -120,21 +120,6 @@ class LearnedSimilarity(nn.Module):
         return factor * torch.sigmoid(self.mlp(inputs).squeeze(-1))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Seen:
-    """Similarities and anchors of components, in one subchannel and layer.
-
-    Shapes:
-        gamma: (C, n_A). anchors: (n_A, d), or the table (T, d) where ``own`` (C, n_A) picks from it. total: (C, d), the
-        sum over anchors of gamma_ci a_i, if it is known already.
-    """
-
-    gamma: Tensor
-    anchors: Tensor
-    own: Tensor | None = None
-    total: Tensor | None = None
-
-
 class SubchannelLayer(nn.Module):
     """Messages from anchors to components, for one subchannel and layer.
 
@@ -157,18 +142,16 @@ class SubchannelLayer(nn.Module):
             # With a bias of 1 every anchor has a gradient; with 0, relu would cut off those with q . a_i < 0.
             nn.init.ones_(self.score.bias)
 
-    def aggregate(self, seen: Seen) -> Tensor:
+    def aggregate(self, gamma: Tensor, anchors: Tensor, own: Tensor | None) -> Tensor:
         """G.
 
         Shapes:
+            gamma: (C, n_A). anchors: (n_A, d), or the table (T, d) where ``own`` (C, n_A) picks from it.
             returns: (C, d).
         """
-        gamma, anchors, own = seen.gamma, seen.anchors, seen.own
         if self.aggregation == "max":
             return self._largest(gamma, anchors, own)
-        total = seen.total
-        if total is None:
-            total = gamma @ anchors if own is None else weighted_bag(own, anchors, gamma)
+        total = gamma @ anchors if own is None else weighted_bag(own, anchors, gamma)
         return total / gamma.shape[1] if self.aggregation == "mean" else total
 
     def _largest(self, gamma: Tensor, anchors: Tensor, own: Tensor | None) -> Tensor:
@@ -180,7 +163,9 @@ class SubchannelLayer(nn.Module):
             parts.append((some * vectors).amax(dim=1))
         return torch.cat(parts) if parts else anchors.new_zeros(0, anchors.shape[1])
 
-    def forward(self, seen: Seen, h: Tensor, present: Tensor | None = None) -> Tensor | None:
+    def forward(
+        self, gamma: Tensor, anchors: Tensor, own: Tensor | None, h: Tensor, present: Tensor | None = None
+    ) -> Tensor | None:
         """The state, or None if it is not computed.
 
         Args:
@@ -191,12 +176,22 @@ class SubchannelLayer(nn.Module):
         """
         if self.update is None:
             return None
-        g = self.aggregate(seen)
+        g = self.aggregate(gamma, anchors, own)
         state = torch.relu(self.update(torch.cat([g, h], dim=1)))
         return state if self.norm is None else self.norm(state, present)
 
 
-def property_outputs(subchannels: Sequence[SubchannelLayer], seen: Sequence[Seen]) -> list[Tensor | None]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """A subchannel's similarities and anchors in one layer, as :meth:`SubchannelLayer.aggregate` takes them."""
+
+    subchannel: SubchannelLayer
+    gamma: Tensor
+    anchors: Tensor
+    own: Tensor | None
+
+
+def property_outputs(seen: Sequence[Seen]) -> list[Tensor | None]:
     """Property-aware outputs of subchannels and layers, or None where they are not computed.
 
     All with equally many shared anchors are computed at once: operations are so small that a GPU spends its time on
@@ -207,15 +202,15 @@ def property_outputs(subchannels: Sequence[SubchannelLayer], seen: Sequence[Seen
     """
     found: list[Tensor | None] = [None] * len(seen)
     shared: dict[int, list[int]] = {}
-    for i, (subchannel, one) in enumerate(zip(subchannels, seen, strict=True)):
-        score = subchannel.score
+    for i, one in enumerate(seen):
+        score = one.subchannel.score
         if score is not None and one.own is None:
             shared.setdefault(one.gamma.shape[1], []).append(i)
         elif score is not None and one.own is not None:
             along = one.anchors @ score.weight.view(-1)  # q . a_i, once for each anchor
             found[i] = torch.relu(one.gamma * _pick(along, one.own) + score.bias)
     for places in shared.values():
-        scores = [cast(nn.Linear, subchannels[i].score) for i in places]
+        scores = [cast(nn.Linear, seen[i].subchannel.score) for i in places]
         q, b = torch.cat([score.weight for score in scores]), torch.cat([score.bias for score in scores])
         along = torch.bmm(torch.stack([seen[i].anchors for i in places]), q[:, :, None])  # (k, n_A, 1)
         z = torch.relu(torch.stack([seen[i].gamma for i in places]) * along.transpose(1, 2) + b[:, None, None])
@@ -247,25 +242,6 @@ def weighted_bag(own: Tensor, table: Tensor, weights: Tensor) -> Tensor:
         bag: Tensor = _WeightedBag.apply(own, table, weights)  # type: ignore[no-untyped-call]
         return bag
     return functional.embedding_bag(own, table, per_sample_weights=weights, mode="sum")
-
-
-def bags(table: Tensor, given: Sequence[tuple[Tensor, Tensor, Tensor | None]]) -> list[Tensor]:
-    """Several sums of picked rows at once: on a GPU, one gradient sorts all places and fills the table.
-
-    Args:
-        given: for each, the places, where those of each sum begin, and their weights, or None if all are 1.
-
-    Shapes:
-        table: (T, d). given: (n,), (C,), (n,). returns: (C, d) each.
-    """
-    starts, weights, begin = [], [], 0
-    for places, first, some in given:
-        starts.append(first + begin if begin else first)
-        weights.append(torch.ones_like(places, dtype=table.dtype) if some is None else some)
-        begin += len(places)
-    joined = [torch.cat(parts) for parts in ([places for places, _, _ in given], starts, weights)]
-    out = functional.embedding_bag(joined[0], table, joined[1], per_sample_weights=joined[2], mode="sum")
-    return list(torch.split(out, [len(first) for first in starts]))
 
 
 class _WeightedBag(torch.autograd.Function):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import cast
 
 import numpy as np
@@ -29,7 +28,6 @@ from subgnn.models.subgnn.layer import (
     Readout,
     Seen,
     SubchannelLayer,
-    bags,
     combine,
     layers_width,
     property_outputs,
@@ -41,7 +39,6 @@ from subgnn.models.subgnn.walks import Walks
 from subgnn.ragged import Ragged
 
 Anchors = Sequence[Sequence[SharedAnchors | None]]
-Totals = list[list[Tensor | None]] | None
 
 
 class AnchorPlaces(nn.Module):
@@ -229,9 +226,6 @@ class SubGNN(nn.Module):
             nodes: (T, d). returns: (C, d).
         """
         z = functional.embedding_bag(batch.nodes, nodes, batch.node_starts, mode=self.settings.component_init)
-        return self._with_offsets(batch, z)
-
-    def _with_offsets(self, batch: Batch, z: Tensor) -> Tensor:
         if self.component_offsets is None or batch.known is None:
             return z
         return z + functional.embedding(batch.known, self.component_offsets, padding_idx=0)
@@ -280,67 +274,39 @@ class SubGNN(nn.Module):
             returns: (C, width).
         """
         nodes = self.node_vectors(batch)
-        gammas, anchors = self.similarities(batch, nodes.dtype), self.anchor_vectors(nodes, batch.draw)
-        sums = self.settings.component_init == "sum" and self.settings.aggregation != "max"
-        if nodes.device.type == "cuda" and sums:
-            initial, totals = self._joint_sums(batch, nodes, gammas)
-            return self.pass_messages(batch, initial, gammas=gammas, anchors=anchors, totals=totals)
-        return self.pass_messages(batch, self.component_vectors(batch, nodes), gammas=gammas, anchors=anchors)
-
-    def _joint_sums(self, batch: Batch, nodes: Tensor, gammas: list[list[Tensor]]) -> tuple[Tensor, Totals]:
-        """z^(0), and the sums over own anchors by layer and channel, None where they are not read: all in one pass."""
-        wanted = [
-            (layer, i, seen.own, gammas[layer][i])
-            for layer, row in enumerate(batch.channels)
-            for i, seen in enumerate(row)
-            if seen.own is not None and reads_off(self.channels[i], self.settings)[0]
-        ]
-        if not wanted:
-            return self.component_vectors(batch, nodes), None
-        given: list[tuple[Tensor, Tensor, Tensor | None]] = [(batch.nodes, batch.node_starts, None)]
-        for _, _, own, gamma in wanted:
-            starts = torch.arange(0, own.numel(), own.shape[1], device=own.device)
-            given.append((own.flatten(), starts, gamma.flatten()))
-        initial, *found = bags(nodes, given)
-        totals: list[list[Tensor | None]] = [[None] * len(row) for row in batch.channels]
-        for (layer, i, _, _), total in zip(wanted, found, strict=True):
-            totals[layer][i] = total
-        return self._with_offsets(batch, initial), totals
+        initial = self.component_vectors(batch, nodes)  # (C, d)
+        return self.pass_messages(
+            batch, initial, gammas=self.similarities(batch, nodes.dtype), anchors=self.anchor_vectors(nodes, batch.draw)
+        )
 
     def pass_messages(
-        self,
-        batch: Batch,
-        initial: Tensor,
-        *,
-        gammas: list[list[Tensor]],
-        anchors: list[list[Tensor]],
-        totals: Totals = None,
+        self, batch: Batch, initial: Tensor, *, gammas: list[list[Tensor]], anchors: list[list[Tensor]]
     ) -> Tensor:
         """z_c, from z^(0), similarities and anchors' vectors.
 
         Of the batch, it reads own anchors, statistics and the components that fill it up.
 
-        Args:
-            totals: sums over anchors that are known already, by layer and channel.
-
         Shapes:
-            initial: (C, d). gammas: (C, n_A) each. anchors: as :meth:`anchor_vectors` gives them. totals: (C, d) each.
-            returns: (C, width).
+            initial: (C, d). gammas: (C, n_A) each. anchors: as :meth:`anchor_vectors` gives them. returns: (C, width).
         """
         states = [initial for _ in self.channels]
         present = batch.subgraph < batch.num_subgraphs if batch.spare else None
-        known: list[list[Tensor | None]] = [[None] * len(row) for row in gammas] if totals is None else totals
-        owns = [[one.own for one in row] for row in batch.channels]
+        rows = zip(self.layers, gammas, anchors, batch.channels, strict=True)
         seen = [
-            [Seen(*given) for given in zip(*row, strict=True)] for row in zip(gammas, anchors, owns, known, strict=True)
+            [
+                Seen(cast(SubchannelLayer, subchannel), gamma, vectors, one.own)
+                for subchannel, gamma, vectors, one in zip(
+                    cast(nn.ModuleList, layer), near, around, inputs, strict=True
+                )
+            ]
+            for layer, near, around, inputs in rows
         ]
-        layers = [[cast(SubchannelLayer, one) for one in cast(nn.ModuleList, row)] for row in self.layers]
-        outputs = iter(property_outputs(list(chain(*layers)), list(chain(*seen))))
+        outputs = iter(property_outputs([one for layer in seen for one in layer]))
         by_layer = []
-        for layer, row in zip(layers, seen, strict=True):
+        for layer in seen:
             parts = []
-            for i, (subchannel, one) in enumerate(zip(layer, row, strict=True)):
-                state = subchannel(one, states[i], present)
+            for i, one in enumerate(layer):
+                state = one.subchannel(one.gamma, one.anchors, one.own, states[i], present)
                 states[i] = states[i] if state is None else state
                 parts.append([part for part in (state, next(outputs)) if part is not None])
             if parts:

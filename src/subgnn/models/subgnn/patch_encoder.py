@@ -2,7 +2,7 @@
 
 a = W sum over walks of (sum over the steps of a walk of [forward state ; backward state]).
 
-Compiled loops compute the LSTM on a CPU (:mod:`subgnn.models.subgnn.lstm_cpu`), and kernels of its own on a GPU
+Compiled loops compute the LSTM on a CPU (:mod:`subgnn.models.subgnn.lstm_cpu`), and cuDNN on a GPU
 (:mod:`subgnn.models.subgnn.lstm_gpu`); elsewhere, and in mixed precision, :class:`torch.nn.LSTM` does.
 """
 
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from subgnn.models.subgnn.lstm_cpu import compiled_states
+from subgnn.models.subgnn.lstm_gpu import gpu_states
 from subgnn.models.subgnn.walks import Walks
 
 
@@ -53,13 +54,8 @@ class PatchEncoder(nn.Module):
         """
         if self.training and self.reuse and self._kept is not None:
             return self._kept
-        if table.device.type == "cuda" and not torch.is_autocast_enabled("cuda"):
-            from subgnn.models.subgnn.lstm_gpu import gpu_totals
-
-            total = gpu_totals(self.lstm, table, walks)  # (patches, 2 d)
-        else:
-            states = lstm_states(self.lstm, table, walks)
-            total = states.new_zeros(walks.num_patches, states.shape[1]).index_add(0, walks.owner, states)
+        states = lstm_states(self.lstm, table, walks)  # (steps, 2 d)
+        total = states.new_zeros(walks.num_patches, states.shape[1]).index_add(0, walks.owner, states)
         encoded: Tensor = self.project(total)
         if self.training and self.reuse is not None:
             # In place, since captured steps read them from where they were.
@@ -77,8 +73,11 @@ def lstm_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
     Shapes:
         table: (T, d). returns: (steps, 2 d).
     """
+    plain = not torch.is_autocast_enabled(table.device.type)
+    if plain and table.device.type == "cuda":
+        return gpu_states(lstm, table, walks)
     inputs = table.index_select(0, walks.nodes)
-    if inputs.device.type == "cpu" and inputs.dtype == torch.float32 and not torch.is_autocast_enabled("cpu"):
+    if plain and table.device.type == "cpu" and table.dtype == torch.float32:
         return compiled_states(lstm, inputs, walks)
     packed = PackedSequence(inputs[walks.places], torch.tensor(walks.sizes))
     states: Tensor = lstm(packed)[0].data

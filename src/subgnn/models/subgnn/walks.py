@@ -45,24 +45,20 @@ class Walks(nn.Module):
     Shapes:
         nodes: (R,) places in the table of the distinct nodes of all walks. places: (steps,) which of them each step
         stands on. back: (steps,) the step of the same walk that is as far from its end. owner: (steps,) the patch of
-        each step. sizes: how many walks have a step t. first: (longest,) where the steps t begin: that of the w-th walk
-        lies at first[t] + w. lengths: (walks,) falling. order: (walks,) the number of each walk, those of a patch
-        together. by_node: (steps,) the steps in order of their nodes. node_starts: (R,) where those of each node begin.
+        each step. sizes: how many walks have a step t. by_node: (steps,) the steps in order of their nodes.
+        node_starts: (R,) where those of each node begin.
     """
 
     nodes: Tensor
     places: Tensor
     back: Tensor
     owner: Tensor
-    first: Tensor
-    lengths: Tensor
-    order: Tensor
     by_node: Tensor
     node_starts: Tensor
 
     def __init__(self, rows: Ragged, per_patch: int) -> None:
         super().__init__()
-        self.num_patches, self.per_patch = len(rows) // per_patch, per_patch
+        self.num_patches = len(rows) // per_patch
         longest_first = np.argsort(-rows.lengths, kind="stable")
         lengths = rows.lengths[longest_first]
         self.sizes = [int((lengths > t).sum()) for t in range(int(lengths.max(initial=0)))]
@@ -70,15 +66,13 @@ class Walks(nn.Module):
         steps = [rows.values[rows.offsets[walk] + t] for t, walk in enumerate(walks)]
         nodes, places = np.unique(_joined(steps), return_inverse=True)
         first = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+        # Step t of the w-th longest walk lies at first[t] + w.
         back = [first[lengths[:size] - 1 - t] + np.arange(size) for t, size in enumerate(self.sizes)]
         self.picking = Picking.of(places.astype(np.int64), len(nodes))
         self.register_buffer("nodes", torch.from_numpy(nodes.astype(np.int64)))
         self.register_buffer("places", torch.from_numpy(self.picking.rows))
         self.register_buffer("back", torch.from_numpy(_joined(back)))
         self.register_buffer("owner", torch.from_numpy(_joined(walks) // per_patch))
-        self.register_buffer("first", torch.from_numpy(first[:-1]), persistent=False)
-        self.register_buffer("lengths", torch.from_numpy(lengths.astype(np.int64)), persistent=False)
-        self.register_buffer("order", torch.from_numpy(longest_first.astype(np.int64)), persistent=False)
         by_node, first_of_node = self.picking.by_row or (np.empty(0, np.int64), np.zeros(1, np.int64))
         self.register_buffer("by_node", torch.from_numpy(by_node), persistent=False)
         self.register_buffer("node_starts", torch.from_numpy(first_of_node[:-1]), persistent=False)
