@@ -224,7 +224,7 @@ def time_encoder(options: argparse.Namespace, *, walks: int = 1000, dim: int = 6
         return 1e3 * median(seconds[2:])
 
     found = {}
-    torch.backends.cudnn.rnn.fp32_precision = "ieee"
+    torch.backends.cudnn.allow_tf32 = False
     for name, encoded in {"ours": ours, "torch": torchs}.items():
         found[name] = timed(lambda encoded=encoded: step(encoded), 5)
         if device.type == "cuda":

@@ -59,8 +59,9 @@ def test_dropout_between_layers_in_training_alone():
     assert alike == [False, True]
 
 
-def test_precision_is_as_before_afterwards():
-    before = torch.backends.cudnn.rnn.fp32_precision
+@pytest.mark.parametrize("before", [True, False])
+def test_precision_is_as_before_afterwards(monkeypatch, before):
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", before)
     with single_precision():
-        assert torch.backends.cudnn.rnn.fp32_precision == "ieee"
-    assert torch.backends.cudnn.rnn.fp32_precision == before
+        assert not torch.backends.cudnn.allow_tf32
+    assert torch.backends.cudnn.allow_tf32 == before

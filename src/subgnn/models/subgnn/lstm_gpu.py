@@ -18,13 +18,12 @@ _PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 @contextmanager
 def single_precision() -> Iterator[None]:
     """Let cuDNN compute an LSTM in full single precision: by default it rounds inputs of products to 10 bits (TF32)."""
-    settings: Any = torch.backends.cudnn.rnn
-    before = settings.fp32_precision
-    settings.fp32_precision = "ieee"
+    before = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
     try:
         yield
     finally:
-        settings.fp32_precision = before
+        torch.backends.cudnn.allow_tf32 = before
 
 
 def gpu_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
