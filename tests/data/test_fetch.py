@@ -7,7 +7,6 @@ import hashlib
 import json
 import shutil
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,18 +16,7 @@ from subgnn.data.fetch import Limits, download
 from subgnn.errors import UserError
 from tests.data.server import BODY, Server, hang, serve, status
 
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    found = Server()
-    yield found
-    found.close()
-
-
-@pytest.fixture(autouse=True)
-def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SUBGNN_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def _sha(body: bytes) -> str:

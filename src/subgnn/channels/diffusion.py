@@ -218,7 +218,7 @@ def diffuse_nearby(
             most=most,
             chance=chance,
         )
-        # What is kept of a part is copied, so that its larger arrays are free.
+        # Copied, so that the larger arrays of this part can be freed.
         there = np.arange(most) < counts[:, None]
         nodes.append(found[there])
         ratios.append((values[there] * scale).astype(np.float32))

@@ -1,8 +1,8 @@
 """Hops from given nodes across a graph; on a large graph, the searches are kept in the cache folder.
 
-A search serves 64 sources (:mod:`subgnn.kernels.distances`) and costs a pass over the graph, however few nodes are
-asked about. All predictions of a model need hops from the same shared anchors and landmarks, so these are stored: one
-file for every 64 sources, with one byte for each node and source. Later predictions read the rows of their nodes.
+A search serves 64 sources (:mod:`subgnn.kernels.distances`) and passes over the whole graph, also for a few nodes. All
+predictions of a model need hops from the same shared anchors and landmarks, so these are stored: one file for every 64
+sources, with one byte for each node and source. Later predictions read the rows of their nodes.
 
 A file may be gigabytes large, so it is never read as a whole: every :data:`BLOCK` rows have a checksum, which is
 compared when they are read.

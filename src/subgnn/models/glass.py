@@ -21,6 +21,7 @@ behaviour back in prediction; training has it unless ``message_passing.training_
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -64,7 +65,7 @@ class GLASS(MessagePassing):
         self.register_buffer("reference", start["reference"])
         self.pool, self.training_labels = settings.pool, settings.training_labels
         self.together = settings.labelled_together
-        self._corrections: dict[tuple[str, bytes, bytes], _Correction | None] = {}  # None for what was met once
+        self._corrections: dict[bytes, _Correction | None] = {}  # by a hash of the subgraphs; None if met once
 
     def embed(self, batch: NodeSetBatch) -> Tensor:
         """Shapes: returns: (n, L d)."""
@@ -119,8 +120,8 @@ class GLASS(MessagePassing):
         """Where labels of subgraphs change a pass; kept for those that are met again, as in validation."""
         if self.training:
             return _Correction.of(batch, len(self.layers), typed=self.type_scales is not None)
-        nodes = batch.nodes
-        key = batch.graph.device.type, nodes.offsets.tobytes(), nodes.values.tobytes()
+        arrays = (batch.nodes.offsets, batch.nodes.values)
+        key = hashlib.sha256(b"".join([str(batch.graph.device).encode(), *(a.tobytes() for a in arrays)])).digest()
         known = self._corrections.get(key)
         if known is None:
             known = _Correction.of(batch, len(self.layers), typed=self.type_scales is not None)
