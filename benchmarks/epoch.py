@@ -42,7 +42,7 @@ class Case:
     sparse: bool = False  # whether products are sparse, which the counter of products takes for dense ones
 
 
-_PATIENT = ("training.lr_finder=false", "training.patience=0", "embeddings.source=random")
+_PATIENT = ("training.patience=0", "embeddings.source=random")
 CASES = {
     "density": Case(
         "alsentzer2020_density_all", "glass_density", {"cpu": 40, "cuda": 40}, settings=_PATIENT, authors=0.92

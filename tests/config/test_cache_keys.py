@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import typing
 from dataclasses import asdict
 
@@ -63,11 +61,6 @@ def test_keys_of_recipes_are_what_they_were_but_for_settings_that_came_later(nam
     if method in ("glass", "ssnp", "s2n"):
         ours |= {"training": changed["training"], "s2n": changed["s2n"]}
     assert changed == {section: set() for section in ADDED_LATER} | ours
-
-
-def test_the_key_of_the_recipe_subgnn_is_that_of_runs_finished_before_it_was_renamed():
-    key = json.dumps(recipe_key(find_recipe("subgnn")), sort_keys=True).encode()
-    assert hashlib.sha256(key).hexdigest() == "df66a392f2319d1d3052f9a0d1aa2cfa7401aa842fa0ccfc0d5b40884107c579"
 
 
 def test_default_is_another_name_of_auto():

@@ -147,15 +147,6 @@ def test_a_mistake_of_set_is_said_to_be_there(override, message):
         find_recipe("subgnn", ["model.layers=2", override])
 
 
-def test_a_learning_rate_that_the_finder_would_replace_is_refused():
-    with pytest.raises(UserError, match=r"^--set: training.lr is 0.5, but the recipe finds .*training.lr_finder=false"):
-        find_recipe("alsentzer2020_coreness", ["training.lr=0.5"])
-    with pytest.raises(UserError, match="finds its learning rate"):
-        parse_recipe({"training": {"lr_finder": True}}, "mine.toml", ["training.lr=0.5"])
-    assert find_recipe("alsentzer2020_coreness", ["training.lr=0.5", "training.lr_finder=false"]).training.lr == 0.5
-    assert find_recipe("subgnn", ["training.lr=0.5", "training.lr_finder=true"]).training.lr_finder
-
-
 def test_a_mistake_of_the_file_is_said_to_be_there(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text("[training]\nepochs = 0\nlr = 2\n")

@@ -412,10 +412,6 @@ def test_settings_that_do_not_fit_are_told_before_there_is_a_study(tmp_path):
     bad = recipe(1, channel_aggregation="sum")
     with pytest.raises(UserError, match="outputs differ in width"):
         tune(dataset(), bad, tmp_path / "out", space=SPACE, trials=1)
-    plain = recipe(1)
-    finder = replace(plain, training=replace(plain.training, lr_finder=True))
-    with pytest.raises(UserError, match=r"varies training\.lr, but the recipe finds its learning rate"):
-        tune(dataset(), finder, tmp_path / "out", space=SPACE, trials=1)
     with pytest.raises(UserError, match="trials is 0"):
         search(tmp_path / "out", trials=0)
     few = parse_space({"channels": {"position": {"num_anchors": {"low": 1, "high": 2}}}}, "few", name="few")

@@ -34,7 +34,6 @@ from subgnn.experiments.train import train
 from subgnn.inference.answers import Files, write_predictions
 from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
-from subgnn.inference.predictor import Predictor
 from subgnn.prepare.cached import encode, read_prepared
 from subgnn.prepare.measure import Plan
 from subgnn.reports import write_report
@@ -52,7 +51,6 @@ from tests.models.subgnn.examples import prepare_example
 from tests.training import examples
 
 ROWS = Ragged.from_rows([[0, 1, 2, 10, 11, 20], [3, 9]])
-EARLIER = Path(__file__).parents[1] / "files" / "earlier"
 
 
 def command(*arguments: object) -> str:
@@ -172,18 +170,6 @@ def copy_of(name: str) -> Callable[[Path], Path]:
 def answer(path: Path) -> bytes:
     """What a run answers."""
     return open_run(path.parent, trained() / "data").predictor.outputs(ROWS).tobytes()
-
-
-def earlier_checkpoint(folder: Path) -> Path:
-    """A checkpoint that an earlier release wrote."""
-    path = folder / "checkpoint.pt"
-    path.write_bytes((EARLIER / "correcting" / path.name).read_bytes())
-    return path
-
-
-def answer_of_earlier(path: Path) -> bytes:
-    """Outputs of a checkpoint that an earlier release wrote."""
-    return Predictor(path, examples.dataset().graph).outputs(ROWS).tobytes()
 
 
 def answer_of_export(path: Path) -> bytes:
@@ -406,7 +392,6 @@ KINDS: dict[str, Kind] = {
     "embeddings.vec": Kind(make_text_vectors, embeddings),
     "prepared": Kind(make_prepared, read_prepared_file, mutations.inside_header, signed=True),
     CHECKPOINT: Kind(of_run(CHECKPOINT), answer, mutations.inside_header, signed=True),
-    "checkpoint.pt": Kind(earlier_checkpoint, answer_of_earlier, mutations.inside_zip, signed=True),
     "last.pt": Kind(copy_of("cut/last.pt"), lambda p: tensors(load_progress(p)), mutations.inside_zip, signed=True),
     "pretraining.pt": Kind(make_state, lambda p: tensors(load(p)), mutations.inside_zip, signed=True),
     "run.json": Kind(of_run("run.json"), report),

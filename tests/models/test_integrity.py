@@ -219,7 +219,7 @@ def go_on(run):
 
 
 PROGRESS = [
-    lambda c: c["progress"].pop("lr"),
+    lambda c: c["progress"].pop("epoch"),
     lambda c: c["progress"].update(other=1),
     lambda c: c["fitted"].append(c["progress"]),
     lambda c: c["model"].pop("table"),

@@ -123,7 +123,6 @@ def test_no_layer_and_half_precision_are_refused(tmp_path, method):
 @pytest.mark.parametrize(
     "settings",
     [
-        ("training.lr_finder=true", "training.lr=0.001"),
         ("training.class_weights=true", "training.clip=1.0"),
         ("message_passing.inputs=constant", "message_passing.adjacency=sum", "model.layers=3"),
         ("message_passing.training_labels=subgraph", "message_passing.views=2", "message_passing.pool=max"),

@@ -235,15 +235,6 @@ def test_losses_of_the_mean_are_weighted_as_those_of_each(tmp_path):
     assert results["val"]["loss"] == pytest.approx(loss(found))
 
 
-@pytest.mark.slow
-def test_each_network_finds_its_own_rate(tmp_path):
-    small = several(2, 1)
-    small = replace(small, training=replace(small.training, lr_finder=True))
-    results = train(dataset(), small, tmp_path / "run", device="cpu", cache=False, report=False)
-    rates = [one["lr"] for one in results["members"]]
-    assert results["lr"] == rates[0] != rates[1]
-
-
 def test_a_program_is_of_one_network(predictor):
     with pytest.raises(UserError, match="means over 3 networks"):
         make_program(predictor)

@@ -50,9 +50,6 @@ def parse_recipe(content: Mapping[str, Any], where: str, overrides: Sequence[str
         return "--set" if path.partition("[")[0] in overridden else where
 
     recipe = typing.cast("Recipe", _build(Recipe, merged, place, ""))
-    if "training.lr" in overridden and "training.lr_finder" not in overridden and recipe.training.lr_finder:
-        what = f"training.lr is {recipe.training.lr}, but the recipe finds its learning rate (training.lr_finder)"
-        raise UserError(what, where="--set", hint="add --set training.lr_finder=false to train with this rate")
     names = [channel.name for channel in recipe.channels]
     for name in names:
         if names.count(name) > 1:

@@ -181,8 +181,8 @@ class TrainingSettings:
     """How the network is fitted.
 
     cuda_graph says whether steps on a GPU are captured once and replayed; it changes no number beyond rounding.
-    lr_finder replaces lr by the rate that a range test finds before training. encode_every encodes the patches of the
-    structure channel in every so many steps, from the first of an epoch on; steps between use the last vectors.
+    encode_every encodes the patches of the structure channel in every so many steps, from the first of an epoch on;
+    steps between use the last vectors.
 
     schedule says how the rate changes: plateau multiplies it by plateau_factor, down to 5e-5 at the lowest, whenever
     the loss that plateau names has not fallen by a ten-thousandth for more than ten epochs. select_from is the first
@@ -206,7 +206,6 @@ class TrainingSettings:
     epochs: Count = 200
     batch_size: Count = 64
     lr: float = 1e-3
-    lr_finder: bool = False
     weight_decay: float = 0.0
     clip: float = 0.0
     patience: int = 0

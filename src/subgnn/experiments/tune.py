@@ -197,9 +197,6 @@ def _check(seen: Dataset, recipe: Recipe, space: SearchSpace, folds: int, split:
     if find_model(recipe.method).is_portfolio:
         hint = f"tune one of its recipes, as --recipe {recipe.auto.candidates[-1].recipe}"
         raise UserError(f"the recipe '{recipe.name}' is a portfolio, which chooses by itself", where="tune", hint=hint)
-    if recipe.training.lr_finder and "training.lr" in space.settings and "training.lr_finder" not in space.settings:
-        what = "the search space varies training.lr, but the recipe finds its learning rate (training.lr_finder)"
-        raise UserError(what, where=space.name, hint="add --set training.lr_finder=false")
     if find_model(recipe.method).uses_embeddings(recipe):
         check_source(recipe)
     if folds:

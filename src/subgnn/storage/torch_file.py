@@ -75,7 +75,7 @@ def save(value: dict[str, Any], path: Path) -> None:
 def load(path: Path) -> dict[str, Any]:
     """Read a file that :func:`save` wrote; anything but tensors and plain values is refused.
 
-    The checksum is compared, and returned with the rest under :data:`CHECKSUM`; files of an early release have none.
+    The checksum is compared, and returned with the rest under :data:`CHECKSUM`.
 
     Raises:
         Damaged: if the file was not written by :func:`save`, or was changed since.
@@ -86,7 +86,7 @@ def load(path: Path) -> dict[str, Any]:
         _check_values(content, max_values=opcodes, max_bytes=path.stat().st_size)
         if not isinstance(content, dict):
             raise ValueError("no dictionary")
-        if CHECKSUM in content and content[CHECKSUM] != _checksum_of(content):
+        if content.get(CHECKSUM) != _checksum_of(content):
             raise Damaged(path, "its content does not match its checksum")
         return content
     except FileNotFoundError:

@@ -36,7 +36,6 @@ from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.training.global_batch import use_global_batch
 from subgnn.training.labels import check_labels, warn_of_labels
 from subgnn.training.loop import AfterEpoch, Progress, State, epoch_record, fit
-from subgnn.training.lr_finder import find_rate
 from subgnn.training.steps import Fitting
 
 
@@ -78,10 +77,6 @@ def fit_candidate(candidate: Candidate, fitting: Fitting, *, resume: State | Non
         if fitting.fabric.world_size > 1:
             _check_table(network, examples)
             use_global_batch(network)
-        if resume is not None:
-            fitting = replace(fitting, settings=replace(settings, lr=resume["progress"]["lr"]))
-        elif settings.lr_finder:
-            fitting = replace(fitting, settings=replace(settings, lr=find_rate(network, fitting)))
         corrects = BASELINE in candidate.checkpoint.parts
         return fit(network, fitting, resume=resume, after_epoch=after_epoch, first_as_it_is=corrects)
     if resume is not None:
@@ -194,14 +189,11 @@ def _join(
     val_loss, val = evaluate(network, examples, examples.val, settings.batch_size)
     first = fitted[0]
     together = Progress(
-        lr=first.lr,
         epoch=first.epoch,
         best_epoch=first.best_epoch,
         best=validation_score(val_loss, val, examples.select_by),
         best_metrics={"loss": val_loss, **val},
         seconds=[seconds for progress in fitted for seconds in progress.seconds],
     )
-    about = [
-        {"selected_epoch": one.best_epoch, "epochs": one.epoch, "lr": one.lr, "val": one.best_metrics} for one in fitted
-    ]
+    about = [{"selected_epoch": one.best_epoch, "epochs": one.epoch, "val": one.best_metrics} for one in fitted]
     return Selected(network, checkpoint, together, {"members": about})

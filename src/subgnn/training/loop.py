@@ -38,7 +38,6 @@ State = dict[str, Any]
 class Progress:
     """The progress of a training: epochs done and the best one; ``--resume`` reads it from the file last.pt."""
 
-    lr: float = 0.0
     epoch: int = 0
     best_epoch: int = -1
     best: tuple[float, float] = (-math.inf, math.inf)
@@ -94,7 +93,7 @@ def fit(
     step, compute = captured or plain, outputs_over_ranks(fabric)
     if captured is not None:
         compute = GraphedOutputs(captured.stream)
-    progress = Progress(settings.lr) if resume is None else _restore(resume, model, optimizer, fabric)
+    progress = Progress() if resume is None else _restore(resume, model, optimizer, fabric)
 
     def state() -> State:
         return {

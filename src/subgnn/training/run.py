@@ -171,7 +171,6 @@ def _scores(dataset: Dataset, recipe: Recipe, selected: Selected, examples: Exam
     found = {
         "selected_epoch": progress.best_epoch,
         "epochs": progress.epoch,
-        "lr": progress.lr,
         "val": progress.best_metrics | (scores["val"] if spec.decision is not None else {}),
         "test": scores.get("test", {}),
         "intervals": intervals,

@@ -65,7 +65,6 @@ _RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
     "chosen": str,
     "signal": str,
     "interrupted": bool,
-    "lr": (int, float),
     "edges_until": (int, float),
     "look_ahead": bool,
     "peak_memory_mb": (int, float),

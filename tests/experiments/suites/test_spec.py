@@ -166,8 +166,6 @@ def test_published_numbers_are_those_of_the_recipes_with_their_embeddings(name):
     suite = find_suite(name)
     for dataset in suite.datasets:
         for model in suite.models:
-            if "training.lr_finder=false" in model.set:
-                continue  # not as the authors ran it
             recipe, published = suite.recipe(model, dataset.name), model.published
             if not model.baseline:
                 known = suite.like(dataset.name)
@@ -192,11 +190,6 @@ def test_the_ablation_has_the_authors_settings_of_each_channel(label):
         found = list(dict.fromkeys(channel.kind for channel in recipe.channels))
         assert found == kinds.get(label, ["position", "neighborhood", "structure"])
         assert (recipe.embeddings.source, recipe.embeddings.trainable) == ("gin", True)
-
-
-def test_the_rate_that_is_varied_is_the_rate_of_training():
-    suite = find_suite("sensitivity")
-    assert not any(suite.recipe(model, "hpo-metab").training.lr_finder for model in suite.models)
 
 
 def test_the_tables_hold_all_baselines():

@@ -59,7 +59,6 @@ _FROM_RESULTS = (
     "task",
     "selected_epoch",
     "epochs",
-    "lr",
     "val",
     "test",
     "error_unit",
