@@ -16,9 +16,11 @@ from subgnn.errors import DataError, DataWarning, UserError
 from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.ragged import Ragged
+from subgnn.rng import stream
 from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT
 from tests.embeddings.examples import quick
+from tests.models.subgnn.examples import random_graph
 from tests.training.examples import dataset, recipe
 
 SETTINGS = quick(epochs=1, steps=1)
@@ -43,6 +45,31 @@ def count(monkeypatch):
 def pretrained(source="gin", **settings):
     embeddings = EmbeddingSettings(source=str(source), dim=8, scale=0.25)
     return replace(recipe(1), embeddings=embeddings, pretrain=replace(SETTINGS, **settings))
+
+
+def test_an_untrained_gin_is_two_sums_over_neighbours():
+    graph, hidden, dim, seed = random_graph(2, nodes=30, edges=60), 40, 5, 3
+    draws, a = stream(seed, "embeddings/untrained_gin"), np.eye(30)
+    for u in range(30):
+        a[u, graph.neighbors[graph.offsets[u] : graph.offsets[u + 1]]] = 1
+    expected = np.zeros((30, dim))
+    for width in (32, 8):  # hidden units, as many as are drawn at a time
+        w1, b1 = (draws.uniform(-(30**-0.5), 30**-0.5, size) for size in ((30, width), width))
+        expected += a @ np.maximum(a @ w1 + b1, 0) @ draws.uniform(-(hidden**-0.5), hidden**-0.5, (width, dim))
+    expected += draws.uniform(-(hidden**-0.5), hidden**-0.5, dim)
+    found = sources.untrained_gin(graph, dim=dim, hidden=hidden, seed=seed)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_run_from_an_untrained_gin_predicts_new_subgraphs(tmp_path, count, cache):
+    data = dataset()
+    train(data, pretrained("gin-untrained"), tmp_path / "run", seed=0)
+    assert not count
+    before = Predictor(tmp_path / "run" / CHECKPOINT, data.graph).outputs(NEW)
+    shutil.copytree(tmp_path / "run", tmp_path / "elsewhere")
+    shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+    np.testing.assert_array_equal(Predictor(tmp_path / "elsewhere" / CHECKPOINT, data.graph).outputs(NEW), before)
 
 
 @pytest.mark.quick(1)

@@ -134,7 +134,7 @@ CHANGES = [
     ("network", "embeddings.dim is 100000000", setting("embeddings", "dim", 10**8)),
     ("network", "unknown setting", setting("model", "hidden", 1)),
     ("network", "keys of its components", lambda a, _: a["component_keys"].fill(3)),
-    ("network", "component_offsets", array("component_keys", np.empty(0, np.int64))),
+    ("network", "component_states", array("component_keys", np.empty(0, np.int64))),
     ("network", "'subgraph' are missing", drop_all("standards.subgraph.")),
     ("network", "'subgraph' are not 8 numbers", array("standards.subgraph.mean", np.ones(7))),
     ("network", "not above 0", lambda a, _: a["standards.component.deviation"].fill(0)),

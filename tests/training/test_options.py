@@ -55,7 +55,7 @@ VARIANTS = {
     "frozen": changed(embeddings={"features": "beside", "trainable": False}),
     "draws": changed(prepare={"draws": 3}),
     "ensemble": changed(prepare={"draws": 3, "ensemble": True}, topology=True),
-    "offsets": changed(trainable_components=True),
+    "component states": changed(trainable_components=True),
     "states": changed(hidden_norm="batch", norm="none", layers=2, output="both"),
     "all": changed(
         prepare={"draws": 2, "ensemble": True},
@@ -193,7 +193,7 @@ def test_without_an_ensemble_a_checkpoint_has_the_first_draw_alone(tmp_path):
     assert not any(name.startswith("anchors.") for name in checkpoint.weights)
 
 
-def test_only_components_of_the_training_split_have_an_offset(tmp_path):
+def test_only_components_of_the_training_split_have_a_learned_state(tmp_path):
     data = dataset()
     train(data, changed(4, trainable_components=True), tmp_path / "run", seed=3)
     _, examples, checkpoint = set_up(changed(4, trainable_components=True))
@@ -206,19 +206,32 @@ def test_only_components_of_the_training_split_have_an_offset(tmp_path):
     rows = dict(zip(sets, whole.known.tolist(), strict=True))
     assert {s for s, row in rows.items() if row} == trained
     assert len({rows[s] for s in trained}) == len(trained)
-    offsets = weights(tmp_path / "run")["component_offsets"]
-    assert offsets.shape == (len(trained) + 1, 8)
-    assert offsets[0].abs().max() == 0
-    assert (offsets[1:].abs().amax(dim=1) > 0).all()
+    states = weights(tmp_path / "run")["component_states"]
+    assert states.shape == (len(trained) + 1, 8)
+    assert states[0].abs().max() == 0
+    assert (states[1:].abs().amax(dim=1) > 0).all()
 
 
-def test_an_offset_is_found_again_at_load_time(tmp_path):
+def test_learned_states_start_at_the_sum_of_node_vectors_and_change_only_the_neighborhood_channel():
+    settings = changed(4, trainable_components=True)
+    network, examples, _ = set_up(settings)
+    batch = examples.inputs.batch(examples.train)
+    initial = network.component_vectors(batch, network.node_vectors(batch))
+    torch.testing.assert_close(network.component_states[batch.known], initial)
+    torch.nn.init.ones_(network.component_states)
+    states = network.initial_states(batch, initial)
+    for channel, state in zip(network.channels, states, strict=True):
+        expected = torch.ones_like(initial) if channel.kind == "neighborhood" else initial
+        torch.testing.assert_close(state, expected)
+
+
+def test_a_learned_state_is_found_again_at_load_time(tmp_path):
     data = dataset()
-    chosen = changed(4, channels=CHANNELS[1:2], trainable_components=True)
+    chosen = changed(4, channels=CHANNELS[2:3], trainable_components=True)
     train(data, chosen, tmp_path / "run", seed=3)
     checkpoint = load_checkpoint(tmp_path / "run" / CHECKPOINT)
     without = replace(checkpoint, weights={**checkpoint.weights})
-    without.weights["component_offsets"] = torch.zeros_like(checkpoint.weights["component_offsets"])
+    without.weights["component_states"] = torch.zeros_like(checkpoint.weights["component_states"])
     asked = Ragged.from_rows([data.subgraphs.nodes[0], [0, 1, 2, 3, 4, 5, 6, 7]])
     moved, still = np.abs(
         Predictor(checkpoint, data.graph).outputs(asked) - Predictor(without, data.graph).outputs(asked)

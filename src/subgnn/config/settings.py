@@ -97,7 +97,8 @@ class EmbeddingSettings:
     """Where node embeddings come from.
 
     source is ``random``, vectors of standard deviation scale; ``gin`` or ``graphsaint``, pretrained on link prediction
-    ([pretrain]) and brought to that same deviation; or a file, taken as it is. Trainable ones are fine-tuned.
+    ([pretrain]) and brought to that same deviation; ``gin-untrained``, a GIN at its initial weights, unscaled, which is
+    what the paper's authors used; or a file, taken as it is. Trainable ones are fine-tuned.
     features says whether the graph's node features, standardised and through a learned linear map to dim numbers, are
     added to the embeddings (beside) or replace them (instead).
     """
@@ -146,7 +147,7 @@ class ModelSettings:
 
     initial says whether z^(0) takes part in the result, as in the paper; without it, a network on random embeddings has
     less to memorise. channel_aggregation is AGG_C, layer_aggregation AGG_L. trainable_components gives every
-    component of the training split a learned offset to z^(0); other components have none.
+    component of the training split a learned initial state in the neighborhood channel; the others start at z^(0).
 
     norm is that of z_S before the head. hidden_norm is that of the states h in every layer and subchannel, over the
     components of a batch (:class:`~subgnn.models.subgnn.layer.StateNorm`).

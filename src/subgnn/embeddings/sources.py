@@ -1,4 +1,4 @@
-"""Vectors of nodes: random embeddings, pretrained ones, those of a file, and features of the graph.
+"""Vectors of nodes: random embeddings, pretrained ones, an untrained GIN, those of a file, and features of the graph.
 
 A run needs rows for the nodes of its subgraphs and anchors (:func:`node_vectors`). Random rows are drawn on demand.
 Pretrained and given ones are rows of a table of all N nodes (:func:`source_vectors`). Up to 256 MB of a table are
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from subgnn.channels.topology import Standard
@@ -22,15 +23,17 @@ from subgnn.embeddings.stored import read_vectors, require_file, vectors_hash, w
 from subgnn.errors import DataError
 from subgnn.kernels.draws import normal_rows
 from subgnn.parallel.progress import OnEpoch, ignore
-from subgnn.rng import stream_key
+from subgnn.rng import stream, stream_key
 
 PRETRAINED = ("gin", "graphsaint")
+UNTRAINED = "gin-untrained"
 RUN_FILE = "embeddings.safetensors"
 """The copy of a table in the folder of a run; those of further tables have a number (:func:`run_file`)."""
 Tables = dict[str, NDArray[np.float32]]
 """Tables of node embeddings (N, dim), by their hash."""
 LARGEST_COPY = 256 * 2**20
 _NUMBERS_AT_A_TIME = 2**20  # in double precision
+_COLUMNS = 32  # hidden units of an untrained GIN that are computed at a time
 
 
 class VectorSettings(Protocol):
@@ -89,7 +92,7 @@ def check_source(recipe: VectorSettings) -> None:
         from subgnn.embeddings.pretrain import check_settings
 
         check_settings(settings.source, settings.dim, recipe.pretrain)
-    elif settings.source != "random":
+    elif settings.source not in ("random", UNTRAINED):
         require_file(Path(settings.source))
 
 
@@ -99,7 +102,7 @@ def source_vectors(
     """The table of all node embeddings of a recipe; None if they are random.
 
     Pretrained ones are looked up in the cache, or computed and stored there, and scaled to a root mean square of
-    ``embeddings.scale``; those of a file are not scaled.
+    ``embeddings.scale``; those of a file and of an untrained GIN are not scaled.
 
     Args:
         graph: undirected.
@@ -118,12 +121,41 @@ def source_vectors(
 
         vectors = pretrained_vectors(recipe, graph, device=device, cache=cache, on_epoch=on_epoch)
         return _scaled(vectors, settings.scale)
+    if settings.source == UNTRAINED:
+        return untrained_gin(graph, dim=settings.dim, hidden=recipe.pretrain.hidden, seed=recipe.pretrain.seed)
     vectors = read_vectors(Path(settings.source), graph)
     if vectors.shape[1] != settings.dim:
         what = f"embeddings of shape {vectors.shape}, but {(graph.num_nodes, settings.dim)} is needed"
         hint = f"the width is embeddings.dim: --set embeddings.dim={vectors.shape[1]}"
         raise DataError(what, where=settings.source, hint=hint)
     return vectors
+
+
+def untrained_gin(graph: Graph, *, dim: int, hidden: int, seed: int) -> NDArray[np.float32]:
+    r"""A GIN of two layers at its initial weights: the "GIN embeddings" of the paper's authors.
+
+    .. math:: X = (I + A)\, \mathrm{relu}\big((I + A) W_1 + b_1\big) W_2 + b_2
+
+    Entries of W and b are uniform in ±1/sqrt(fan-in), which is N in the first layer: nodes have one-hot features. In
+    the authors' code link prediction never reaches the weights (a tensor is detached), so their stored vectors are
+    these. They grow with the degree of a node and of its neighbours.
+
+    *Differs from the authors' code:* A is symmetric; theirs has each edge one way, as the file lists it.
+
+    Shapes:
+        returns: (N, dim) float32.
+    """
+    n, draws = graph.num_nodes, stream(seed, "embeddings/untrained_gin")
+    near = scipy.sparse.csr_array((np.ones(len(graph.neighbors), np.float32), graph.neighbors, graph.offsets), (n, n))
+    first, second = 1 / np.sqrt(max(n, 1)), 1 / np.sqrt(hidden)
+    vectors = np.zeros((n, dim), np.float32)
+    for begin in range(0, hidden, _COLUMNS):
+        width = min(_COLUMNS, hidden - begin)
+        weights = draws.uniform(-first, first, (n, width)).astype(np.float32)
+        bias = draws.uniform(-first, first, width).astype(np.float32)
+        states = np.maximum(weights + near @ weights + bias, 0)
+        vectors += (states + near @ states) @ draws.uniform(-second, second, (width, dim)).astype(np.float32)
+    return vectors + draws.uniform(-second, second, dim).astype(np.float32)
 
 
 def _scaled(vectors: NDArray[np.float32], scale: float) -> NDArray[np.float32]:

@@ -115,7 +115,9 @@ def read_vectors(path: Path, graph: Graph) -> NDArray[np.float32]:
 
 
 def _missing_file(path: Path) -> DataError:
-    hint = "embeddings.source is random, gin, graphsaint, or a file that subgnn pretrain wrote or you did"
+    hint = (
+        "embeddings.source is random, gin, graphsaint, gin-untrained, or a file that subgnn pretrain wrote or you did"
+    )
     return DataError("no such file", where=str(path), hint=hint)
 
 

@@ -108,6 +108,7 @@ class SubgraphInputs:
             ],
             component_stats=None if stats[0] is None else stats[0].flatten(0, 1),
             subgraph_stats=stats[1],
+            known=None if self.batch.known is None else self.batch.known.repeat(b),
             baseline_scores=None if scores is None else scores.expand(b, -1),
         )
         flat = [[gamma.flatten(0, 1) for gamma in layer] for layer in gammas]

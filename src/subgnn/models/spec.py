@@ -52,7 +52,7 @@ class ModelSpec:
     The arrays are those the model was built from: ``standards`` are means and deviations used to standardise, of
     components, subgraphs, targets and features, where there are any; ``table_nodes`` are the nodes of a table of
     vectors, sorted; ``shared`` are shared anchors by layer and channel, ``redrawn`` those of further draws where
-    outputs are means over draws; ``component_keys`` are the sorted keys of components with a learned offset.
+    outputs are means over draws; ``component_keys`` are the sorted keys of components with a learned initial state.
     ``graph_hash`` identifies the graph, and ``vectors_hash`` the table of node embeddings the model started from, empty
     for random ones. ``decision`` has the thresholds that were chosen for an aim, where there is one.
     """

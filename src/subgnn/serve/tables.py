@@ -8,8 +8,10 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import dataclass, replace
-from email import message_from_bytes, policy
 from typing import Any, Literal
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
 
 from subgnn.data.formats.columns import Columns
 from subgnn.data.formats.format import ReadOptions
@@ -31,6 +33,7 @@ MEDIA_TYPES: dict[AnswerFormat, str] = {
     "parquet": "application/vnd.apache.parquet",
 }
 _MAX_LISTED = 1000
+_MAX_PARTS = 100  # of a form
 _OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 _ENDING = re.compile(r"(\.[A-Za-z0-9]{1,8}){1,2}$")
 
@@ -62,17 +65,81 @@ class Upload:
             name: of the body.
 
         Raises:
-            Refusal: 422, for a form without a file.
+            Refusal: 400 for a malformed form, 422 for one without a file.
         """
         if not content_type.lower().startswith("multipart/"):
             return cls(name, body)
-        head = b"content-type: " + content_type.encode("latin-1", "replace") + b"\r\n\r\n"
-        form = message_from_bytes(head + body, policy=policy.HTTP)
-        for part in form.iter_parts() if form.is_multipart() else ():
-            if (called := part.get_filename()) is not None:
-                content = part.get_payload(decode=True)
-                return cls(called[:100] or name, content if isinstance(content, bytes) else b"")
-        raise Refusal(422, "the form has no file", hint="send one as a field of the form, or the table as the body")
+        form = _Form()
+        try:
+            form.read(content_type, body)
+        except FormParserError as error:
+            raise Refusal(400, f"the form is malformed: {error}"[:200], hint="send it as curl -F does") from None
+        if form.name is None:
+            raise Refusal(422, "the form has no file", hint="send one as a field of the form, or the table as the body")
+        return cls(form.name[:100] or name, bytes(form.content))
+
+
+class _Form:
+    """The first file of a form, as the parser reports it; the parser bounds the headers of a part."""
+
+    def __init__(self) -> None:
+        self.name: str | None = None
+        self.content = bytearray()
+        self._header, self._value, self._disposition = bytearray(), bytearray(), b""
+        self._parts, self._inside, self._ended = 0, False, False
+
+    def read(self, content_type: str, body: bytes) -> None:
+        """Parse a form.
+
+        Raises:
+            FormParserError: for a malformed or truncated form, or one with too many parts.
+        """
+        boundary = parse_options_header(content_type)[1].get(b"boundary")
+        if not boundary:
+            raise FormParserError("no boundary in its content-type")
+        parser = MultipartParser(
+            boundary,
+            {
+                "on_part_begin": self._begin,
+                "on_header_field": lambda data, start, end: self._header.extend(data[start:end]),
+                "on_header_value": lambda data, start, end: self._value.extend(data[start:end]),
+                "on_header_end": self._end_header,
+                "on_headers_finished": self._end_headers,
+                "on_part_data": self._add,
+                "on_part_end": self._end,
+                "on_end": self._finish,
+            },
+        )
+        parser.write(body)
+        parser.finalize()
+        if not self._ended:
+            raise FormParserError("its last boundary is missing")
+
+    def _begin(self) -> None:
+        self._parts, self._disposition = self._parts + 1, b""
+        if self._parts > _MAX_PARTS:
+            raise FormParserError(f"more than {_MAX_PARTS} parts")
+
+    def _end_header(self) -> None:
+        if self._header.lower() == b"content-disposition":
+            self._disposition = bytes(self._value)
+        self._header.clear()
+        self._value.clear()
+
+    def _end_headers(self) -> None:
+        called = parse_options_header(self._disposition)[1].get(b"filename")
+        if self.name is None and called is not None:
+            self.name, self._inside = called.decode("utf-8", "replace"), True
+
+    def _add(self, data: bytes, start: int, end: int) -> None:
+        if self._inside:
+            self.content += data[start:end]
+
+    def _end(self) -> None:
+        self._inside = False
+
+    def _finish(self) -> None:
+        self._ended = True
 
 
 @dataclass(frozen=True, slots=True)

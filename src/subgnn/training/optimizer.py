@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from subgnn.config.settings import TrainingSettings
 
-TABLES = ("table", "component_offsets")
+TABLES = ("table", "component_states")
 """Names of parameters that have a row for each node, component or subgraph, of which a batch looks up some."""
 
 

@@ -48,7 +48,7 @@ def build_model(
     stats: int = 0,
     **settings: object,
 ) -> tuple[SubGNN, np.ndarray]:
-    """A model in double precision, without dropout, over the touched nodes; offsets start at random numbers."""
+    """A model in double precision, without dropout, over the touched nodes; components' learned states are random."""
     torch.manual_seed(seed)
     draws = [prepared, *(redrawn or [])]
     nodes = np.unique(np.concatenate([draw.touched() for draw in draws]))
@@ -68,8 +68,8 @@ def build_model(
             num_stats=(stats, stats),
         ),
     )
-    if model.component_offsets is not None:
-        torch.nn.init.normal_(model.component_offsets[1:])
+    if model.component_states is not None:
+        torch.nn.init.normal_(model.component_states[1:])
     return model.double(), nodes
 
 

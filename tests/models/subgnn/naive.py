@@ -79,10 +79,9 @@ def component_output(
     settings = model.settings
     z0 = reduce([vector(u) for u in prepared.components.nodes[c]], settings.component_init)
     row = (known or {}).get(frozenset(prepared.components.nodes[c].tolist()))
-    if row is not None:
-        z0 = z0 + model.component_offsets[row]
+    free = z0 if row is None else model.component_states[row]
     by_layer, trace = [], {}
-    h = {channel.name: z0 for channel in model.channels}
+    h = {channel.name: free if channel.kind == "neighborhood" else z0 for channel in model.channels}
     for layer in range(prepared.frame.layers):
         layer_outputs = []
         for i, channel in enumerate(model.channels):
@@ -142,7 +141,7 @@ def state_moments(model: SubGNN, prepared: Prepared, vector, known: dict | None)
 def forward(model: SubGNN, prepared: Prepared, table_nodes, *, known: dict | None = None, stats=None) -> Tensor:
     """Logits of all subgraphs.
 
-    known: for node sets that have a learned offset, its row. stats: of components and of subgraphs.
+    known: for node sets with a learned initial state, its row. stats: of components and of subgraphs.
     """
     place = {int(node): i for i, node in enumerate(table_nodes)}
 

@@ -32,15 +32,15 @@ def double(batch):
     return replace(batch, channels=channels)
 
 
-def offsets_of_some(prepared):
-    """Every other distinct node set has an offset: rows by node set, and by component with 0 for none."""
+def states_of_some(prepared):
+    """Every other distinct node set has a learned state: rows by node set, and by component with 0 for none."""
     sets = [frozenset(row.tolist()) for row in prepared.components.nodes]
     known = {nodes: i + 1 for i, nodes in enumerate(list(dict.fromkeys(sets))[::2])}
     return known, np.array([known.get(nodes, 0) for nodes in sets], np.int64)
 
 
-def compare(prepared, *, offsets=False, stats=0, **options) -> None:
-    known, rows = offsets_of_some(prepared) if offsets else ({}, None)
+def compare(prepared, *, known_components=False, stats=0, **options) -> None:
+    known, rows = states_of_some(prepared) if known_components else ({}, None)
     model, nodes = build_model(prepared, num_known=len(known), stats=stats, **options)
     rng = np.random.default_rng(0)
     counts = (len(prepared.components.nodes), len(prepared.components.counts))
@@ -74,14 +74,14 @@ OPTIONS = [
     {"readout": "attention", "size_aware": True, "lstm_layers": 2},
     {"norm": "layer", "initial": False},
     {"hidden_norm": "batch"},
-    {"hidden_norm": "batch", "output": "both", "readout": "mean", "layer_aggregation": "sum", "offsets": True},
+    {"hidden_norm": "batch", "output": "both", "readout": "mean", "layer_aggregation": "sum", "known_components": True},
     {"layer_aggregation": "sum", "output": "both"},
     {"layer_aggregation": "mean", "features": "beside"},
     {"channel_aggregation": "sum", "output": "hidden", "layer_aggregation": "mean"},
     {"channel_aggregation": "mean", "output": "hidden", "initial": False},
-    {"features": "instead", "component_init": "max", "offsets": True},
-    {"features": "beside", "readout": "attention", "offsets": True},
-    {"offsets": True, "output": "both", "stats": 3, "size_aware": True},
+    {"features": "instead", "component_init": "max", "known_components": True},
+    {"features": "beside", "readout": "attention", "known_components": True},
+    {"known_components": True, "output": "both", "stats": 3, "size_aware": True},
     {"learned_similarity": True, "aggregation": "max", "output": "both", "features": "instead"},
 ]
 
@@ -116,7 +116,7 @@ def test_any_channels_on_any_graph_equal_the_naive_network(seed, channels, layer
     options=st.fixed_dictionaries(
         {
             "features": st.sampled_from(["none", "beside", "instead"]),
-            "offsets": st.booleans(),
+            "known_components": st.booleans(),
             "component_init": st.sampled_from(["sum", "mean", "max"]),
             "aggregation": st.sampled_from(["sum", "mean", "max"]),
             "channel_aggregation": st.sampled_from(["sum", "mean"]),
@@ -342,7 +342,7 @@ def test_parts_are_the_columns_they_say(options):
     """Each column of z_S is in one part; to change what only one part sees changes its columns alone."""
     _, prepared = prepare_example(2)
     # Offsets and statistics of the inputs are left out: they change no column's part.
-    options = {key: value for key, value in options.items() if key not in ("offsets", "stats")}
+    options = {key: value for key, value in options.items() if key not in ("known_components", "stats")}
     model, nodes = build_model(prepared, **options | {"norm": "none", "size_aware": True})
     parts = model.parts()
     columns = sorted(i for slices in parts.values() for s in slices for i in range(s.start, s.stop))
@@ -454,5 +454,5 @@ def test_a_table_that_is_not_trained_has_no_gradient():
         model = SubGNN(table, nodes, settings=ModelSettings(layers=2), extras=Extras(trainable=trainable), **given)
         assert model.table.requires_grad == trainable
         assert model.table.data_ptr() != table.data_ptr()
-        assert model.feature_map is model.component_offsets is None
+        assert model.feature_map is model.component_states is None
     assert SubGNN(table, nodes, settings=ModelSettings(layers=2), **given).table.requires_grad

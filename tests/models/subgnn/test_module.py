@@ -9,7 +9,7 @@ from torch import nn
 from subgnn.models.subgnn import Inputs
 
 from .examples import build_model, prepare_example
-from .test_model import offsets_of_some
+from .test_model import states_of_some
 
 
 class Outer(nn.Module):
@@ -27,7 +27,7 @@ class Outer(nn.Module):
 @pytest.fixture(scope="module")
 def example():
     _, prepared = prepare_example(1, layers=1)
-    known, rows = offsets_of_some(prepared)
+    known, rows = states_of_some(prepared)
 
     def build(seed: int) -> Outer:
         inner, _ = build_model(
@@ -55,8 +55,8 @@ def test_every_parameter_learns(example):
     optimizer.step()
     still = {name for name, p in outer.named_parameters() if torch.equal(p, before[name])}
     assert still == set()
-    assert "inner.component_offsets" in before
-    assert outer.inner.component_offsets[0].abs().max() == 0
+    assert "inner.component_states" in before
+    assert outer.inner.component_states[0].abs().max() == 0
 
 
 def test_state_goes_out_and_in(example, tmp_path):

@@ -29,7 +29,7 @@ from subgnn.prepare.measure import ALGORITHM_VERSION as PREPARE_ALGORITHM
 from subgnn.prepare.measure import seen_hash
 from subgnn.storage.parsing import json_digest
 
-TRAINING_ALGORITHM = 2
+TRAINING_ALGORITHM = 3
 """Increased when the same settings and seed train another model than before."""
 PORTFOLIO_ALGORITHM = 1
 """Increased when the same portfolio makes another choice than before."""

@@ -28,7 +28,7 @@ from typing import Any, Literal
 
 from subgnn.channels.table import check_channels
 from subgnn.config.files import parse_table, read_toml
-from subgnn.config.numbers import Count
+from subgnn.config.numbers import Count, Seed
 from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.config.settings import ChannelSettings, Recipe
 from subgnn.data.synthetic import RECIPES as GENERATORS
@@ -71,9 +71,10 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSpec:
-    """A dataset: generated with seed 0, or read from a folder that is given when the suite is run.
+    """A dataset: generated, or read from a folder that is given when the suite is run.
 
     Args:
+        instance: the seed of the generator.
         like: the dataset whose recipes and published numbers apply; by default itself.
         folder_of: the dataset whose folder it is read from, if none is given under its name.
         split: of its runs, instead of the protocol's.
@@ -82,6 +83,7 @@ class DatasetSpec:
 
     name: str
     generate: str = ""
+    instance: Seed = 0
     options: dict[str, Any] = field(default_factory=dict)
     like: str = ""
     folder_of: str = ""

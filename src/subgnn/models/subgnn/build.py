@@ -116,7 +116,7 @@ def build_standards(graph: Graph, subgraphs: SubgraphSet, recipe: Recipe, prepar
 
 
 def component_keys(subgraphs: SubgraphSet, recipe: Recipe, prepared: Prepared) -> NDArray[np.uint64]:
-    """Keys of the components that have a learned offset, sorted: one for each distinct node set of the training split.
+    """Keys of the components with a learned initial state, sorted: one for each node set of the training split.
 
     A key is 64 bits, so that two node sets share one with a probability of about 1e-10 among a hundred thousand.
     """
@@ -305,7 +305,7 @@ def build_inputs(
 
 
 def _known_components(spec: ModelSpec, components: Ragged) -> NDArray[np.int64] | None:
-    """For each component the row of its learned offset; 0, the row of no offset, for those not met in training."""
+    """For each component the row of its learned initial state; 0 for those not met in training."""
     known = spec.component_keys
     if not len(known):
         return None

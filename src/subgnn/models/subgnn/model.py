@@ -7,7 +7,7 @@ z^(l)_c is what a layer of a subchannel gives (:mod:`subgnn.models.subgnn.layer`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -83,7 +83,7 @@ class Extras:
         num_features: F, if batches hold the features of their nodes.
         carried: whether batches hold the embeddings of their nodes, so that there is no table.
         redrawn: the shared anchors of further draws; a batch has the number of its draw.
-        num_known: number of components with a learned offset.
+        num_known: number of components that the neighborhood channel starts at a learned vector.
         num_stats: widths of the topology channel's inputs, of components and of subgraphs; 0 without it.
 
     Shapes:
@@ -104,13 +104,12 @@ class SubGNN(nn.Module):
     """The network, over a compact table of touched nodes.
 
     A node's vector is its embedding e_v, or e_v + W f_v, or W f_v + b without an embedding; f_v are its features, and W
-    and b are learned. z^(0) of a component is the sum, mean or maximum over its nodes, plus a learned offset if the
-    component was in the training split and ``settings.trainable_components`` is on.
+    and b are learned. z^(0) of a component is the sum, mean or maximum over its nodes, and the initial state h of every
+    channel. With ``settings.trainable_components``, the state of the neighborhood channel starts instead at a free
+    vector for each component of the training split, which itself starts at z^(0) (as in the authors' code).
 
-    *Differs from the paper:* its authors' option of trainable component embeddings replaces z^(0) by a free vector. An
-    offset that starts at 0 does not change z^(0) of components that are not in the training split, so new subgraphs can
-    be predicted. A network may also correct a baseline (``settings.baseline``): its output is then b(S) + head(z_S),
-    with the baseline's scores b(S) in the batch.
+    *Differs from the paper:* a network may also correct a baseline (``settings.baseline``): its output is then
+    b(S) + head(z_S), with the baseline's scores b(S) in the batch.
 
     Args:
         table: embeddings of the touched nodes; None if features replace them.
@@ -151,8 +150,8 @@ class SubGNN(nn.Module):
         num_features = extras.num_features if features is None else features.shape[1]
         embedded = extras.carried or table is not None
         self.feature_map = nn.Linear(num_features, dim, bias=not embedded) if num_features else None
-        # Row 0 stays 0: components without an offset use it.
-        self.component_offsets = nn.Parameter(torch.zeros(extras.num_known + 1, dim)) if extras.num_known else None
+        # Row 0 is unused: it stands for components without a vector of their own.
+        self.component_states = nn.Parameter(torch.zeros(extras.num_known + 1, dim)) if extras.num_known else None
         self.anchors = nn.ModuleList(AnchorPlaces(draw, table_nodes) for draw in (shared, *extras.redrawn))
         self.encoder = (
             PatchEncoder(dim, lstm_layers=settings.lstm_layers, dropout=settings.lstm_dropout)
@@ -220,15 +219,35 @@ class SubGNN(nn.Module):
         return mapped if table is None else table + mapped
 
     def component_vectors(self, batch: Batch, nodes: Tensor) -> Tensor:
-        """z^(0): the sum, mean or maximum of a component's node vectors, plus its offset, if any.
+        """z^(0): the sum, mean or maximum of a component's node vectors.
 
         Shapes:
             nodes: (T, d). returns: (C, d).
         """
-        z = functional.embedding_bag(batch.nodes, nodes, batch.node_starts, mode=self.settings.component_init)
-        if self.component_offsets is None or batch.known is None:
-            return z
-        return z + functional.embedding(batch.known, self.component_offsets, padding_idx=0)
+        return functional.embedding_bag(batch.nodes, nodes, batch.node_starts, mode=self.settings.component_init)
+
+    @torch.no_grad()
+    def start_components(self, batches: Iterable[Batch]) -> None:
+        """Start the free vectors of components at z^(0).
+
+        Args:
+            batches: of the training split, all of whose components have such a vector.
+        """
+        states = cast(Tensor, self.component_states)
+        for batch in batches:
+            states[cast(Tensor, batch.known)] = self.component_vectors(batch, self.node_vectors(batch))
+
+    def initial_states(self, batch: Batch, initial: Tensor) -> list[Tensor]:
+        """h^(0) by channel: z^(0), or the free vector of a training component where the state is the output.
+
+        Shapes:
+            initial: (C, d). returns: (C, d) each.
+        """
+        if self.component_states is None or batch.known is None:
+            return [initial for _ in self.channels]
+        own = functional.embedding(batch.known, self.component_states, padding_idx=0)
+        free = torch.where(batch.known[:, None] > 0, own.to(initial.dtype), initial)
+        return [free if channel_of(channel).output == "state" else initial for channel in self.channels]
 
     def anchor_vectors(self, nodes: Tensor, draw: int = 0) -> list[list[Tensor]]:
         """a: for each layer and channel, the vectors of its shared anchors, or those of all nodes for own anchors.
@@ -289,7 +308,7 @@ class SubGNN(nn.Module):
         Shapes:
             initial: (C, d). gammas: (C, n_A) each. anchors: as :meth:`anchor_vectors` gives them. returns: (C, width).
         """
-        states = [initial for _ in self.channels]
+        states = self.initial_states(batch, initial)
         present = batch.subgraph < batch.num_subgraphs if batch.spare else None
         rows = zip(self.layers, gammas, anchors, batch.channels, strict=True)
         seen = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -34,6 +34,7 @@ from subgnn.models.subgnn.build import (
 )
 from subgnn.models.subgnn.fitted import FittedSubGNN
 from subgnn.models.subgnn.layer import layer_width, layers_width
+from subgnn.models.subgnn.model import SubGNN
 from subgnn.prepare.cached import prepare_draws_cached
 from subgnn.rng import stream_key
 
@@ -84,7 +85,13 @@ class SubGNNModel(Model):
             spec = replace(spec, table_nodes=anchor_nodes(spec))
         measured = Measured(subgraphs.nodes, draws, data.scores)
         inputs = build_inputs(spec, graph, measured, table, lookup=lookup, device=data.device)
-        return SetUp(self._networks(data, recipe, Checkpoint(spec, {}), table), inputs)
+        candidates = self._networks(data, recipe, Checkpoint(spec, {}), table)
+        if len(spec.component_keys):
+            train, size = subgraphs.indices("train"), recipe.training.batch_size
+            batches = [inputs[0].batch(train[begin : begin + size]) for begin in range(0, len(train), size)]
+            for one in candidates:
+                cast(SubGNN, one.network.to(data.device)).start_components(batches)
+        return SetUp(candidates, inputs)
 
     def _networks(
         self, data: TrainingData, recipe: Recipe, checkpoint: Checkpoint, table: NodeTable
@@ -119,7 +126,7 @@ class SubGNNModel(Model):
         return stored_weights(found)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        """Numbers of anchors and offsets of components that do not fit the settings."""
+        """Numbers of anchors and learned states of components that do not fit the settings."""
         spec = checkpoint.spec
         if len(spec.shared) != spec.model.layers:
             yield f"its number of layers is {len(spec.shared)}"
@@ -129,7 +136,7 @@ class SubGNNModel(Model):
         if bool((keys[1:] <= keys[:-1]).any()):
             yield "the keys of its components are not in order"
         if len(keys) and not spec.model.trainable_components:
-            yield "it has offsets of components, and its recipe none"
+            yield "it has learned states of components, and its recipe none"
 
     def standards(self, spec: ModelSpec, graph: Graph) -> dict[str, int]:
         """Statistics of the topology channel, and features."""
