@@ -35,7 +35,7 @@ def test_a_folder_is_written_and_shown_beside_the_paper(tmp_path: Path) -> None:
     assert not any(line.startswith("note:") for line in lines)
     assert lines[-1] == f"next: subgnn data check {tmp_path / 'd'}"
     dataset = read_dataset(tmp_path / "d")
-    assert dataset.graph.num_nodes == 500
+    assert 495 <= dataset.graph.num_nodes <= 500  # without nodes that were cut off
     assert dataset.card["seed"] == 4
 
 
@@ -78,7 +78,7 @@ def test_what_is_there_is_kept_unless_forced(tmp_path: Path) -> None:
         (("density", "--set", "max_depth=x"), "max_depth is 'x'; a whole number is needed"),
         (("density", "--set", "max_depth"), "--set: 'max_depth' is not a setting; KEY=VALUE is accepted"),
         (("density", "--set", "=3"), "KEY=VALUE is accepted"),
-        (("density", "--bins", 100, "--max-density", 0.2), "at most 38 bins"),
+        (("density", "--bins", 100, "--max-density", 0.2), "different values for 100 bins; use fewer bins"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_written(tmp_path: Path, arguments: tuple[Any, ...], says: str) -> None:

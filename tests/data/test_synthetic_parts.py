@@ -15,14 +15,24 @@ from subgnn.data.synthetic.base_graphs import (
     duplication_divergence_edges,
 )
 from subgnn.data.synthetic.coreness import DegreeBlocks, draw_core_graph
+from subgnn.data.synthetic.density import MAX_TRIES, TOLERANCE, set_densities
 from subgnn.data.synthetic.edges import (
     add_border_edges,
     connect_parts,
+    largest_part,
     set_internal_edges,
     subgraphs_of_nodes,
     with_edges,
 )
-from subgnn.data.synthetic.placement import Search, bfs_subgraphs, plant, planting_nodes, smallest_fan_out, staple
+from subgnn.data.synthetic.placement import (
+    Search,
+    bfs_subgraphs,
+    bfs_subgraphs_apart,
+    plant,
+    planting_nodes,
+    smallest_fan_out,
+    staple,
+)
 from subgnn.data.synthetic.recipe import class_sizes, quantile_bins, spread_targets
 from subgnn.errors import DataError
 from subgnn.kernels import induced_core_numbers, shapes
@@ -167,29 +177,105 @@ def test_complete_graphs_are_thinned_but_connected() -> None:
     assert counts.max() <= 27
 
 
+def plain_search(graph: Graph, start: int, size: int, max_depth: int) -> list[int]:
+    """A breadth-first search by a queue; older neighbours first, by id modulo 32, then newer ones by id."""
+    found, depth = [start], {start: 0}
+    for node in found:  # grows while it is read
+        near = graph.neighbors_of(node).tolist()
+        for u in sorted((u for u in near if u < node), key=lambda u: u % 32) + [u for u in near if u > node]:
+            if u not in depth and depth[node] < max_depth:
+                depth[u] = depth[node] + 1
+                found.append(u)
+    return found[:size]
+
+
+def test_the_first_nodes_of_a_breadth_first_search_are_taken_in_its_order() -> None:
+    for num_nodes, m, size, depth in [(400, 5, 20, 3), (400, 1, 30, 2), (60, 2, 9, 1), (30, 3, 29, 5)]:
+        graph = barabasi_albert(num_nodes, m, rng())
+        rows = [row.tolist() for row in bfs_subgraphs(graph, 40, size=size, max_depth=depth, rng=rng())]
+        assert rows == [plain_search(graph, row[0], size, depth) for row in rows]
+        assert len({row[0] for row in rows}) > 15
+        assert (size, depth) == (20, 3) or min(map(len, rows)) < size or size == 29
+
+
+def test_older_neighbours_come_in_the_order_in_which_networkx_lists_them() -> None:
+    listed = nx.barabasi_albert_graph(300, 5, seed=0)
+    same = []
+    for node in range(6, 300):
+        near = list(listed.adj[node])
+        # Two ids in one slot of a set come in the order in which they were added.
+        if len({u % 32 for u in near[:5]}) == 5:
+            same.append(near == sorted(near[:5], key=lambda u: u % 32) + sorted(near[5:]))
+    assert len(same) > 100
+    assert np.mean(same) > 0.95
+
+
+def test_a_search_needs_a_depth() -> None:
+    with pytest.raises(DataError, match="max_depth is 0; at least 1"):
+        bfs_subgraphs(PATH, 1, size=2, max_depth=0, rng=rng())
+
+
+def test_each_subgraph_in_turn_is_near_its_target_or_had_a_hundred_tries() -> None:
+    graph = barabasi_albert(120, 4, rng())
+    found = bfs_subgraphs(graph, 30, size=16, max_depth=3, rng=rng())
+    subgraphs = Ragged.from_rows([np.sort(row) for row in found])
+    targets = rng().choice([0.0, 0.05, 0.25, 0.45, 0.95, 1.0], size=30)
+    done, missed = graph, 0
+    for s in range(30):
+        first = Ragged.from_rows([subgraphs[i] for i in range(s + 1)])
+        # The draws of a subgraph are its own, so the first s subgraphs get the same edges as before.
+        edited, tries = set_densities(graph, first, targets[: s + 1], rng())
+        nodes = subgraphs[s].tolist()
+        changed = edges_of(edited) ^ edges_of(done)
+        assert {u for pair in changed for u in pair} <= set(nodes)
+        near = abs(nx.density(as_networkx(edited).subgraph(nodes)) - targets[s]) < TOLERANCE
+        assert near or tries[s] == MAX_TRIES
+        assert len(changed) <= tries[s] <= MAX_TRIES
+        missed += not near
+        done = edited
+    assert 0 < missed < 15
+    final = shapes(*done.csr, subgraphs).density
+    assert (np.abs(final - targets) >= TOLERANCE).sum() > missed  # later subgraphs changed earlier ones
+
+
+def test_edges_to_remove_are_drawn_uniformly() -> None:
+    triangle = Graph.from_edges([0, 0, 1], [1, 2, 2])
+    one = Ragged.from_rows([[0, 1, 2]])
+    left = [edges_of(set_densities(triangle, one, np.array([2 / 3]), stream(s, "t"))[0]) for s in range(300)]
+    for edge in [(0, 1), (0, 2), (1, 2)]:
+        assert 60 < sum(edge not in edges for edges in left) < 140
+
+
+def test_the_largest_part_and_the_subgraphs_get_the_same_new_numbers() -> None:
+    graph = Graph.from_edges([1, 2, 4, 6], [2, 4, 6, 7], num_nodes=9)
+    part, subgraphs = largest_part(graph, Ragged.from_rows([[0, 1, 4], [3, 5], [2, 6, 7]]))
+    assert edges_of(part) == {(0, 1), (1, 2), (2, 3), (3, 4)}
+    assert [row.tolist() for row in subgraphs] == [[0, 2], [], [1, 3, 4]]
+
+
 def test_breadth_first_search_stays_within_its_depth() -> None:
     graph = barabasi_albert(2_000, 3, rng())
     oracle = as_networkx(graph)
     for depth in (1, 2, 3):
-        for nodes in bfs_subgraphs(graph, 10, Search(12, depth, max_uses=3), rng()):
+        for nodes in bfs_subgraphs_apart(graph, 10, Search(12, depth, max_uses=3), rng()):
             inside = oracle.subgraph(nodes.tolist())
             assert nx.is_connected(inside)
             assert nx.radius(inside) <= depth
 
 
 def test_breadth_first_search_on_a_path_takes_the_path() -> None:
-    assert bfs_subgraphs(PATH, 1, Search(6, 5, fan_out=2), rng())[0].tolist() == [0, 1, 2, 3, 4, 5]
-    two = bfs_subgraphs(PATH, 2, Search(3, 2, fan_out=2), rng(), within=np.arange(6) < 6)
+    assert bfs_subgraphs_apart(PATH, 1, Search(6, 5, fan_out=2), rng())[0].tolist() == [0, 1, 2, 3, 4, 5]
+    two = bfs_subgraphs_apart(PATH, 2, Search(3, 2, fan_out=2), rng(), within=np.arange(6) < 6)
     assert sorted(nodes.tolist() for nodes in two) == [[0, 1, 2], [3, 4, 5]]
-    left = bfs_subgraphs(PATH, 1, Search(3, 2, fan_out=2), rng(), within=np.arange(6) < 3)
+    left = bfs_subgraphs_apart(PATH, 1, Search(3, 2, fan_out=2), rng(), within=np.arange(6) < 3)
     assert left[0].tolist() == [0, 1, 2]
 
 
 def test_breadth_first_search_says_how_many_there_are() -> None:
     with pytest.raises(DataError, match="at most 1 are possible"):
-        bfs_subgraphs(PATH, 2, Search(4, 3, fan_out=2), rng())
+        bfs_subgraphs_apart(PATH, 2, Search(4, 3, fan_out=2), rng())
     with pytest.raises(DataError, match="0 of 1 subgraphs of 6 nodes could be found"):
-        bfs_subgraphs(PATH, 1, Search(6, 1), rng())
+        bfs_subgraphs_apart(PATH, 1, Search(6, 1), rng())
 
 
 @pytest.mark.parametrize(("size", "depth", "fan_out"), [(20, 3, 3), (4, 1, 3), (2, 5, 1), (15, 3, 2), (16, 3, 3)])
@@ -208,7 +294,7 @@ def test_planting_sites_begin_with_an_edge_and_respect_limits() -> None:
 
 def test_inside_edges_are_set_exactly_and_nothing_else_moves() -> None:
     graph = barabasi_albert(200, 4, rng())
-    subgraphs = bfs_subgraphs(graph, 12, Search(9, 3, max_uses=4), rng())
+    subgraphs = bfs_subgraphs_apart(graph, 12, Search(9, 3, max_uses=4), rng())
     wanted = np.array([0, 36, 5, 20, 8, 8, 12, 36, 1, 30, 18, 9])
     edited = set_internal_edges(graph, subgraphs, wanted, rng())
     assert shapes(*edited.csr, subgraphs).edges.tolist() == wanted.tolist()
@@ -243,7 +329,7 @@ def test_parts_are_joined_outside_subgraphs_and_within_regions() -> None:
     graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5], num_nodes=8)
     subgraphs = Ragged.from_rows([[0, 1, 2, 3, 6]])
     for seed in range(20):
-        together = connect_parts(graph, subgraphs, stream(seed, "joins"))
+        together = connect_parts(graph, subgraphs, stream(seed, "joins"), regions=np.zeros(8, np.int64))
         assert nx.is_connected(as_networkx(together))
         assert together.num_edges == 7
         assert set(together.neighbors_of(6).tolist()) <= {4, 5}
@@ -254,7 +340,7 @@ def test_parts_are_joined_outside_subgraphs_and_within_regions() -> None:
 
 def test_a_part_that_may_be_joined_to_nothing_stays_cut_off() -> None:
     graph = Graph.from_edges([0], [1], num_nodes=3)
-    assert connect_parts(graph, Ragged.from_rows([[0, 1, 2]]), rng()).num_edges == 1
+    assert connect_parts(graph, Ragged.from_rows([[0, 1, 2]]), rng(), regions=np.zeros(3, np.int64)).num_edges == 1
     assert [row.tolist() for row in subgraphs_of_nodes(Ragged.from_rows([[0, 2], [2]]), 4)] == [[0], [], [0, 1], []]
 
 
@@ -265,10 +351,13 @@ def test_quantile_bins_follow_ranks() -> None:
     assert (np.sort(values)[[2, 6, 10]] == [values[bins == k].max() for k in range(3)]).all()
 
 
-def test_a_tie_across_a_quantile_is_refused_and_one_inside_is_not() -> None:
+def test_equal_values_are_in_one_bin_and_boundaries_move_as_little_as_possible() -> None:
     assert quantile_bins(np.array([1, 1, 2, 2]), 2).tolist() == [0, 0, 1, 1]
-    with pytest.raises(DataError, match="density: the value 1 is on both sides"):
-        quantile_bins(np.array([1, 1, 1, 2]), 2, where="density")
+    assert quantile_bins(np.array([1, 1, 1, 2]), 2).tolist() == [0, 0, 0, 1]
+    assert quantile_bins(np.array([3, 1, 2, 2, 2, 2, 2, 2, 2]), 3).tolist() == [2, 0, 1, 1, 1, 1, 1, 1, 1]
+    assert quantile_bins(np.array([1, 2, 2, 2, 3, 4, 5, 5, 6]), 3).tolist() == [0, 0, 0, 0, 1, 1, 2, 2, 2]
+    with pytest.raises(DataError, match="density: 2 different values for 3 bins; use fewer bins"):
+        quantile_bins(np.array([1, 1, 1, 2]), 3, where="density")
 
 
 @pytest.mark.parametrize(("low", "high", "count", "bins"), [(0, 5, 6, 3), (3, 5, 40, 3), (0, 100, 10, 4), (0, 7, 3, 3)])

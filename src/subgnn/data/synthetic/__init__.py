@@ -2,8 +2,8 @@
 
 One of these needs two properties; in others, one attribute of edges alone carries the label.
 
-A recipe draws a base graph, places subgraphs in it, sets a property of each to a target and labels them by quantiles of
-the property that the finished graph has. The same seed gives the same bytes.
+A recipe draws a base graph, places subgraphs in it, brings a property of each to a target and labels them by quantiles
+of the property that the finished graph has. The same seed gives the same bytes.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def generate(name: str, *, seed: int = 0, **options: Any) -> Dataset:
     Example:
         >>> d = generate("density", seed=1, num_nodes=500, num_subgraphs=12, subgraph_size=8)
         >>> d.graph.num_nodes, d.subgraphs.label_counts()
-        (500, {'0': 4, '1': 4, '2': 4})
+        (499, {'0': 4, '1': 4, '2': 4})
     """
     recipe = find_recipe(name)
     return assemble(recipe, read_settings(recipe, options), seed)

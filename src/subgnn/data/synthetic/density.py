@@ -1,22 +1,36 @@
 """DENSITY: the label is a quantile of the density inside the subgraph, 2 |E_S| / (|S| (|S| - 1)).
 
-A Barabasi-Albert graph; subgraphs by breadth-first search; then edges inside each are added or removed at random until
-its density is the one wanted.
+Made as the paper's authors first did. Subgraphs are the first nodes of breadth-first searches in a Barabasi-Albert
+graph, and they overlap. Each in turn gets a random target: edges inside it are removed, or random pairs joined, until
+its density is near the target, in the graph that earlier subgraphs have left. So a later subgraph also changes the
+earlier ones that it overlaps, and labels follow the densities of the finished graph.
 
-*Differs from the paper:* the targets are met exactly, for any two subgraphs share one node at most and no edge lies in
-two of them. A node belongs to ten subgraphs at most, so that hubs are not in nearly all.
+Nodes that lost their connection to the largest part of the graph (a few in 5,000) are dropped, from graph and subgraphs
+alike.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from subgnn.data.synthetic.base_graphs import barabasi_albert
-from subgnn.data.synthetic.edges import connect_parts, density_targets, set_internal_edges
-from subgnn.data.synthetic.placement import Search, bfs_subgraphs
-from subgnn.data.synthetic.recipe import Draft, Recipe, bin_names, check_counts, check_range, quantile_bins
+import numpy as np
+
+from subgnn.data.graph import Graph
+from subgnn.data.synthetic.base_graphs import barabasi_albert, stream_word
+from subgnn.data.synthetic.edges import largest_part, with_edges
+from subgnn.data.synthetic.placement import bfs_subgraphs
+from subgnn.data.synthetic.recipe import Draft, Recipe, bin_names, check_counts, check_range, quantile_bins, require
 from subgnn.kernels import shapes
+from subgnn.kernels.arrays import Array, compiled, csr, frozen, sets
+from subgnn.kernels.draws import open_stream, uniform_below
+from subgnn.kernels.induced import contains
+from subgnn.ragged import Ragged
 from subgnn.rng import stream
+
+TOLERANCE = 0.01
+MAX_TRIES = 100
+_MAX_SIZE = 2_000  # so many tries cannot change the density of larger subgraphs
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +41,9 @@ class DensitySettings:
         num_nodes: nodes of the base graph.
         m: edges that each new node of the base graph adds.
         num_subgraphs, subgraph_size: how many subgraphs, of how many nodes.
-        bins: classes.
+        bins: classes, and targets.
         max_depth: hops of the breadth-first search.
-        max_uses: how many subgraphs a node may belong to.
-        min_density, max_density: targets are spread evenly between the two.
+        min_density, max_density: the targets are spread evenly between the two.
     """
 
     num_nodes: int = 5_000
@@ -39,34 +52,108 @@ class DensitySettings:
     subgraph_size: int = 20
     bins: int = 3
     max_depth: int = 3
-    max_uses: int = 10
-    min_density: float = 0.005
-    max_density: float = 0.43
+    min_density: float = 0.05
+    max_density: float = 0.45
 
     def __post_init__(self) -> None:
         check_counts(self.num_nodes, self.num_subgraphs, self.subgraph_size, self.bins)
+        what = f"subgraphs of {self.subgraph_size:,} nodes"
+        require(self.subgraph_size <= _MAX_SIZE, what, where="subgraph_size", hint=f"at most {_MAX_SIZE:,} is accepted")
         check_range(self.min_density, self.max_density, where="density", least=0.0, most=1.0)
+
+
+@compiled
+def _edit(
+    graph: tuple[Array, Array], subgraphs: tuple[Array, Array], targets: Array, key: np.uint64
+) -> tuple[Array, Array, Array, Array]:
+    """Pairs of nodes that gain or lose their edge, whether the graph has it, and the tries of each subgraph."""
+    (offsets, neighbors), (values, rows) = graph, subgraphs
+    n, count = np.int64(len(offsets) - 1), len(rows) - 1
+    flipped: set[Any] = {np.int64(-1)}  # u n + v, for u < v, of pairs that are joined in one graph and not in the other
+    tries = np.zeros(count, np.int64)
+    for s in range(count):
+        state = open_stream(key, s)
+        members = values[rows[s] : rows[s + 1]].astype(np.int64)
+        size = len(members)
+        pairs = size * (size - 1) // 2
+        joined = np.zeros((size, size), np.bool_)
+        left, right, edges = np.empty(pairs, np.int64), np.empty(pairs, np.int64), 0
+        for i in range(size):
+            for j in range(i + 1, size):
+                u, v = members[i], members[j]
+                if contains(neighbors, offsets[u], offsets[u + 1], v) != ((u * n + v) in flipped):
+                    joined[i, j], left[edges], right[edges] = True, i, j
+                    edges += 1
+        while tries[s] < MAX_TRIES and abs(edges / pairs - targets[s]) >= TOLERANCE:
+            tries[s] += 1
+            if edges / pairs > targets[s]:
+                edge = uniform_below(state, edges)
+                i, j = left[edge], right[edge]
+                edges -= 1
+                joined[i, j], left[edge], right[edge] = False, left[edges], right[edges]
+            else:
+                a, b = uniform_below(state, size), uniform_below(state, size - 1)
+                b += 1 if b >= a else 0
+                i, j = min(a, b), max(a, b)
+                if joined[i, j]:
+                    continue
+                joined[i, j], left[edges], right[edges] = True, i, j
+                edges += 1
+            pair = members[i] * n + members[j]
+            if pair in flipped:
+                flipped.remove(pair)
+            else:
+                flipped.add(pair)
+    flipped.remove(np.int64(-1))
+    found = np.empty(len(flipped), np.int64)
+    for at, pair in enumerate(flipped):
+        found[at] = pair
+    found.sort()
+    tails, heads, there = found // n, found % n, np.empty(len(found), np.bool_)
+    for at in range(len(found)):
+        there[at] = contains(neighbors, offsets[tails[at]], offsets[tails[at] + 1], heads[at])
+    return tails, heads, there, tries
+
+
+def set_densities(graph: Graph, subgraphs: Ragged, targets: Array, rng: np.random.Generator) -> tuple[Graph, Array]:
+    """Change random edges inside each subgraph in turn until its density is within .01 of its target, or 100 tries.
+
+    A try removes a random edge of a subgraph that is too dense; in one that is too sparse, it joins a random pair,
+    which may have an edge already.
+
+    Args:
+        subgraphs: sorted node sets of at least two nodes.
+
+    Shapes:
+        targets: (subgraphs,).
+
+    Returns:
+        The graph, and the tries of each subgraph.
+    """
+    tails, heads, there, tries = _edit(csr(*graph.csr), sets(subgraphs), frozen(targets, np.float64), stream_word(rng))
+    return with_edges(graph, tails[~there], heads[~there], removed=(tails[there], heads[there])), tries
 
 
 def make_density(settings: DensitySettings, seed: int) -> Draft:
     """Draw a DENSITY graph and its subgraphs."""
     graph = barabasi_albert(settings.num_nodes, settings.m, stream(seed, "synthetic/density/base"))
-    subgraphs = bfs_subgraphs(
+    found = bfs_subgraphs(
         graph,
         settings.num_subgraphs,
-        Search(settings.subgraph_size, settings.max_depth, settings.max_uses),
-        stream(seed, "synthetic/density/subgraphs"),
+        size=settings.subgraph_size,
+        max_depth=settings.max_depth,
+        rng=stream(seed, "synthetic/density/subgraphs"),
     )
-    targets = density_targets(
-        settings.subgraph_size,
-        settings.min_density,
-        settings.max_density,
-        count=settings.num_subgraphs,
-        bins=settings.bins,
-    )
-    wanted = stream(seed, "synthetic/density/targets").permutation(targets)
-    graph = set_internal_edges(graph, subgraphs, wanted, stream(seed, "synthetic/density/edges"))
-    graph = connect_parts(graph, subgraphs, stream(seed, "synthetic/density/joins"))
+    subgraphs = Ragged.from_rows([np.sort(row) for row in found])
+    draws = stream(seed, "synthetic/density/targets")
+    # Each target occurs, and the rest are drawn: even a few subgraphs have all classes.
+    drawn = draws.integers(settings.bins, size=settings.num_subgraphs - settings.bins)
+    targets = np.linspace(settings.min_density, settings.max_density, settings.bins)
+    wanted = draws.permutation(np.concatenate([targets, targets[drawn]]))
+    graph, _ = set_densities(graph, subgraphs, wanted, stream(seed, "synthetic/density/edges"))
+    graph, subgraphs = largest_part(graph, subgraphs)
+    hint = "use more nodes, fewer subgraphs, or another seed"
+    require(bool(subgraphs.lengths.all()), "a subgraph lost its connection to the graph", where="density", hint=hint)
     density = shapes(*graph.csr, subgraphs).density
     labels = bin_names(quantile_bins(density, settings.bins, where="density"))
     return Draft(graph, subgraphs, labels, {"density": density})
@@ -77,4 +164,5 @@ DENSITY = Recipe(
     DensitySettings,
     make_density,
     "label: quantile bin of the density of the induced subgraph, 0 the lowest; subgraphs by breadth-first search",
+    version=2,
 )

@@ -17,7 +17,7 @@ import numpy as np
 from subgnn.data.graph import Graph
 from subgnn.data.synthetic.base_graphs import barabasi_albert_edges
 from subgnn.data.synthetic.edges import connect_parts, density_targets, set_internal_edges
-from subgnn.data.synthetic.placement import Search, bfs_subgraphs
+from subgnn.data.synthetic.placement import Search, bfs_subgraphs_apart
 from subgnn.data.synthetic.recipe import (
     Draft,
     Recipe,
@@ -100,7 +100,7 @@ def _search_regions(
     """Subgraphs of the first region, then those of the second."""
     search = Search(settings.subgraph_size, settings.max_depth, settings.max_uses)
     found = [
-        bfs_subgraphs(graph, int(count), search, rng, within=regions == region)
+        bfs_subgraphs_apart(graph, int(count), search, rng, within=regions == region)
         for region, count in zip((_NEAR, _FAR), counts, strict=True)
     ]
     return Ragged.from_rows([row for family in found for row in family])

@@ -76,7 +76,37 @@ def subgraphs_of_nodes(subgraphs: Ragged, num_nodes: int) -> Ragged:
     return Ragged.from_lengths(subgraphs.row_ids[order].astype(np.int32), counts)
 
 
-def connect_parts(graph: Graph, subgraphs: Ragged, rng: np.random.Generator, *, regions: Array | None = None) -> Graph:
+def _parts(graph: Graph) -> Array:
+    """The number of the connected part that each node is in."""
+    n = graph.num_nodes
+    matrix = csr_array((np.ones(len(graph.neighbors), np.int8), graph.neighbors, graph.offsets), shape=(n, n))
+    # Every edge is there in both directions, and strong components are found without a transposed copy.
+    part: Array = connected_components(matrix, connection="strong")[1]
+    return part
+
+
+def largest_part(graph: Graph, subgraphs: Ragged) -> tuple[Graph, Ragged]:
+    """The largest connected part of a graph and what subgraphs have in it, nodes of both renumbered in one way.
+
+    Example:
+        >>> g, s = largest_part(Graph.from_edges([1, 2], [2, 3], num_nodes=4), Ragged.from_rows([[0, 1], [2, 3]]))
+        >>> g.num_nodes, [row.tolist() for row in s]
+        (3, [[0], [1, 2]])
+    """
+    part = _parts(graph)
+    kept = part == np.argmax(np.bincount(part))
+    if kept.all():
+        return graph, subgraphs
+    ids = (np.cumsum(kept) - 1).astype(np.int32)
+    tails, heads, _ = graph.edges()
+    inside = kept[tails]
+    inner = kept[subgraphs.values]
+    lengths = np.bincount(subgraphs.row_ids[inner], minlength=len(subgraphs))
+    small = Graph.from_edges(ids[tails[inside]], ids[heads[inside]], num_nodes=int(kept.sum()))
+    return small, Ragged.from_lengths(ids[subgraphs.values[inner]], lengths)
+
+
+def connect_parts(graph: Graph, subgraphs: Ragged, rng: np.random.Generator, *, regions: Array) -> Graph:
     """Connect each part of the graph to its largest part by one edge that lies inside no subgraph.
 
     A part whose nodes share a subgraph with every other node stays disconnected.
@@ -85,20 +115,17 @@ def connect_parts(graph: Graph, subgraphs: Ragged, rng: np.random.Generator, *, 
         subgraphs: node sets whose internal edges stay as they are.
         regions: a number for each node; the new edges stay within a region.
     """
-    n = graph.num_nodes
-    matrix = csr_array((np.ones(len(graph.neighbors), np.int8), graph.neighbors, graph.offsets), shape=(n, n))
-    # Every edge is there in both directions, and strong components are found without a transposed copy.
-    _, part = connected_components(matrix, connection="strong")
+    part = _parts(graph)
     sizes = np.bincount(part)
     if len(sizes) == 1:
         return graph
     largest = int(np.argmax(sizes))
-    belongs = subgraphs_of_nodes(subgraphs, n)
+    belongs = subgraphs_of_nodes(subgraphs, graph.num_nodes)
     # The first node of every part gets the edge.
     firsts = np.unique(part, return_index=True)[1]
     tails, heads = [], []
     for tail in np.delete(firsts, largest).tolist():
-        near = np.flatnonzero(part == largest if regions is None else (part == largest) & (regions == regions[tail]))
+        near = np.flatnonzero((part == largest) & (regions == regions[tail]))
         excluded = {node for s in belongs[tail] for node in subgraphs[int(s)].tolist()}
         head = _draw_outside(near, excluded, rng)
         if head is not None:

@@ -3,8 +3,9 @@
 BFS finds subgraphs by breadth-first search and adds nothing to the graph; PLANT lays small graphs on nodes of the
 graph; STAPLE attaches small graphs as new nodes.
 
-Every node belongs to at most ``max_uses`` of the subgraphs found here, and any two of them share at most one node. So
-no pair of nodes lies in two subgraphs, and edges of one can be set without changing the edges of another.
+Subgraphs of :func:`bfs_subgraphs` overlap freely. A node belongs to at most ``max_uses`` of those found by the other
+functions, and any two of these share at most one node. So no pair of nodes lies in two of them, and edges of one can be
+set without changing the edges of another.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from subgnn.data.synthetic.recipe import require
 from subgnn.errors import DataError
 from subgnn.kernels.arrays import Array, compiled, csr, frozen
 from subgnn.kernels.draws import open_stream, uniform_below
+from subgnn.kernels.induced import lower_bound
 from subgnn.ragged import Ragged
 
 _TRIES = 400  # starts for one subgraph before giving up
 _DRAWS = 200  # draws for one node to plant on
+_SET_SLOTS = 32  # slots of a Python set of 5 to 18 integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +172,57 @@ def smallest_fan_out(size: int, max_depth: int) -> int:
     return fan_out
 
 
-def bfs_subgraphs(
+@compiled
+def _search_from(graph: tuple[Array, Array], starts: Array, max_depth: int, out: Array, lengths: Array) -> None:
+    """Fill row s of ``out`` with the nodes that a breadth-first search from ``starts[s]`` reaches first."""
+    offsets, neighbors = graph
+    seen, depth = np.full(len(offsets) - 1, -1, np.int64), np.empty(out.shape[1], np.int64)
+    for s in range(len(starts)):
+        out[s, 0], depth[0], seen[starts[s]] = starts[s], 0, s
+        found, at = 1, 0
+        while at < found < out.shape[1] and depth[at] < max_depth:
+            v = out[s, at]
+            lo, hi = offsets[v], offsets[v + 1]
+            middle = lower_bound(neighbors, lo, hi, v)
+            older = neighbors[lo:middle]
+            older = older[np.argsort(older % _SET_SLOTS, kind="mergesort")]
+            for u in np.append(older, neighbors[middle:hi]):
+                if seen[u] != s and found < out.shape[1]:
+                    out[s, found], depth[found], seen[u] = u, depth[at] + 1, s
+                    found += 1
+            at += 1
+        lengths[s] = found
+
+
+def bfs_subgraphs(graph: Graph, count: int, *, size: int, max_depth: int, rng: np.random.Generator) -> Ragged:
+    """BFS (paper, appendix B): the first nodes that breadth-first searches from random starts reach.
+
+    Subgraphs may overlap, and even be equal. The neighbours of a node are visited in the order in which the authors'
+    networkx lists those of a Barabasi-Albert graph: first the older ones, in the order of a small Python set (the id
+    modulo 32), then the newer ones by age. Hubs have small ids, so they tend to come early.
+
+    Args:
+        size: nodes of a subgraph; it has fewer where fewer are within ``max_depth`` hops.
+
+    Returns:
+        ``count`` node sets, each in the order of the search.
+
+    Example:
+        >>> path = Graph.from_edges([0, 1, 2], [1, 2, 3])
+        >>> bfs_subgraphs(path, 1, size=3, max_depth=3, rng=np.random.default_rng(0))[0].tolist()
+        [3, 2, 1]
+    """
+    require(max_depth >= 1, f"max_depth is {max_depth}", where="max_depth", hint="at least 1 is needed")
+    starts = rng.integers(graph.num_nodes, size=count)
+    out, lengths = np.empty((count, size), np.int32), np.empty(count, np.int64)
+    _search_from(csr(*graph.csr), starts, max_depth, out, lengths)
+    return Ragged.from_lengths(out[np.arange(size) < lengths[:, None]], lengths)
+
+
+def bfs_subgraphs_apart(
     graph: Graph, count: int, search: Search, rng: np.random.Generator, *, within: NDArray[np.bool_] | None = None
 ) -> Ragged:
-    """BFS (paper, appendix B): subgraphs found by breadth-first search from random starts.
+    """Subgraphs found by breadth-first search from random starts, any two of which share at most one node.
 
     Args:
         within: the nodes that may be used; all by default.

@@ -144,22 +144,29 @@ def spread_targets(low: int, high: int, *, count: int, bins: int, where: str) ->
 
 
 def quantile_bins(values: NDArray[Any], bins: int, *, where: str = "property") -> NDArray[np.int64]:
-    """The bin of every value, by rank: bins are equal in size to within one, and no value occurs in two of them.
+    """The bin of every value, by rank: bins are about equal in size, and equal values are in one bin.
+
+    A boundary between equal values moves to the nearest place where values differ.
 
     Raises:
-        DataError: where equal values are on both sides of a boundary.
+        DataError: where there are fewer different values than bins.
 
     Example:
         >>> quantile_bins(np.array([0.3, 0.1, 0.9, 0.2]), 2).tolist()
         [1, 0, 1, 0]
+        >>> quantile_bins(np.array([1, 1, 1, 2]), 2).tolist()
+        [0, 0, 0, 1]
     """
     order = np.argsort(values, kind="stable")
-    sizes = class_sizes(len(values), bins)
-    for cut in np.cumsum(sizes)[:-1].tolist():
-        if 0 < cut < len(values) and values[order[cut - 1]] == values[order[cut]]:
-            what = f"the value {values[order[cut]]:g} is on both sides of a quantile"
-            hint = "use fewer bins, or widen the range of targets"
-            raise DataError(what, where=where, hint=hint)
+    steps = np.flatnonzero(np.diff(values[order])) + 1
+    what = f"{len(steps) + 1} different values for {bins} bins"
+    hint = "use fewer bins, a wider range of targets, or more subgraphs"
+    require(len(steps) + 1 >= bins, what, where=where, hint=hint)
+    cuts, used = np.empty(bins - 1, np.int64), 0
+    for k, wanted in enumerate(np.cumsum(class_sizes(len(values), bins))[:-1].tolist()):
+        possible = steps[used : len(steps) - (bins - 2 - k)]
+        place = int(np.abs(possible - wanted).argmin())
+        cuts[k], used = possible[place], used + place + 1
     out = np.empty(len(values), np.int64)
-    out[order] = np.repeat(np.arange(bins), sizes)
+    out[order] = np.searchsorted(cuts, np.arange(len(values)), side="right")
     return out
