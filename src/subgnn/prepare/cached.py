@@ -148,7 +148,6 @@ def prepare_draws_cached(
 
 _PREPARED = Format(
     name="subgnn-prepared",
-    version=1,
     noun="prepared file",
     make="subgnn prepare writes one",
     again="prepare again",
