@@ -105,7 +105,7 @@ def claim_run(options: RunOptions) -> Iterator[int | None]:
 
 
 def can_resume(options: RunOptions) -> bool:
-    """Whether there is a run to resume; notes, and settings that are newer than it, do not matter at their defaults.
+    """Whether there is a run to resume; a changed note does not matter.
 
     Raises:
         DataError: if it has other settings.
