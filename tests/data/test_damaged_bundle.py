@@ -112,7 +112,7 @@ def test_a_later_version(bundle):
     content = with_header(bundle.read_bytes(), lambda h: h["__metadata__"].update(version="3"))
     bundle.write_bytes(content)
     with pytest.raises(
-        DataError, match="a bundle of version 3; this release reads version 1, 2; convert the dataset again"
+        DataError, match="a bundle of version 3; this release reads version 1; convert the dataset again"
     ):
         read_dataset(bundle)
 

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import math
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from subgnn import Graph
-from subgnn.config.cache_keys import ADDED_LATER, SECTIONS_ADDED_LATER
 from subgnn.config.files import read_recipe
 from subgnn.config.recipes import find_recipe
 from subgnn.errors import DataError, MissingExtra, UserError
 from subgnn.experiments import study as studies
 from subgnn.experiments import trial as trials
-from subgnn.experiments import tune as tunes
 from subgnn.experiments import worker
 from subgnn.experiments.search_space import parse_space
 from subgnn.experiments.train import train
@@ -325,22 +322,6 @@ def test_steps_tell_the_best_so_far(monkeypatch):
         run_trial(dataset(task), recipe(3), seeds=2, folds=0, on_step=lambda *step, steps=steps: steps.append(step))
         assert [number for number, _ in steps] == [1, 2, 3, 4, 5, 6]
         assert [score for _, score in steps] == pytest.approx(want)
-
-
-def test_a_study_is_known_as_before_settings_that_came_later_and_were_left_alone():
-    def known(settings):
-        return tunes._inputs(dataset(), settings, SPACE)["recipe"]
-
-    content = {name: value for name, value in asdict(recipe(2)).items() if name not in ("name", "note", "published")}
-    for section in SECTIONS_ADDED_LATER:
-        del content[section]
-    for section in content.keys() & ADDED_LATER.keys():
-        for name in ADDED_LATER[section]:
-            del content[section][name]
-    for channel in content["channels"]:
-        del channel["similarity"]
-    assert known(recipe(2)) == hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    assert known(replace(recipe(2), training=replace(recipe(2).training, members=2))) != known(recipe(2))
 
 
 def test_no_step_is_told_twice_where_a_recipe_has_two_candidates():

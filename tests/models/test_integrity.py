@@ -239,7 +239,7 @@ def test_progress_that_does_not_fit_is_refused(change, interrupted):
         go_on(interrupted)
 
 
-@pytest.mark.parametrize("name", ["progress", "fitted", "metrics", "checksum"])
+@pytest.mark.parametrize("name", ["progress", "fitted", "metrics", "devices", "checksum"])
 def test_progress_that_lacks_a_part_is_not_gone_on_with(name, interrupted):
     content = load(interrupted / LAST)
     del content[name]

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import errno
-import hashlib
-import json
 import os
 import threading
 import time
 import warnings
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from subgnn.config.cache_keys import channel_key
 from subgnn.config.settings import ChannelSettings
 from subgnn.errors import DataWarning, UserError
 from subgnn.prepare import cached as prepare_cached
@@ -101,27 +98,6 @@ def test_the_key_follows_every_ingredient(monkeypatch):
     monkeypatch.setattr(prepare_cached, "ALGORITHM_VERSION", 10**6)
     keys.append(content_key(graph.content_hash, subgraphs, Plan(**same)))
     assert len(set(keys)) == len(keys)
-
-
-def test_the_key_does_not_know_of_settings_that_came_later_and_were_left_alone():
-    graph, subgraphs = random_graph(0), random_subgraphs(0)
-    rows = hashlib.sha256()
-    for array in (subgraphs.offsets.astype("<i8"), subgraphs.values.astype("<i8")):
-        rows.update(f"{array.shape}".encode() + array.tobytes())
-    later = ("draws", "ensemble", "border_anchors", "giving", "taking", "damping")
-    later += ("weighted_walks", "directed_walks", "edge_length")
-    content = {
-        "algorithm": prepare_cached.ALGORITHM_VERSION,
-        "layout": prepare_cached.LAYOUT,
-        "graph": graph.content_hash,
-        "subgraphs": rows.hexdigest(),
-        "channels": [channel_key(channel) for channel in CHANNELS],
-        "layers": 1,
-        "settings": {name: value for name, value in asdict(SMALL).items() if name not in later},
-        "seed": 0,
-    }
-    found = content_key(graph.content_hash, subgraphs, Plan(channels=CHANNELS, layers=1, settings=SMALL, seed=0))
-    assert found == json.dumps(content, sort_keys=True, separators=(",", ":"))
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty", "foreign", "other key", "a folder"])

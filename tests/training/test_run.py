@@ -23,7 +23,7 @@ from subgnn.reports.evaluation import evaluate_run
 from subgnn.training import resume
 from subgnn.training.candidates import set_up
 from subgnn.training.options import Callbacks
-from subgnn.training.run_dir import CHECKPOINT, METRICS, RECIPE, RESULTS, read_results
+from subgnn.training.run_dir import CHECKPOINT, METRICS, RECIPE
 
 from .examples import dataset, recipe
 
@@ -75,16 +75,6 @@ def test_errors_are_in_the_labels_units(tmp_path):
     mean = data.subgraphs.targets[data.subgraphs.indices("train")].mean()
     truth = data.subgraphs.targets[data.subgraphs.indices("test")]
     assert found["small"][4]["mae"] == pytest.approx(np.abs(truth - mean).mean(), rel=1e-5)
-
-
-def test_errors_of_an_earlier_version_are_not_told(tmp_path):
-    train(dataset("regression"), recipe(1), tmp_path / "run")
-    results = json.loads((tmp_path / "run" / RESULTS).read_text())
-    assert results.pop("error_unit") == "label"
-    (tmp_path / "run" / RESULTS).write_text(json.dumps(results))
-    found = read_results(tmp_path / "run")
-    assert set(found["test"]) == {"r2"}
-    assert set(found["val"]) == {"loss", "r2"}
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_gives_others(tmp_path):

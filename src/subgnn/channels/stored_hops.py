@@ -34,7 +34,6 @@ LARGE = 5_000_000
 BLOCK = 64
 _STORED = Format(
     name="subgnn-hops",
-    version=1,
     noun="file of hops",
     make="measuring subgraphs of a large graph writes one",
     again="remove it",

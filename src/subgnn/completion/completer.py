@@ -34,7 +34,6 @@ _LEFT_OUT, _MOST_SUBGRAPHS, _NEAR, _ELSEWHERE = 0.2, 500, 150, 50
 _BLOCK = 2**18  # candidates whose features are computed at once
 _FORMAT = Format(
     name="subgnn-completion",
-    version=1,
     noun="file of a completion model",
     make="subgnn complete writes one",
     again="remove it",

@@ -28,7 +28,6 @@ from torch import Tensor
 from torch.nn import functional
 from torchmetrics.functional.classification import binary_auroc
 
-from subgnn.config.cache_keys import section_key
 from subgnn.config.settings import PretrainSettings
 from subgnn.data.graph import Graph
 from subgnn.embeddings.gin import GINSampler, gin_encoder
@@ -125,8 +124,7 @@ def pretrain(
         torch.manual_seed(stream_key(settings.seed, f"pretrain/initialisation/{method}"))
         encoder = make_encoder(graph.num_nodes, dim, settings, features)
     fabric = Fabric(accelerator=device, devices=1, precision=settings.precision)
-    owner = {"graph_hash": graph.content_hash, "method": method, "dim": dim, "algorithm": ALGORITHM}
-    owner |= section_key("pretrain", asdict(settings))
+    owner = {"graph_hash": graph.content_hash, "method": method, "dim": dim, "algorithm": ALGORITHM} | asdict(settings)
     before = _read_state(state, owner) if resume and state is not None and state.is_file() else None
     saved_at = time.monotonic()
 
@@ -279,7 +277,7 @@ def link_auroc(vectors: Tensor, edges: NDArray[np.int32], non_edges: NDArray[np.
 def cache_file(recipe: VectorSettings, graph: Graph) -> Path:
     """Path in the cache of the embeddings of these settings."""
     source = {"graph": graph.content_hash, "method": recipe.embeddings.source, "dim": recipe.embeddings.dim}
-    parts = source | {"algorithm": ALGORITHM} | section_key("pretrain", asdict(recipe.pretrain))
+    parts = source | {"algorithm": ALGORITHM} | asdict(recipe.pretrain)
     return cache_path("embeddings", json_digest(parts))
 
 

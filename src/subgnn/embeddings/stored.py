@@ -25,11 +25,9 @@ from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_part
 
 _STORED = Format(
     name="subgnn-embeddings",
-    version=2,
     noun="file of embeddings",
     make="make one with subgnn pretrain",
     again="pretrain again",
-    first_label=lambda _, vectors: str(vectors.shape),
 )
 _TEXT = (".txt", ".vec", ".emb", ".w2v")
 _SHOWN = 3

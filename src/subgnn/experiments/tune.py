@@ -137,8 +137,7 @@ def tune(
         space=space,
         storage=storage_url(storage, out.resolve()),
         study=study or f"{dataset.name}/{recipe.name}/{space.name}",
-        # Studies without folds may be older than the option.
-        inputs=_inputs(seen, recipe, space, seeds=seeds, split=split, folds=folds or None),
+        inputs=_inputs(seen, recipe, space, seeds=seeds, split=split, folds=folds),
         first=recipe_parameters(space, recipe),
         trials=trials,
         seeds=seeds,

@@ -36,12 +36,9 @@ from subgnn.training.run_dir import CHECKPOINT, as_trained, dataset_path, read_r
 
 EXPORT = Format(
     name="subgnn-export",
-    version=3,
     noun="exported run",
     make="make one with subgnn export RUN --out FILE",
     again="export the run again",
-    older=(2,),
-    first_label=lambda name, array: f"{name}{array.dtype.str}{array.shape}",
 )
 _NOUN = "the exported run"
 

@@ -36,7 +36,6 @@ from subgnn.storage.tables import Column, Part, distinct
 
 _STORED = Format(
     name="subgnn-subgraph-vectors",
-    version=1,
     noun="file of vectors of subgraphs",
     make="the first search in a run writes one",
     again="remove it",

@@ -5,13 +5,11 @@ A run's folder has a checkpoint of its own, and an exported run holds one among 
 :mod:`subgnn.models.integrity`.
 
 A checkpoint that is built of others holds them as parts: an object of names in the JSON, and the arrays of part i under
-``parts.i.``. Former versions are still read: 5 has one part at most, ``baseline``, and 2 to 4 were written by
-``torch.save``.
+``parts.i.``.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -27,24 +25,19 @@ from subgnn.config.files import parse_recipe
 from subgnn.config.settings import ChannelSettings, Recipe
 from subgnn.data.subgraphs import TASKS, Task
 from subgnn.errors import DataError, UserError
-from subgnn.models.spec import BASELINE, Checkpoint, ModelSpec, settings_of
+from subgnn.models.spec import Checkpoint, ModelSpec, settings_of
 from subgnn.models.thresholds import Decision
 from subgnn.storage.arrays import Arrays, Format, encode_arrays, read_arrays, write_parts
-from subgnn.storage.torch_file import CHECKSUM, Damaged, load_version
 
 _CHECKPOINT = Format(
     name="subgnn-checkpoint",
-    version=6,
     noun="checkpoint",
     make="is this a file of a run? subgnn train writes one",
     again="train again",
-    older=(5,),
 )
-_OLD_FORMAT, _OLD_VERSIONS = "subgnn-run", (2, 3, 4)  # 2 has no baseline to correct, 3 no checksum
 _MAX_PARTS, _MAX_DEPTH = 64, 3
-_PATCHES = ("patches.values", "patches.offsets", "walks.values", "walks.offsets")
 _STANDARDS = ("component", "subgraph", "target", "feature")
-_PLAIN = ("recipe", "seed", "task", "classes", "graph_hash", "vectors_hash", "draws", "layers", "parts", "baseline")
+_PLAIN = ("recipe", "seed", "task", "classes", "graph_hash", "vectors_hash", "draws", "layers", "parts")
 _OPTIONAL = ("decision",)
 _MAX_SHOWN = 120
 
@@ -59,63 +52,14 @@ def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Read a checkpoint; if it is missing, the ``.pt`` file that an earlier release wrote in its place.
+    """Read a checkpoint.
 
     Raises:
         DataError: if it is damaged, of an unknown version, or lacks a part.
     """
-    old = path.with_suffix(".pt")
-    path = old if old.exists() and not path.exists() else path
-    again, where = _CHECKPOINT.again, str(path)
-    try:
-        if _is_zip(path):
-            arrays, content = _read_old(path)
-        else:
-            file = read_arrays(path, _CHECKPOINT)
-            file.verify()
-            arrays, content = file.arrays, file.content()
-    except WRONG as error:
-        raise broken("the checkpoint", error, where=where, again=again) from None
-    return unpack(arrays, content, where=where, noun="the checkpoint", again=again)
-
-
-def _is_zip(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(4) == b"PK\3\4"
-    except OSError:
-        return False
-
-
-def _read_old(path: Path) -> tuple[Arrays, dict[str, Any]]:
-    """A checkpoint of version 2 to 4, in the form of :func:`pack`."""
-    content = load_version(path, _OLD_FORMAT, _OLD_VERSIONS, "a checkpoint", _CHECKPOINT.again)
-    if content["version"] == _OLD_VERSIONS[-1] and CHECKSUM not in content:
-        raise Damaged(path, "its checksum is missing")
-    return _flatten({name: value for name, value in content.items() if name not in ("format", "version", CHECKSUM)})
-
-
-def _flatten(nested: Mapping[str, Any]) -> tuple[Arrays, dict[str, Any]]:
-    draws = [nested["shared"], *nested["redrawn"]]
-    tensors = {"table_nodes": nested["table_nodes"], "component_keys": nested["component_keys"]}
-    tensors |= {f"weights.{name}": value for name, value in nested["weights"].items()}
-    for name, (mean, deviation) in nested["standards"].items():
-        tensors |= {f"standards.{name}.mean": mean, f"standards.{name}.deviation": deviation}
-    for d, draw in enumerate(draws):
-        for layer, row in enumerate(draw):
-            for channel, parts in enumerate(row):
-                names = {0: (), 1: ("nodes",), 4: _PATCHES}[len(parts)]
-                prefix = f"anchors.{d}.{layer}.{channel}."
-                tensors |= {prefix + name: part for name, part in zip(names, parts, strict=True)}
-    arrays = {name: np.asarray(tensor.numpy(), order="C") for name, tensor in tensors.items()}
-    plain = {name: value for name, value in nested.items() if name not in ("shared", "redrawn", "weights", "standards")}
-    del plain["table_nodes"], plain["component_keys"]
-    plain |= {"recipe": json.loads(nested["recipe"]), "draws": len(draws), "layers": len(draws[0])}
-    plain["baseline"] = None
-    if nested.get("baseline") is not None:
-        of_baseline, plain["baseline"] = _flatten(nested["baseline"])
-        arrays |= {f"{BASELINE}.{name}": array for name, array in of_baseline.items()}
-    return arrays, plain
+    file = read_arrays(path, _CHECKPOINT)
+    file.verify()
+    return unpack(file.arrays, file.content(), where=str(path), noun="the checkpoint", again=_CHECKPOINT.again)
 
 
 def broken(noun: str, error: Exception, *, where: str, again: str) -> DataError:
@@ -249,13 +193,10 @@ def _check_sizes(recipe: Recipe, layers: int, draws: int) -> None:
 
 def _packed_parts(content: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any]]]:
     """Name, prefix of the arrays, and content of each part."""
-    if "parts" in content:
-        parts = _of_type(content, "parts", dict)
-        if len(parts) > _MAX_PARTS:
-            raise ValueError(f"{len(parts)} parts, of {_MAX_PARTS} at most")
-        return [(name, f"parts.{i}.", packed) for i, (name, packed) in enumerate(parts.items())]
-    baseline = content[BASELINE]  # as former versions have it
-    return [] if baseline is None else [(BASELINE, f"{BASELINE}.", baseline)]
+    parts = _of_type(content, "parts", dict)
+    if len(parts) > _MAX_PARTS:
+        raise ValueError(f"{len(parts)} parts, of {_MAX_PARTS} at most")
+    return [(name, f"parts.{i}.", packed) for i, (name, packed) in enumerate(parts.items())]
 
 
 def _unpack_anchors(arrays: Arrays, prefix: str, channel: ChannelSettings) -> SharedAnchors | None:

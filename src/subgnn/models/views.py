@@ -270,7 +270,6 @@ def _diffuse(walks: Walks, nodes: Ragged, diffusing: Diffusing, on_progress: OnP
 
 _STORED = Format(
     name="subgnn-diffusions",
-    version=1,
     noun="file of diffusions",
     make="opening a run with such a model writes one",
     again="remove it",

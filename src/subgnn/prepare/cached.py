@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from subgnn.channels.channel import Distances, NodeAnchors, OwnAnchors, PatchAnchors, Similarities, draw_seed
-from subgnn.config.cache_keys import channel_key, section_key
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
@@ -63,12 +62,10 @@ def content_key(graph_hash: str, subgraphs: Ragged, plan: Plan) -> str:
         "layout": LAYOUT,
         "graph": graph_hash,
         "subgraphs": digest.hexdigest(),
-        "channels": [channel_key(channel) for channel in plan.channels],
+        "channels": [asdict(channel) for channel in plan.channels],
         "layers": plan.layers,
         # A draw does not depend on how many there are.
-        "settings": {
-            k: v for k, v in section_key("prepare", asdict(plan.settings)).items() if k not in ("draws", "ensemble")
-        },
+        "settings": {k: v for k, v in asdict(plan.settings).items() if k not in ("draws", "ensemble")},
         "seed": int(plan.seed),
     }
     return json.dumps(ingredients, sort_keys=True, separators=(",", ":"))
@@ -148,7 +145,6 @@ def prepare_draws_cached(
 
 _PREPARED = Format(
     name="subgnn-prepared",
-    version=1,
     noun="prepared file",
     make="subgnn prepare writes one",
     again="prepare again",

@@ -58,7 +58,7 @@ class ComparedRun:
         return _number(self.results.get(split, {}).get(self.metric))
 
     def interval(self, split: str) -> tuple[float, float] | None:
-        """The 95 % interval of the score; None for runs of earlier versions, which did not record it."""
+        """The 95 % interval of the score; None where it is missing or undefined."""
         ends = self.results.get("intervals", {}).get(split)
         low, high = map(_number, ends) if isinstance(ends, list) and len(ends) == 2 else (None, None)
         return None if low is None or high is None else (low, high)

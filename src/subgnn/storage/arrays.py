@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -55,17 +55,13 @@ class Format:
         noun: what such a file is called.
         make: how one is made, for a file of another kind.
         again: what to do about a damaged file.
-        older: former versions that are still read.
-        first_label: how the checksum of version 1, which was of arrays, labelled each; None if it was that of today.
     """
 
     name: str
-    version: int
     noun: str
     make: str
     again: str
-    older: tuple[int, ...] = ()
-    first_label: Callable[[str, NDArray[Any]], str] | None = None
+    version: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,8 +87,7 @@ class ArrayFile:
 
     def verify(self) -> None:
         """Raise :class:`DataError` unless the content matches its checksum."""
-        first = self.metadata["version"] == "1" and self.kind.first_label is not None
-        found = _first_checksum(self) if first else file_checksum(self.data)
+        found = file_checksum(self.data)
         if found is None or found != self.metadata.get("checksum"):
             what, hint = "the content does not match its checksum", f"the file is damaged; {self.kind.again}"
             raise DataError(what, where=self.where, hint=hint)
@@ -106,17 +101,6 @@ def file_checksum(data: NDArray[np.uint8]) -> str | None:
     digest = hashlib.sha256(data[:begin].tobytes() + _ZEROS.encode())
     for at in range(begin + len(_ZEROS), len(data), _BLOCK):
         digest.update(data[at : at + _BLOCK].data)
-    return digest.hexdigest()
-
-
-def _first_checksum(file: ArrayFile) -> str | None:
-    content, label = file.metadata.get("content", ""), file.kind.first_label
-    if not isinstance(content, str) or label is None:
-        return None
-    digest = hashlib.sha256(content.encode("utf-8", "surrogatepass"))
-    for name in sorted(file.arrays):
-        digest.update(label(name, file.arrays[name]).encode("utf-8", "surrogatepass"))
-        digest.update(np.ascontiguousarray(file.arrays[name]).data)
     return digest.hexdigest()
 
 
@@ -216,9 +200,8 @@ def _read_header(data: NDArray[np.uint8], kind: Format, where: str) -> tuple[dic
             raise foreign
     except (ValueError, KeyError, TypeError, RecursionError):
         raise foreign from None
-    accepted = [str(version) for version in (*kind.older, kind.version)] + ([] if kind.first_label is None else ["1"])
-    if metadata.get("version") not in accepted:
-        hint = f"this release reads version {', '.join(sorted(accepted))}; {kind.again}"
+    if metadata.get("version") != str(kind.version):
+        hint = f"this release reads version {kind.version}; {kind.again}"
         raise DataError(f"a {kind.noun} of version {metadata.get('version')}", where=where, hint=hint)
     return cast("dict[str, Any]", header), data[8 + length :]
 

@@ -97,24 +97,6 @@ def load(path: Path) -> dict[str, Any]:
         raise Damaged(path) from None
 
 
-def load_version(path: Path, name: str, versions: tuple[int, ...], noun: str, hint: str) -> dict[str, Any]:
-    """As :func:`load`, for a file that has its format's name and version in it.
-
-    Args:
-        hint: what to do about a file of another version.
-
-    Raises:
-        DataError: for a file of another version.
-    """
-    content = load(path)
-    if content.get("format") != name:
-        raise Damaged(path)
-    if content.get("version") not in versions:
-        what, read = f"{noun} of version {content.get('version')}", ", ".join(map(str, versions))
-        raise DataError(what, where=str(path), hint=f"this release reads version {read}; {hint}")
-    return content
-
-
 def _check_records(path: Path) -> int:
     """Check the archive before PyTorch reads it, which compares no checksums and decompresses anything.
 

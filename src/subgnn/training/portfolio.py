@@ -41,7 +41,6 @@ CANDIDATES = "candidates"
 """The folder of a run with the out-of-fold predictions of each candidate."""
 _FORMAT = Format(
     name="subgnn-candidate",
-    version=1,
     noun="file of out-of-fold predictions",
     make="subgnn train writes them",
     again="remove it, and finish the run with subgnn train --resume",

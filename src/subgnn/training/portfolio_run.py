@@ -51,7 +51,7 @@ from subgnn.training.portfolio import (
     save_candidate,
 )
 from subgnn.training.portfolio_scores import CandidateScores, output_metrics
-from subgnn.training.run_dir import CHECKPOINT, LABEL_UNIT, RESULTS
+from subgnn.training.run_dir import CHECKPOINT, RESULTS
 
 _OVER_BUDGET = "it would not fit into the budget"
 NEARLY_PERFECT = 0.01  # the share of the constant prediction's error below which nothing better is looked for
@@ -351,7 +351,6 @@ class _Training:
             "test_of_simple": of_simple,
             "seconds": {"pretrain": 0.0, "prepare": 0.0, "epoch_median": median(fit_seconds)},
             **circumstances(make_fabric(options.device, recipe.training.precision).device),
-            **({"error_unit": LABEL_UNIT} if task == "regression" else {}),
         }
 
     def _test(

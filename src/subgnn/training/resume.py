@@ -16,7 +16,7 @@ from subgnn.errors import DataError, DataWarning
 from subgnn.models.examples import Examples, evaluate
 from subgnn.models.interface import Candidate
 from subgnn.parallel.interrupts import noted_interrupt
-from subgnn.storage.torch_file import CHECKSUM, Damaged, load_version, save
+from subgnn.storage.torch_file import Damaged, load, save
 from subgnn.training.candidates import fit_candidate
 from subgnn.training.devices import any_rank
 from subgnn.training.logs import MetricsLog
@@ -26,9 +26,7 @@ from subgnn.training.run_dir import LAST, METRICS
 from subgnn.training.steps import Fitting
 
 SECONDS_BETWEEN_SAVES = 10.0
-_FORMAT, _VERSION = "subgnn-progress", 3
-_READ_VERSIONS = (3,)  # 1 has one group of parameters, 2 no checksum
-_LATER = {"train_losses", "val_losses"}  # parts of the progress that older files lack
+_FORMAT, _VERSION = "subgnn-progress", 1
 
 
 def fit_all(
@@ -92,10 +90,10 @@ def _saved_progress(out: Path, devices: int, candidates: int) -> dict[str, Any] 
         return None
     saved = [*found["fitted"], found["progress"]]
     names = Progress.__dataclass_fields__.keys()
-    if len(saved) > candidates or not all(isinstance(one, dict) and one.keys() | _LATER == names for one in saved):
+    if len(saved) > candidates or not all(isinstance(one, dict) and one.keys() == names for one in saved):
         hint = "remove it to start from the beginning"
         raise DataError("the saved progress does not fit the run", where=str(out / LAST), hint=hint)
-    before = found.get("devices", 1)
+    before = found["devices"]
     if before != devices:
         what = f"the run was on {before} devices, not {devices}, which makes other batches"
         raise DataError(what, where=str(out), hint=f"continue with --devices {before}, or give another --out")
@@ -113,11 +111,14 @@ def load_progress(path: Path) -> dict[str, Any]:
     Raises:
         Damaged: if it is not saved progress, or was changed since.
     """
-    hint = "continue with the release that wrote it, or remove the file to start from the beginning"
-    content = load_version(path, _FORMAT, _READ_VERSIONS, "saved progress", hint)
-    if CHECKSUM not in content:
-        raise Damaged(path, "its checksum is missing")
-    for name, kind in {"metrics": str, "fitted": list, "progress": dict}.items():
+    content = load(path)
+    if content.get("format") != _FORMAT:
+        raise Damaged(path)
+    if content.get("version") != _VERSION:
+        what = f"saved progress of version {content.get('version')}"
+        hint = f"this release reads version {_VERSION}; remove the file to start from the beginning"
+        raise DataError(what, where=str(path), hint=hint)
+    for name, kind in {"metrics": str, "fitted": list, "progress": dict, "devices": int}.items():
         if not isinstance(content.get(name), kind):
             raise Damaged(path, f"'{name}' is missing, or of a wrong kind")
     return content

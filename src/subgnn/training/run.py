@@ -34,7 +34,6 @@ from subgnn.training.portfolio_run import train_portfolio
 from subgnn.training.resume import fit_all
 from subgnn.training.run_dir import (
     CHECKPOINT,
-    LABEL_UNIT,
     LAST,
     PAGE,
     RESULTS,
@@ -179,8 +178,6 @@ def _scores(dataset: Dataset, recipe: Recipe, selected: Selected, examples: Exam
         **({} if spec.decision is None else {"threshold": spec.decision.report(**counts)}),
         **selected.about,
     }
-    if task == "regression":
-        found["error_unit"] = LABEL_UNIT
     if baseline is not None:
         found["baseline"] = {"method": baseline.spec.method, "candidate": baseline.spec.title}
     return found

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 RESULTS, RECIPE, METRICS, LAST = "run.json", "recipe.json", "metrics.jsonl", "last.pt"
 CHECKPOINT = "checkpoint.safetensors"
 PAGE, DATASET = "report.html", "dataset.subgnn"
-LABEL_UNIT = "label"
-"""``error_unit`` of a run with real-valued labels: mae and rmse are in units of the label."""
 _RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
     "dataset": str,
     "source": str,
@@ -47,7 +45,6 @@ _RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
     "recipe": str,
     "method": str,
     "task": str,
-    "error_unit": str,
     "unused": list,
     "device": str,
     "seed": int,
@@ -105,7 +102,7 @@ def claim_run(options: RunOptions) -> Iterator[int | None]:
 
 
 def can_resume(options: RunOptions) -> bool:
-    """Whether there is a run to resume; notes, and settings that are newer than it, do not matter at their defaults.
+    """Whether there is a run to resume; a changed note does not matter.
 
     Raises:
         DataError: if it has other settings.
@@ -186,16 +183,7 @@ def read_results(out: Path) -> dict[str, Any]:
         if name in found and not isinstance(found[name], kind):
             what = f"'{name}' is {type(found[name]).__name__}"
             raise DataError(what, where=str(out / RESULTS), hint=hint)
-    return without_standardised_errors(found)
-
-
-def without_standardised_errors(results: dict[str, Any]) -> dict[str, Any]:
-    """Results without mae and rmse if these are not in units of the label, as in runs of an earlier version."""
-    if not isinstance(results, dict) or results.get("task") != "regression" or results.get("error_unit") == LABEL_UNIT:
-        return results
-    scores = {split: results[split] for split in ("train", "val", "test") if isinstance(results.get(split), dict)}
-    kept = {split: {k: v for k, v in found.items() if k not in ("mae", "rmse")} for split, found in scores.items()}
-    return results | kept
+    return found
 
 
 def as_trained(dataset: Dataset, results: dict[str, Any]) -> Dataset:

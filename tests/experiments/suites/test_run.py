@@ -332,13 +332,7 @@ def test_generated_data(tmp_path):
     assert runs.run_suite(suite, tmp_path / "out", request=request) == found
 
 
-def test_auprc_of_runs_without_it_is_that_of_their_answers(tmp_path):
-    data, out = folder(tmp_path, "binary"), tmp_path / "out"
-    (row,) = run(tiny(models=[MODELS[1]]), data, out, seeds=1)["rows"]
+def test_the_report_of_two_classes_has_auprc(tmp_path):
+    (row,) = run(tiny(models=[MODELS[1]]), folder(tmp_path, "binary"), tmp_path / "out", seeds=1)["rows"]
     assert 0 < row["test"]["auprc"]["mean"] <= 1
-    for path in out.glob("runs/*/outcome.json"):
-        kept = json.loads(path.read_text())
-        path.write_text(json.dumps({**kept, "test": {k: v for k, v in kept["test"].items() if k != "auprc"}}))
-    (again,) = write_suite_report(out)["rows"]
-    assert again["test"]["auprc"]["mean"] == pytest.approx(row["test"]["auprc"]["mean"])
-    assert "| AUPRC |" in (out / "report.md").read_text()
+    assert "| AUPRC |" in (tmp_path / "out" / "report.md").read_text()

@@ -40,11 +40,9 @@ _OF_EDGES = ("offsets", "neighbors", "weights", "times")
 _VERDICT, _CHECKS = "verified", 1  # the kind of file in the cache; to be raised when more is checked
 _BUNDLE = Format(
     name="subgnn-bundle",
-    version=2,
     noun="bundle",
     make="make one with subgnn data convert DIR --out FILE",
     again=_AGAIN,
-    first_label=lambda name, _: name,
 )
 
 

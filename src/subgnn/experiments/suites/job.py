@@ -61,7 +61,6 @@ _FROM_RESULTS = (
     "epochs",
     "val",
     "test",
-    "error_unit",
     "candidate",
     "seconds",
     "device",

@@ -24,7 +24,6 @@ from subgnn.models.significance import score_terms
 from subgnn.reports.calibration import Bin, calibration, confidences
 from subgnn.reports.vectors import principal_axes
 from subgnn.storage.parsing import read_json
-from subgnn.training.run_dir import without_standardised_errors
 
 BIN_ENDS = (0.2, 0.4, 0.6, 0.8, 1.0)
 _READ_ERRORS = (OSError, ValueError, KeyError, EOFError, SyntaxError, RuntimeError, MemoryError)
@@ -90,7 +89,7 @@ def read_runs(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
                 content = read_json(path / name, _REPLACE)
                 if not isinstance(content, dict) or not {"dataset", "seed", "entries", "config"} <= set(content):
                     raise DataError("this is not a file of a suite", where=str(path / name), hint=_REPLACE)
-                kept.append({**without_standardised_errors(content), "folder": path})
+                kept.append({**content, "folder": path})
                 break
     return found, failed
 

@@ -11,7 +11,6 @@ from typing import Any
 from subgnn.experiments.suites.comparisons import Scored, compare, paired, score_group
 from subgnn.experiments.suites.results import Group, number, place, reliability, spread
 from subgnn.experiments.suites.spec import SPLIT_WORDS, ModelSpec, Suite
-from subgnn.models.metrics import ranking_metric
 
 
 def table_rows(suite: Suite, groups: Sequence[Group]) -> list[dict[str, Any]]:
@@ -26,11 +25,6 @@ def _row(suite: Suite, scored: Scored, rivals: Sequence[Scored]) -> dict[str, An
     published = _published(suite, spec, group.dataset)
     test = {name: spread(group.scores("test", name).values()) for name in first["test"]}
     test |= {group.metric: scored.score} if group.metric in test else {}
-    if (
-        group.task == "binary" and test.get("auprc", {}).get("mean") is None
-    ):  # runs of an earlier version do not have it
-        kept = ((one["probabilities"], one["targets"]) for _, one in group.predictions())
-        test["auprc"] = spread(ranking_metric("auprc", *pair) for pair in kept)
     nothing: dict[str, float | None] = {"mean": None, "std": None}
     ours = {name: test.get(name, nothing) for name in ("micro_f1", "auroc")}
     seconds = [sum(run["seconds"].get(part, 0.0) for part in ("pretrain", "prepare", "train")) for run in group.runs]
