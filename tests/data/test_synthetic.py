@@ -149,6 +149,15 @@ def test_the_number_of_components_alone_tells_the_sparse_third_of_density() -> N
     assert 0.6 < tree.score(counts[:, None], labels) < 0.8
 
 
+def test_targets_of_density_are_drawn_uniformly() -> None:
+    dataset = generate("density", seed=0, num_nodes=50_000, num_subgraphs=300)
+    density = shapes(*dataset.graph.csr, dataset.subgraphs.nodes).density
+    near = (np.abs(density[:, None] - [0.05, 0.25, 0.45]) < 0.01).sum(axis=0)
+    assert near.sum() > 150  # the others overlap with later subgraphs
+    assert near.min() > 30
+    assert len(set(near.tolist())) == 3  # drawn, not shared out
+
+
 def test_subgraphs_of_density_overlap() -> None:
     rows = [set(row.tolist()) for row in full("density", 0).subgraphs.nodes]
     shared = [len(a & b) for i, a in enumerate(rows) for b in rows[:i]]

@@ -1,9 +1,10 @@
 """DENSITY AND POSITION: the label needs two properties at once, so no single channel can solve it.
 
 Two Barabasi-Albert regions are joined by long bridges; the landmark is node 0, the oldest node of the first. Subgraphs
-are found by breadth-first search inside a region and set to a density as in DENSITY. The label is 1 where exactly one
-of these holds: the density is in the upper half, the mean hop distance to the landmark is in the upper half. Both
-labels occur equally often at either density and at either distance, so each property alone is uninformative.
+are found by breadth-first search inside a region. Any two share one node at most, so each can be set to a density of
+its own. The label is 1 where exactly one of these holds: the density is in the upper half, the mean hop distance to the
+landmark is in the upper half. Both labels occur equally often at either density and at either distance, so each
+property alone is uninformative.
 
 This task is not in the paper.
 """
@@ -16,7 +17,7 @@ import numpy as np
 
 from subgnn.data.graph import Graph
 from subgnn.data.synthetic.base_graphs import barabasi_albert_edges
-from subgnn.data.synthetic.edges import connect_parts, density_targets, set_internal_edges
+from subgnn.data.synthetic.edges import connect_parts, set_internal_edges
 from subgnn.data.synthetic.placement import Search, bfs_subgraphs_apart
 from subgnn.data.synthetic.recipe import (
     Draft,
@@ -27,6 +28,7 @@ from subgnn.data.synthetic.recipe import (
     class_sizes,
     quantile_bins,
     require,
+    spread_targets,
 )
 from subgnn.errors import DataError
 from subgnn.kernels import hop_distances, shapes
@@ -108,8 +110,9 @@ def _search_regions(
 
 def _wanted_edges(counts: Array, settings: DensityAndPositionSettings, rng: np.random.Generator) -> Array:
     """Edges inside each subgraph: the lower and the upper half of the targets, shared evenly by both regions."""
-    size, low, high = settings.subgraph_size, settings.min_density, settings.max_density
-    targets = density_targets(size, low, high, count=settings.num_subgraphs, bins=2)
+    pairs = settings.subgraph_size * (settings.subgraph_size - 1) // 2
+    low, high = round(settings.min_density * pairs), round(settings.max_density * pairs)
+    targets = spread_targets(low, high, count=settings.num_subgraphs, bins=2, where="density")
     lower, upper = np.split(targets, [int(class_sizes(len(targets), 2)[0])])
     lower, upper = rng.permutation(lower), rng.permutation(upper)
     few = int(counts[0]) // 2

@@ -13,7 +13,6 @@ from scipy.sparse.csgraph import connected_components
 
 from subgnn.data.graph import Graph
 from subgnn.data.synthetic.base_graphs import stream_word
-from subgnn.data.synthetic.recipe import spread_targets
 from subgnn.errors import DataError
 from subgnn.kernels import shapes
 from subgnn.kernels.arrays import Array, compiled, csr, frozen, sets
@@ -198,17 +197,6 @@ def set_internal_edges(graph: Graph, subgraphs: Ragged, wanted: Array, rng: np.r
     )
     gains, loses = signs > 0, signs < 0
     return with_edges(graph, tails[gains], heads[gains], removed=(tails[loses], heads[loses]))
-
-
-def density_targets(size: int, low: float, high: float, *, count: int, bins: int) -> Array:
-    """Numbers of internal edges for densities spread evenly over a range, ascending; no two bins share one.
-
-    Example:
-        >>> density_targets(5, 0.2, 0.9, count=4, bins=2).tolist()
-        [2, 5, 6, 9]
-    """
-    pairs = size * (size - 1) // 2
-    return spread_targets(round(low * pairs), round(high * pairs), count=count, bins=bins, where="density")
 
 
 _PARTNER_DRAWS = 64  # random partners tried before only nodes of no subgraph are looked at
