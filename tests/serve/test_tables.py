@@ -117,7 +117,7 @@ def test_limits_and_forms_without_a_file():
         assert send(asking, LONG + "second\t#1\nsecond\t#2\n").json()["error"] == "5 nodes"
         assert send(asking, LONG * 100).status_code == 413
         assert "no file" in asking.post("/api/runs/small/table", files={"file": (None, "a")}).json()["error"]
-        assert send(asking, LONG, headers={"content-type": "multipart/form-data"}).status_code == 422
+        assert send(asking, LONG, headers={"content-type": "multipart/form-data"}).status_code == 400
         assert send(asking, LONG, unknown="keep").status_code == 422
 
 

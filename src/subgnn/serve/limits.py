@@ -16,6 +16,8 @@ class Limits:
     """What the server accepts.
 
     Args:
+        target_bytes: of a request's path and query; more is 414.
+        header_bytes: of a request's headers together; more is 431.
         body_bytes: of a request's body; more is 413.
         subgraphs: of one request; more is 422.
         nodes: of all subgraphs of one request together; more is 422.
@@ -31,6 +33,8 @@ class Limits:
         found: nodes in the answer to a search.
     """
 
+    target_bytes: int = 8_192
+    header_bytes: int = 16_384
     body_bytes: int = 1_000_000
     subgraphs: int = 256
     nodes: int = 10_000

@@ -24,7 +24,7 @@ from subgnn.serve.monitoring import Metrics, log
 from subgnn.serve.responses import JSON, Refusal, failed
 from subgnn.serve.security import HEADERS, AccessRules
 
-_CLOSING = (408, 413)
+_CLOSING = (408, 413, 414, 431)
 _DISCARD_BYTES, _DISCARD_SECONDS = 20_000_000, 1.0
 _CLIENT_LEFT = 499  # a status for logs and metrics; nobody receives it
 
@@ -48,6 +48,7 @@ class RequestMiddleware:
         scope["id"] = reply.id
         failure: BaseException | None = None
         try:
+            self._check_head(scope)
             headers = Headers(scope=scope)
             self.access.check(scope["method"], scope["path"], headers)
             body = await self._read_body(headers, Request(scope, receive).stream())
@@ -63,6 +64,14 @@ class RequestMiddleware:
                 await reply.refuse(failed(reply.id), scope, receive)
         finally:
             self._record(scope, reply, failure)
+
+    def _check_head(self, scope: Scope) -> None:
+        """Refuse a long head before anything parses it; the protocol bounds only heads that arrive in pieces."""
+        limits = self.limits
+        if len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"]) > limits.target_bytes:
+            raise Refusal(414, f"a path and a query of more than {limits.target_bytes:,} bytes", hint="send a body")
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > limits.header_bytes:
+            raise Refusal(431, f"headers of more than {limits.header_bytes:,} bytes", hint="send fewer headers")
 
     async def _forward(self, scope: Scope, body: bytes, receive: Receive, reply: _Reply) -> None:
         """Pass on a complete request; if its client leaves, its work is cancelled."""

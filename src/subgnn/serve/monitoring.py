@@ -107,6 +107,7 @@ def log_to_stderr() -> None:
         logging.getLogger(name).addHandler(handler)
     logging.getLogger("uvicorn.error").propagate = True
     logging.getLogger("uvicorn.access").disabled = True
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # warns of each malformed form
 
 
 def log(event: str, level: int = logging.INFO, *, error: BaseException | None = None, **fields: Any) -> None:

@@ -32,13 +32,15 @@ _HINT = "see /openapi.json"
 _WARM_UP_SECONDS = 600.0  # that one step may take
 
 _ERRORS = {
-    400: "The request is not valid JSON, or names another host.",
+    400: "The body is not valid JSON or not a valid form, or the request names another host.",
     401: "The token is missing or wrong.",
     403: "The request comes from another origin.",
     404: "There is no such run.",
     408: "The body took too long to arrive.",
     413: "The body is too large.",
+    414: "The path and the query are too long.",
     422: "A node is unknown, or there are too many or too few subgraphs or nodes.",
+    431: "The headers are too large.",
     500: "A bug of the server; its log has more.",
     503: "The server is busy, or the work took too long.",
 }
@@ -77,8 +79,10 @@ class BodyRoute(APIRoute):
 
         async def parse_first(request: Request) -> Response:
             raw = await request.body()
-            if not raw or not _is_json(request.headers.get("content-type", "")):
+            if not raw:
                 return await handle(request)
+            if not _is_json(request.headers.get("content-type", "")):
+                raise Refusal(422, "the body is not declared as JSON", hint="send content-type: application/json")
             if len(raw) <= SMALL_BODY:
                 parsed = parse_body(model, raw)
             else:
@@ -317,14 +321,14 @@ async def table(
 ) -> Any:
     """Predict the subgraphs of a table, sent as the body or as a file of a form, and answer with a table."""
     state = state_of(request)
-    upload = Upload.of(request.headers.get("content-type", ""), await request.body(), name)
+    body, content_type = await request.body(), request.headers.get("content-type", "")
     options = TableOptions(
         Columns(subgraph=subgraph_column, node=node_column), encoding, drop=unknown == "drop", top=top
     )
     form = format or accepted_format(request.headers.get("accept", ""))
 
     def work() -> tuple[bytes, int]:
-        return answer_table(run, upload, options, form, state.limits)
+        return answer_table(run, Upload.of(content_type, body, name), options, form, state.limits)
 
     content, count = await state.lanes.slow.run(work, request.scope["deadline"])
     found = counted_response(request, run, content, subgraphs=count, media_type=MEDIA_TYPES[form])

@@ -177,7 +177,7 @@ def run_server(
         "backlog": _BACKLOG,
         "timeout_keep_alive": 15,
         "timeout_graceful_shutdown": int(limits.seconds) + 5,
-        "h11_max_incomplete_event_size": 32_768,
+        "h11_max_incomplete_event_size": limits.target_bytes + limits.header_bytes,
     }
     server = _Server(uvicorn.Config(app, **options), on_ready)
     asyncio.run(server.serve(sockets=[listening]))

@@ -8,13 +8,15 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import dataclass, replace
-from email import message_from_bytes, policy
 from typing import Any, Literal
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import Field, File, create_form_parser
 
 from subgnn.data.formats.columns import Columns
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.graph import Graph
-from subgnn.errors import DataError
+from subgnn.errors import DataError, excerpt
 from subgnn.inference.answers import AnswerTable, Asked, prediction_table
 from subgnn.serve.limits import Limits
 from subgnn.serve.responses import JSON, Refusal, encode
@@ -31,6 +33,9 @@ MEDIA_TYPES: dict[AnswerFormat, str] = {
     "parquet": "application/vnd.apache.parquet",
 }
 _MAX_LISTED = 1000
+_MAX_PARTS = 100  # of a form
+MAX_PART_HEADER = 4096
+"""Bytes of a header of a part of a form."""
 _OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 _ENDING = re.compile(r"(\.[A-Za-z0-9]{1,8}){1,2}$")
 
@@ -62,17 +67,35 @@ class Upload:
             name: of the body.
 
         Raises:
-            Refusal: 422, for a form without a file.
+            Refusal: 400 for a malformed form, 422 for one without a file.
         """
         if not content_type.lower().startswith("multipart/"):
             return cls(name, body)
-        head = b"content-type: " + content_type.encode("latin-1", "replace") + b"\r\n\r\n"
-        form = message_from_bytes(head + body, policy=policy.HTTP)
-        for part in form.iter_parts() if form.is_multipart() else ():
-            if (called := part.get_filename()) is not None:
-                content = part.get_payload(decode=True)
-                return cls(called[:100] or name, content if isinstance(content, bytes) else b"")
-        raise Refusal(422, "the form has no file", hint="send one as a field of the form, or the table as the body")
+        parts: list[Field | File] = []
+
+        def add(part: Field | File) -> None:
+            parts.append(part)
+            if len(parts) > _MAX_PARTS:
+                raise FormParserError(f"more than {_MAX_PARTS} parts")
+
+        try:
+            parser = create_form_parser(
+                {"Content-Type": content_type.encode("latin-1", "replace")},
+                add,
+                add,
+                {"MAX_MEMORY_FILE_SIZE": len(body) + 1, "MAX_HEADER_SIZE": MAX_PART_HEADER},
+            )
+            parser.write(body)
+            parser.finalize()
+        except FormParserError as error:
+            raise Refusal(
+                400, f"the form is malformed: {excerpt(str(error))}", hint="send it as curl -F does"
+            ) from None
+        file = next((part for part in parts if isinstance(part, File)), None)
+        if file is None:
+            raise Refusal(422, "the form has no file", hint="send one as a field of the form, or the table as the body")
+        file.file_object.seek(0)
+        return cls((file.file_name or b"").decode("utf-8", "replace")[:100] or name, file.file_object.read())
 
 
 @dataclass(frozen=True, slots=True)
