@@ -164,6 +164,17 @@ def test_bodies_that_are_not_declared_as_json_are_not_parsed(asking, monkeypatch
     assert (answer.status_code, answer.json()["error"]) == (422, "the body is not declared as JSON")
 
 
+@pytest.mark.parametrize(
+    "encoding", ["idna", "punycode", "undefined", "unicode_escape", "hex", "nonsense", "\0", "\ud7ff"]
+)
+@pytest.mark.parametrize("name", ["sets.csv", "sets.gmt", "sets.txt"])
+def test_encodings_that_are_none_of_text_files(asking, encoding, name):
+    content = "first\t-\tGENE0\tGENE1\nsecond\t-\tHLA-A\n"
+    answer = asking.post(TABLE, content=content, params={"encoding": encoding, "name": name})
+    assert answer.status_code == 422
+    assert answer.json()["error"].endswith("is not an encoding of text files")
+
+
 def test_nothing_was_broken(asking):
     answer = asking.post("/api/runs/small/predict", json={"subgraphs": [SOME]})
     assert answer.status_code == 200

@@ -96,7 +96,7 @@ def test_the_same_table_in_every_way(asking):
         ("x,y\na,GENE0\na,GENE1\n", {}, "table: which column holds the subgraphs?"),
         ("set,gene\na,GENE0\na,\n", {}, "table: row 2: no node"),
         (WIDE, {"node_column": "other"}, "table: no column 'other'"),
-        (WIDE, {"encoding": "nonsense"}, "encoding: unknown encoding 'nonsense'"),
+        (WIDE, {"encoding": "nonsense"}, "encoding: 'nonsense' is not an encoding of text files"),
         (b"set,gene\na,\xe4\nb,\xe4\n", {"name": "../../a\nb"}, "../../a\nb: this is not text in UTF-8"),
         (b"\x1f\x8b damaged", {}, "table: "),
         (b"PAR1 damaged", {}, "table: "),

@@ -139,8 +139,10 @@ def _read(graph: Graph, upload: Upload, options: TableOptions, notes: list[str])
     with temporary_folder("subgnn-table") as folder:
         path = folder / f"table{ending[0] if ending else ''}"
         path.write_bytes(upload.content)
-        reading = ReadOptions(columns=options.columns, encoding=options.encoding, unknown="drop", on_note=notes.append)
         try:
+            reading = ReadOptions(
+                columns=options.columns, encoding=options.encoding, unknown="drop", on_note=notes.append
+            )
             asked = replace(Asked.read(path, graph, reading), drops=options.drop)
         except DataError as error:
             where, hint = (_OPTION.sub(_parameter, text) for text in (error.where, error.hint))
