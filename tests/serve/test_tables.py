@@ -62,6 +62,31 @@ def test_accept_names_the_format_and_json_lists_unknown_nodes(asking):
     assert found["notes"][0] == "table: subgraph from 'pathway', node from 'genes'"
 
 
+VERBS = {"predict": (), "embed": (), "search": (), "explain": (), "complete": ("--top", 2)}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_formulas_are_texts_in_tables_for_spreadsheets(asking, tmp_path, verb):
+    (tmp_path / "sets.csv").write_text("set,genes\n=1+1,GENE0;GENE1\n-2.5,HLA-A;GENE2\n")
+    given = (verb, run_folder(), "--subgraphs", tmp_path / "sets.csv", *VERBS[verb])
+    for out in ("out.csv", "out.tsv", "-"):
+        safe = call(*given, "--out", out if out == "-" else tmp_path / out, "--excel-safe")
+        assert safe.code == 0, safe.err
+        text = safe.out if out == "-" else (tmp_path / out).read_text()
+        assert "'=1+1" in text
+        assert "-2.5" in text.replace("'-2.5", "")
+    if verb == "predict":
+        assert send(asking, (tmp_path / "sets.csv").read_text(), format="tsv", excel_safe=True).text == text
+    plain = call(*given, "--out", tmp_path / "plain.csv")
+    assert plain.code == 0
+    assert "'=" not in (tmp_path / "plain.csv").read_text()
+    refused = call(*given, "--out", tmp_path / "out.jsonl", "--excel-safe")
+    assert (refused.code, refused.err.strip()) == (
+        2,
+        f"--excel-safe: {tmp_path / 'out.jsonl'} is neither CSV nor TSV; leave it out",
+    )
+
+
 def test_unknown_nodes_are_refused_by_default(asking):
     answer = send(asking, WIDE)
     assert answer.status_code == 422

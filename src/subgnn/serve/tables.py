@@ -106,12 +106,14 @@ class TableOptions:
         columns, encoding: as of :class:`~subgnn.data.formats.format.ReadOptions`.
         drop: leave out nodes that are not in the graph, instead of refusing the table.
         top: as of :func:`~subgnn.inference.answers.prediction_table`.
+        excel_safe: as of :func:`~subgnn.storage.tables.write_table`.
     """
 
     columns: Columns
     encoding: str | None = None
     drop: bool = False
     top: int | None = None
+    excel_safe: bool = False
 
 
 def answer_table(
@@ -128,7 +130,7 @@ def answer_table(
     table = prediction_table(run.predictor, asked, top=options.top)
     if form != "json":
         file = io.BytesIO()
-        write_table(file, form, table.columns, table.parts)
+        write_table(file, form, table.columns, table.parts, excel_safe=options.excel_safe)
         return file.getvalue(), len(asked)
     return encode(_as_json(run, asked, table, notes)), len(asked)
 
