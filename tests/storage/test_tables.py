@@ -16,7 +16,8 @@ from pyarrow import parquet
 from subgnn.storage.tables import Column, open_output, write_table
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)
-ROWS = st.lists(st.tuples(TEXTS | st.sampled_from(['a"b', "a\tb", "a,b", "a\nb", "a\rb"]), st.none() | st.integers(-9, 9)))
+SEPARATING = st.sampled_from(['a"b', "a\tb", "a,b", "a\nb", "a\rb"])
+ROWS = st.lists(st.tuples(TEXTS | SEPARATING, st.none() | st.integers(-9, 9)))
 COLUMNS = [Column("a text"), Column("count", int), Column("p", float), Column("vector", float, 2)]
 
 
