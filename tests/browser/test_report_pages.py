@@ -75,6 +75,16 @@ def test_predictions_are_searched_sorted_and_downloaded(tab, pages):
     assert found == rows(tab, "predictions-table")
 
 
+def test_downloads_hold_no_formulas(tab, pages):
+    tab.page.goto(pages["multi-class"].as_uri())
+    cells = ["=1+1", "-cmd", "@SUM(A1)", "-1.5", "+2e-7", "a=1"]
+    place = "[...document.querySelector('#predictions-table tbody tr').cells]"
+    tab.page.evaluate(f"texts => {place}.forEach((cell, i) => cell.textContent = texts[i])", cells)
+    _, content = tab.download("#table button[data-file]")
+    row = list(csv.reader(io.StringIO(content.decode(), newline="")))[1]
+    assert row == ["'=1+1", "'-cmd", "'@SUM(A1)", "-1.5", "+2e-7", "a=1"]
+
+
 def test_the_pointer_shows_the_name_of_a_mark(tab, pages):
     tab.page.goto(pages["multi-class"].as_uri())
     mark = tab.page.locator("#map svg.chart :is(circle, polygon)").last

@@ -358,7 +358,7 @@ def test_a_token_is_asked_for(page):
 def test_a_table_comes_back_with_its_predictions(page, tmp_path):
     page.open()
     given = tmp_path / "my sets.csv"
-    given.write_text('set,genes,remark\n"a, <b>b</b>",GENE0 GENE1 GENE2,yes\nsecond,GENE9 HLA-A NOBODY,"=1+1"\n')
+    given.write_text('set,genes,remark\n"a, <b>b</b>",GENE0 GENE1 GENE2,-1.5\nsecond,GENE9 HLA-A NOBODY,"=1+1"\n')
     page.page.set_input_files("#file", given)
     page.page.click("#upload-form button[type=submit]")
     page.page.wait_for_selector("#uploaded tbody tr")
@@ -371,7 +371,7 @@ def test_a_table_comes_back_with_its_predictions(page, tmp_path):
     table = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
     assert list(table[0])[:2] == ["subgraph", "label"]
     assert [row["name"] for row in table] == ["a, <b>b</b>", "second"]
-    assert [row["remark"] for row in table] == ["yes", "=1+1"]
+    assert [row["remark"] for row in table] == ["-1.5", "'=1+1"]
     assert table[1]["dropped"] == "NOBODY"
     page.open("#nodes=0,1,2")
     page.settle()

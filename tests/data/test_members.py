@@ -141,7 +141,7 @@ def test_latin_1_is_offered(tmp_path):
     with pytest.raises(DataError, match="this is not text in UTF-8; pass --encoding latin-1"):
         read(tmp_path / "m.csv", content)
     assert read(tmp_path / "m.csv", content, encoding="latin-1")[0] == {"Gène": ["Ünal", "BAX"]}
-    with pytest.raises(DataError, match="--encoding: unknown encoding 'latin-x'"):
+    with pytest.raises(DataError, match="--encoding: 'latin-x' is not an encoding of text files"):
         read(tmp_path / "m.csv", content, encoding="latin-x")
 
 

@@ -45,7 +45,7 @@ from subgnn.training.run_dir import CHECKPOINT, read_run_recipe
 from tests.cli.command import call
 from tests.data import real_samples, samples
 from tests.data.packed import dataset_files, tar_of, zip_of
-from tests.fuzz import mutations
+from tests.fuzz import mutations, requests
 from tests.fuzz.kind import Kind
 from tests.models.subgnn.examples import prepare_example
 from tests.training import examples
@@ -415,4 +415,5 @@ KINDS: dict[str, Kind] = {
         lambda folder: real_samples.write_records(folder / "w.json", real_samples.fitness_records()[:6]),
         lambda p: repr(list(read_workouts(p))),
     ),
+    **{name: Kind(file("request", raw), requests.ask, requests.damage) for name, raw in requests.GOOD.items()},
 }  # fmt: skip

@@ -53,6 +53,41 @@ def test_another_host_on_loopback_is_refused(host):
     assert status(AccessRules(), host=host) == 400
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("localhost:8765@evil.com", "localhost:80:80", "localhost:8765:evil.com", "user@localhost", "a:b@localhost:1"),
+        *("localhost:", "localhost:+80", "localhost:-1", "localhost:0", "localhost:65536", "localhost:8_0"),
+        *("localhost:\xb2", "localhost: 80", " localhost", "localhost ", "localhost\t", "localhost\n", "localhost\x00"),
+        *("localhost, evil.com", "localhost,evil.com:80", "localhost evil.com", "localhost/", "localhost/@evil.com"),
+        *(
+            "localhost?",
+            "localhost#@evil.com",
+            "http://localhost",
+            "localhost\\@evil.com",
+            "localhost%00",
+            "%6cocalhost",
+        ),
+        *(
+            "::1",
+            "[::1",
+            "::1]",
+            "[::1]evil.com",
+            "[::1]:80:80",
+            "[::1%25lo]",
+            "[::1]@evil.com",
+            "[[::1]]",
+            "[]",
+            ":80",
+        ),
+        "localhost:" + "8" * 10_000,
+    ],
+)
+@pytest.mark.parametrize("rules", [AccessRules(), AccessRules("0.0.0.0", TOKEN)])
+def test_what_is_not_a_host_is_refused(host, rules):
+    assert status(rules, path="/health", host=host) == 400
+
+
 def test_further_names_may_be_allowed():
     rules = AccessRules("127.0.0.1", names=frozenset({"genes.example"}))
     assert status(rules, host="genes.example:443") == 200

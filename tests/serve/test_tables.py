@@ -62,6 +62,31 @@ def test_accept_names_the_format_and_json_lists_unknown_nodes(asking):
     assert found["notes"][0] == "table: subgraph from 'pathway', node from 'genes'"
 
 
+VERBS = {"predict": (), "embed": (), "search": (), "explain": (), "complete": ("--top", 2)}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_formulas_are_texts_in_tables_for_spreadsheets(asking, tmp_path, verb):
+    (tmp_path / "sets.csv").write_text("set,genes\n=1+1,GENE0;GENE1\n-2.5,HLA-A;GENE2\n")
+    given = (verb, run_folder(), "--subgraphs", tmp_path / "sets.csv", *VERBS[verb])
+    for out in ("out.csv", "out.tsv", "-"):
+        safe = call(*given, "--out", out if out == "-" else tmp_path / out, "--excel-safe")
+        assert safe.code == 0, safe.err
+        text = safe.out if out == "-" else (tmp_path / out).read_text()
+        assert "'=1+1" in text
+        assert "-2.5" in text.replace("'-2.5", "")
+    if verb == "predict":
+        assert send(asking, (tmp_path / "sets.csv").read_text(), format="tsv", excel_safe=True).text == text
+    plain = call(*given, "--out", tmp_path / "plain.csv")
+    assert plain.code == 0
+    assert "'=" not in (tmp_path / "plain.csv").read_text()
+    refused = call(*given, "--out", tmp_path / "out.jsonl", "--excel-safe")
+    assert (refused.code, refused.err.strip()) == (
+        2,
+        f"--excel-safe: {tmp_path / 'out.jsonl'} is neither CSV nor TSV; leave it out",
+    )
+
+
 def test_unknown_nodes_are_refused_by_default(asking):
     answer = send(asking, WIDE)
     assert answer.status_code == 422
@@ -96,7 +121,7 @@ def test_the_same_table_in_every_way(asking):
         ("x,y\na,GENE0\na,GENE1\n", {}, "table: which column holds the subgraphs?"),
         ("set,gene\na,GENE0\na,\n", {}, "table: row 2: no node"),
         (WIDE, {"node_column": "other"}, "table: no column 'other'"),
-        (WIDE, {"encoding": "nonsense"}, "encoding: unknown encoding 'nonsense'"),
+        (WIDE, {"encoding": "nonsense"}, "encoding: 'nonsense' is not an encoding of text files"),
         (b"set,gene\na,\xe4\nb,\xe4\n", {"name": "../../a\nb"}, "../../a\nb: this is not text in UTF-8"),
         (b"\x1f\x8b damaged", {}, "table: "),
         (b"PAR1 damaged", {}, "table: "),
@@ -117,7 +142,7 @@ def test_limits_and_forms_without_a_file():
         assert send(asking, LONG + "second\t#1\nsecond\t#2\n").json()["error"] == "5 nodes"
         assert send(asking, LONG * 100).status_code == 413
         assert "no file" in asking.post("/api/runs/small/table", files={"file": (None, "a")}).json()["error"]
-        assert send(asking, LONG, headers={"content-type": "multipart/form-data"}).status_code == 422
+        assert send(asking, LONG, headers={"content-type": "multipart/form-data"}).status_code == 400
         assert send(asking, LONG, unknown="keep").status_code == 422
 
 

@@ -15,8 +15,9 @@ from pyarrow import parquet
 
 from subgnn.storage.tables import Column, open_output, write_table
 
-TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=5)
-ROWS = st.lists(st.tuples(TEXTS | st.sampled_from(['a"b', "a\tb", "a,b", "a\nb"]), st.none() | st.integers(-9, 9)))
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)
+SEPARATING = st.sampled_from(['a"b', "a\tb", "a,b", "a\nb", "a\rb"])
+ROWS = st.lists(st.tuples(TEXTS | SEPARATING, st.none() | st.integers(-9, 9)))
 COLUMNS = [Column("a text"), Column("count", int), Column("p", float), Column("vector", float, 2)]
 
 
@@ -70,3 +71,25 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, capsysbinary):
             file.write(b"done")
     assert out.read_bytes() == b"done"
     assert capsysbinary.readouterr().out == b"done"
+
+
+FORMULAS = ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1+1", "-", "--1", "-1-2", "+1e", "-x"]
+HARMLESS = ["", "a=1", "-1.5", "+2", "-1e-7", "-.5", "3.", "GENE-1", "#1", "'=1", "a\r=1", "a\n=1"]
+
+
+@pytest.mark.parametrize(("form", "delimiter"), [("csv", ","), ("tsv", "\t")])
+def test_no_cell_is_a_formula_for_a_spreadsheet(form, delimiter):
+    file = io.BytesIO()
+    columns = [Column("=a"), Column("-1 or so", float), Column("n", int)]
+    texts = FORMULAS + HARMLESS
+    parts = [[texts, [-0.5] * len(texts), [-3] * len(texts)]]
+    write_table(file, form, columns, parts, excel_safe=True)
+    header, *rows = csv.reader(io.StringIO(file.getvalue().decode(), newline=""), delimiter=delimiter)
+    assert header == ["'=a", "'-1 or so", "n"]
+    assert [row[0] for row in rows] == [f"'{text}" for text in FORMULAS] + HARMLESS
+    assert {tuple(row[1:]) for row in rows} == {("-0.5", "-3")}
+    file = io.BytesIO()
+    write_table(file, form, columns, parts)
+    assert [row[0] for row in csv.reader(io.StringIO(file.getvalue().decode(), newline=""), delimiter=delimiter)][
+        1:
+    ] == texts

@@ -45,6 +45,10 @@ class FileOptions:
     unknown: UnknownNodes = "error"
     data: DataPath = None
     force: ForceFlag = False
+    excel_safe: Annotated[
+        bool,
+        Option("--excel-safe", help="In CSV and TSV, put a quote before texts that Excel would take for formulas."),
+    ] = False
 
     def check(self, run: Path | None, subgraphs: Path, out: Path, *, json: bool = False) -> None:
         """Refuse paths that cannot be right; and a table and a JSON object that would both go to stdout."""
@@ -62,7 +66,7 @@ class FileOptions:
         notes: list[str] = []
         columns = Columns(subgraph=self.subgraph_column, node=self.node_column)
         reading = ReadOptions(columns=columns, encoding=self.encoding, unknown=self.unknown, on_note=notes.append)
-        return Files(subgraphs, out, reading, self.data, self.force, workers), notes
+        return Files(subgraphs, out, reading, self.data, self.force, self.excel_safe, workers), notes
 
 
 @with_option_groups

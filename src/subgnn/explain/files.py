@@ -61,7 +61,8 @@ def write_explanations(explainer: Explainer, files: Files, *, attributions: bool
         if form in (None, "jsonl"):
             _write_json(file, asked, items(), lines=form is not None)
         else:
-            _write_table(file, form, explainer, asked, items())
+            columns, parts = _table(explainer, asked, items())
+            write_table(file, form, columns, parts, excel_safe=files.excel_safe)
     return len(asked)
 
 
@@ -80,7 +81,7 @@ def _write_json(file: IO[bytes], asked: Asked, items: Items, *, lines: bool) -> 
         file.write(b"]}\n")
 
 
-def _write_table(file: IO[bytes], form: TableFormat, explainer: Explainer, asked: Asked, items: Items) -> None:
+def _table(explainer: Explainer, asked: Asked, items: Items) -> tuple[list[Column], Iterator[Part]]:
     spec = explainer.predictor.checkpoint.spec
     classes = (VALUE,) if spec.task == "regression" else spec.classes
     named = [("name", "subgraph_")] if asked.members.named else []
@@ -96,7 +97,7 @@ def _write_table(file: IO[bytes], form: TableFormat, explainer: Explainer, asked
                     zip(*((*start, *item, *numbers, *end) for *item, numbers in _rows(explanation)), strict=True)
                 )
 
-    write_table(file, form, columns, parts())
+    return columns, parts()
 
 
 def _rows(found: Explanation) -> Iterator[Row]:

@@ -212,6 +212,7 @@ class Files:
         reading: how the subgraphs are read.
         data: the dataset of the run; by default its own.
         overwrite: replace an existing output.
+        excel_safe: write CSV and TSV without cells that a spreadsheet would take for formulas.
         engine: workers that measure subgraphs and predict; this process by default.
     """
 
@@ -220,6 +221,7 @@ class Files:
     reading: ReadOptions = _DEFAULTS
     data: Path | None = None
     overwrite: bool = False
+    excel_safe: bool = False
     engine: Engine | None = None
 
     def output_format(self, *, default: TableFormat | None = None, others: Sequence[str] = ()) -> TableFormat | None:
@@ -230,16 +232,20 @@ class Files:
             others: endings of files that are not tables, which are accepted as well.
 
         Raises:
-            DataError: for another ending, and for an output that exists and is not to be replaced.
+            DataError: for another ending, for ``excel_safe`` if the output is not CSV or TSV, and for an output that
+                exists and is not to be replaced.
         """
         suffix = self.out.suffix
         found = "tsv" if self.out == STDOUT else FORMATS.get(suffix, default)
         if found is None and suffix not in others:
             hint = f"accepted: {', '.join([*others, *FORMATS])}, or - for the standard output"
             raise DataError(f"unknown kind of file '{suffix}'", where=str(self.out), hint=hint)
+        found = None if suffix in others else found
+        if self.excel_safe and found not in ("csv", "tsv"):
+            raise DataError(f"{self.out} is neither CSV nor TSV", where="--excel-safe", hint="leave it out")
         if self.out != STDOUT:
             refuse_existing(self.out, overwrite=self.overwrite)
-        return None if suffix in others else found
+        return found
 
     def read(self, graph: Graph) -> Asked:
         """The subgraphs; a warning reports nodes that were dropped."""
@@ -254,7 +260,7 @@ class Files:
     def write(self, form: TableFormat, table: AnswerTable) -> None:
         """Write a table."""
         with open_output(self.out, overwrite=self.overwrite) as file:
-            write_table(file, form, table.columns, table.parts)
+            write_table(file, form, table.columns, table.parts, excel_safe=self.excel_safe)
 
 
 def write_predictions(run: Path, files: Files, *, top: int | None = None) -> int:

@@ -318,12 +318,19 @@ async def table(
         str | None, Query(max_length=200, description="The column of nodes, or of lists of nodes; a likely one.")
     ] = None,
     encoding: Annotated[str | None, Query(max_length=40, description="Of text; UTF-8 by default.")] = None,
+    excel_safe: Annotated[
+        bool, Query(description="In CSV and TSV, put a quote before texts that Excel would take for formulas.")
+    ] = False,
 ) -> Any:
     """Predict the subgraphs of a table, sent as the body or as a file of a form, and answer with a table."""
     state = state_of(request)
     body, content_type = await request.body(), request.headers.get("content-type", "")
     options = TableOptions(
-        Columns(subgraph=subgraph_column, node=node_column), encoding, drop=unknown == "drop", top=top
+        Columns(subgraph=subgraph_column, node=node_column),
+        encoding,
+        drop=unknown == "drop",
+        top=top,
+        excel_safe=excel_safe,
     )
     form = format or accepted_format(request.headers.get("accept", ""))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from subgnn.serve.responses import Refusal
 TOKEN_VARIABLE = "SUBGNN_TOKEN"
 _MIN_TOKEN = 16
 _LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_HOST = re.compile(r"(?P<name>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>[0-9]{1,5}))?")
 _OPEN_PATHS = frozenset({"/", "/health", "/openapi.json"})
 STATIC = "/static/"
 
@@ -101,9 +103,11 @@ class AccessRules:
                 raise Refusal(401, "the token is missing or wrong", hint="send it as: Authorization: Bearer TOKEN")
 
     def _check_host(self, host: str) -> None:
-        name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+        found = _HOST.fullmatch(host)
+        if found is None or int(found["port"] or 1) not in range(1, 2**16):
+            raise Refusal(400, "the request names no valid host", hint="accepted: NAME or NAME:PORT")
         known = self.names
         if is_loopback(self.host):
             known |= _LOOPBACK_HOSTS | {f"[{self.host}]" if ":" in self.host else self.host}
-        if known and name.lower() not in known:
+        if known and found["name"].lower() not in known:
             raise Refusal(400, "the request names another host", hint=f"accepted: {', '.join(sorted(known))}")

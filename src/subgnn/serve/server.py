@@ -160,12 +160,8 @@ def bind_socket(host: str, port: int) -> socket.socket:
     return listening
 
 
-def run_server(
-    app: RequestMiddleware, listening: socket.socket, *, limits: Limits, on_ready: Callable[[], None]
-) -> None:
-    """Serve until SIGTERM or Ctrl-C; accepted requests are finished first."""
-    log_to_stderr()
-    limits = within_open_files(limits)
+def configure(app: RequestMiddleware, limits: Limits) -> uvicorn.Config:
+    """How uvicorn serves an application."""
     options: dict[str, Any] = {
         "http": protocol(limits),
         "ws": "none",
@@ -179,6 +175,14 @@ def run_server(
         "timeout_graceful_shutdown": int(limits.seconds) + 5,
         "h11_max_incomplete_event_size": limits.target_bytes + limits.header_bytes,
     }
-    server = _Server(uvicorn.Config(app, **options), on_ready)
+    return uvicorn.Config(app, **options)
+
+
+def run_server(
+    app: RequestMiddleware, listening: socket.socket, *, limits: Limits, on_ready: Callable[[], None]
+) -> None:
+    """Serve until SIGTERM or Ctrl-C; accepted requests are finished first."""
+    log_to_stderr()
+    server = _Server(configure(app, within_open_files(limits)), on_ready)
     asyncio.run(server.serve(sockets=[listening]))
     log("stopped")

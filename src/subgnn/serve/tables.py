@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import MultipartParser, parse_options_header
+from python_multipart.multipart import Field, File, create_form_parser
 
 from subgnn.data.formats.columns import Columns
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.graph import Graph
-from subgnn.errors import DataError
+from subgnn.errors import DataError, excerpt
 from subgnn.inference.answers import AnswerTable, Asked, prediction_table
 from subgnn.serve.limits import Limits
 from subgnn.serve.responses import JSON, Refusal, encode
@@ -34,6 +34,8 @@ MEDIA_TYPES: dict[AnswerFormat, str] = {
 }
 _MAX_LISTED = 1000
 _MAX_PARTS = 100  # of a form
+MAX_PART_HEADER = 4096
+"""Bytes of a header of a part of a form."""
 _OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 _ENDING = re.compile(r"(\.[A-Za-z0-9]{1,8}){1,2}$")
 
@@ -69,77 +71,31 @@ class Upload:
         """
         if not content_type.lower().startswith("multipart/"):
             return cls(name, body)
-        form = _Form()
+        parts: list[Field | File] = []
+
+        def add(part: Field | File) -> None:
+            parts.append(part)
+            if len(parts) > _MAX_PARTS:
+                raise FormParserError(f"more than {_MAX_PARTS} parts")
+
         try:
-            form.read(content_type, body)
+            parser = create_form_parser(
+                {"Content-Type": content_type.encode("latin-1", "replace")},
+                add,
+                add,
+                {"MAX_MEMORY_FILE_SIZE": len(body) + 1, "MAX_HEADER_SIZE": MAX_PART_HEADER},
+            )
+            parser.write(body)
+            parser.finalize()
         except FormParserError as error:
-            raise Refusal(400, f"the form is malformed: {error}"[:200], hint="send it as curl -F does") from None
-        if form.name is None:
+            raise Refusal(
+                400, f"the form is malformed: {excerpt(str(error))}", hint="send it as curl -F does"
+            ) from None
+        file = next((part for part in parts if isinstance(part, File)), None)
+        if file is None:
             raise Refusal(422, "the form has no file", hint="send one as a field of the form, or the table as the body")
-        return cls(form.name[:100] or name, bytes(form.content))
-
-
-class _Form:
-    """The first file of a form, as the parser reports it; the parser bounds the headers of a part."""
-
-    def __init__(self) -> None:
-        self.name: str | None = None
-        self.content = bytearray()
-        self._header, self._value, self._disposition = bytearray(), bytearray(), b""
-        self._parts, self._inside, self._ended = 0, False, False
-
-    def read(self, content_type: str, body: bytes) -> None:
-        """Parse a form.
-
-        Raises:
-            FormParserError: for a malformed or truncated form, or one with too many parts.
-        """
-        boundary = parse_options_header(content_type)[1].get(b"boundary")
-        if not boundary:
-            raise FormParserError("no boundary in its content-type")
-        parser = MultipartParser(
-            boundary,
-            {
-                "on_part_begin": self._begin,
-                "on_header_field": lambda data, start, end: self._header.extend(data[start:end]),
-                "on_header_value": lambda data, start, end: self._value.extend(data[start:end]),
-                "on_header_end": self._end_header,
-                "on_headers_finished": self._end_headers,
-                "on_part_data": self._add,
-                "on_part_end": self._end,
-                "on_end": self._finish,
-            },
-        )
-        parser.write(body)
-        parser.finalize()
-        if not self._ended:
-            raise FormParserError("its last boundary is missing")
-
-    def _begin(self) -> None:
-        self._parts, self._disposition = self._parts + 1, b""
-        if self._parts > _MAX_PARTS:
-            raise FormParserError(f"more than {_MAX_PARTS} parts")
-
-    def _end_header(self) -> None:
-        if self._header.lower() == b"content-disposition":
-            self._disposition = bytes(self._value)
-        self._header.clear()
-        self._value.clear()
-
-    def _end_headers(self) -> None:
-        called = parse_options_header(self._disposition)[1].get(b"filename")
-        if self.name is None and called is not None:
-            self.name, self._inside = called.decode("utf-8", "replace"), True
-
-    def _add(self, data: bytes, start: int, end: int) -> None:
-        if self._inside:
-            self.content += data[start:end]
-
-    def _end(self) -> None:
-        self._inside = False
-
-    def _finish(self) -> None:
-        self._ended = True
+        file.file_object.seek(0)
+        return cls((file.file_name or b"").decode("utf-8", "replace")[:100] or name, file.file_object.read())
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +106,14 @@ class TableOptions:
         columns, encoding: as of :class:`~subgnn.data.formats.format.ReadOptions`.
         drop: leave out nodes that are not in the graph, instead of refusing the table.
         top: as of :func:`~subgnn.inference.answers.prediction_table`.
+        excel_safe: as of :func:`~subgnn.storage.tables.write_table`.
     """
 
     columns: Columns
     encoding: str | None = None
     drop: bool = False
     top: int | None = None
+    excel_safe: bool = False
 
 
 def answer_table(
@@ -172,7 +130,7 @@ def answer_table(
     table = prediction_table(run.predictor, asked, top=options.top)
     if form != "json":
         file = io.BytesIO()
-        write_table(file, form, table.columns, table.parts)
+        write_table(file, form, table.columns, table.parts, excel_safe=options.excel_safe)
         return file.getvalue(), len(asked)
     return encode(_as_json(run, asked, table, notes)), len(asked)
 
@@ -183,8 +141,10 @@ def _read(graph: Graph, upload: Upload, options: TableOptions, notes: list[str])
     with temporary_folder("subgnn-table") as folder:
         path = folder / f"table{ending[0] if ending else ''}"
         path.write_bytes(upload.content)
-        reading = ReadOptions(columns=options.columns, encoding=options.encoding, unknown="drop", on_note=notes.append)
         try:
+            reading = ReadOptions(
+                columns=options.columns, encoding=options.encoding, unknown="drop", on_note=notes.append
+            )
             asked = replace(Asked.read(path, graph, reading), drops=options.drop)
         except DataError as error:
             where, hint = (_OPTION.sub(_parameter, text) for text in (error.where, error.hint))

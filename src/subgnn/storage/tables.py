@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any, Literal
 
 import numpy as np
@@ -21,6 +23,8 @@ TableFormat = Literal["csv", "tsv", "parquet", "jsonl"]
 FORMATS: dict[str, TableFormat] = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".jsonl": "jsonl"}
 """Formats of tables by the ending of a file's name."""
 STDOUT = STANDARD_STREAM
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 Part = Sequence[Sequence[Any]]
 """Some rows of a table, as the values of each column."""
 
@@ -59,10 +63,25 @@ def distinct(titles: Iterable[tuple[str, str]]) -> list[str]:
     return found
 
 
-def write_table(file: IO[bytes], form: TableFormat, columns: Sequence[Column], parts: Iterable[Part]) -> None:
+def not_a_formula(cell: str) -> str:
+    """A cell as a spreadsheet shows it and does not compute it: with a quote before ``=``, ``+``, ``-`` or ``@``.
+
+    Example:
+        >>> not_a_formula("=1+1"), not_a_formula("-1.5"), not_a_formula("-x")
+        ("'=1+1", '-1.5', "'-x")
+    """
+    return f"'{cell}" if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell) else cell
+
+
+def write_table(
+    file: IO[bytes], form: TableFormat, columns: Sequence[Column], parts: Iterable[Part], *, excel_safe: bool = False
+) -> None:
     """Write a table to a file that is open for bytes, which stays open.
 
     Numbers have six significant digits in text, and all of theirs in Parquet.
+
+    Args:
+        excel_safe: apply :func:`not_a_formula` to titles and texts of CSV and TSV.
 
     Example:
         >>> file = io.BytesIO()
@@ -81,19 +100,22 @@ def write_table(file: IO[bytes], form: TableFormat, columns: Sequence[Column], p
             for part in parts:
                 text.writelines(_json_line(columns, row) for row in zip(*part, strict=True))
         else:
-            rows = csv.writer(text, delimiter="," if form == "csv" else "\t", lineterminator="\n")
-            rows.writerow(title for column in columns for title in column.titles)
+            # The writer quotes cells that hold a character of its line end; a bare "\r" would end the row.
+            lines = SimpleNamespace(write=lambda line: text.write(line.removesuffix("\r\n") + "\n"))
+            rows = csv.writer(lines, delimiter="," if form == "csv" else "\t", lineterminator="\r\n")
+            safe = not_a_formula if excel_safe else str
+            rows.writerow(safe(title) for column in columns for title in column.titles)
             for part in parts:
-                rows.writerows(_cells(columns, row) for row in zip(*part, strict=True))
+                rows.writerows(_cells(columns, row, safe) for row in zip(*part, strict=True))
     finally:
         text.detach()
 
 
-def _cells(columns: Sequence[Column], row: Sequence[Any]) -> list[str]:
+def _cells(columns: Sequence[Column], row: Sequence[Any], text: Callable[[str], str]) -> list[str]:
     found: list[str] = []
     for column, value in zip(columns, row, strict=True):
         for one in [value] if column.width is None else value:
-            found.append("" if one is None else f"{one:.6g}" if column.kind is float else str(one))
+            found.append("" if one is None else f"{one:.6g}" if column.kind is float else text(str(one)))
     return found
 
 

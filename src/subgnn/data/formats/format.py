@@ -9,6 +9,7 @@ from typing import Literal
 
 from subgnn.data.dataset import Dataset, Problems
 from subgnn.data.formats.columns import GUESSED, Columns
+from subgnn.data.formats.text import text_encoding
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import Task
 from subgnn.parallel.progress import ignore
@@ -53,7 +54,7 @@ class ReadOptions:
         labels: how labels are written; by default what the dataset card says.
         columns: titles of columns of tables; ``columns.weight`` is also the edge attribute of a graph file.
         directed: keep the direction of edges.
-        encoding: of text tables; UTF-8 by default.
+        encoding: of text tables; UTF-8 by default. Names of no encoding of text are refused.
         unknown: what to do with nodes of subgraphs that are not in the graph.
         on_note: called with a line about what was guessed.
         verify: check all of a file, even where it is known to be intact.
@@ -67,6 +68,9 @@ class ReadOptions:
     unknown: Unknown = "error"
     on_note: Callable[[str], None] = ignore
     verify: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "encoding", text_encoding(self.encoding))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from subgnn.data.formats.table import Table, UnequalRows, reason
 from subgnn.data.formats.text import open_unpacked, read_bytes, read_lines, too_much_unpacked, unpacked_limit
-from subgnn.errors import DataError, excerpt, extra_package
+from subgnn.errors import DataError, extra_package
 from subgnn.storage.parsing import parse_json
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def read_table(source: Source, *, encoding: str | None = None) -> Table:
     The first line of a text table or a sheet is taken as the header; :meth:`Table.without_header` gives it back.
 
     Args:
-        encoding: of text; UTF-8 by default, or UTF-16 if the file begins with its mark.
+        encoding: of text, as ``text_encoding`` returns it; None: UTF-8, or UTF-16 if the file begins with its mark.
 
     Raises:
         DataError: for a file that cannot be read as a table, is not text in that encoding, or unpacks to too much.
@@ -62,8 +62,8 @@ def read_table(source: Source, *, encoding: str | None = None) -> Table:
         if begin.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{":
             return _read_json_lines(path)
         return _read_text(path, begin, encoding)
-    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, zlib.error, plain_csv.Error) as error:
-        if "UTF8" in str(error) or isinstance(error, UnicodeDecodeError):
+    except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error, plain_csv.Error) as error:
+        if "UTF8" in str(error) or isinstance(error, UnicodeError):
             what = f"this is not text in {encoding or 'UTF-8'}"
             hint = "save it as UTF-8" if encoding else "pass --encoding latin-1 if it is from Excel or Windows"
             raise DataError(what, where=str(path), hint=hint) from None
@@ -206,12 +206,7 @@ def _read_text(path: Path, begin: bytes, encoding: str | None) -> Table:
     from pyarrow import csv
 
     encoding = encoding or ("utf-16" if begin[:2] in _UTF16 else "utf-8-sig")
-    try:
-        text = begin.decode(encoding, "replace")
-    except LookupError:
-        hint = "accepted: utf-8, latin-1, cp1252, utf-16 and others that Python knows"
-        raise DataError(f"unknown encoding {excerpt(encoding)}", where="--encoding", hint=hint) from None
-    lines = text.splitlines(keepends=True)
+    lines = begin.decode(encoding, "replace").splitlines(keepends=True)
     if len(begin) == _SAMPLE and len(lines) > 1:
         lines.pop()  # cut off
     skipped = _comments(lines)

@@ -6,11 +6,14 @@ more than text does.
 
 from __future__ import annotations
 
+import encodings
 import gzip
 import io
+import pkgutil
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from encodings.aliases import aliases
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -25,6 +28,7 @@ _FREE = 64 * 2**20
 _BLOCK = 2**20
 _FIRST_CHUNK = 2**16  # a buffer is filled with zeros: for most files, longer than reading them
 _GZIP = b"\x1f\x8b"
+_NOT_OF_FILES = ("idna", "mbcs", "oem", "punycode", "raw_unicode_escape", "undefined", "unicode_escape")
 
 
 def unpacked_limit(size: int) -> int:
@@ -143,27 +147,56 @@ def read_chunks(path: Path, size: int) -> Iterator[tuple[NDArray[np.uint8], int]
             buffer[:kept] = rest
 
 
+def text_encoding(name: str | None) -> str | None:
+    """The encoding of a text file by one of its names in Python; None for UTF-8, the default.
+
+    Raises:
+        DataError: for what is no encoding, or none of text files: of bytes (hex), of host names (idna), of source code
+            (unicode_escape), or of the machine (mbcs).
+
+    Example:
+        >>> text_encoding("UTF-8"), text_encoding("Windows-1252")
+        (None, 'cp1252')
+    """
+    if name is None:
+        return None
+    plain = encodings.normalize_encoding(name).lower()
+    plain = aliases.get(plain, plain)
+    try:
+        # Python remembers each name that it looked up, so unknown ones, which requests may have, are not looked up.
+        if plain in _NOT_OF_FILES or plain not in {module.name for module in pkgutil.iter_modules(encodings.__path__)}:
+            raise LookupError
+        b"a".decode(plain, "replace")
+    except LookupError:
+        hint = "accepted: utf-8, latin-1, cp1252, utf-16, shift_jis, gb18030 and other encodings of text in Python"
+        raise DataError(f"{excerpt(name)} is not an encoding of text files", where="--encoding", hint=hint) from None
+    return None if plain in ("utf_8", "utf_8_sig") else plain
+
+
 def read_lines(path: Path, *, max_line: int = MAX_LINE, encoding: str | None = None) -> Iterator[tuple[int, str]]:
     """Lines that are not blank, without their ends, with their numbers from 1; one line is in memory at a time.
 
     Args:
-        max_line: bytes that a line may have.
-        encoding: one that has a byte for each ASCII character; UTF-8 by default.
+        max_line: bytes that a line may have; characters, if an encoding is given.
+        encoding: as :func:`text_encoding` returns it.
 
     Raises:
         DataError: for a file that cannot be read, a line that is too long, or one that is not in that encoding.
     """
     with _read_errors(path), open_unpacked(path) as file:
+        text = None if encoding is None else io.TextIOWrapper(file, encoding, newline="\n")
         number = 0
-        while raw := file.readline(max_line + 1):
-            number += 1
-            if len(raw) > max_line:
-                what = f"a line of more than {max_line:,} bytes"
-                raise DataError(what, where=f"{path}:{number}", hint="is this the right file?")
-            try:
-                line = raw.decode(encoding or ("utf-8-sig" if number == 1 else "utf-8"))
-            except UnicodeDecodeError as error:
-                what = f"this is not {encoding or 'UTF-8'} text ({excerpt(raw[error.start : error.start + 4])})"
-                raise DataError(what, where=f"{path}:{number}", hint="save the file as UTF-8") from None
-            if line.strip():
-                yield number, line.rstrip("\r\n")
+        try:
+            while raw := (file if text is None else text).readline(max_line + 1):
+                number += 1
+                if len(raw) > max_line:
+                    what = f"a line of more than {max_line:,} bytes"
+                    raise DataError(what, where=f"{path}:{number}", hint="is this the right file?")
+                line = raw if isinstance(raw, str) else raw.decode("utf-8-sig" if number == 1 else "utf-8")
+                if line.strip():
+                    yield number, line.rstrip("\r\n")
+        except UnicodeError as error:
+            bad = f" ({excerpt(error.object[error.start :][:4])})" if isinstance(error, UnicodeDecodeError) else ""
+            where = f"{path}:{number}" if encoding is None else str(path)  # other encodings are decoded in blocks
+            what = f"this is not {encoding or 'UTF-8'} text{bad}"
+            raise DataError(what, where=where, hint="save the file as UTF-8") from None

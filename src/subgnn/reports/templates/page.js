@@ -11,8 +11,11 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
 
+  // A spreadsheet would take these for formulas; a quote makes them text.
+  const isFormula = (text) => /^[=+\-@\t\r\n＝＋－＠]/.test(text) && !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text);
+  const safe = (text) => (isFormula(text) ? `'${text}` : text);
   const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-  const csv = (rows) => rows.map((row) => row.map(quoted).join(",") + "\r\n").join("");
+  const csv = (rows) => rows.map((row) => row.map(safe).map(quoted).join(",") + "\r\n").join("");
 
   function sortable(table) {
     const body = table.tBodies[0];

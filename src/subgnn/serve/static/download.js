@@ -9,8 +9,11 @@ export function save(name, content, type) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
+// A spreadsheet would take these for formulas; a quote makes them text.
+const isFormula = (text) => /^[=+\-@\t\r\n＝＋－＠]/.test(text) && !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text);
+
 const quoted = (value) => {
-  const text = String(value);
+  const text = (isFormula(String(value)) ? "'" : "") + value;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 };
 

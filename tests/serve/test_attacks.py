@@ -1,0 +1,180 @@
+"""Requests that are made to stop the server: what is parsed is bounded, and never in the event loop."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from python_multipart import multipart
+
+from subgnn.serve import routes
+from subgnn.serve.limits import Limits
+from subgnn.serve.tables import MAX_PART_HEADER
+from tests.serve.examples import SOME, client
+
+TABLE = "/api/runs/small/table"
+FORM = {"content-type": "multipart/form-data; boundary=x"}
+
+
+@pytest.fixture(scope="module")
+def asking():
+    with client() as found:
+        yield found
+
+
+def form(header: str, content: str = "GENE0-GENE1\n") -> str:
+    return f"--x\r\n{header}\r\n\r\n{content}\r\n--x--\r\n"
+
+
+@pytest.fixture
+def parsed(monkeypatch):
+    """Sizes of the headers that are parsed, and the threads that parse them."""
+    found: list[tuple[int, str]] = []
+    parse = multipart.parse_options_header
+
+    def counted(value):
+        found.append((len(value or ""), threading.current_thread().name))
+        return parse(value)
+
+    monkeypatch.setattr(multipart, "parse_options_header", counted)
+    return found
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Content-Disposition: form-data; filename=" + '"' * 30_000,
+        'Content-Disposition: form-data; name="file"; filename="a' + '\\"' * 20_000 + '"',
+        "Content-Disposition: form-data; name=file; filename=" + "(" * 60_000,
+        "Content-Disposition: form-data" + "; a=b" * 20_000,
+        "Content-Disposition: form-data" + ";" * 60_000,
+        "Content-Disposition: " + "=?utf-8?q?a?=" * 5_000,
+        "Content-Type: " + "(" * 60_000 + "\r\nContent-Disposition: form-data; name=f; filename=f",
+        "\r\n".join(f"X-{i}: a" for i in range(10_000)),
+        "X" * 100_000 + ": a",
+        "X: " + "a" * 900_000,
+    ],
+)
+def test_headers_of_a_form_are_bounded(asking, parsed, header):
+    answer = asking.post(TABLE, content=form(header), headers=FORM)
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith("the form is malformed")
+    assert len(answer.content) < 1000
+    assert all(size <= MAX_PART_HEADER for size, _ in parsed)
+
+
+def test_forms_are_parsed_in_a_thread(asking, parsed):
+    good = form('Content-Disposition: form-data; name="file"; filename="sets.txt"')
+    assert asking.post(TABLE, content=good, headers=FORM).status_code == 200
+    assert [name.startswith("subgnn-slow") for _, name in parsed] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "--x",
+        "--x--",
+        "\r\n" * 100_000,
+        "-" * 500_000,
+        "--x\r\n" * 100_000,
+        form("Content-Disposition: form-data; name=f; filename=f").removesuffix("--x--\r\n"),
+        form("Content-Disposition: form-data; filename=f"),
+        form("Content-Disposition: form-data; name=f; filename=f\r\nContent-Transfer-Encoding: base64", "!"),
+        "--x\r\nContent-Disposition: form-data; name=f\r\n\r\n1\r\n" * 101 + "--x--\r\n",
+        form("Content-Disposition: form-data; name=f"),
+    ],
+)
+def test_forms_that_are_none(asking, body):
+    answer = asking.post(TABLE, content=body, headers=FORM)
+    assert answer.status_code in (400, 422)
+    assert "form" in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "multipart/form-data",
+        "multipart/form-data; boundary=",
+        "multipart/form-data; boundary=" + "x" * 300,
+        'multipart/form-data; boundary="' + '\\"' * 5_000,
+        "multipart/form-data" + "; a=b" * 3_000,
+        "multipart/mixed; boundary=x",
+        "multipart/" + "(" * 16_000,
+        "multipart/form-data; boundary=\xe4\xf6",
+    ],
+)
+def test_content_types_of_forms(asking, content_type):
+    body = form("Content-Disposition: form-data; name=f; filename=f")
+    answer = asking.post(TABLE, content=body, headers={"content-type": content_type.encode("latin-1")})
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith("the form is malformed")
+
+
+@pytest.mark.parametrize("name", ["content-type", "accept", "authorization", "origin", "cookie", "if-none-match", "x"])
+@pytest.mark.parametrize("path", ["/", "/health", TABLE, "/api/runs/small/predict", "/static/main.js"])
+def test_long_headers_reach_no_route(asking, monkeypatch, name, path):
+    monkeypatch.setattr(routes, "_is_json", lambda _: pytest.fail("a route saw the headers"))
+    answer = asking.request("POST" if "small" in path else "GET", path, content="a", headers={name: "(" * 60_000})
+    assert (answer.status_code, answer.headers["connection"]) == (431, "close")
+    assert answer.json()["error"] == "headers of more than 16,384 bytes"
+
+
+def test_many_headers_and_long_paths_are_refused(asking):
+    assert asking.get("/health", headers={f"x-{i}": "a" for i in range(3_000)}).status_code == 431
+    for path in ("/" + "a" * 9_000, "/api/runs/" + "%2e" * 4_000, "/api/runs/small/nodes?q=a&" + "q=a&" * 3_000):
+        assert asking.get(path).status_code == 414
+    assert asking.get("/api/runs/small/nodes?q=" + "a" * 201).status_code == 422
+    assert asking.get("/api/runs/small/nodes?q=a&limit=" + "1" * 5_000).status_code == 422
+
+
+def test_limits_of_heads_may_be_set():
+    with client(limits=Limits(header_bytes=400, target_bytes=20)) as asking:
+        assert asking.get("/health").status_code == 200
+        assert asking.get("/health", headers={"x": "a" * 400}).status_code == 431
+        assert asking.get("/health?" + "a" * 20).status_code == 414
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ("[" * 400_000, 400),
+        ('{"subgraphs":' * 50_000, 400),
+        ('{"subgraphs": ' + "[" * 900 + "]" * 900 + "}", 422),
+        ('{"subgraphs": [[' + "1" * 5_000 + "]]}", 400),
+        ('{"subgraphs": [[' + "1" * 4_000 + "]]}", 422),
+        ('{"subgraphs": [[1e' + "9" * 4_000 + "]]}", 422),
+        ('{"subgraphs": [["a"]], "unknown": ' + '"' + "x" * 100_000 + '"}', 422),
+        ('{"subgraphs": [["' + "\\ud800" * 150 + '"]]}', 422),
+        ('{"' + "\\ud800" * 10_000 + '": 1}', 422),
+    ],
+)
+def test_bodies_with_deep_nesting_or_huge_numbers(asking, body, status):
+    answer = asking.post("/api/runs/small/predict", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == status, answer.text
+    assert len(answer.content) < 1000
+
+
+@pytest.mark.parametrize("content_type", [None, "text/plain", "application/x-www-form-urlencoded", "(" * 9_000])
+def test_bodies_that_are_not_declared_as_json_are_not_parsed(asking, monkeypatch, content_type):
+    monkeypatch.setattr(routes, "parse_body", lambda *_: pytest.fail("parsed"))
+    content = b'{"subgraphs": [["GENE0"]]}'
+    headers = {} if content_type is None else {"content-type": content_type}
+    answer = asking.post("/api/runs/small/predict", content=content, headers=headers)
+    assert (answer.status_code, answer.json()["error"]) == (422, "the body is not declared as JSON")
+
+
+@pytest.mark.parametrize(
+    "encoding", ["idna", "punycode", "undefined", "unicode_escape", "hex", "nonsense", "\0", "\ud7ff"]
+)
+@pytest.mark.parametrize("name", ["sets.csv", "sets.gmt", "sets.txt"])
+def test_encodings_that_are_none_of_text_files(asking, encoding, name):
+    content = "first\t-\tGENE0\tGENE1\nsecond\t-\tHLA-A\n"
+    answer = asking.post(TABLE, content=content, params={"encoding": encoding, "name": name})
+    assert answer.status_code == 422
+    assert answer.json()["error"].endswith("is not an encoding of text files")
+
+
+def test_nothing_was_broken(asking):
+    answer = asking.post("/api/runs/small/predict", json={"subgraphs": [SOME]})
+    assert answer.status_code == 200
