@@ -1,7 +1,7 @@
 """Splits into train, val and test: at random, stratified by label, by whole groups, or by time; and folds.
 
 The same node set in two splits is a leak: a model can memorise its label. :func:`split_subgraphs` therefore keeps
-subgraphs with equal nodes in one split, or refuses them; :func:`count_leaks` counts them in a given split. In a split
+subgraphs with equal nodes in one split, or refuses them; :func:`split_warnings` finds them in a given split. In a split
 by time, the order in time comes first: equal nodes at different times may be in two splits.
 
 Another leak is an edge that is later than the subgraphs to be predicted; :mod:`subgnn.data.time_splits` finds it.
@@ -21,13 +21,14 @@ from subgnn.data.assign_splits import FRACTIONS, draw_units, fill_units, one_hot
 from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.data.time_splits import time_split
-from subgnn.errors import DataError, choices
+from subgnn.errors import DataError, choices, excerpt
 from subgnn.kernels import node_set_keys
 from subgnn.rng import stream, stream_key
 
 Method = Literal["random", "stratified", "group", "time"]
 METHODS: tuple[Method, ...] = ("random", "stratified", "group", "time")
 NAMED_SPLITS = ("stored", "published")
+_NAMED = 5
 
 
 def exchange_val_and_test(subgraphs: SubgraphSet) -> SubgraphSet:
@@ -164,19 +165,90 @@ def draw_folds(subgraphs: SubgraphSet, seed: int, name: str, *, folds: int) -> N
     return fold[unit]
 
 
-def count_leaks(subgraphs: SubgraphSet) -> int:
-    """The number of subgraphs in another split than the first one with the same nodes.
+def split_warnings(subgraphs: SubgraphSet, fitted_to: Sequence[str] = ("train",)) -> list[tuple[str, str]]:
+    """What makes scores of a split misleading, as pairs of a fact and its consequence; none without splits.
+
+    Args:
+        fitted_to: the splits that a model learns from.
 
     Example:
         >>> given = SubgraphSet.from_lists([[0, 1], [1, 0], [2]], splits=["train", "test", "val"], num_nodes=3)
-        >>> count_leaks(given)
-        1
+        >>> split_warnings(given)[0][0]
+        '1 subgraph has the same nodes as one in another split (first: subgraph 1 of test and 0 of train)'
     """
     if subgraphs.splits is None:
-        return 0
-    first: dict[bytes, int] = {}
-    pairs = [(first.setdefault(nodes.tobytes(), i), i) for i, nodes in enumerate(subgraphs.nodes)]
-    return sum(bool(subgraphs.splits[i] != subgraphs.splits[j]) for i, j in pairs)
+        return []
+    return [*_equal_nodes(subgraphs), *_divided_groups(subgraphs), *_unseen_classes(subgraphs, fitted_to)]
+
+
+def count_leaks(subgraphs: SubgraphSet) -> int:
+    """The number of subgraphs in another split than the first one with the same nodes."""
+    return len(_leaks(subgraphs)[0])
+
+
+def _leaks(subgraphs: SubgraphSet) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Subgraphs in another split than the first one with the same nodes, and these first ones."""
+    if subgraphs.splits is None or not len(subgraphs):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    keys = node_set_keys(stream_key(0, "equal nodes"), subgraphs.nodes)
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    rows = np.flatnonzero(subgraphs.splits != subgraphs.splits[first[place]])
+    return rows, first[place][rows]
+
+
+def _equal_nodes(subgraphs: SubgraphSet) -> list[tuple[str, str]]:
+    rows, firsts = _leaks(subgraphs)
+    if not len(rows):
+        return []
+    row, first = (f"{_called(subgraphs, i)} of {_split_of(subgraphs, i)}" for i in (rows[0], firsts[0]))
+    subject = "1 subgraph has" if len(rows) == 1 else f"{len(rows):,} subgraphs have"
+    what = f"{subject} the same nodes as one in another split (first: subgraph {row} and {first})"
+    return [(what, "a model can memorise their labels")]
+
+
+def _called(subgraphs: SubgraphSet, row: int) -> str:
+    return str(row) if subgraphs.names is None else excerpt(subgraphs.names[row])
+
+
+def _split_of(subgraphs: SubgraphSet, row: int) -> str:
+    return SPLITS[int(np.asarray(subgraphs.splits)[row])]
+
+
+def _divided_groups(subgraphs: SubgraphSet) -> list[tuple[str, str]]:
+    if subgraphs.groups is None:
+        return []
+    first: dict[str, int] = {}
+    pairs = [(first.setdefault(group, row), row) for row, group in enumerate(subgraphs.groups)]
+    splits = np.asarray(subgraphs.splits)
+    divided = {one: row for one, row in reversed(pairs) if splits[one] != splits[row]}
+    if not divided:
+        return []
+    one = min(divided)
+    named = f"{excerpt(subgraphs.groups[one])} in {_split_of(subgraphs, one)} and {_split_of(subgraphs, divided[one])}"
+    subject = "1 group has" if len(divided) == 1 else f"{len(divided):,} groups have"
+    return [(f"{subject} subgraphs in several splits (first: {named})", "a model can learn the groups instead")]
+
+
+def _unseen_classes(subgraphs: SubgraphSet, fitted_to: Sequence[str]) -> list[tuple[str, str]]:
+    if subgraphs.targets is None or subgraphs.task == "regression":
+        return []
+    seen = np.isin(subgraphs.splits, [SPLITS.index(split) for split in fitted_to])
+    counts = [_class_counts(subgraphs.take(np.flatnonzero(part))) for part in (seen, ~seen)]
+    places = np.flatnonzero((counts[0] == 0) & (counts[1] > 0))
+    if not len(places):
+        return []
+    of_class = subgraphs.targets[~seen]
+    held_out = int((of_class[:, places].any(axis=1) if of_class.ndim == 2 else np.isin(of_class, places)).sum())
+    named = ", ".join(f"{excerpt(subgraphs.classes[c])} ({counts[1][c]:,})" for c in places[:_NAMED])
+    more = f" and {len(places) - _NAMED:,} more" if len(places) > _NAMED else ""
+    others = [split for split in SPLITS if split not in fitted_to]
+    subject = f"1 subgraph of {' or '.join(others)} carries"
+    subject = subject if held_out == 1 else f"{held_out:,} subgraphs of {' and '.join(others)} carry"
+    return [(f"{subject} a label that no training subgraph has: {named}{more}", "it cannot be learned")]
+
+
+def _class_counts(subgraphs: SubgraphSet) -> NDArray[np.int64]:
+    return np.array(list(subgraphs.label_counts().values()), np.int64)
 
 
 def _refuse_duplicates(subgraphs: SubgraphSet) -> None:

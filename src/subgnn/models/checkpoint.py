@@ -44,7 +44,10 @@ _OLD_FORMAT, _OLD_VERSIONS = "subgnn-run", (2, 3, 4)  # 2 has no baseline to cor
 _MAX_PARTS, _MAX_DEPTH = 64, 3
 _PATCHES = ("patches.values", "patches.offsets", "walks.values", "walks.offsets")
 _STANDARDS = ("component", "subgraph", "target", "feature")
-_PLAIN = ("recipe", "seed", "task", "classes", "graph_hash", "vectors_hash", "draws", "layers", "parts", "baseline")
+_PLAIN = (
+    *("recipe", "seed", "task", "classes", "graph_hash", "names_hash", "vectors_hash"),
+    *("draws", "layers", "parts", "baseline"),
+)
 _OPTIONAL = ("decision",)
 _MAX_SHOWN = 120
 
@@ -149,6 +152,7 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
         "task": spec.task,
         "classes": list(spec.classes),
         "graph_hash": spec.graph_hash,
+        "names_hash": spec.names_hash,
         "vectors_hash": spec.vectors_hash,
         "draws": len(draws),
         "layers": len(spec.shared),
@@ -221,6 +225,7 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
         task=cast(Task, task),
         classes=tuple(classes),
         graph_hash=_of_type(content, "graph_hash", str),
+        names_hash=_of_type(content, "names_hash", str),
         table_nodes=table_nodes,
         shared=shared[0],
         redrawn=shared[1:],

@@ -42,6 +42,7 @@ from subgnn.training.run_dir import (
     claim_run,
     is_finished,
     keep_dataset,
+    keep_subgraph_keys,
     read_results,
 )
 from subgnn.training.thresholds import check_threshold, with_decision
@@ -69,6 +70,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
     if resume and is_finished(out):
         if first:
             can_resume(options)
+            keep_subgraph_keys(dataset.subgraphs, out)
         return _finished(dataset, options, first=first)
     if model.uses_embeddings(recipe):
         check_source(recipe)
@@ -80,6 +82,8 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
     with claim_run(options) if first else nullcontext() as lock:
         if resume and ranks is None and is_finished(out):  # another process has finished it meanwhile
             return _finished(dataset, options, first=first)
+        if first:
+            keep_subgraph_keys(dataset.subgraphs, out)
         if first and options.keep_data:
             keep_dataset(dataset, out)
         if ranks is None and size > 1:
