@@ -366,7 +366,7 @@ def test_an_interrupted_or_damaged_run_is_said(tmp_path, name, content, message)
 
 def test_another_dataset_is_refused(made):
     run, data, _ = made("multi-class")
-    with pytest.raises(DataError, match="the dataset has other labels than the run"):
+    with pytest.raises(DataError, match="not those the run was trained with: 30 labels differ"):
         run_report(run, replace(dataset("binary")))
     with pytest.raises(DataError, match="the graph is another one"):
         run_report(run, replace(data, graph=replace(data.graph, known_hash="0" * 64)))

@@ -77,7 +77,7 @@ class OpenedRun:
                 run that was fitted to it.
         """
         if self.subgraphs is None or self.trained_with is None:
-            hint = "give the dataset with --data"
+            hint = "give the dataset with --data, or data= in Python"
             raise DataError("the file holds no subgraphs to score", where=where, hint=hint)
         hint = "give the dataset as it was, or train again; Run.evaluate in Python scores other labelled subgraphs"
         check_subgraphs(self.trained_with, self.subgraphs, where, hint)

@@ -82,10 +82,10 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
     with claim_run(options) if first else nullcontext() as lock:
         if resume and ranks is None and is_finished(out):  # another process has finished it meanwhile
             return _finished(dataset, options, first=first)
-        if first:
-            keep_subgraph_keys(dataset.subgraphs, out)
         if first and options.keep_data:
             keep_dataset(dataset, out)
+        if first:
+            keep_subgraph_keys(dataset.subgraphs, out)
         if ranks is None and size > 1:
             return launch(dataset, options, devices=size, lock=lock)
         with with_loggers(options) as loggers:
