@@ -330,8 +330,8 @@ def test_times_that_need_64_bits_without_a_sign_are_refused(time: int) -> None:
         Graph.from_edges([0, 1], [1, 2], times=times)
     with pytest.raises(DataError, match=f"time {time} at row 1"):
         SubgraphSet.from_lists([[0], [1]], num_nodes=2, times=times)
+    frame = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"], "date": times})
     with pytest.raises(DataError, match=f"time {time} at row 1"):
-        frame = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"], "date": times})
         read_edges(frame, ReadOptions(columns=Columns(time="date")))
     kept = Graph.from_edges([0, 1], [1, 2], times=np.array([1, 2**63 - 1], np.uint64)).times
     assert kept.max() == 2**63 - 1

@@ -9,6 +9,7 @@ import pytest
 import subgnn
 from subgnn import DataWarning, SubgraphSet
 from subgnn.data.check import check
+from subgnn.data.formats.bundle import write_bundle
 from subgnn.data.formats.folder import write_folder
 from subgnn.data.splits import split_warnings
 from subgnn.data.strings import Strings
@@ -95,9 +96,9 @@ def test_without_a_test_split_the_page_shows_what_was_predicted_out_of_fold(tmp_
 
 
 def test_the_command_line_trains_without_splits_as_well(tmp_path):
-    write_folder(replace(PLAIN, subgraphs=replace(PLAIN.subgraphs, splits=None)), tmp_path / "data")
-    called = call("train", tmp_path / "data", *AUTO, "--out", tmp_path / "run")
+    write_bundle(replace(PLAIN, subgraphs=replace(PLAIN.subgraphs, splits=None)), tmp_path / "data.subgnn")
+    called = call("train", tmp_path / "data.subgnn", *AUTO, "--out", tmp_path / "run")
     assert (called.code, called.err) == (0, "")
     assert "on the held-out folds" in (tmp_path / "run" / "report.html").read_text()
-    called = call("train", tmp_path / "data", "--recipe", "bag", "--out", tmp_path / "other")
+    called = call("train", tmp_path / "data.subgnn", "--recipe", "bag", "--out", tmp_path / "other")
     assert (called.code, "the subgraphs have no splits" in called.error) == (2, True)
