@@ -149,12 +149,12 @@ def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAU
     rows: Any = subgraphs
     if isinstance(subgraphs, (str, Path)) or _is_table(subgraphs):
         found, names = read_members(subgraphs, graph, options), _index_names(subgraphs)
-        named = names is not None and not found.named and len(names) == len(found)
-        return replace(found, names=names, named=True) if named else found
+        fits = names is not None and not found.named and len(names) == len(found)
+        return replace(found, names=names or (), named=True) if fits else found
     if isinstance(subgraphs, SubgraphSet):
         names, rows = None if subgraphs.names is None else list(subgraphs.names), subgraphs.nodes
     elif hasattr(subgraphs, "ngroups"):  # a column of pandas, by groups
-        pairs = [(name[0] if isinstance(name, tuple) and len(name) == 1 else name, nodes) for name, nodes in subgraphs]
+        pairs = [(name[0] if isinstance(name, tuple) and len(name) == 1 else name, nodes) for name, nodes in rows]
         names, rows = [str(name) for name, _ in pairs], [nodes for _, nodes in pairs]
         if any(_is_table(nodes) for nodes in rows):
             hint = "choose the column of nodes, as frame.groupby('subgraph')['node']"

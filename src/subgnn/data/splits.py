@@ -23,6 +23,7 @@ from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.data.time_splits import time_split
 from subgnn.errors import DataError, choices, excerpt
 from subgnn.kernels import node_set_keys
+from subgnn.ragged import Ragged
 from subgnn.rng import stream, stream_key
 
 Method = Literal["random", "stratified", "group", "time"]
@@ -176,79 +177,74 @@ def split_warnings(subgraphs: SubgraphSet, fitted_to: Sequence[str] = ("train",)
         >>> split_warnings(given)[0][0]
         '1 subgraph has the same nodes as one in another split (first: subgraph 1 of test and 0 of train)'
     """
-    if subgraphs.splits is None:
+    splits = subgraphs.splits
+    if splits is None:
         return []
-    return [*_equal_nodes(subgraphs), *_divided_groups(subgraphs), *_unseen_classes(subgraphs, fitted_to)]
+    unseen = _unseen_classes(subgraphs, splits, fitted_to)
+    return [*_equal_nodes(subgraphs, splits), *_divided_groups(subgraphs, splits), *unseen]
 
 
 def count_leaks(subgraphs: SubgraphSet) -> int:
     """The number of subgraphs in another split than the first one with the same nodes."""
-    return len(_leaks(subgraphs)[0])
+    return len(_elsewhere(subgraphs, subgraphs.nodes)[0])
 
 
-def _leaks(subgraphs: SubgraphSet) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Subgraphs in another split than the first one with the same nodes, and these first ones."""
-    if subgraphs.splits is None or not len(subgraphs):
+def _elsewhere(subgraphs: SubgraphSet, values: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Subgraphs in another split than the first one with the same row of ``values``, and these first ones."""
+    splits = subgraphs.splits
+    if splits is None or not len(subgraphs):
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    keys = node_set_keys(stream_key(0, "equal nodes"), subgraphs.nodes)
+    keys = node_set_keys(stream_key(0, "equal rows"), values)
     _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-    rows = np.flatnonzero(subgraphs.splits != subgraphs.splits[first[place]])
+    rows = np.flatnonzero(splits != splits[first[place]])
     return rows, first[place][rows]
 
 
-def _equal_nodes(subgraphs: SubgraphSet) -> list[tuple[str, str]]:
-    rows, firsts = _leaks(subgraphs)
+def _equal_nodes(subgraphs: SubgraphSet, splits: NDArray[np.int8]) -> list[tuple[str, str]]:
+    rows, firsts = _elsewhere(subgraphs, subgraphs.nodes)
     if not len(rows):
         return []
-    row, first = (f"{_called(subgraphs, i)} of {_split_of(subgraphs, i)}" for i in (rows[0], firsts[0]))
+    called = [str(i) if subgraphs.names is None else excerpt(subgraphs.names[i]) for i in (rows[0], firsts[0])]
+    row, first = (f"{name} of {SPLITS[splits[i]]}" for name, i in zip(called, (rows[0], firsts[0]), strict=True))
     subject = "1 subgraph has" if len(rows) == 1 else f"{len(rows):,} subgraphs have"
     what = f"{subject} the same nodes as one in another split (first: subgraph {row} and {first})"
     return [(what, "a model can memorise their labels")]
 
 
-def _called(subgraphs: SubgraphSet, row: int) -> str:
-    return str(row) if subgraphs.names is None else excerpt(subgraphs.names[row])
-
-
-def _split_of(subgraphs: SubgraphSet, row: int) -> str:
-    return SPLITS[int(np.asarray(subgraphs.splits)[row])]
-
-
-def _divided_groups(subgraphs: SubgraphSet) -> list[tuple[str, str]]:
+def _divided_groups(subgraphs: SubgraphSet, splits: NDArray[np.int8]) -> list[tuple[str, str]]:
     if subgraphs.groups is None:
         return []
-    first: dict[str, int] = {}
-    pairs = [(first.setdefault(group, row), row) for row, group in enumerate(subgraphs.groups)]
-    splits = np.asarray(subgraphs.splits)
-    divided = {one: row for one, row in reversed(pairs) if splits[one] != splits[row]}
-    if not divided:
+    texts = subgraphs.groups.rows
+    rows, firsts = _elsewhere(subgraphs, Ragged(texts.values.astype(np.int32), texts.offsets))
+    if not len(rows):
         return []
-    one = min(divided)
-    named = f"{excerpt(subgraphs.groups[one])} in {_split_of(subgraphs, one)} and {_split_of(subgraphs, divided[one])}"
-    subject = "1 group has" if len(divided) == 1 else f"{len(divided):,} groups have"
+    count, (one, other) = len(np.unique(firsts)), (SPLITS[splits[i]] for i in (firsts[0], rows[0]))
+    named = f"{excerpt(subgraphs.groups[rows[0]])} in {one} and {other}"
+    subject = "1 group has" if count == 1 else f"{count:,} groups have"
     return [(f"{subject} subgraphs in several splits (first: {named})", "a model can learn the groups instead")]
 
 
-def _unseen_classes(subgraphs: SubgraphSet, fitted_to: Sequence[str]) -> list[tuple[str, str]]:
+def _unseen_classes(
+    subgraphs: SubgraphSet, splits: NDArray[np.int8], fitted_to: Sequence[str]
+) -> list[tuple[str, str]]:
     if subgraphs.targets is None or subgraphs.task == "regression":
         return []
-    seen = np.isin(subgraphs.splits, [SPLITS.index(split) for split in fitted_to])
-    counts = [_class_counts(subgraphs.take(np.flatnonzero(part))) for part in (seen, ~seen)]
-    places = np.flatnonzero((counts[0] == 0) & (counts[1] > 0))
+    seen = np.isin(splits, [SPLITS.index(split) for split in fitted_to])
+    parts = (subgraphs.targets[seen], subgraphs.targets[~seen])
+    known, counts = (
+        part.sum(axis=0, dtype=np.int64) if part.ndim == 2 else np.bincount(part, minlength=subgraphs.num_classes)
+        for part in parts
+    )
+    places = np.flatnonzero((known == 0) & (counts > 0))
     if not len(places):
         return []
-    of_class = subgraphs.targets[~seen]
-    held_out = int((of_class[:, places].any(axis=1) if of_class.ndim == 2 else np.isin(of_class, places)).sum())
-    named = ", ".join(f"{excerpt(subgraphs.classes[c])} ({counts[1][c]:,})" for c in places[:_NAMED])
+    held_out = int((parts[1][:, places].any(axis=1) if parts[1].ndim == 2 else np.isin(parts[1], places)).sum())
+    named = ", ".join(f"{excerpt(subgraphs.classes[c])} ({counts[c]:,})" for c in places[:_NAMED])
     more = f" and {len(places) - _NAMED:,} more" if len(places) > _NAMED else ""
     others = [split for split in SPLITS if split not in fitted_to]
     subject = f"1 subgraph of {' or '.join(others)} carries"
     subject = subject if held_out == 1 else f"{held_out:,} subgraphs of {' and '.join(others)} carry"
     return [(f"{subject} a label that no training subgraph has: {named}{more}", "it cannot be learned")]
-
-
-def _class_counts(subgraphs: SubgraphSet) -> NDArray[np.int64]:
-    return np.array(list(subgraphs.label_counts().values()), np.int64)
 
 
 def _refuse_duplicates(subgraphs: SubgraphSet) -> None:

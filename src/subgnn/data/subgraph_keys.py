@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from subgnn.rng import stream_key
 
 Keys = NDArray[np.int64]
 """(n, 3): a key of the nodes, a key of the label, and the split of each subgraph."""
+_MIX = np.array([1, 0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9], np.int64)  # odd numbers, by which columns are added up
 
 
 def subgraph_keys(subgraphs: SubgraphSet) -> Keys:
@@ -45,8 +45,10 @@ def changes(then: Keys, now: Keys) -> list[str]:
         return []
 
     def gone(columns: list[int], before: Keys, after: Keys) -> int:
-        old, new = (Counter(map(tuple, keys[:, columns].tolist())) for keys in (before, after))
-        return (old - new).total()
+        keys = np.concatenate([before, after])[:, columns] @ _MIX[columns]  # one key for the row, which wraps around
+        place = np.unique(keys, return_inverse=True)[1]
+        old, new = (np.bincount(part, minlength=len(keys)) for part in (place[: len(before)], place[len(before) :]))
+        return int(np.maximum(old - new, 0).sum())
 
     missing = gone([0], then, now)
     counts = {
