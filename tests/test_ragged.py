@@ -80,3 +80,11 @@ def test_batches_are_all_rows_in_order():
     assert [len(part) for part in some] == [2, 1, 1, 3]
     assert [len(part) for part in rows.batches(40)] == [3, 1, 3]
     assert list(Ragged.from_rows([]).batches(40)) == []
+
+
+def test_real_numbers_are_not_rounded_to_whole_ones():
+    for rows in ([[0.5]], [[0], [1.0]], [np.array([2**24], np.float32)]):
+        with pytest.raises(DataError, match="real numbers; integers are accepted"):
+            Ragged.from_rows(rows)
+    assert len(Ragged.from_rows([[], [1]])) == 2
+    assert Ragged.from_rows([[0.5]], np.float64)[0].tolist() == [0.5]

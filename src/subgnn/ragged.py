@@ -30,8 +30,17 @@ class Ragged:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Sequence[Any] | NDArray[Any]], dtype: Any = np.int32) -> Ragged:
-        """Lay rows end to end."""
-        arrays = [np.asarray(row, dtype=dtype) for row in rows]
+        """Lay rows end to end.
+
+        Raises:
+            DataError: for real numbers in rows of whole ones, which would be rounded.
+        """
+        given = list(rows)
+        if np.dtype(dtype).kind in "iu":
+            for i, row in enumerate(given):
+                if len(row) and np.asarray(row).dtype.kind == "f":
+                    raise DataError("real numbers", where=f"row {i}", hint="integers are accepted")
+        arrays = [np.asarray(row, dtype=dtype) for row in given]
         values = np.concatenate(arrays) if arrays else np.empty(0, dtype)
         return cls.from_lengths(values, [len(a) for a in arrays])
 

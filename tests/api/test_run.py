@@ -82,6 +82,24 @@ def test_subgraphs_of_every_kind_are_predicted_alike(run, tmp_path):
     assert run.predict(named)["name"].tolist() == ["mine"]
 
 
+def test_pandas_objects_name_their_subgraphs(run):
+    lists = pd.Series(list(SETS.values()), index=list(SETS))
+    long = pd.DataFrame([(name, node, 1) for name, nodes in SETS.items() for node in nodes], columns=["s", "node", "x"])
+    wide = pd.DataFrame({"nodes": list(SETS.values())}, index=list(SETS))
+    for given in (lists, long.groupby("s")["node"], long.groupby(["s"])["node"], wide, lists.to_dict()):
+        found = run.predict(given)
+        assert found["name"].tolist() == ["one", "two"]
+        same(found, run.predict(SETS))
+    assert run.embed(lists).index.tolist() == ["one", "two"]
+    assert run.predict(lists.reset_index(drop=True)[1:])["name"].tolist() == ["1"]
+    assert "name" not in run.predict(lists.reset_index(drop=True))
+    assert "name" not in run.predict(wide.reset_index(drop=True))
+    own = wide.assign(subgraph=["mine", "yours"])
+    assert run.predict(own)["name"].tolist() == ["mine", "yours"]
+    with pytest.raises(DataError, match=r"groups of several columns; choose the column of nodes"):
+        run.predict(long.groupby("s"))
+
+
 def test_unknown_nodes(run):
     with pytest.raises(DataError, match="subgraphs: node 'n99' is not in the graph"):
         run.predict([["n0", "n99"]])
@@ -135,7 +153,7 @@ def test_loaded_and_exported_runs_predict_alike(run, tmp_path):
     assert loaded.evaluate("val") == run.evaluate("val")
     exported = subgnn.load(run.export(tmp_path / "run.safetensors"))
     same(exported.predict(SETS), expected)
-    with pytest.raises(DataError, match="holds no subgraphs to score; open it with data="):
+    with pytest.raises(DataError, match="holds no subgraphs to score; give the dataset"):
         exported.evaluate()
     with pytest.raises(UserError, match="an exported run has no page"):
         _ = exported.report

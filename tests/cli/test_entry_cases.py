@@ -52,7 +52,12 @@ def rows_of(names: Sequence[str], labels: tuple[str, str] = ("one", "two")) -> l
     """Ten subgraphs of three nodes in each half."""
     half, splits = len(names) // 2, ("train",) * 6 + ("val",) * 2 + ("test",) * 2
     return [
-        Row(f"set {side}{i}", tuple(names[side * half + (i + step) % half] for step in (0, 1, 3)), labels[side], split)
+        Row(
+            f"set {side}{i}",
+            tuple(names[side * half + (i + step) % half] for step in (0, 1, 3 + i // half)),
+            labels[side],
+            split,
+        )
         for i, split in enumerate(splits)
         for side in (0, 1)
     ]

@@ -127,7 +127,10 @@ def test_warnings(tmp_path):
     ]
     assert warnings_of(
         write_sample(tmp_path / "c", {"subgraphs.tsv": SUBGRAPHS + "1-0\tb\ttest\n0-1\tb\ttrain\n"})
-    ) == [": 1 subgraphs have the same nodes as one in another split; a model can memorise their labels"]
+    ) == [
+        ": 1 subgraph has the same nodes as one in another split (first: subgraph 6 of test and 0 of train); "
+        "a model can memorise their labels"
+    ]
 
 
 def test_warnings_are_printed_and_do_no_harm(tmp_path):

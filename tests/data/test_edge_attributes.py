@@ -321,3 +321,17 @@ def test_columns_after_the_nodes_are_ignored_in_prediction(tmp_path: Path) -> No
 def test_texts_are_accepted_as_times() -> None:
     graph = Graph.from_edges([0, 1], [1, 2], times=["1970-01-01", "1970-01-02"])
     assert graph.edge_columns()["time"].tolist() == [0, 86400]
+
+
+@pytest.mark.parametrize("time", [2**63, 2**64 - 1])
+def test_times_that_need_64_bits_without_a_sign_are_refused(time: int) -> None:
+    times = np.array([1, time], np.uint64)
+    with pytest.raises(DataError, match=f"time {time} at row 1; whole numbers are accepted below"):
+        Graph.from_edges([0, 1], [1, 2], times=times)
+    with pytest.raises(DataError, match=f"time {time} at row 1"):
+        SubgraphSet.from_lists([[0], [1]], num_nodes=2, times=times)
+    frame = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"], "date": times})
+    with pytest.raises(DataError, match=f"time {time} at row 1"):
+        read_edges(frame, ReadOptions(columns=Columns(time="date")))
+    kept = Graph.from_edges([0, 1], [1, 2], times=np.array([1, 2**63 - 1], np.uint64)).times
+    assert kept.max() == 2**63 - 1

@@ -19,6 +19,24 @@ def test_strings_take():
     assert list(Strings.of(["a", "", "ßx"]).take(np.array([2, 0, 1, 2]))) == ["ßx", "a", "", "ßx"]
 
 
+def test_columns_and_names_are_sequences():
+    texts = ["a", "", "ßx", "d"]
+    for of in (Strings.of(texts), NodeNames.of(["a", "b", "ßx", "d"])):
+        plain = list(of)
+        for part in (slice(3), slice(-2, None), slice(None, None, -1), slice(1, 100, 2), slice(4, 9)):
+            assert of[part] == plain[part]
+        for i in (-1, np.int32(2), np.uint8(0), -4):
+            assert of[i] == plain[i]
+        for i in (4, -5, np.int64(4)):
+            with pytest.raises(IndexError):
+                of[i]
+        for i in ("a", 1.0):
+            with pytest.raises(TypeError):
+                of[i]
+        assert (plain[2] in of, of.index("d"), list(reversed(of))) == (True, 3, plain[::-1])
+    assert NodeNames.of(["a", ""])[-1] == "#1"
+
+
 def test_strings_are_utf8_bytes_end_to_end():
     strings = Strings.of(["é", "ab"])
     assert strings.rows.values.tobytes() == "éab".encode()

@@ -1,5 +1,6 @@
 import gzip
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -364,3 +365,15 @@ def test_cells_are_kept_as_written_but_for_spaces_around_them(tmp_path):
 def test_a_line_end_in_quotes(tmp_path):
     graph = read_edge_table(table(tmp_path, "e.csv", 'source,target,note\na,b,"one\ntwo"\nb,c,x\n'))
     assert set(edges_of(graph)) == {("a", "b"), ("b", "c")}
+
+
+@pytest.mark.parametrize(("kind", "largest"), [(np.float16, 2**11), (np.float32, 2**24), (np.float64, 2**53)])
+def test_ids_that_a_column_of_real_numbers_cannot_hold(kind, largest):
+    """2**24 + 1 is 2**24 in 32 bits: another node."""
+    for column in ("source", "target"):
+        frame = {"source": np.array([3, 1], kind), "target": np.array([1, 2], kind)}
+        frame[column] = np.array([0, largest], kind)
+        with pytest.raises(DataError, match=f"column has type .*as real numbers, whole ones below {largest}"):
+            read_edge_table(pa.table(frame))
+        frame[column] = np.array([0, largest - 1], kind)
+        assert str(largest - 1) in list(read_edge_table(pa.table(frame)).names)

@@ -144,7 +144,8 @@ def test_relabelled_nodes_have_the_same_contributions():
     weights = had.weights | {"table": had.weights["table"][torch.from_numpy(order)]}
     table = new[had.spec.table_nodes][order]
     assert len(table) == n
-    spec = replace(had.spec, graph_hash=moved.content_hash, shared=shared, table_nodes=table)
+    hashes = {"graph_hash": moved.content_hash, "names_hash": moved.names_hash}
+    spec = replace(had.spec, **hashes, shared=shared, table_nodes=table)
     checkpoint = replace(had, spec=spec, weights=weights)
     before = explain(predictor, [ROW])[0]
     after = explain(Predictor(checkpoint, moved), [new[ROW].tolist()])[0]

@@ -18,7 +18,7 @@ from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint, save_checkpoint
 from subgnn.models.spec import Checkpoint, ModelSpec
-from subgnn.training.run_dir import CHECKPOINT, RECIPE, RESULTS
+from subgnn.training.run_dir import CHECKPOINT, RECIPE, RESULTS, keep_subgraph_keys
 from tests.training.examples import dataset, recipe
 
 SHARES = {"bag": 0.5, "channels": 0.3, "topology": 0.2}
@@ -76,6 +76,7 @@ def write_run(folder: Path, checkpoint: Checkpoint, task: str = "multi-class") -
     run = folder / "run"
     run.mkdir()
     save_checkpoint(checkpoint, run / CHECKPOINT)
+    keep_subgraph_keys(named_dataset(task).subgraphs, run)
     results = {
         "run": str(run), "dataset": "cliques", "source": str(folder / "data"), "recipe": "auto", "method": "auto",
         "seed": 0, "task": task, "selected_epoch": 0, "epochs": 1, "val": {}, "test": {}, "versions": {},

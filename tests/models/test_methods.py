@@ -67,6 +67,7 @@ def test_an_unknown_model_is_refused_with_the_nearest_name(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.filterwarnings("ignore:.* the same nodes as one in another split")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_it_overfits_twenty_subgraphs(tmp_path, name):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import subgnn.serve
-from subgnn import DataError, Graph, NodeNames
+from subgnn import DataError, Graph, NodeNames, UserError
 from subgnn.serve import drawing as module
 from subgnn.serve.drawing import Drawing, draw, draw_with_anchors, picture
 from subgnn.serve.nodes import NodeIndex
@@ -152,6 +152,34 @@ def test_it_is_the_same_every_time_and_a_notebook_shows_it(tmp_path):
     with pytest.raises(DataError, match=r"a\.svg"):
         one.save(tmp_path / "a.svg")
     one.save(tmp_path / "a.svg", overwrite=True)
+
+
+def test_files_are_what_their_names_say(tmp_path):
+    one = picture(drawn(), pushes={0: 1.0, 1: -0.5}, towards="$x_1$")
+    begins = {".svg": b"<svg", ".png": b"\x89PNG\r\n", ".pdf": b"%PDF-", ".PNG": b"\x89PNG\r\n"}
+    for kind, begin in begins.items():
+        one.save(tmp_path / f"a{kind}", overwrite=True)
+        assert (tmp_path / f"a{kind}").read_bytes().startswith(begin)
+        one.save(tmp_path / f"b{kind}", overwrite=True)
+        assert (tmp_path / f"a{kind}").read_bytes() == (tmp_path / f"b{kind}").read_bytes()
+    pixels = module._figure(one.scene)
+    assert tuple((pixels.get_size_inches() * 96).round()) == tuple(
+        map(float, ET.fromstring(one.svg).get("viewBox").split()[2:])
+    )
+    shown = [text.get_text() for text in pixels.axes[0].texts]
+    assert sorted(shown) == sorted(text.text for text in ET.fromstring(one.svg).iter(f"{SVG}text"))
+    for name in ("a.jpg", "a"):
+        with pytest.raises(UserError, match=r"accepted: \.svg, \.png, \.pdf"):
+            one.save(tmp_path / name)
+        assert not (tmp_path / name).exists()
+
+
+def test_a_picture_without_matplotlib_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(UserError, match=r"a picture as \.png or \.pdf needs the package matplotlib"):
+        picture(drawn()).save(tmp_path / "a.png")
+    assert not list(tmp_path.iterdir())
+    picture(drawn()).save(tmp_path / "a.svg")
 
 
 def test_colours_are_those_of_the_page():

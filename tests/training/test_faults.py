@@ -27,7 +27,7 @@ from subgnn.parallel.locks import LOCK, host_name
 from subgnn.storage.torch_file import Damaged, load
 from subgnn.training import resume, steps
 from subgnn.training.options import Callbacks
-from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS
+from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS, SUBGRAPHS
 from tests.cli.command import call
 from tests.training.examples import CHANNELS, dataset, recipe
 
@@ -56,7 +56,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-FINISHED = sorted([RESULTS, RECIPE, METRICS, CHECKPOINT, PAGE])
+FINISHED = sorted([RESULTS, RECIPE, METRICS, CHECKPOINT, PAGE, SUBGRAPHS])
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def cut(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         train(dataset(), small(), tmp_path / "run", seed=1, callbacks=Callbacks(on_epoch=stop))
-    assert names(tmp_path / "run") == sorted([RECIPE, METRICS, LAST])
+    assert names(tmp_path / "run") == sorted([RECIPE, METRICS, LAST, SUBGRAPHS])
     return tmp_path / "run"
 
 
@@ -188,7 +188,7 @@ def test_a_disk_that_fills_up(whole, tmp_path, monkeypatch):
 
     def full(file):
         calls.append(file)
-        if len(calls) == 3:
+        if len(calls) == 4:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         sync(file)
 
@@ -199,7 +199,7 @@ def test_a_disk_that_fills_up(whole, tmp_path, monkeypatch):
     assert (
         called.error == f"{last}: cannot be written (No space left on device); make room there, or choose another place"
     )
-    assert names(tmp_path / "run") == sorted([RECIPE, METRICS, LAST])
+    assert names(tmp_path / "run") == sorted([RECIPE, METRICS, LAST, SUBGRAPHS])
     assert call(*command, tmp_path / "run", "--resume").code == 0
     assert_equal(tmp_path / "whole", tmp_path / "run")
 
@@ -264,7 +264,7 @@ def test_ctrl_c_saves_and_the_run_goes_on(tmp_path, monkeypatch):
     again = shlex.join(["subgnn", *map(str, (*command, tmp_path / "run", "--resume"))])
     assert (called.code, called.error) == (130, f"interrupted; continue with: {again}")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert names(tmp_path / "run") == sorted([RECIPE, METRICS, LAST])
+    assert names(tmp_path / "run") == sorted([RECIPE, METRICS, LAST, SUBGRAPHS])
     assert len((tmp_path / "run" / METRICS).read_text().splitlines()) == 2
     monkeypatch.undo()
     assert call(*shlex.split(again)[1:]).code == 0

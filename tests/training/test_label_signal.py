@@ -27,7 +27,7 @@ def judged(name, predicted, targets, task="multi-class"):
     return Judged(name, SEES[name], score_terms(predicted, targets, task), simple=name not in ("avg", "subgnn"))
 
 
-def verdict(n: int = N, constant: int = 20, **right: int):
+def verdict(n: int = N, constant: int = 20, untried=(), **right: int):
     """Of models that are right for the first so many subgraphs; ``hop`` is bag-1hop."""
     targets = np.arange(n) % 3
     models = []
@@ -35,7 +35,17 @@ def verdict(n: int = N, constant: int = 20, **right: int):
         predicted = np.where(np.arange(n) < count, targets, (targets + 1) % 3)
         name = name.replace("hop", "bag-1hop")
         models.append(judged(name, predicted, targets))
-    return signal_of(models, targets, "multi-class", np.arange(n))
+    return signal_of(models, targets, "multi-class", np.arange(n), untried)
+
+
+def test_candidates_that_were_not_tried_are_named():
+    """What two of twelve candidates do not find, another may."""
+    found = verdict(bag=21, untried=["gin", "subgnn"])
+    assert found.signals == ("none",)
+    assert found.sentences[0].endswith("(micro-F1 0.333). 2 candidates were not tried: gin, subgnn.")
+    assert verdict(bag=21, untried=["gin"]).sentences[0].endswith(" 1 candidate was not tried: gin.")
+    assert "not tried" not in verdict(bag=21).sentences[0]
+    assert verdict(n=3, constant=1, bag=1, untried=["gin"]).sentences[0].endswith(" 1 candidate was not tried: gin.")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -140,17 +140,27 @@ def as_members(subgraphs: Subgraphs, graph: Graph, options: ReadOptions = _DEFAU
     """Subgraphs with their nodes as text, which :func:`~subgnn.data.matching.match_nodes` finds in the graph.
 
     A node in a list is a name, also where it is a number; only a graph without names has row numbers. A set of
-    subgraphs and rows hold row numbers.
+    subgraphs and rows hold row numbers. The index of a pandas object names its subgraphs where nothing else does.
 
     Raises:
         DataError: for what is none of the accepted kinds, and for an empty subgraph.
     """
-    if isinstance(subgraphs, (str, Path)) or _is_table(subgraphs):
-        return read_members(subgraphs, graph, options)
     names: Sequence[str] | None = None
     rows: Any = subgraphs
+    if isinstance(subgraphs, (str, Path)) or _is_table(subgraphs):
+        found, names = read_members(subgraphs, graph, options), _index_names(subgraphs)
+        fits = names is not None and not found.named and len(names) == len(found)
+        return replace(found, names=names or (), named=True) if fits else found
     if isinstance(subgraphs, SubgraphSet):
         names, rows = None if subgraphs.names is None else list(subgraphs.names), subgraphs.nodes
+    elif hasattr(subgraphs, "ngroups"):  # a column of pandas, by groups
+        pairs = [(name[0] if isinstance(name, tuple) and len(name) == 1 else name, nodes) for name, nodes in rows]
+        names, rows = [str(name) for name, _ in pairs], [nodes for _, nodes in pairs]
+        if any(_is_table(nodes) for nodes in rows):
+            hint = "choose the column of nodes, as frame.groupby('subgraph')['node']"
+            raise DataError("groups of several columns", where=_WHERE, hint=hint)
+    elif hasattr(subgraphs, "index") and hasattr(subgraphs, "iloc"):
+        names = _index_names(subgraphs)
     elif isinstance(subgraphs, Mapping):
         names, rows = list(map(str, subgraphs)), subgraphs.values()
     if isinstance(rows, Ragged):
@@ -194,6 +204,14 @@ def _written(rows: Ragged, graph: Graph) -> list[list[str]]:
     names = graph.names
     texts = [str(node) if names is None else names.written(node) for node in used.tolist()]
     return [[texts[place] for place in row] for row in Ragged(places.ravel(), rows.offsets)]
+
+
+def _index_names(value: Any) -> list[str] | None:
+    """The names that the index of a pandas object gives its rows; None for one that only numbers them, and no index."""
+    index = getattr(value, "index", None)
+    if index is None or callable(index) or (getattr(index, "start", None), getattr(index, "step", None)) == (0, 1):
+        return None
+    return list(map(str, index))
 
 
 def _is_table(value: Any) -> bool:

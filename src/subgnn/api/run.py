@@ -13,7 +13,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats.format import ReadOptions, Unknown
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet, Task
-from subgnn.errors import DataError, UserError
+from subgnn.errors import UserError
 from subgnn.experiments.train import write_run_page
 from subgnn.inference.answers import Asked, prediction_table
 from subgnn.inference.evaluate import score
@@ -162,13 +162,11 @@ class Run:
         """Metrics on a split of the run's dataset, or on labelled subgraphs.
 
         Raises:
-            DataError: without a dataset, and for other labels than those of the run.
+            DataError: without a dataset, for a split that has changed since training, for the validation split of a run
+                that was fitted to it, and for other labels than those of the run.
         """
         if isinstance(subgraphs, str):
-            if self._opened.subgraphs is None:
-                hint = "open it with data=, or give labelled subgraphs"
-                raise DataError("the file holds no subgraphs to score", where=str(self.path), hint=hint)
-            subgraphs = self._opened.subgraphs.take(self._opened.subgraphs.indices(subgraphs))
+            subgraphs = self._opened.split(subgraphs, str(self.path))
         select_by = str(self.results.get("select_by", "auto"))
         return score(self.predictor, subgraphs, select_by=select_by, where=str(self.path)).metrics
 
@@ -239,7 +237,9 @@ class Run:
         return ", ".join(f"{METRIC_NAMES.get(name, name)} {score_text(value, name)}" for name, value in shown.items())
 
     def __repr__(self) -> str:
-        found = [f"{split} {text}" for split in ("test", "val") if (text := self._scores(split, "micro_f1", "r2"))]
+        names = {"val": "out of fold"} if "leaderboard" in self.results else {}
+        scores = {split: self._scores(split, "micro_f1", "r2") for split in ("test", "val")}
+        found = [f"{names.get(split, split)} {text}" for split, text in scores.items() if text]
         about = f"{self.results.get('recipe')} on {self.results.get('dataset')}"
         return f"Run({', '.join([about, *found[:1], f'path={str(self.path)!r}'])})"
 
@@ -249,7 +249,8 @@ class Run:
         facts: list[tuple[str, str]] = [("task", self.task)]
         if self.classes:
             facts.append(("classes", f"{len(self.classes):,}: {', '.join(self.classes[:10])}"))
-        facts += [(split, text) for split in ("test", "val") if (text := self._scores(split))]
+        names = {"val": "out of fold"} if "leaderboard" in results else {}
+        facts += [(names.get(split, split), text) for split in ("test", "val") if (text := self._scores(split))]
         if "leaderboard" in results:
             members = [f"{row['name']} {row['weight']:.2f}" for row in candidates(results) if row["weight"]]
             facts += [

@@ -178,7 +178,11 @@ def print_results(results: dict[str, Any]) -> None:
         print_leaderboard(results)
     shown = {name: results[name] for name in ("train", "val", "test") if name in results}
     metrics = list(next(iter(shown.values()))) if "test" not in shown else list(shown["test"])
-    rows = [(split, *(metric_text(m, values.get(m, math.nan)) for m in metrics)) for split, values in shown.items()]
+    names = {"val": "out of fold"} if "leaderboard" in results else {}
+    rows = [
+        (names.get(split, split), *(metric_text(m, values.get(m, math.nan)) for m in metrics))
+        for split, values in shown.items()
+    ]
     title = f"{results['run']}: {results['recipe']} on {results['dataset']}, seed {results['seed']}"
     print_table(title, ("split", *(m.replace("_", "-") for m in metrics)), rows)
     if "threshold" in results:

@@ -9,7 +9,7 @@ from subgnn.data.dataset import Dataset, Problem, Problems
 from subgnn.data.describe import label_notes
 from subgnn.data.formats import read_with_problems
 from subgnn.data.formats.format import ReadOptions
-from subgnn.data.splits import count_leaks
+from subgnn.data.splits import split_warnings
 from subgnn.data.time_splits import refuse_look_ahead
 from subgnn.errors import DataError
 
@@ -68,6 +68,5 @@ def _add_notes(dataset: Dataset, path: Path, problems: Problems) -> None:
         refuse_look_ahead(dataset.graph, subgraphs)
     except DataError as error:
         problems.warn(where, error.what, "train refuses it, without --edges-until or --allow-look-ahead")
-    if leaks := count_leaks(subgraphs):
-        what = f"{leaks} subgraphs have the same nodes as one in another split"
-        problems.warn(where, what, "a model can memorise their labels")
+    for what, hint in split_warnings(subgraphs):
+        problems.warn(where, what, hint)

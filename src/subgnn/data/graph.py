@@ -303,8 +303,16 @@ class Graph:
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 of all that a model depends on: edges with all they have, features and orientation, not names."""
+        """SHA-256 of all that numbers are computed from: edges with all they have, features and orientation.
+
+        Caches of numbers are found by it. A run is of a graph and its names (:attr:`names_hash`).
+        """
         return self.known_hash or self.compute_hash()
+
+    @property
+    def names_hash(self) -> str:
+        """SHA-256 of the names of nodes; empty without names."""
+        return "" if self.names is None else self.names.content_hash
 
     def compute_hash(self) -> str:
         """Compute the content hash from the arrays."""

@@ -1,7 +1,7 @@
 """Splits into train, val and test: at random, stratified by label, by whole groups, or by time; and folds.
 
 The same node set in two splits is a leak: a model can memorise its label. :func:`split_subgraphs` therefore keeps
-subgraphs with equal nodes in one split, or refuses them; :func:`count_leaks` counts them in a given split. In a split
+subgraphs with equal nodes in one split, or refuses them; :func:`split_warnings` finds them in a given split. In a split
 by time, the order in time comes first: equal nodes at different times may be in two splits.
 
 Another leak is an edge that is later than the subgraphs to be predicted; :mod:`subgnn.data.time_splits` finds it.
@@ -21,13 +21,15 @@ from subgnn.data.assign_splits import FRACTIONS, draw_units, fill_units, one_hot
 from subgnn.data.strings import Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.data.time_splits import time_split
-from subgnn.errors import DataError, choices
+from subgnn.errors import DataError, choices, excerpt
 from subgnn.kernels import node_set_keys
+from subgnn.ragged import Ragged
 from subgnn.rng import stream, stream_key
 
 Method = Literal["random", "stratified", "group", "time"]
 METHODS: tuple[Method, ...] = ("random", "stratified", "group", "time")
 NAMED_SPLITS = ("stored", "published")
+_NAMED = 5
 
 
 def exchange_val_and_test(subgraphs: SubgraphSet) -> SubgraphSet:
@@ -164,19 +166,85 @@ def draw_folds(subgraphs: SubgraphSet, seed: int, name: str, *, folds: int) -> N
     return fold[unit]
 
 
-def count_leaks(subgraphs: SubgraphSet) -> int:
-    """The number of subgraphs in another split than the first one with the same nodes.
+def split_warnings(subgraphs: SubgraphSet, fitted_to: Sequence[str] = ("train",)) -> list[tuple[str, str]]:
+    """What makes scores of a split misleading, as pairs of a fact and its consequence; none without splits.
+
+    Args:
+        fitted_to: the splits that a model learns from.
 
     Example:
         >>> given = SubgraphSet.from_lists([[0, 1], [1, 0], [2]], splits=["train", "test", "val"], num_nodes=3)
-        >>> count_leaks(given)
-        1
+        >>> split_warnings(given)[0][0]
+        '1 subgraph has the same nodes as one in another split (first: subgraph 1 of test and 0 of train)'
     """
-    if subgraphs.splits is None:
-        return 0
-    first: dict[bytes, int] = {}
-    pairs = [(first.setdefault(nodes.tobytes(), i), i) for i, nodes in enumerate(subgraphs.nodes)]
-    return sum(bool(subgraphs.splits[i] != subgraphs.splits[j]) for i, j in pairs)
+    splits = subgraphs.splits
+    if splits is None:
+        return []
+    unseen = _unseen_classes(subgraphs, splits, fitted_to)
+    return [*_equal_nodes(subgraphs, splits), *_divided_groups(subgraphs, splits), *unseen]
+
+
+def count_leaks(subgraphs: SubgraphSet) -> int:
+    """The number of subgraphs in another split than the first one with the same nodes."""
+    return len(_elsewhere(subgraphs, subgraphs.nodes)[0])
+
+
+def _elsewhere(subgraphs: SubgraphSet, values: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Subgraphs in another split than the first one with the same row of ``values``, and these first ones."""
+    splits = subgraphs.splits
+    if splits is None or not len(subgraphs):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    keys = node_set_keys(stream_key(0, "equal rows"), values)
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    rows = np.flatnonzero(splits != splits[first[place]])
+    return rows, first[place][rows]
+
+
+def _equal_nodes(subgraphs: SubgraphSet, splits: NDArray[np.int8]) -> list[tuple[str, str]]:
+    rows, firsts = _elsewhere(subgraphs, subgraphs.nodes)
+    if not len(rows):
+        return []
+    called = [str(i) if subgraphs.names is None else excerpt(subgraphs.names[i]) for i in (rows[0], firsts[0])]
+    row, first = (f"{name} of {SPLITS[splits[i]]}" for name, i in zip(called, (rows[0], firsts[0]), strict=True))
+    subject = "1 subgraph has" if len(rows) == 1 else f"{len(rows):,} subgraphs have"
+    what = f"{subject} the same nodes as one in another split (first: subgraph {row} and {first})"
+    return [(what, "a model can memorise their labels")]
+
+
+def _divided_groups(subgraphs: SubgraphSet, splits: NDArray[np.int8]) -> list[tuple[str, str]]:
+    if subgraphs.groups is None:
+        return []
+    texts = subgraphs.groups.rows
+    rows, firsts = _elsewhere(subgraphs, Ragged(texts.values.astype(np.int32), texts.offsets))
+    if not len(rows):
+        return []
+    count, (one, other) = len(np.unique(firsts)), (SPLITS[splits[i]] for i in (firsts[0], rows[0]))
+    named = f"{excerpt(subgraphs.groups[rows[0]])} in {one} and {other}"
+    subject = "1 group has" if count == 1 else f"{count:,} groups have"
+    return [(f"{subject} subgraphs in several splits (first: {named})", "a model can learn the groups instead")]
+
+
+def _unseen_classes(
+    subgraphs: SubgraphSet, splits: NDArray[np.int8], fitted_to: Sequence[str]
+) -> list[tuple[str, str]]:
+    if subgraphs.targets is None or subgraphs.task == "regression":
+        return []
+    seen = np.isin(splits, [SPLITS.index(split) for split in fitted_to])
+    parts = (subgraphs.targets[seen], subgraphs.targets[~seen])
+    known, counts = (
+        part.sum(axis=0, dtype=np.int64) if part.ndim == 2 else np.bincount(part, minlength=subgraphs.num_classes)
+        for part in parts
+    )
+    places = np.flatnonzero((known == 0) & (counts > 0))
+    if not len(places):
+        return []
+    held_out = int((parts[1][:, places].any(axis=1) if parts[1].ndim == 2 else np.isin(parts[1], places)).sum())
+    named = ", ".join(f"{excerpt(subgraphs.classes[c])} ({counts[c]:,})" for c in places[:_NAMED])
+    more = f" and {len(places) - _NAMED:,} more" if len(places) > _NAMED else ""
+    others = [split for split in SPLITS if split not in fitted_to]
+    subject = f"1 subgraph of {' or '.join(others)} carries"
+    subject = subject if held_out == 1 else f"{held_out:,} subgraphs of {' and '.join(others)} carry"
+    return [(f"{subject} a label that no training subgraph has: {named}{more}", "it cannot be learned")]
 
 
 def _refuse_duplicates(subgraphs: SubgraphSet) -> None:

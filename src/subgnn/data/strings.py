@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from operator import index
+from typing import SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +22,8 @@ _SAMPLED = 1000  # names of a column that tell whether it consists of numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Strings:
-    """A column of text: UTF-8 bytes end to end.
+class Strings(Sequence[str]):
+    """A column of text: UTF-8 bytes end to end; a slice is a list.
 
     Example:
         >>> list(Strings.of(["TP53", "HLA-A"]))
@@ -63,8 +66,14 @@ class Strings:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, row: int) -> str:
-        return bytes(self.rows[row]).decode("utf-8", "replace")
+    @overload
+    def __getitem__(self, row: SupportsIndex) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: SupportsIndex | slice) -> str | list[str]:
+        if isinstance(row, slice):
+            return [self[i] for i in range(*row.indices(len(self)))]
+        return bytes(self.rows[index(row)]).decode("utf-8", "replace")
 
     def __iter__(self) -> Iterator[str]:
         whole = self.rows.values.tobytes()
@@ -72,8 +81,8 @@ class Strings:
         return (whole[a:b].decode("utf-8", "replace") for a, b in pairwise(ends))
 
 
-class NodeNames:
-    """Names of the nodes: one or more text columns, a row per node.
+class NodeNames(Sequence[str]):
+    """Names of the nodes: one or more text columns, a row per node; a slice is a list.
 
     The primary column holds the names. A node is found by its name, digits or not; if there is no such name, by the
     value of another column. Digits alone are looked up in another column only if no value of it repeats, as in a column
@@ -82,6 +91,7 @@ class NodeNames:
     Args:
         primary: the column of names; the first by default.
         shown: the column to show in place of the names, such as symbols in place of gene ids.
+        known_hash: the content hash, where it is known.
 
     Example:
         >>> names = NodeNames({"symbol": Strings.of(["TP53", "HLA-A"]), "gene": Strings.of(["7157", "3105"])})
@@ -89,7 +99,9 @@ class NodeNames:
         (1, 0, None, 'TP53')
     """
 
-    def __init__(self, columns: dict[str, Strings], primary: str | None = None, shown: str | None = None) -> None:
+    def __init__(
+        self, columns: dict[str, Strings], primary: str | None = None, shown: str | None = None, known_hash: str = ""
+    ) -> None:
         if not columns:
             raise DataError("node names need at least one column", where="NodeNames")
         lengths = {len(column) for column in columns.values()}
@@ -99,6 +111,7 @@ class NodeNames:
         self.primary_column = primary if primary is not None else next(iter(columns))
         self.primary = self.columns[self.primary_column]
         self._shown = self.columns[shown] if shown is not None else self.primary
+        self.known_hash = known_hash
 
     @classmethod
     def of(cls, names: Iterable[str]) -> NodeNames:
@@ -108,8 +121,29 @@ class NodeNames:
     def __len__(self) -> int:
         return len(self.primary)
 
-    def __getitem__(self, node: int) -> str:
-        return self._shown[node] or self.primary[node] or f"#{node}"
+    @overload
+    def __getitem__(self, node: SupportsIndex) -> str: ...
+    @overload
+    def __getitem__(self, node: slice) -> list[str]: ...
+    def __getitem__(self, node: SupportsIndex | slice) -> str | list[str]:
+        if isinstance(node, slice):
+            return [self[i] for i in range(*node.indices(len(self)))]
+        return self._shown[node] or self.primary[node] or f"#{range(len(self))[node]}"
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 of all texts by which a node is found; titles of columns, and which one is shown, do not matter."""
+        return self.known_hash or self.compute_hash()
+
+    def compute_hash(self) -> str:
+        """Compute the content hash from the columns, which stay where they are: no text is decoded or copied."""
+        others = [column for title, column in self.columns.items() if title != self.primary_column]
+        digest = hashlib.sha256(f"names {len(self)}".encode())
+        for column in (self.primary, *others):
+            for array in (column.rows.offsets, column.rows.values):
+                digest.update(f"{array.dtype.str}{array.shape}".encode())
+                digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
 
     def written(self, node: int) -> str:
         """An unambiguous text for a node: its name, or its row number where the name is ambiguous."""
@@ -127,7 +161,7 @@ class NodeNames:
         for name in (self.primary_column, *self.columns):
             some = self.columns[name].take(np.arange(min(len(self), _SAMPLED)))
             if any(text and not text.isdigit() for text in some):
-                return NodeNames(self.columns, self.primary_column, shown=name)
+                return NodeNames(self.columns, self.primary_column, name, self.known_hash)
         return self
 
     @cached_property
@@ -178,11 +212,6 @@ class NodeNames:
     def find_ignoring_case(self, name: str) -> int | None:
         """The node of that name in any case; None where there is none, -1 where there are several."""
         return self._folded.get(name.casefold())
-
-    def agrees_with(self, other: NodeNames) -> bool:
-        """Whether both have the same columns with the same texts."""
-        same = list(self.columns) == list(other.columns)
-        return same and all(list(column) == list(other.columns[title]) for title, column in self.columns.items())
 
     def shared(self, name: str) -> list[int]:
         """The nodes that share a name."""

@@ -89,6 +89,9 @@ def check_times(times: Any, count: int, where: str = "times") -> NDArray[Any]:
     if array.dtype.kind not in "fiu" or array.shape != (count,):
         what = f"times of type {array.dtype} and shape {array.shape}"
         raise DataError(what, where=where, hint=f"{count} numbers or dates are needed")
+    if array.dtype.kind == "u" and int(array.max(initial=0)) >= 2**63:
+        row = int(array.argmax())
+        raise DataError(f"time {array[row]} at row {row}", where=where, hint="whole numbers are accepted below 2^63")
     array = array.astype(np.float64 if array.dtype.kind == "f" else np.int64, copy=False)
     bad = np.flatnonzero(~np.isfinite(array))
     if len(bad):

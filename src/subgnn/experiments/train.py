@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
+from subgnn.data.describe import label_notes
 from subgnn.data.graph import Graph
-from subgnn.data.splits import named_split
+from subgnn.data.splits import named_split, split_warnings
 from subgnn.data.time_splits import looks_ahead, refuse_look_ahead
 from subgnn.data.times import parse_time, time_text
 from subgnn.errors import DataWarning, UserError
 from subgnn.models.registry import model_of
+from subgnn.training.devices import current_ranks
 from subgnn.training.options import NO_CALLBACKS, Callbacks, RunOptions, parse_duration
 from subgnn.training.run import train_run
 from subgnn.training.run_dir import DATASET, PAGE
@@ -105,7 +107,11 @@ def train(
         look_ahead=looks_ahead(dataset.graph, dataset.subgraphs),
         callbacks=callbacks,
     )
-    return train_run(dataset, options, devices=devices)
+    found = [*label_notes(dataset.subgraphs), *map("; ".join, split_warnings(dataset.subgraphs, options.fitted_to))]
+    if (ranks := current_ranks(devices)) is None or not ranks.rank:
+        for line in found:
+            warnings.warn(line, DataWarning, stacklevel=2)
+    return train_run(dataset, replace(options, warnings=tuple(found)), devices=devices)
 
 
 def _with_options(recipe: Recipe, time: float | str | None, threshold: str | None) -> Recipe:

@@ -25,9 +25,7 @@ def evaluate_split(out: Path, split: str, data: Path | None = None) -> dict[str,
         data: the dataset; by default where the run read it.
     """
     whole = open_run(out, data)
-    if whole.subgraphs is None:
-        raise DataError("the file holds no subgraphs to score", where=str(out), hint="give the dataset with --data")
-    subgraphs = whole.subgraphs.take(whole.subgraphs.indices(split))
+    subgraphs = whole.split(split, str(data or out))
     options: dict[str, Any] = {"select_by": str(whole.results.get("select_by", "auto")), "where": str(data or out)}
     scored = score(whole.predictor, subgraphs, **options)
     found = {"run": str(out), **whole.results, split: scored.metrics}

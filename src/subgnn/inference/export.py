@@ -67,6 +67,8 @@ def export_run(
         reference = predictor.mean_vectors(training)
     if reference is not None:
         arrays["reference"] = reference
+    if opened.trained_with is not None:
+        arrays["subgraphs"] = opened.trained_with
     about: dict[str, Any] = {
         "checkpoint": content,
         "results": {name: value for name, value in opened.results.items() if name not in _PLACES},

@@ -20,6 +20,7 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.data.formats.bundle import unpack_dataset
 from subgnn.data.graph import Graph
+from subgnn.data.subgraph_keys import Keys
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.embeddings.sources import Tables
 from subgnn.embeddings.stored import vectors_hash
@@ -32,7 +33,14 @@ from subgnn.parallel.engine import Engine
 from subgnn.prepare.measure import seen_hash
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import Arrays, Format, read_arrays
-from subgnn.training.run_dir import CHECKPOINT, as_trained, dataset_path, read_results
+from subgnn.training.run_dir import (
+    CHECKPOINT,
+    as_trained,
+    check_subgraphs,
+    dataset_path,
+    read_results,
+    read_subgraph_keys,
+)
 
 EXPORT = Format(
     name="subgnn-export",
@@ -56,6 +64,24 @@ class OpenedRun:
     results: dict[str, Any]
     subgraphs: SubgraphSet | None = None
     reference: NDArray[np.float32] | None = None
+    trained_with: Keys | None = None
+
+    def split(self, name: str, where: str) -> SubgraphSet:
+        """The subgraphs of a split, to be scored; they must be those the run was trained with.
+
+        Raises:
+            DataError: without a dataset, if node sets, labels or splits have changed, and for the validation split of a
+                run that was fitted to it.
+        """
+        if self.subgraphs is None or self.trained_with is None:
+            hint = "give the dataset with --data, or data= in Python"
+            raise DataError("the file holds no subgraphs to score", where=where, hint=hint)
+        hint = "give the dataset as it was, or train again; Run.evaluate in Python scores other labelled subgraphs"
+        check_subgraphs(self.trained_with, self.subgraphs, where, hint)
+        if name == "val" and "val" in self.results.get("fitted_to", ()):
+            hint = "score test, which it has not seen; the score out of fold is in run.json, under val"
+            raise DataError("the run was fitted to val, so a score on it would be too high", where=where, hint=hint)
+        return self.subgraphs.take(self.subgraphs.indices(name))
 
     def training_subgraphs(self) -> Ragged | None:
         """The nodes of the training subgraphs; None without a dataset or without splits."""
@@ -100,7 +126,8 @@ def open_run(
     # A graph without its later edges is not the one in the file that workers could map.
     source = None if "edges_until" in results else source
     workers = None if engine is None else Workers(engine, graph, source=source)
-    return OpenedRun(predictor(path / CHECKPOINT, graph, workers=workers, cache=True), results, dataset.subgraphs)
+    made = predictor(path / CHECKPOINT, graph, workers=workers, cache=True)
+    return OpenedRun(made, results, dataset.subgraphs, trained_with=read_subgraph_keys(path))
 
 
 def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., Predictor]) -> OpenedRun:
@@ -121,7 +148,8 @@ def _open_export(path: Path, dataset: Dataset | None, predictor: Callable[..., P
         number = 0 if source is None else source.members * source.draws
         if reference.shape != (number, width) or reference.dtype != np.float32:
             raise DataError("its mean vector does not fit its recipe", where=str(path), hint=EXPORT.again)
-    return OpenedRun(made, results, None if dataset is None else dataset.subgraphs, reference)
+    subgraphs = None if dataset is None else dataset.subgraphs
+    return OpenedRun(made, results, subgraphs, reference, arrays.get("subgraphs"))
 
 
 def _read_export(path: Path) -> tuple[Checkpoint, dict[str, Any], Graph | None, Arrays]:
@@ -130,7 +158,9 @@ def _read_export(path: Path) -> tuple[Checkpoint, dict[str, Any], Graph | None, 
     file = read_arrays(path, EXPORT)
     file.verify()
     arrays = file.arrays
-    unknown = [name for name in arrays if not re.fullmatch(r"(checkpoint|graph)\..*|vectors(\.\d+)?|reference", name)]
+    unknown = [
+        name for name in arrays if not re.fullmatch(r"(checkpoint|graph)\..*|vectors(\.\d+)?|reference|subgraphs", name)
+    ]
     try:
         if unknown:
             raise ValueError(f"unknown part {unknown[0]!r}")

@@ -37,7 +37,10 @@ _CHECKPOINT = Format(
 )
 _MAX_PARTS, _MAX_DEPTH = 64, 3
 _STANDARDS = ("component", "subgraph", "target", "feature")
-_PLAIN = ("recipe", "seed", "task", "classes", "graph_hash", "vectors_hash", "draws", "layers", "parts")
+_PLAIN = (
+    *("recipe", "seed", "task", "classes", "graph_hash", "names_hash", "vectors_hash"),
+    *("draws", "layers", "parts"),
+)
 _OPTIONAL = ("decision",)
 _MAX_SHOWN = 120
 
@@ -93,6 +96,7 @@ def pack(checkpoint: Checkpoint) -> tuple[Arrays, dict[str, Any]]:
         "task": spec.task,
         "classes": list(spec.classes),
         "graph_hash": spec.graph_hash,
+        "names_hash": spec.names_hash,
         "vectors_hash": spec.vectors_hash,
         "draws": len(draws),
         "layers": len(spec.shared),
@@ -165,6 +169,7 @@ def _unpack(arrays: Arrays, content: Mapping[str, Any], where: str, *, depth: in
         task=cast(Task, task),
         classes=tuple(classes),
         graph_hash=_of_type(content, "graph_hash", str),
+        names_hash=_of_type(content, "names_hash", str),
         table_nodes=table_nodes,
         shared=shared[0],
         redrawn=shared[1:],

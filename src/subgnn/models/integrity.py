@@ -21,6 +21,8 @@ from subgnn.models.registry import corrects_baseline, find_model, model_of
 from subgnn.models.spec import BASELINE, Checkpoint, ModelSpec
 from subgnn.prepare.measure import seen_hash
 
+_OF_RUN = "give the graph the run was trained on"
+
 
 def check_checkpoint(checkpoint: Checkpoint, graph: Graph, *, where: str, again: str) -> Model:
     """The model of a checkpoint that fits its settings and the graph, as do all the parts it is built of.
@@ -36,7 +38,12 @@ def check_checkpoint(checkpoint: Checkpoint, graph: Graph, *, where: str, again:
     seen = seen_hash(graph, checkpoint.spec.prepare)
     if seen != checkpoint.spec.graph_hash:
         what = f"the graph is another one ({seen[:12]}, not {checkpoint.spec.graph_hash[:12]})"
-        raise DataError(what, where="graph", hint="give the graph the run was trained on")
+        raise DataError(what, where="graph", hint=_OF_RUN)
+    if graph.names_hash != checkpoint.spec.names_hash:
+        now, then = ("none" if not one else "others" for one in (graph.names_hash, checkpoint.spec.names_hash))
+        known = "the run has none" if then == "none" else f"the graph has {now}"
+        what = f"the names of the nodes differ from those the run was trained with ({known})"
+        raise DataError(what, where="graph", hint=_OF_RUN)
     try:
         problem = next(_problems(checkpoint, graph), None)
     except UserError as error:

@@ -53,8 +53,9 @@ class ModelSpec:
     components, subgraphs, targets and features, where there are any; ``table_nodes`` are the nodes of a table of
     vectors, sorted; ``shared`` are shared anchors by layer and channel, ``redrawn`` those of further draws where
     outputs are means over draws; ``component_keys`` are the sorted keys of components with a learned initial state.
-    ``graph_hash`` identifies the graph, and ``vectors_hash`` the table of node embeddings the model started from, empty
-    for random ones. ``decision`` has the thresholds that were chosen for an aim, where there is one.
+    ``graph_hash`` and ``names_hash`` identify the graph and the names of its nodes, empty where it has none, and
+    ``vectors_hash`` the table of node embeddings the model started from, empty for random ones. ``decision`` has
+    the thresholds that were chosen for an aim, where there is one.
     """
 
     method: str
@@ -62,6 +63,7 @@ class ModelSpec:
     task: Task
     classes: tuple[str, ...]
     graph_hash: str
+    names_hash: str = ""
     title: str = "unnamed"
     note: str = ""
     channels: tuple[ChannelSettings, ...] = ()
@@ -101,6 +103,7 @@ class ModelSpec:
             task=subgraphs.task,
             classes=subgraphs.classes,
             graph_hash=seen_hash(graph, recipe.prepare),
+            names_hash=graph.names_hash,
             members=recipe.training.members,
             standards=standards,
             **settings_of(recipe),

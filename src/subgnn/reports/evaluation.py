@@ -35,9 +35,18 @@ from subgnn.models.subgnn import SubGNN
 from subgnn.reports.charts import MAX_POINTS, thin
 from subgnn.storage.parsing import parse_json
 from subgnn.training.portfolio import CANDIDATES, read_candidate
-from subgnn.training.run_dir import CHECKPOINT, METRICS, RESULTS, read_results, read_run_recipe
+from subgnn.training.run_dir import (
+    CHECKPOINT,
+    METRICS,
+    RESULTS,
+    check_subgraphs,
+    read_results,
+    read_run_recipe,
+    read_subgraph_keys,
+)
 
 SPLIT_NAMES = {"train": "training", "val": "validation", "test": "test"}
+FOLDS = "folds"
 _NEEDED = ("dataset", "recipe", "seed", "task", "selected_epoch", "epochs", "val", "test", "seconds")
 
 
@@ -59,7 +68,8 @@ class Contribution:
 class Evaluation:
     """A run and its outputs.
 
-    ``split`` is the one that was scored: test, or val where the dataset has no test split. Real-valued targets and
+    ``split`` is the one that was scored: test; where the dataset has no test split, val, or :data:`FOLDS` for a
+    portfolio, whose outputs are then those out of fold, in the first repeat. Real-valued targets and
     outputs are in standard deviations of the training targets; ``in_unit`` converts them back. A baseline has neither
     network nor vectors; a portfolio has those of ``member``, the heaviest one with channels. Of an ensemble,
     ``records``, ``network`` and ``vectors`` are those of the first network, and ``outputs`` the mean of all; of several
@@ -105,6 +115,11 @@ class Evaluation:
     def is_portfolio(self) -> bool:
         """Whether candidates were compared, so that there is a leaderboard, and no epochs."""
         return "leaderboard" in self.results
+
+    @property
+    def scored_on(self) -> str:
+        """What was scored, in words."""
+        return "held-out folds" if self.split == FOLDS else f"{SPLIT_NAMES[self.split]} split"
 
     @property
     def networks(self) -> int:
@@ -187,6 +202,8 @@ def evaluate_run(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | 
     """
     results = _results(run)
     records = [] if "leaderboard" in results else selected_records(run, results)
+    hint = "give the dataset as it was, or train again"
+    check_subgraphs(read_subgraph_keys(run), dataset.subgraphs, dataset.name, hint)
     predictor = Predictor(run / CHECKPOINT, dataset.graph.undirected())
     checkpoint, subgraphs = predictor.checkpoint, dataset.subgraphs
     if (subgraphs.task, subgraphs.classes) != (
@@ -194,9 +211,14 @@ def evaluate_run(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | 
         checkpoint.spec.classes,
     ) or subgraphs.targets is None:
         raise DataError("the dataset has other labels than the run", where=dataset.name, hint="give the run's dataset")
-    split = "test" if len(subgraphs.indices("test")) else "val"
-    rows, train = subgraphs.indices(split), subgraphs.indices("train")
-    source = predictor.with_channels()
+    folds = _out_of_fold(run, checkpoint) if "leaderboard" in results else None
+    tested = subgraphs.splits is not None and len(subgraphs.indices("test")) > 0
+    if tested or folds is None:
+        split = "test" if len(subgraphs.indices("test")) else "val"
+        rows, train = subgraphs.indices(split), subgraphs.indices("train")
+        source = predictor.with_channels()
+    else:  # the members of the final answer have seen all subgraphs
+        split, source, rows, train = FOLDS, None, folds[1], folds[1]
     network = None if source is None else source.networks()[0]
     mine = means = torch.empty(0)
     if source is not None:
@@ -206,7 +228,9 @@ def evaluate_run(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | 
     targets = np.array(subgraphs.targets)
     if "target" in checkpoint.spec.standards:
         targets = checkpoint.spec.standards["target"](targets[:, None])[:, 0]
-    if network is not None and source is predictor and predictor.members * predictor.draws == 1:
+    if split == FOLDS and folds is not None:
+        outputs = torch.from_numpy(folds[0][0].astype(np.float32))
+    elif network is not None and source is predictor and predictor.members * predictor.draws == 1:
         outputs = network.head(mine)
     else:
         outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes.take(rows)))
@@ -228,25 +252,38 @@ def evaluate_run(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | 
         targets=torch.from_numpy(targets[rows]),
         train_targets=torch.from_numpy(targets[train]),
         thresholds=predictor.thresholds,
-        out_of_fold=_out_of_fold(run, checkpoint, targets) if "leaderboard" in results else None,
+        out_of_fold=None
+        if folds is None or checkpoint.spec.task == "regression"
+        else _joined(*folds, checkpoint, targets),
         member=predictor.member_with_channels,
         mapped=mapped,
     )
 
 
-def _out_of_fold(
-    run: Path, checkpoint: Checkpoint, targets: NDArray[Any]
-) -> tuple[NDArray[np.float64], NDArray[Any]] | None:
-    """Calibrated out-of-fold probabilities of a portfolio, of all repeats, and their targets; None for real values."""
-    task, weights = checkpoint.spec.task, checkpoint.weights
-    if task == "regression" or not (run / CANDIDATES).is_dir():
+def _out_of_fold(run: Path, checkpoint: Checkpoint) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
+    """Calibrated out-of-fold outputs of a portfolio, and their subgraphs; None where its candidates were removed.
+
+    Shapes:
+        returns: (repeats, n, outputs) and (n,).
+    """
+    spec, weights = checkpoint.spec, checkpoint.weights
+    if not (run / CANDIDATES).is_dir():
         return None
     members = [read_candidate(run, name) for name in checkpoint.parts]
     rows, repeats = members[0][1], max(len(predictions) for predictions, _ in members)
     cycled = [predictions[np.arange(repeats) % len(predictions)].astype(np.float64) for predictions, _ in members]
     mixed = mean_scores([one.reshape(repeats * len(rows), -1) for one in cycled], weights["member_weights"].tolist())
-    outputs = outputs_from(mixed, task) * weights["scale"].numpy() + weights["offset"].numpy()
-    return probabilities(torch.from_numpy(outputs), task).numpy(), targets[np.tile(rows, repeats)]
+    plain = outputs_from(mixed, spec.task, spec.standards.get("target"))
+    outputs = plain * weights["scale"].numpy() + weights["offset"].numpy()
+    return outputs.reshape(repeats, len(rows), -1), rows
+
+
+def _joined(
+    outputs: NDArray[np.float64], rows: NDArray[np.int64], checkpoint: Checkpoint, targets: NDArray[Any]
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Out-of-fold probabilities of all repeats, and their targets."""
+    flat = torch.from_numpy(outputs.reshape(-1, outputs.shape[-1]))
+    return probabilities(flat, checkpoint.spec.task).numpy(), targets[np.tile(rows, len(outputs))]
 
 
 def scores(outputs: Tensor, targets: Tensor, task: Task) -> tuple[float, float]:

@@ -27,7 +27,7 @@ from subgnn.reports.charts import (
     padded_range,
     thin,
 )
-from subgnn.reports.evaluation import SPLIT_NAMES, Evaluation
+from subgnn.reports.evaluation import FOLDS, Evaluation
 from subgnn.reports.vectors import label_groups, principal_axes, vector_chart
 
 _MAX_MATRIX, _MAX_ROWS, _MAX_EXAMPLES = 12, 1000, 4
@@ -98,7 +98,7 @@ def map_chart(run: Evaluation) -> Chart | None:
         correct, _, said = _predictions(run)
         wrong = ~correct[rows]
     titles = [f"{_subgraph_name(run, i)}: true {_true_label(run, i)}, predicted {cut(said[i], _LABEL)}" for i in rows]
-    caption = f"{len(rows):,} subgraphs of the {SPLIT_NAMES[run.split]} split"
+    caption = f"{len(rows):,} subgraphs of the {run.scored_on}"
     return vector_chart(caption, *known, label_groups(targets, run.classes), titles=titles, wrong=wrong)
 
 
@@ -158,7 +158,8 @@ def calibration_values(run: Evaluation) -> list[dict[str, Any]]:
     sources: list[tuple[str, NDArray[Any], NDArray[Any]]] = []
     if run.out_of_fold is not None:
         sources.append(("out of fold", *run.out_of_fold))
-    sources.append((f"on the {SPLIT_NAMES[run.split]} split", run.probabilities(), run.targets.numpy()))
+    if run.split != FOLDS:
+        sources.append((f"on the {run.scored_on}", run.probabilities(), run.targets.numpy()))
     found = []
     for where, probabilities, targets in sources:
         predicted, correct = confidences(probabilities, targets, run.task)

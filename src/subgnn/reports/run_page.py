@@ -19,7 +19,7 @@ from subgnn.models.spec import BASELINE
 from subgnn.render import render, write_page
 from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, number_axes, padded_range, thin
 from subgnn.reports.classes import HEADER, class_charts, class_rows
-from subgnn.reports.evaluation import SPLIT_NAMES, Evaluation, evaluate_run
+from subgnn.reports.evaluation import FOLDS, SPLIT_NAMES, Evaluation, evaluate_run
 from subgnn.reports.leaderboard import leaderboard_values
 from subgnn.reports.predictions import (
     calibration_values,
@@ -73,7 +73,6 @@ def run_report(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | No
         DataError: where the run is not finished or damaged, or the dataset is another one.
     """
     found = evaluate_run(run, dataset, vectors=vectors)
-    split = SPLIT_NAMES[found.split]
     board, curves, drawn, parts = _leaderboard(found), _curves(found), map_chart(found), part_rows(found)
     optional = {"leaderboard": board, "curves": curves, "map": drawn, "parts": parts}
     absent = {name for name, values in optional.items() if not values}
@@ -95,13 +94,14 @@ def run_report(run: Path, dataset: Dataset, *, vectors: NDArray[np.float32] | No
         lead=f"Method {found.recipe.method}: training data, settings, scores and predictions.",
         contents=[pair for pair in contents if pair[0] not in absent],
         task=found.task,
-        split=split,
+        split=found.scored_on,
         networks=found.networks,
         member=found.member,
         thresholds=np.ndim(found.thresholds) > 0,
         threshold=_threshold(found),
-        predictions_title=f"{_TITLES.get(found.task, _TITLES['multi-class'])} on the {split} split",
+        predictions_title=f"{_TITLES.get(found.task, _TITLES['multi-class'])} on the {found.scored_on}",
         overview=_overview(found),
+        warnings=found.results.get("warnings", []),
         leaderboard=board,
         curves=curves,
         confusion=confusion_values(found) if found.task in ("multi-class", "binary") else None,
@@ -162,19 +162,19 @@ def _headline(found: Evaluation) -> str:
 
 def _overview(found: Evaluation) -> dict[str, Any]:
     results, published = found.results, found.results.get("published", {})
-    constant, scored = found.constant(), results[found.split]
-    headline = _headline(found)
+    shown = "val" if found.split == FOLDS else found.split
+    constant, scored = found.constant(), results[shown]
+    headline, names = _headline(found), SPLIT_NAMES | ({"val": "out of fold"} if found.is_portfolio else {})
     ours, guess = scored.get(headline), _CONSTANT.get(found.task, "majority class")
     always = "always the mean" if found.task == "regression" else f"always the most frequent {guess.split()[-1]}"
     tiles = [
-        (f"{SPLIT_NAMES[found.split]} {METRIC_NAMES[headline]}", score_text(ours), _spread(found)),
+        (f"{names[shown]} {METRIC_NAMES[headline]}", score_text(ours), _spread(found)),
         ("constant prediction", score_text(constant[headline]), always),
     ]
     if _is_number(published.get(headline)):
         gap = f"ours {ours - published[headline]:+.3f}" if _is_number(ours) else ""
         tiles.append(("published", _published(published, headline), gap))
     columns = ["val", "test"] if found.split == "test" else ["val"]
-    names = SPLIT_NAMES | ({"val": "out of fold"} if found.is_portfolio else {})
     rows = [
         [
             metric_name(name),
@@ -184,8 +184,6 @@ def _overview(found: Evaluation) -> dict[str, Any]:
         ]
         for name in constant
     ]
-    again, before = found.metrics()[headline], results["test"].get(headline)
-    changed = _is_number(before) and not math.isnan(before + again) and not math.isclose(before, again, abs_tol=5e-3)
     return {
         "tiles": tiles,
         "header": ["metric", *(names[s] for s in columns), guess, *(["published"] if published else [])],
@@ -193,7 +191,6 @@ def _overview(found: Evaluation) -> dict[str, Any]:
         "constant": guess,
         "source": published.get("source", "no source given") if published else "",
         "facts": _facts(found),
-        "changed": (METRIC_NAMES[headline], f"{again:.3f}", f"{before:.3f}") if changed else None,
     }
 
 
@@ -214,7 +211,8 @@ def _published(published: dict[str, Any], name: str) -> str:
 def _facts(found: Evaluation) -> list[tuple[str, str]]:
     results, dataset = found.results, found.dataset
     graph, subgraphs = dataset.graph, dataset.subgraphs
-    seconds, sizes = results["seconds"], {s: len(subgraphs.indices(s)) for s in SPLIT_NAMES}
+    seconds, splits = results["seconds"], {} if subgraphs.splits is None else SPLIT_NAMES
+    sizes = [f"{len(subgraphs.indices(split)):,} {name}" for split, name in splits.items()]
     selected = f"{results['selected_epoch']} of 0 to {results['epochs'] - 1}, by validation"
     if "members" in results:
         each = ", ".join(str(member["selected_epoch"]) for member in results["members"])
@@ -223,7 +221,7 @@ def _facts(found: Evaluation) -> list[tuple[str, str]]:
     return [
         ("Dataset", dataset.name),
         ("Graph", f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges"),
-        ("Subgraphs", ", ".join(f"{count:,} {SPLIT_NAMES[split]}" for split, count in sizes.items())),
+        ("Subgraphs", ", ".join(sizes) or f"{len(subgraphs):,}, without splits"),
         *([("Not used by this recipe", "; ".join(results["unused"]))] if results.get("unused") else []),
         ("Task", found.task + (f", {len(found.classes)} classes" if found.classes else "")),
         ("Recipe", found.recipe.name),

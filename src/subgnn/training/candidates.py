@@ -34,7 +34,7 @@ from subgnn.models.subgnn.streamed import StreamedInputs
 from subgnn.models.weighting import Weighting
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.training.global_batch import use_global_batch
-from subgnn.training.labels import check_labels, warn_of_labels
+from subgnn.training.labels import check_labels
 from subgnn.training.loop import AfterEpoch, Progress, State, epoch_record, fit
 from subgnn.training.steps import Fitting
 
@@ -57,7 +57,6 @@ def set_up(
     """
     graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
     check_labels(subgraphs)
-    warn_of_labels(subgraphs)
     check_edges(recipe, graph)
     Weighting.of(recipe.training, subgraphs)  # refused before any work
     selection_metric(recipe.training.select_by, subgraphs.task)

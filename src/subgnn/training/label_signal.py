@@ -92,12 +92,19 @@ class Verdict:
     sentences: tuple[str, ...]
 
 
-def signal_of(models: Sequence[Judged], targets: NDArray[Any], task: Task, units: NDArray[np.int64]) -> Verdict:
+def signal_of(
+    models: Sequence[Judged],
+    targets: NDArray[Any],
+    task: Task,
+    units: NDArray[np.int64],
+    untried: Sequence[str] = (),
+) -> Verdict:
     """Which kind of signal the labels carry, by the rule of this module.
 
     Args:
         models: the fitted ones. Without one that sees nothing, the constant prediction is that of all targets.
         units: equal for subgraphs that count as one, as their nodes are equal or they are of one group.
+        untried: names of candidates that were not judged, which may find what the others do not.
 
     Shapes:
         targets: (n,) or (n, classes). units: (n,), from 0.
@@ -126,6 +133,7 @@ def signal_of(models: Sequence[Judged], targets: NDArray[Any], task: Task, units
         level=LEVEL / max(1, pairs),
         metric="R2" if task == "regression" else "micro-F1",
         size=len(targets),
+        untried=untried,
     )
     return judge.verdict()
 
@@ -150,6 +158,7 @@ class _Judge:
     level: float
     metric: str
     size: int
+    untried: Sequence[str]
 
     def verdict(self) -> Verdict:
         """Apply the rule."""
@@ -190,10 +199,11 @@ class _Judge:
     def _signal_words(self, signals: Sequence[Signal], clear: Sequence[View]) -> str:
         guess = f"{self.metric} {self.constant.score:.3f}"
         if "none" in signals:
-            return f"No signal was found: no model is clearly better than the constant prediction ({guess})."
+            what = f"No signal was found: no model is clearly better than the constant prediction ({guess})."
+            return f"{what}{self._untried()}"
         if "undecided" in signals:
             what = f"{self.size:,} labelled subgraphs are too few to tell whether any model is better than"
-            return f"{what} the constant prediction ({guess})."
+            return f"{what} the constant prediction ({guess}).{self._untried()}"
         if "unplaced" in signals:
             models = " and ".join(_score(self.best[view]) for view in clear)
             what = f"The labels carry a signal ({models}; the constant prediction has {guess})"
@@ -203,6 +213,13 @@ class _Judge:
         first, *others = (f"{words} ({_score(self.best[view])})" for words, view in zip(named, views, strict=True))
         words = " and on ".join([", on ".join([first, *others[:-1]]), *others[-1:]])
         return f"The labels depend on {words}; the constant prediction has {guess}."
+
+    def _untried(self) -> str:
+        """A sentence about candidates that were not tried."""
+        if not self.untried:
+            return ""
+        subject = "1 candidate was" if len(self.untried) == 1 else f"{len(self.untried)} candidates were"
+        return f" {subject} not tried: {', '.join(self.untried)}."
 
 
 def _score(model: Judged) -> str:

@@ -1,20 +1,17 @@
-"""Check that the labels of a split can be learned, and warn of those that cannot."""
+"""Check that the labels of a split can be learned."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.channels.topology import Standard
-from subgnn.data.describe import label_notes
 from subgnn.data.subgraphs import LARGEST_LABEL, SubgraphSet
-from subgnn.errors import DataError, DataWarning, excerpt
+from subgnn.errors import DataError, excerpt
 
 _WHERE = "train"
-_NAMED = 5
 _FARTHEST = 1e15  # squared errors are added up in 32 bits, which end at 3e38
 
 
@@ -55,31 +52,3 @@ def _check_values(targets: NDArray[Any], training: NDArray[Any]) -> None:
         what = f"the label {targets[farthest]:g} of subgraph {farthest} is {distance[farthest]:.3g} standard deviations"
         hint = f"accepted: up to {_FARTHEST:g}; correct it, leave it out, or give its logarithm"
         raise DataError(f"{what} from the mean of the training labels", where=_WHERE, hint=hint)
-
-
-def warn_of_labels(subgraphs: SubgraphSet) -> None:
-    """Warn of labels that may be meant for another task, and of labels that cannot be learned."""
-    for note in label_notes(subgraphs):
-        warnings.warn(note, DataWarning, stacklevel=4)
-    warn_of_unseen(subgraphs)
-
-
-def warn_of_unseen(subgraphs: SubgraphSet) -> None:
-    """Warn of classes that subgraphs of val or test have and no training subgraph has: they cannot be learned."""
-    if subgraphs.targets is None or subgraphs.task == "regression":
-        return
-    if subgraphs.task == "multi-label":
-        carried = subgraphs.targets.astype(np.bool_)
-    else:
-        carried = subgraphs.targets[:, None] == np.arange(subgraphs.num_classes)
-    held_out = carried[np.concatenate([subgraphs.indices("val"), subgraphs.indices("test")])]
-    unseen = ~carried[subgraphs.indices("train")].any(axis=0) & held_out.any(axis=0)
-    if not unseen.any():
-        return
-    places = np.flatnonzero(unseen)
-    named = ", ".join(f"{excerpt(subgraphs.classes[c])} ({int(held_out[:, c].sum())})" for c in places[:_NAMED])
-    more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
-    count = int(held_out[:, unseen].any(axis=1).sum())
-    subject = "1 subgraph of val or test carries" if count == 1 else f"{count:,} subgraphs of val and test carry"
-    what = f"{subject} a label that no training subgraph has: {named}{more}; it cannot be learned"
-    warnings.warn(what, DataWarning, stacklevel=5)

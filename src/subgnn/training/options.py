@@ -18,7 +18,7 @@ from subgnn.config.numbers import LARGEST
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.errors import UserError, excerpt
-from subgnn.models.registry import unused_data
+from subgnn.models.registry import model_of, unused_data
 from subgnn.parallel.progress import OnEpoch, OnProgress, ignore
 from subgnn.versions import versions
 
@@ -77,7 +77,7 @@ class RunOptions:
     """A run to be trained; :func:`subgnn.experiments.train.train` explains the fields.
 
     ``write_page`` is an importable function, or None for no page. ``look_ahead`` says that edges later than the first
-    held-out subgraph of a split by time were allowed.
+    held-out subgraph of a split by time were allowed, and ``warnings`` what makes the scores misleading.
     """
 
     recipe: Recipe
@@ -95,6 +95,13 @@ class RunOptions:
     callbacks: Callbacks = NO_CALLBACKS
     edges_until: float | None = None
     look_ahead: bool = False
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def fitted_to(self) -> list[str]:
+        """The splits that the model learns from."""
+        both = model_of(self.recipe).is_portfolio and self.recipe.auto.fit_on != "train"
+        return ["train", "val"] if both else ["train"]
 
     def about(self, dataset: Dataset) -> dict[str, Any]:
         """What run.json says of the data and the settings."""
@@ -109,7 +116,9 @@ class RunOptions:
             "method": self.recipe.method,
             "seed": self.seed,
             "task": dataset.subgraphs.task,
+            "fitted_to": self.fitted_to,
             "unused": unused_data(self.recipe, dataset.graph),
+            **({"warnings": list(self.warnings)} if self.warnings else {}),
         }
 
 

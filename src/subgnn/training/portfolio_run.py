@@ -35,7 +35,7 @@ from subgnn.training.devices import make_fabric
 from subgnn.training.ensemble_selection import Choice, OutOfFold, choose, clearly_behind
 from subgnn.training.fit import Fit, Fitter, Stopped
 from subgnn.training.label_signal import Judged, signal_of
-from subgnn.training.labels import check_labels, warn_of_labels
+from subgnn.training.labels import check_labels
 from subgnn.training.options import RunOptions, circumstances
 from subgnn.training.portfolio import (
     Budget,
@@ -132,7 +132,6 @@ class _Training:
         pool = Pool.of(dataset, recipe.auto, options.seed)
         whole = replace(pool.dataset.subgraphs, splits=pool.whole())
         check_labels(whole)
-        warn_of_labels(whole)
         Weighting.of(recipe.training, whole)
         scores = CandidateScores.by(recipe.training.select_by, pool)
         rows = plan(portfolio(recipe, dataset.graph.attributes), pool, recipe.auto)
@@ -329,7 +328,8 @@ class _Training:
             for row, model in ((row, model_of(row.recipe)) for row in self.rows)
             if (terms := self.scores.terms(row))
         ]
-        verdict = signal_of(judged, np.asarray(subgraphs.targets), task, self.pool.units)
+        untried = [row.name for row in self.rows if row.predictions is None and not row.behind]
+        verdict = signal_of(judged, np.asarray(subgraphs.targets), task, self.pool.units, untried)
         fit_seconds = [seconds for row in self.finished for seconds in row.seconds]
         return {
             **options.about(self.dataset),

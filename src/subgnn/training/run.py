@@ -41,6 +41,7 @@ from subgnn.training.run_dir import (
     claim_run,
     is_finished,
     keep_dataset,
+    keep_subgraph_keys,
     read_results,
 )
 from subgnn.training.thresholds import check_threshold, with_decision
@@ -68,6 +69,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
     if resume and is_finished(out):
         if first:
             can_resume(options)
+            keep_subgraph_keys(dataset.subgraphs, out)
         return _finished(dataset, options, first=first)
     if model.uses_embeddings(recipe):
         check_source(recipe)
@@ -81,6 +83,8 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
             return _finished(dataset, options, first=first)
         if first and options.keep_data:
             keep_dataset(dataset, out)
+        if first:
+            keep_subgraph_keys(dataset.subgraphs, out)
         if ranks is None and size > 1:
             return launch(dataset, options, devices=size, lock=lock)
         with with_loggers(options) as loggers:

@@ -3,9 +3,10 @@
 RUN/run.json                 results: the keys of ``subgnn train --json``
 RUN/recipe.json              all settings
 RUN/metrics.jsonl            a line for each epoch
-RUN/checkpoint.safetensors   the selected weights, anchors, class names and the graph's hash
+RUN/checkpoint.safetensors   the selected weights, anchors, class names, and hashes of the graph and its names
 RUN/embeddings.safetensors   the node embeddings it started from, unless they are random or larger than 256 MB
 RUN/dataset.subgnn           the dataset, if it was not read from a folder or a bundle
+RUN/subgraphs.safetensors    keys of the subgraphs, labels and splits it was trained with
 RUN/report.html              the page of the run
 RUN/tensorboard/             event files, if requested
 RUN/mlflow.db, RUN/wandb/    the same by MLflow and Weights & Biases, if requested
@@ -28,16 +29,25 @@ from subgnn.config.method_settings import AutoSettings
 from subgnn.config.settings import Recipe
 from subgnn.errors import DataError
 from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
+from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.files import remove_leftovers
 from subgnn.storage.parsing import read_json, write_json
 
 if TYPE_CHECKING:
     from subgnn.data.dataset import Dataset
+    from subgnn.data.subgraph_keys import Keys
+    from subgnn.data.subgraphs import SubgraphSet
     from subgnn.training.options import RunOptions
 
 RESULTS, RECIPE, METRICS, LAST = "run.json", "recipe.json", "metrics.jsonl", "last.pt"
 CHECKPOINT = "checkpoint.safetensors"
-PAGE, DATASET = "report.html", "dataset.subgnn"
+PAGE, DATASET, SUBGRAPHS = "report.html", "dataset.subgnn", "subgraphs.safetensors"
+_KEYS = Format(
+    name="subgnn-subgraph-keys",
+    noun="file of subgraph keys",
+    make="subgnn train writes it",
+    again="train again",
+)
 _RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
     "dataset": str,
     "source": str,
@@ -46,6 +56,8 @@ _RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
     "method": str,
     "task": str,
     "unused": list,
+    "warnings": list,
+    "fitted_to": list,
     "device": str,
     "seed": int,
     "selected_epoch": int,
@@ -197,6 +209,46 @@ def as_trained(dataset: Dataset, results: dict[str, Any]) -> Dataset:
     return replace(dataset, subgraphs=named_split(dataset.subgraphs, results.get("split", "stored")))
 
 
+def keep_subgraph_keys(subgraphs: SubgraphSet, out: Path) -> None:
+    """Store the keys of the subgraphs that a run is trained with, or compare them with those in its folder.
+
+    Raises:
+        DataError: if those are of other subgraphs.
+    """
+    from subgnn.data.subgraph_keys import subgraph_keys
+
+    if (out / SUBGRAPHS).is_file():
+        check_subgraphs(read_subgraph_keys(out), subgraphs, str(out), "continue with those, or give another --out")
+        return
+    write_parts(out / SUBGRAPHS, encode_arrays({"keys": subgraph_keys(subgraphs)}, _KEYS))
+
+
+def read_subgraph_keys(out: Path) -> Keys:
+    """The keys of the subgraphs that a run was trained with.
+
+    Raises:
+        DataError: if they are missing or damaged.
+    """
+    file = read_arrays(out / SUBGRAPHS, _KEYS)
+    file.verify()
+    return file.arrays["keys"]
+
+
+def check_subgraphs(trained_with: Keys, subgraphs: SubgraphSet, where: str, hint: str) -> None:
+    """Refuse subgraphs that are not those a run was trained with, and say how they differ.
+
+    Raises:
+        DataError: if node sets, labels or splits differ.
+    """
+    from subgnn.data.subgraph_keys import changes, subgraph_keys
+
+    if trained_with.ndim != 2 or trained_with.shape[1] != 3:
+        raise DataError("the keys of its subgraphs are damaged", where=where, hint="train again")
+    if found := changes(trained_with, subgraph_keys(subgraphs)):
+        what = f"the subgraphs are not those the run was trained with: {', '.join(found)}"
+        raise DataError(what, where=where, hint=hint)
+
+
 def keep_dataset(dataset: Dataset, out: Path) -> None:
     """Store the dataset in the folder of a run, or compare it with the one that is there from before.
 
@@ -210,12 +262,13 @@ def keep_dataset(dataset: Dataset, out: Path) -> None:
         write_bundle(dataset, path)
         return
     before = read_bundle(path)
-    if (before.graph.content_hash, before.subgraphs.content_hash) != (
-        dataset.graph.content_hash,
-        dataset.subgraphs.content_hash,
-    ):
+    if _content(before) != _content(dataset):
         hint = f"continue with the dataset in {path}, or give another --out"
         raise DataError("the run there is of other data", where=str(out), hint=hint)
+
+
+def _content(dataset: Dataset) -> tuple[str, ...]:
+    return dataset.graph.content_hash, dataset.graph.names_hash, dataset.subgraphs.content_hash
 
 
 def dataset_path(run: Path, results: dict[str, Any], data: Path | None) -> Path:

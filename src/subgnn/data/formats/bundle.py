@@ -84,6 +84,7 @@ def pack_dataset(dataset: Dataset) -> tuple[dict[str, NDArray[Any]], dict[str, A
         "directed": graph.directed,
         "dropped": [graph.dropped.self_loops, graph.dropped.duplicates],
         "graph_hash": graph.compute_hash(),
+        "names_hash": "" if names is None else names.compute_hash(),
         "columns": list(names.columns) if names else [],
         "primary": names.primary_column if names else "",
         "task": subgraphs.task,
@@ -105,8 +106,7 @@ def unpack_dataset(arrays: dict[str, NDArray[Any]], content: dict[str, Any], whe
     try:
         dataset = _build(arrays, content, where)
         _check_structure(dataset, where)
-        if dataset.graph.compute_hash() != dataset.graph.known_hash:
-            raise _wrong_hash(where)
+        _check_hashes(dataset.graph, where)
     except DataError as error:
         raise DataError(error.what, where=where, hint=again) from None
     return dataset
@@ -170,16 +170,17 @@ def _verified(file: ArrayFile) -> Dataset:
     """Open a bundle and check all of it: checksum, the graph's hash, structure."""
     dataset = _dataset(file)
     with ThreadPoolExecutor(1) as beside:
-        graph_hash = beside.submit(dataset.graph.compute_hash)
+        hashed = beside.submit(_check_hashes, dataset.graph, file.where)
         file.verify()
-        if graph_hash.result() != dataset.graph.known_hash:
-            raise _wrong_hash(file.where)
+        hashed.result()
     _check_structure(dataset, file.where)
     return dataset
 
 
-def _wrong_hash(where: str) -> DataError:
-    return DataError("the graph does not match its hash in the header", where=where, hint=_DAMAGED)
+def _check_hashes(graph: Graph, where: str) -> None:
+    names = graph.names
+    if graph.compute_hash() != graph.known_hash or (names is not None and names.compute_hash() != names.known_hash):
+        raise DataError("the graph does not match its hash in the header", where=where, hint=_DAMAGED)
 
 
 def _check_structure(dataset: Dataset, where: str) -> None:
@@ -268,7 +269,7 @@ def _assemble(arrays: dict[str, NDArray[Any]], content: dict[str, Any]) -> Datas
     graph = replace(
         edges("graph"),
         features=arrays.get("graph.features"),
-        names=NodeNames(columns, content["primary"]) if columns else None,
+        names=NodeNames(columns, content["primary"], known_hash=str(content["names_hash"])) if columns else None,
         dropped=Dropped(*(int(count) for count in content["dropped"])),
         known_hash=str(content["graph_hash"]),
         types=types,

@@ -261,7 +261,7 @@ def folder_id_base(path: Path, graph: Graph) -> int:
     problems = Problems()
     reader = _FolderReader(path.parent, ReadOptions(labels=LabelFormat()), problems)
     problems.stop()
-    if reader.names is not None and graph.names is not None and not reader.names.agrees_with(graph.names):
+    if reader.names is not None and graph.names is not None and reader.names.content_hash != graph.names.content_hash:
         what = "the nodes of this dataset have other names than those of the run"
         raise DataError(what, where=str(path), hint="give the subgraphs in another file, by name")
     return reader.id_base

@@ -168,8 +168,9 @@ class Table:
         if pa.types.is_floating(kind) and noun != "label":
             # pandas turns a column of whole numbers with an empty cell into real ones.
             values = np.asarray(compute.fill_null(column, 0.0))
-            if not (np.isfinite(values) & (values == np.round(values)) & (np.abs(values) < 2**53)).all():
-                hint = "text or integers are accepted"
+            exact = 2.0 ** (np.finfo(values.dtype).nmant + 1)  # from here on, not every whole number is one of them
+            if not (np.isfinite(values) & (values == np.round(values)) & (np.abs(values) < exact)).all():
+                hint = f"text or integers are accepted; as real numbers, whole ones below {exact:.0f}"
                 raise DataError(f"the {noun} column has type {kind}", where=self.where, hint=hint)
             column = compute.cast(column, pa.int64())
         elif not any(
