@@ -341,3 +341,10 @@ def test_an_object_is_recognised_by_its_attributes():
         found = graph_from_object(theirs)
         np.testing.assert_array_equal(found.neighbors, graph.neighbors)
     assert graph_from_object([[0, 1]]) is None
+
+
+def test_an_object_keeps_its_weights():
+    graph, notes = sample(weighted=True), []
+    for theirs in (to_networkx(graph), to_pyg(graph), to_scipy(graph)):
+        assert graph_from_object(theirs, notes.append).weights.tolist() == graph.weights.tolist()
+    assert notes == ["edge weights from the attribute 'weight'", "edge weights from the values of the matrix"]
