@@ -6,7 +6,7 @@ A library is imported only where an object of it is made; what is given is recog
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
@@ -357,33 +357,31 @@ def from_igraph(graph: Any, *, weight: str | None = None) -> Graph:
 
 
 def graph_from_object(value: Any, on_note: Callable[[str], None] = ignore) -> Graph | None:
-    """The graph that an object of a known library is, with its weights; None for any other object.
+    """The graph that an object of a known library is, without weights it does not state; None for any other object.
 
     Args:
-        on_note: called with a line about the weights.
+        on_note: called with a line about weights that are left out.
 
     Example:
         >>> import scipy.sparse as sp
         >>> graph_from_object(sp.coo_array([[0, 1], [1, 0]])).num_edges, graph_from_object("text")
         (1, None)
     """
-
-    def titled(titles: Iterable[Any]) -> str | None:
-        title = likely_title([str(each) for each in titles], "weight")
-        if title is not None:
-            on_note(f"edge weights from the attribute '{title}'")
-        return title
-
-    readers: tuple[tuple[tuple[str, ...], Callable[[Any], Graph]], ...] = (
-        (("adjacency", "is_multigraph"), lambda graph: from_networkx(graph, weight=networkx_weight(graph, on_note))),
-        (("edge_index", "num_nodes"), from_pyg),
-        (("get_edgelist", "vcount"), lambda graph: from_igraph(graph, weight=titled(graph.es.attributes()))),
-        (("ndata", "edges"), lambda graph: from_dgl(graph, weight=titled(graph.edata))),
-        (("tocoo", "nnz"), lambda matrix: from_scipy(matrix, weighted=has_weights(matrix, on_note))),
+    readers: tuple[tuple[tuple[str, ...], Callable[[Any], Graph], Callable[[Any], object]], ...] = (
+        (("adjacency", "is_multigraph"), from_networkx, lambda graph: networkx_weight(graph, ignore)),
+        (("edge_index", "num_nodes"), from_pyg, lambda data: None),
+        (("get_edgelist", "vcount"), from_igraph, lambda graph: likely_title(graph.es.attributes(), "weight")),
+        (("ndata", "edges"), from_dgl, lambda graph: likely_title(list(graph.edata), "weight")),
+        (("tocoo", "nnz"), from_scipy, lambda matrix: has_weights(matrix, ignore)),
     )
     if isinstance(value, Graph):
         return value
-    return next((read(value) for names, read in readers if all(hasattr(value, name) for name in names)), None)
+    for names, read, weighted in readers:
+        if all(hasattr(value, name) for name in names):
+            if weighted(value):
+                on_note(f"the weights of edges are not used; {read.__name__} keeps them if it is told to")
+            return read(value)
+    return None
 
 
 def _array(tensor: Any) -> Any:
