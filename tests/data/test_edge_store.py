@@ -56,7 +56,7 @@ def test_worked_example(tmp_path):
         graph = store.build(3, names=NodeNames.of("abc"))
     assert [str(warning.message) for warning in told] == [
         "dropped 1 self loops and 1 repeated edges",
-        "2 edges are there again with another weight; the first counts ('a' - 'b' has 5 and 6)",
+        "2 repeated edges have another weight; the first is kept ('a' - 'b': 5, not 6)",
     ]
     assert graph.offsets.tolist() == [0, 1, 2, 2]
     assert graph.neighbors.tolist() == [1, 0]

@@ -83,7 +83,7 @@ def test_the_first_weight_is_kept_in_both_rows():
         graph = Graph.from_edges([1, 0, 0, 1], [0, 1, 1, 2], weights=[5, 7, 9, 2])
     assert [str(warning.message) for warning in told] == [
         "dropped 0 self loops and 1 repeated edges",
-        "2 edges are there again with another weight; the first counts ('0' - '1' has 5 and 7)",
+        "2 repeated edges have another weight; the first is kept ('0' - '1': 5, not 7)",
     ]
     assert graph.weights.dtype == np.float32
     assert entries(graph) == {(0, 1): 5, (1, 0): 5, (1, 2): 2, (2, 1): 2}
@@ -91,9 +91,9 @@ def test_the_first_weight_is_kept_in_both_rows():
 
 def test_another_weight_is_told_by_name_and_by_time():
     names = NodeNames.of(["A", "B"])
-    with pytest.warns(DataWarning, match=r"1 edges are there again .*; the first counts \('B' - 'A' has 1 and 9\)"):
+    with pytest.warns(DataWarning, match=r"1 repeated edges have .*; the first is kept \('B' - 'A': 1, not 9\)"):
         Graph.from_edges([0, 1], [1, 0], weights=[1, 9], names=names)
-    with pytest.warns(DataWarning, match=r"the earliest counts \('A' - 'B' has 9 and 1\)"):
+    with pytest.warns(DataWarning, match=r"the earliest is kept \('A' - 'B': 9, not 1\)"):
         Graph.from_edges([0, 1], [1, 0], weights=[1, 9], names=names, times=[2, 1])
 
 

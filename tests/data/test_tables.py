@@ -255,6 +255,19 @@ def test_subgraphs_without_a_label_are_left_out_and_counted(tmp_path, label, kin
     assert [row.tolist() for row in subgraphs.nodes] == [[0], [2], [0], [1]]
 
 
+def test_a_split_whose_subgraphs_have_no_label_is_refused_in_one_line(tmp_path):
+    edges = table(tmp_path, "e.csv", EDGES)
+    members = table(
+        tmp_path,
+        "m.csv",
+        MEMBERS.replace("cow,y", "cow,NA").replace("dog,x", "dog,y").replace("ant,x,test", "ant,y,test"),
+    )
+    called = call("data", "convert", edges, "--subgraphs", members, "--out", tmp_path / "out")
+    assert called.code == 2
+    assert called.err.startswith(f"{members}: no subgraph in split 'val'; ")
+    assert called.err.endswith("; 1 of 3 subgraphs have no label and are left out\n")
+
+
 def test_labels_that_are_one_number_are_one_class(tmp_path):
     graph = read_edge_table(table(tmp_path, "e.csv", EDGES))
     text = "subgraph,node,label,split\ns,ant,1,train\nt,cow,2.0,val\nu,dog,1.0,test\n"
@@ -416,12 +429,15 @@ def test_numbered_rows_keep_their_sign_in_the_first_line(tmp_path):
 def test_repeated_edges_with_other_weights_are_said_with_the_one_that_is_kept(tmp_path, suffix):
     """In a table, in a folder, and where the graph of a folder is built on disk."""
     edges = table(tmp_path, "e.csv", "source,target,weight\nA,B,1\nB,A,9\nB,C,2\n")
-    line = "1 edges are there again with another weight; the first counts ('B' - 'A' has 1 and 9)"
+    line = "1 repeated edges have another weight; the first is kept ('B' - 'A': 1, not 9)"
     called = call("data", "convert", edges, "--out", tmp_path / f"table{suffix}")
     assert (called.code, called.error) == (0, f"warning: {line}")
     folder = write_sample(tmp_path / "f", {"edge_list.txt": "0 1 1\n1 0 9\n1 2 2\n2 3 1\n3 4 1\n0 4 1\n"})
     called = call("data", "convert", folder, "--to", "bundle" if suffix else "folder", "--out", tmp_path / f"x{suffix}")
-    assert (called.code, called.error.startswith(f"warning: {folder}/edge_list.txt: 1 edges are there again")) == (
+    assert (
+        called.code,
+        called.error.startswith(f"warning: {folder}/edge_list.txt: 1 repeated edges have another weight"),
+    ) == (
         0,
         True,
     )

@@ -389,8 +389,8 @@ def warn_of_other_weights(
         kept: which of the repeated edges is kept.
     """
     called = [str(node) if names is None else names[node] for node in ends]
-    what = f"{count:,} edges are there again with another weight; the {kept} counts"
-    example = f"{excerpt(called[0])} - {excerpt(called[1])} has {weights[0]:g} and {weights[1]:g}"
+    what = f"{count:,} repeated edges have another weight; the {kept} is kept"
+    example = f"{excerpt(called[0])} - {excerpt(called[1])}: {weights[0]:g}, not {weights[1]:g}"
     warnings.warn(f"{what} ({example})", DataWarning, stacklevel=4)
 
 

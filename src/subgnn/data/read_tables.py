@@ -126,10 +126,22 @@ def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULT
         warnings.warn(f"{members.where}: {what}", DataWarning, stacklevel=2)
         kept = np.flatnonzero(nodes.lengths > 0)
         members, nodes = members.take(kept), nodes.take(kept)
-    members, nodes = _labelled(members, nodes)
-    task, targets, classes = _labels(members, options.labels or LabelFormat())
+    lacking = [i for i, label in enumerate(members.labels or ()) if no_label(label)]
+    unlabelled = f"{len(lacking):,} of {len(members):,} subgraphs have no label and are left out"
+    where = members.place(lacking[0]) if lacking else ""
+    if 0 < len(lacking) < len(members):
+        kept = np.delete(np.arange(len(members)), lacking)
+        members, nodes = members.take(kept), nodes.take(kept)
+    try:
+        task, targets, classes = _labels(members, options.labels or LabelFormat())
+        splits = _splits(members)
+    except DataError as error:
+        hint = f"{error.hint}; {unlabelled}" if where else error.hint
+        raise DataError(error.what, where=error.where, hint=hint) from None
+    if where:
+        warnings.warn(f"{where}: {unlabelled}", DataWarning, stacklevel=2)
     names = Strings.of(members.names) if members.named else None
-    subgraphs = SubgraphSet(nodes, task, targets, classes, _splits(members), names, times=members.times)
+    subgraphs = SubgraphSet(nodes, task, targets, classes, splits, names, times=members.times)
     if subgraphs.splits is not None:
         return subgraphs
     subgraphs = split_subgraphs(subgraphs, method="stratified", fractions=_FRACTIONS, seed=seed)
@@ -137,17 +149,6 @@ def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULT
     what = f"no column 'split': drew one, stratified {shares}, seed {seed}; subgnn data split draws another"
     warnings.warn(f"{members.where}: {what}", DataWarning, stacklevel=2)
     return subgraphs
-
-
-def _labelled(members: Members, nodes: Ragged) -> tuple[Members, Ragged]:
-    """The subgraphs that have a label, if some do; a warning counts the others."""
-    lacking = [i for i, label in enumerate(members.labels or ()) if no_label(label)]
-    if not 0 < len(lacking) < len(members):
-        return members, nodes
-    what = f"{len(lacking):,} of {len(members):,} subgraphs have no label and are left out"
-    warnings.warn(f"{members.place(lacking[0])}: {what}", DataWarning, stacklevel=3)
-    kept = np.delete(np.arange(len(members)), lacking)
-    return members.take(kept), nodes.take(kept)
 
 
 def _labels(members: Members, form: LabelFormat) -> Any:
