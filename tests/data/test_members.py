@@ -106,6 +106,14 @@ def test_a_dash_beside_no_node(tmp_path, nodes, name, before):
         read(tmp_path / name, f"{before}{nodes}\n", graph)
 
 
+@pytest.mark.parametrize("rows", ["s1\tTP53\ns1\tBAX\n", "s1\tTP53;BAX\ns2\tBAX;7\n"], ids=["long", "wide"])
+def test_a_table_without_a_header_does_not_lose_its_first_row(tmp_path, rows):
+    path = tmp_path / "m.tsv"
+    path.write_text(rows)
+    with pytest.raises(DataError, match=r"m.tsv: no header line: the first line has 'TP53.*' above other nodes; write"):
+        read_members(path, GRAPH, labelled=False)
+
+
 LINES = {
     "joined": "TP53-BAX\nHLA-A\n",
     "with labels": "TP53-BAX\tx\ttrain\nHLA-A\ty\tval\n",

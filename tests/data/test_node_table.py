@@ -112,8 +112,9 @@ def test_further_nodes_and_other_cases_are_warned_of(tmp_path):
     ]
 
 
-def test_a_table_without_a_header_line_keeps_its_first_row(tmp_path):
-    graph, card, notes = attributes(tmp_path, "a,1\nb,2\nc,3\n")
+@pytest.mark.parametrize("first", ["a", "new"])
+def test_a_table_without_a_header_line_keeps_its_first_row(tmp_path, first):
+    graph, card, notes = attributes(tmp_path, f"{first},1\nb,2\nc,3\n")
     assert (card["features"][0]["mean"], graph.features[3, 0]) == (2, 0)
     assert notes[0].startswith(f"{tmp_path}/nodes.csv: no header line; node from 'column 1'; standardised numbers")
 

@@ -134,20 +134,20 @@ def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULT
         members, nodes = members.take(kept), nodes.take(kept)
     try:
         task, targets, classes = _labels(members, options.labels or LabelFormat())
-        splits = _splits(members)
+        names = Strings.of(members.names) if members.named else None
+        subgraphs = SubgraphSet(nodes, task, targets, classes, _splits(members), names, times=members.times)
+        drawn = subgraphs.splits is None
+        if drawn:
+            subgraphs = split_subgraphs(subgraphs, method="stratified", fractions=_FRACTIONS, seed=seed)
     except DataError as error:
         hint = f"{error.hint}; {unlabelled}" if where else error.hint
         raise DataError(error.what, where=error.where, hint=hint) from None
     if where:
         warnings.warn(f"{where}: {unlabelled}", DataWarning, stacklevel=2)
-    names = Strings.of(members.names) if members.named else None
-    subgraphs = SubgraphSet(nodes, task, targets, classes, splits, names, times=members.times)
-    if subgraphs.splits is not None:
-        return subgraphs
-    subgraphs = split_subgraphs(subgraphs, method="stratified", fractions=_FRACTIONS, seed=seed)
-    shares = "/".join(f"{share:.0%}".removesuffix("%") for share in _FRACTIONS)
-    what = f"no column 'split': drew one, stratified {shares}, seed {seed}; subgnn data split draws another"
-    warnings.warn(f"{members.where}: {what}", DataWarning, stacklevel=2)
+    if drawn:
+        shares = "/".join(f"{share:.0%}".removesuffix("%") for share in _FRACTIONS)
+        what = f"no column 'split': drew one, stratified {shares}, seed {seed}; subgnn data split draws another"
+        warnings.warn(f"{members.where}: {what}", DataWarning, stacklevel=2)
     return subgraphs
 
 

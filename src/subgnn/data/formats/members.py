@@ -141,7 +141,15 @@ def _read(source: Source, graph: Graph, options: ReadOptions, *, labelled: bool)
 
 def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: bool) -> Members:
     columns, found = options.columns, dict[str, str]()
-    node = columns.find(table, "node") or _column_of_nodes(table, graph, columns)
+    node = columns.find(table, "node")
+    if node is None:
+        node = _column_of_nodes(table, graph, columns)
+        if node and table.header is not None and node_share([node], find_separator([node], graph), graph) == 1:
+            what = f"no header line: the first line has {excerpt(node)} above other nodes"
+            hint = (
+                "write titles above the rows, as subgraph, node, label, split; or pass --node-column if it is a title"
+            )
+            raise DataError(what, where=table.where, hint=hint)
     if node is not None:
         found["node"] = node
     for role in ("subgraph", "label", "split", "subgraph_time") if labelled else ("subgraph",):

@@ -94,8 +94,8 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
     each number and no category.
 
     Args:
-        options: ``columns.node_id``, the column of node ids; by default a likely title, else the first column, whose
-            title may be a node: then there is no header line.
+        options: ``columns.node_id``, the column of node ids; by default a likely title, else the first column; a node
+            or numbers in place of titles mean that there is no header line.
 
     Raises:
         DataError: for a table of which no node is in the graph, a node that has two rows, or one that is not in a graph
@@ -103,8 +103,10 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
     """
     table, header = read_table(source, encoding=options.encoding), ""
     title = options.columns.find(table, "node_id")
-    if title is None and table.header is not None and is_known(graph)(table.titles[0]):
-        table, header = table.without_header(), "no header line; "
+    if title is None and table.header is not None and table.titles[0]:
+        numbers = any(parse_number(cell) is not None for cell in table.titles[1:])
+        if numbers or is_known(graph)(table.titles[0]):
+            table, header = table.without_header(), "no header line; "
     title = title or table.titles[0]
     ids = table.filled(title, "node").to_pylist()
     if len(table.titles) < 2:
