@@ -79,7 +79,7 @@ DATASETS: dict[str, tuple[dict[str, Any], str]] = {
     "equal values but one": ({"labels": ["0.1"] * 6 + ["0.3"] * 6}, ""),
     "large values": ({"labels": [f"{i}.5e25" for i in range(12)]}, ""),
     "values that are too large": ({"labels": [f"{i}.5e300" for i in range(12)]}, "subgraphs.tsv:1: label '0.5e300'"),
-    "a value that is not finite": ({"labels": [*VALUES[:11], "nan"]}, "subgraphs.tsv:12: label 'nan'"),
+    "a value that is not finite": ({"labels": [*VALUES[:11], "nan"]}, "subgraphs.tsv:12: the label is missing ('nan')"),
     "values that are too close": ({"labels": [f"{i}.5e-300" for i in range(12)]}, "have a standard deviation of "),
     "a value far from the others": ({"labels": [*VALUES[:11], "1e29"]}, "standard deviations from the mean"),
     "features that are too large": ({"labels": CLASSES, "features": np.full((NODES, 2), 1e200)}, "1e+200 at row 0"),

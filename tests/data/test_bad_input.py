@@ -137,8 +137,12 @@ BAD = {
     ),
     "empty subgraph": (first("\ta\ttrain"), "subgraphs.tsv:1", "empty subgraph; at least one node is needed"),
     "blank subgraph": (first("  \ta\ttrain"), "subgraphs.tsv:1", "empty subgraph; at least one node is needed"),
-    "nothing between dashes": (first("0--1\ta\ttrain"), "subgraphs.tsv:1", "'' is not an integer id"),
-    "negative node": (first("-1\ta\ttrain"), "subgraphs.tsv:1", "'' is not an integer id"),
+    "nothing between dashes": (
+        first("0--1\ta\ttrain"),
+        "subgraphs.tsv:1",
+        "a '-' without a node on both sides in '0--1'",
+    ),
+    "negative node": (first("-1\ta\ttrain"), "subgraphs.tsv:1", "a '-' without a node on both sides in '-1'"),
     "other digits": (first("0-٣\ta\ttrain"), "subgraphs.tsv:1", r"node '\u0663' is not in the graph"),
     "unknown split": (
         first("0\ta\ttrian"),
@@ -156,10 +160,16 @@ BAD = {
         "no subgraph in split 'val'; train, val and test each need at least one",
     ),
     "no lines": ({"subgraphs.tsv": "\n\n"}, "subgraphs.tsv", f"no subgraphs; {THREE}"),
+    "NA for a label": (first("0\tNA\ttrain"), "subgraphs.tsv:1", "the label is missing ('NA')"),
+    "names of other nodes": (
+        {"nodes.tsv": "id\tname\n" + "".join(f"{i}\tx{i}\n" for i in range(5, 10))},
+        "nodes.tsv",
+        "none of its nodes is in the graph, whose ids run 0..4",
+    ),
     "nan label": (
         {"subgraphs.tsv": "0\t0.5\ttrain\n1\tnan\tval\n2\t1\ttest\n"},
         "subgraphs.tsv:2",
-        "label 'nan'; a finite number is needed",
+        "the label is missing ('nan')",
     ),
     "word for a real label": (
         {"dataset.json": '{"task": "regression"}'},

@@ -185,7 +185,7 @@ def test_same_list_of_problems(tmp_path, nodes):
 def test_same_warning(tmp_path):
     folder = write_sample(tmp_path / "x", {"edge_list.txt": "0 1\n1 0\n0 1\n2 2\n3 4\n"})
     called = call("data", "convert", folder, "--out", tmp_path / "x.subgnn", "--memory", "10MB")
-    assert called.error.strip().endswith("edge_list.txt: 1 self loops and 1 repeated edges dropped")
+    assert called.error.strip().endswith("edge_list.txt: dropped 1 self loops and 1 repeated edges")
 
 
 @pytest.mark.parametrize("stop", ["distribute", "bucket_rows"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from subgnn import DataError, Graph
+from subgnn import DataError, DataWarning, Graph, NodeNames
 from subgnn.data.edge_store import EdgeStore
 
 
@@ -52,7 +52,12 @@ def test_worked_example(tmp_path):
     """0-1 twice and turned round, which is one repeat; a self loop; the weight of the first counts."""
     store = EdgeStore(tmp_path)
     store.append(np.array([1, 0, 0, 2]), np.array([0, 1, 1, 2]), np.array([5.0, 6.0, 7.0, 8.0]))
-    graph = store.build(3)
+    with pytest.warns(DataWarning) as told:
+        graph = store.build(3, names=NodeNames.of("abc"))
+    assert [str(warning.message) for warning in told] == [
+        "dropped 1 self loops and 1 repeated edges",
+        "2 repeated edges have another weight; the first is kept ('a' - 'b': 5, not 6)",
+    ]
     assert graph.offsets.tolist() == [0, 1, 2, 2]
     assert graph.neighbors.tolist() == [1, 0]
     assert graph.weights.tolist() == [5.0, 5.0]

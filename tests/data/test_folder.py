@@ -206,7 +206,7 @@ def test_weights(tmp_path):
 
 def test_loops_and_repeats_are_warned_of_with_the_file(tmp_path):
     folder = write_sample(tmp_path, {"edge_list.txt": EDGES + "1 1\n1 0\n0 1\n"})
-    with pytest.warns(DataWarning, match=r"edge_list\.txt: 1 self loops and 1 repeated edges dropped"):
+    with pytest.warns(DataWarning, match=r"edge_list\.txt: dropped 1 self loops and 1 repeated edges"):
         dataset = read_dataset(folder)
     assert (dataset.graph.dropped.self_loops, dataset.graph.dropped.duplicates) == (1, 1)
 

@@ -79,10 +79,30 @@ def test_a_mirrored_edge_given_thrice_is_one_repeat():
 
 
 def test_the_first_weight_is_kept_in_both_rows():
-    with pytest.warns(DataWarning, match="1 repeated"):
+    with pytest.warns(DataWarning) as told:
         graph = Graph.from_edges([1, 0, 0, 1], [0, 1, 1, 2], weights=[5, 7, 9, 2])
+    assert [str(warning.message) for warning in told] == [
+        "dropped 0 self loops and 1 repeated edges",
+        "2 repeated edges have another weight; the first is kept ('0' - '1': 5, not 7)",
+    ]
     assert graph.weights.dtype == np.float32
     assert entries(graph) == {(0, 1): 5, (1, 0): 5, (1, 2): 2, (2, 1): 2}
+
+
+def test_another_weight_is_told_by_name_and_by_time():
+    names = NodeNames.of(["A", "B"])
+    with pytest.warns(DataWarning, match=r"1 repeated edges have .*; the first is kept \('B' - 'A': 1, not 9\)"):
+        Graph.from_edges([0, 1], [1, 0], weights=[1, 9], names=names)
+    with pytest.warns(DataWarning, match=r"the earliest is kept \('A' - 'B': 9, not 1\)"):
+        Graph.from_edges([0, 1], [1, 0], weights=[1, 9], names=names, times=[2, 1])
+
+
+@pytest.mark.parametrize(
+    "others", [{"directed": True}, {"types": ["a", "b"]}, {"weights": [4, 4]}], ids=["directed", "types", "equal"]
+)
+def test_edges_that_are_not_repeated_keep_their_weights(others):
+    graph = Graph.from_edges([0, 1], [1, 0], **{"weights": [1, 9], **others})
+    assert graph.dropped.duplicates == 0
 
 
 def test_weights_follow_their_edges_past_a_loop():

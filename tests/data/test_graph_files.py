@@ -294,12 +294,38 @@ def test_a_message_does_not_advise_to_load_a_pickle(tmp_path):
         assert "weights_only" not in message
 
 
-def test_the_weights_of_a_graph_file_are_kept_where_they_are_asked_for(tmp_path):
+@pytest.mark.parametrize("suffix", [".graphml", ".gml", ".json", ".npz", ".mtx"])
+def test_the_weights_of_a_graph_file_are_kept(tmp_path, suffix):
+    """By the titles that a table's column of weights is known by."""
     graph = nx.Graph()
-    graph.add_edge("a", "b", weight=2.5)
+    graph.add_edge("0", "1", weight=2.5)
+    graph.add_edge("1", "2", weight=1.0)
+    path, matrix = tmp_path / f"x{suffix}", nx.to_scipy_sparse_array(graph)
+    writers = {
+        ".graphml": lambda: nx.write_graphml(graph, path),
+        ".gml": lambda: nx.write_gml(graph, path),
+        ".json": lambda: path.write_text(json.dumps(nx.node_link_data(graph, edges="edges"))),
+        ".npz": lambda: sp.save_npz(path, sp.csr_array(matrix)),
+        ".mtx": lambda: scipy_io.mmwrite(path, sp.coo_array(matrix)),
+    }
+    writers[suffix]()
+    called = call("data", "convert", path, "--out", tmp_path / "out", "--json")
+    assert tree(tmp_path / "out")["edge_list.txt"] == b"0 1 2.5\n1 2 1\n"
+    matrices = suffix in (".npz", ".mtx")
+    source = "the values of the matrix" if matrices else "the attribute 'weight'"
+    assert called.json["notes"] == [f"{path}: edge weights from {source}"]
+    assert call("data", "convert", path, "--weight", "weight", "--out", tmp_path / "again").code == 0
+    assert tree(tmp_path / "again")["edge_list.txt"] == tree(tmp_path / "out")["edge_list.txt"]
+
+
+def test_weights_that_some_edges_lack_are_left_out_with_a_note(tmp_path):
+    graph = nx.Graph([("a", "b")])
+    graph.add_edge("b", "c", weight=2.5)
     nx.write_graphml(graph, tmp_path / "x.graphml")
-    called = call("data", "convert", tmp_path / "x.graphml", "--weight", "weight", "--out", tmp_path / "out")
-    assert called.code == 2 or tree(tmp_path / "out")["edge_list.txt"] == b"0 1 2.5\n"
+    called = call("data", "convert", tmp_path / "x.graphml", "--out", tmp_path / "out", "--json")
+    what = "the attribute 'weight' is not used: it is not a finite number at every edge"
+    assert called.json["notes"] == [f"{tmp_path}/x.graphml: {what}"]
+    assert tree(tmp_path / "out")["edge_list.txt"] == b"0 1\n1 2\n"
 
 
 def test_the_direction_of_a_graph_file_is_kept_where_it_is_asked_for(tmp_path):

@@ -90,6 +90,30 @@ def test_gene_sets(tmp_path, name):
         assert read(tmp_path / name, columns=Columns(label="description"))[1].labels[1] == "na"
 
 
+def test_a_set_that_is_named_twice(tmp_path):
+    """A line of gene sets is a whole subgraph; in a long table, rows of a name belong together."""
+    with pytest.raises(DataError, match=r"m.gmt:3: the set 's' again, which is in line 1; a line is a whole set"):
+        read(tmp_path / "m.gmt", "s\tna\tTP53\nt\tna\tBAX\ns\tna\tB2M\n")
+    rows = "subgraph,node\ns,TP53\nt,BAX\ns,B2M\n"
+    assert read(tmp_path / "m.csv", rows)[0] == {"s": ["TP53", "B2M"], "t": ["BAX"]}
+
+
+@pytest.mark.parametrize("nodes", ["-1", "0--1", "0-1-"])
+@pytest.mark.parametrize(("name", "before"), [("m.tsv", "0-1\n"), ("m.csv", "subgraph,nodes\ns,0-1\nt,")])
+def test_a_dash_beside_no_node(tmp_path, nodes, name, before):
+    graph = Graph.from_edges([0, 1], [1, 2])
+    with pytest.raises(DataError, match=rf"{name}:.* a '-' without a node on both sides in '{nodes}'"):
+        read(tmp_path / name, f"{before}{nodes}\n", graph)
+
+
+@pytest.mark.parametrize("rows", ["s1\tTP53\ns1\tBAX\n", "s1\tTP53;BAX\ns2\tBAX;7\n"], ids=["long", "wide"])
+def test_a_table_without_a_header_does_not_lose_its_first_row(tmp_path, rows):
+    path = tmp_path / "m.tsv"
+    path.write_text(rows)
+    with pytest.raises(DataError, match=r"m.tsv: no header line: the first line has 'TP53.*' above other nodes; write"):
+        read_members(path, GRAPH, labelled=False)
+
+
 LINES = {
     "joined": "TP53-BAX\nHLA-A\n",
     "with labels": "TP53-BAX\tx\ttrain\nHLA-A\ty\tval\n",
@@ -149,7 +173,19 @@ BAD = {
     "two labels": ("subgraph,node,label\ns,TP53,x\ns,BAX,y\n", ": row 2: subgraph 's' has two labels"),
     "subgraph again": (
         "subgraph,nodes\ns,TP53;BAX\nt,B2M;BAX\ns,7;12\n",
-        ": row 3: the subgraph 's' is there before, and its nodes are a list; give each row a name of its own",
+        ": row 3: the subgraph 's' again, which is in row 1, and its nodes are a list; give each row a name of its own",
+    ),
+    "an empty label": (
+        "subgraph,node,label\ns,TP53,x\ns,BAX,\n",
+        ": row 2: the label is missing, and subgraph 's' has one in row 1; fill or drop empty cells",
+    ),
+    "a label below NA": (
+        "subgraph,node,label\ns,TP53,NA\ns,BAX,x\n",
+        ": row 1: the label is missing, and subgraph 's' has one in row 2",
+    ),
+    "an empty split": (
+        "subgraph,node,split\ns,TP53,train\ns,BAX,\n",
+        ": row 2: the split is missing, and subgraph 's' has one in row 1",
     ),
     "no node": ("subgraph,node\ns,TP53\ns,\n", ": row 2: no node; fill or drop empty cells"),
     "no rows": ("subgraph,node\n", ": no subgraphs; a row for each node"),

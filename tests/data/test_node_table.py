@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from subgnn import DataError, Graph, NodeNames, read_dataset
+from subgnn import DataError, DataWarning, Graph, NodeNames, read_dataset
 from subgnn.data.formats.columns import Columns
 from subgnn.data.formats.format import ReadOptions
 from subgnn.data.formats.node_table import MAX_CATEGORIES, read_attributes
@@ -19,7 +22,9 @@ def attributes(tmp_path, text=TABLE, graph=GRAPH, **options):
     path = tmp_path / "nodes.csv"
     path.write_text(text)
     notes = []
-    return (*read_attributes(path, graph, ReadOptions(on_note=notes.append, **options)), notes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        return (*read_attributes(path, graph, ReadOptions(on_note=notes.append, **options)), notes)
 
 
 def test_features_and_names(tmp_path):
@@ -33,8 +38,8 @@ def test_features_and_names(tmp_path):
     number = {"column": "length", "kind": "number", "mean": 20.0, "std": pytest.approx(std), "missing": 1}
     assert card == {"features": [number, {"column": "kind", "kind": "category", "values": ["x", "y"]}]}
     assert notes == [
-        f"{tmp_path}/nodes.csv: node from 'node'; standardised numbers length; categories kind; names symbol; "
-        "1 nodes have no row"
+        f"{tmp_path}/nodes.csv: node from 'node'; standardised numbers length (1 missing, taken as the mean); "
+        "categories kind; names symbol; 1 nodes have no row"
     ]
 
 
@@ -53,11 +58,65 @@ def test_a_constant_column_is_zero(tmp_path):
 
 
 def test_many_texts_are_not_categories(tmp_path):
-    rows = [(f"n{i}", f"t{i // 2}") for i in range(2 * MAX_CATEGORIES + 2)]
+    rows = [(f"n{i}" if i else "a", f"t{i // 2}") for i in range(2 * MAX_CATEGORIES + 2)]
     text = "node,x\n" + "".join(f"{node},{value}\n" for node, value in rows)
     graph, card, _ = attributes(tmp_path, text)
     assert card == {}
     assert "x" in graph.names.columns
+
+
+@pytest.mark.parametrize("missing", ["", "NA", "nan", "None", "null"])
+@pytest.mark.parametrize("frame", [False, True], ids=["text", "frame"])
+def test_numbers_with_a_missing_value_stay_numbers(tmp_path, missing, frame):
+    if frame:
+        table = pa.table({"node": ["a", "b", "c"], "x": [1.5, float("nan") if missing == "nan" else None, 2.5]})
+        graph, card = read_attributes(table, GRAPH)
+    else:
+        graph, card, notes = attributes(tmp_path, f"node,x\na,1.5\nb,{missing}\nc,2.5\n")
+        assert "standardised numbers x (1 missing, taken as the mean)" in notes[0]
+    assert graph.features[:, 0].tolist() == [-1, 0, 1, 0]
+    assert card["features"] == [{"column": "x", "kind": "number", "mean": 2.0, "std": 0.5, "missing": 1}]
+
+
+def test_a_missing_text_is_neither_a_category_nor_a_name(tmp_path):
+    graph, card, _ = attributes(tmp_path, "node,kind,symbol\na,x,s1\nb,NA,NA\nc,x,s2\nd,None,s3\n")
+    assert card["features"] == [{"column": "kind", "kind": "category", "values": ["x"]}]
+    assert graph.names.find("NA") is None
+
+
+@pytest.mark.parametrize("cell", ["1_0", "007", "?", "٣"])
+def test_what_is_not_a_number_makes_no_number(tmp_path, cell):
+    graph, card, notes = attributes(tmp_path, f"node,code\na,{cell}\nb,11\nc,12\nd,13\n")
+    assert (card, graph.names.find(cell)) == ({}, 0)
+    assert notes[0].endswith("'code' is not a number")
+
+
+def test_a_table_of_other_nodes_is_refused(tmp_path):
+    with pytest.raises(DataError) as error:
+        attributes(tmp_path, "node,x\ng1,1\ng2,2\n")
+    what = "none of its 2 nodes is in the graph ('g1'); are nodes written as in the edges"
+    assert str(error.value).startswith(f"{tmp_path}/nodes.csv: {what}")
+    edges = tmp_path / "e.csv"
+    edges.write_text("source,target\na,b\nb,c\n")
+    called = call("data", "convert", edges, "--nodes", tmp_path / "nodes.csv", "--out", tmp_path / "out")
+    assert (called.code, (tmp_path / "out").exists()) == (2, False)
+
+
+def test_further_nodes_and_other_cases_are_warned_of(tmp_path):
+    (tmp_path / "n.csv").write_text(TABLE)
+    with pytest.warns(DataWarning) as told:
+        read_attributes(tmp_path / "n.csv", GRAPH)
+    assert [str(warning.message).removeprefix(f"{tmp_path}/n.csv: ") for warning in told] == [
+        "1 nodes found in another case only: 'B' is 'b'",
+        "1 of 4 nodes are not in the graph and are added without edges ('e')",
+    ]
+
+
+@pytest.mark.parametrize("first", ["a", "new"])
+def test_a_table_without_a_header_line_keeps_its_first_row(tmp_path, first):
+    graph, card, notes = attributes(tmp_path, f"{first},1\nb,2\nc,3\n")
+    assert (card["features"][0]["mean"], graph.features[3, 0]) == (2, 0)
+    assert notes[0].startswith(f"{tmp_path}/nodes.csv: no header line; node from 'column 1'; standardised numbers")
 
 
 BAD = {

@@ -341,3 +341,13 @@ def test_an_object_is_recognised_by_its_attributes():
         found = graph_from_object(theirs)
         np.testing.assert_array_equal(found.neighbors, graph.neighbors)
     assert graph_from_object([[0, 1]]) is None
+
+
+def test_an_object_whose_weights_are_left_out_is_told_of():
+    graph, notes = sample(weighted=True), []
+    for theirs in (to_networkx(graph), to_scipy(graph), to_pyg(graph), to_networkx(sample()), to_scipy(sample())):
+        graph_from_object(theirs, notes.append)
+    assert notes == [
+        f"the weights of edges are not used; {function} keeps them if it is told to"
+        for function in ("from_networkx", "from_scipy")
+    ]

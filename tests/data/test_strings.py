@@ -131,12 +131,17 @@ def test_what_is_written_means_the_node():
         ("A-HLA", ["A", "HLA"]),
         ("x y-#2", ["x y", "#2"]),
         ("HLA-B", ["HLA", "B"]),
-        ("p53--A", ["p53", "", "A"]),
-        ("", [""]),
     ],
 )
 def test_split_names(names, joined, expected):
     assert split_names(joined, lambda text: find_node(text, 6, names) is not None, names.most_dashes) == expected
+
+
+@pytest.mark.parametrize("joined", ["p53--A", "-A", "A-", "-", "A- -A"])
+def test_a_dash_without_a_node_on_both_sides_is_refused(names, joined):
+    for most_dashes in (0, names.most_dashes):
+        with pytest.raises(DataError, match=r"a '-' without a node on both sides in '.*'; join nodes by one '-' each"):
+            split_names(joined, lambda text: find_node(text, 6, names) is not None, most_dashes)
 
 
 @pytest.mark.parametrize("joined", ["HLA-A", "p53-HLA-A", "HLA-A-p53", "A-HLA-A-A"])

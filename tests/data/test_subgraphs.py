@@ -80,8 +80,12 @@ def test_whole_numbers_are_classes_unless_the_task_says_otherwise():
         ([["10", "9"], ["2"], ["9"]], ("2", "9", "10")),
         (["9" * 30, "5", "8" * 30], ("5", "8" * 30, "9" * 30)),
         ([-1, 10, 2], ("-1", "2", "10")),
+        (["1", "1.0", "10.0"], ("1", "10")),
+        (["1", "1.0", "x"], ("1", "1.0", "x")),
+        (["007", "7", "8"], ("007", "7", "8")),
+        ([["1", "2.0"], ["1.0"], ["2"]], ("1", "2")),
     ],
-    ids=["numbers", "words", "text order", "lists", "huge", "negative"],
+    ids=["numbers", "words", "text order", "lists", "huge", "negative", "1.0", "1.0 as text", "007", "1.0 in lists"],
 )
 def test_class_order(labels, classes):
     assert subgraph_set(labels=labels).classes == classes
@@ -168,7 +172,10 @@ def test_bad_nodes(nodes, message):
             {"labels": ["1", "x", "2"], "task": "regression"},
             "subgraph 1: label 'x' is not a number; regression needs real values",
         ),
-        ({"labels": [0.5, 1, float("nan")]}, "subgraph 2: label 'nan'; a finite number is needed"),
+        (
+            {"labels": [0.5, 1, float("nan")]},
+            "subgraph 2: the label is missing; give every subgraph one, or none at all",
+        ),
         ({"labels": [0.5, float("inf"), 1]}, "subgraph 1: label 'inf'; a finite number is needed"),
     ],
 )
@@ -179,8 +186,9 @@ def test_bad_columns(options, message):
 
 
 def test_a_missing_label_is_no_class():
-    with pytest.raises(DataError, match="label"):
-        subgraph_set(labels=["a", None, "b"])
+    for label in (None, "", "NA", "nan", "None", float("nan"), ["a", "NA"]):
+        with pytest.raises(DataError, match="subgraph 1: the label is missing"):
+            subgraph_set(labels=["a", label, "b"])
 
 
 def test_indices_of_an_unknown_split():

@@ -1,6 +1,8 @@
 import gzip
+import json
 
 import numpy as np
+import openpyxl
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -13,7 +15,7 @@ from subgnn.data.formats.edge_table import read_edges as read_edge_table
 from subgnn.data.formats.format import LabelFormat, ReadOptions
 from subgnn.data.read_tables import read_subgraphs as read_membership_table
 from tests.cli.command import call
-from tests.data.samples import tree, write_files
+from tests.data.samples import tree, write_files, write_sample
 
 EDGES = "from,to,w,note\nbee,ant,2,x\ncow,bee,0.5,y\nant,dog,-1,z\n"
 MEMBERS = "subgraph,node,label,split\ns,ant,x,train\ns,bee,x,train\nt,cow,y,val\nu,dog,x,test\nu,ant,x,test\n"
@@ -207,7 +209,7 @@ BAD_MEMBERS = {
         ": row 3: node 'fox' is not in the graph (in 1 of 3",
     ),
     "unknown split": (MEMBERS.replace("val", "vla"), ": row 3: unknown split 'vla'; accepted: train, val, test"),
-    "no label": (MEMBERS.replace("cow,y", "cow,"), ": row 3: the label is missing"),
+    "no labels": (MEMBERS.replace(",x,", ",NA,").replace(",y,", ",,"), ": the subgraphs have no labels; a column"),
     "no subgraph": (MEMBERS.replace("t,cow", ",cow"), ": row 3: no subgraph"),
     "two labels": (MEMBERS.replace("bee,x", "bee,y"), ": row 2: subgraph 's' has two labels; one for all its rows"),
     "two splits": (MEMBERS.replace("ant,x,test", "ant,x,val"), ": row 5: subgraph 'u' has two splits"),
@@ -226,6 +228,51 @@ def test_bad_memberships(tmp_path, content, message):
     assert (called.code, called.out) == (2, "")
     assert called.error.startswith(f"{members}{message}")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("label", ["", "NA", "nan", "None", "null"])
+@pytest.mark.parametrize("kind", ["long", "wide", "json lines", "parquet", "lines"])
+def test_subgraphs_without_a_label_are_left_out_and_counted(tmp_path, label, kind):
+    rows = [("s", "ant", "x"), ("t", "bee", label), ("u", "cow", "y"), ("v", "dog", label)]
+    rows += [("w", "ant", "y"), ("x", "bee", "x")]
+    columns = {"subgraph": [r[0] for r in rows], "node": [r[1] for r in rows], "label": [r[2] for r in rows]}
+    path = tmp_path / "m"
+    if kind == "parquet":
+        parquet.write_table(pa.table(columns | {"label": [text or None for text in columns["label"]]}), path)
+    else:
+        path.write_text(
+            {
+                "long": "subgraph,node,label\n" + "".join(",".join(row) + "\n" for row in [*rows, rows[1]]),
+                "wide": "subgraph,node,label\n" + "".join(f"{a},{b};{b},{c}\n" for a, b, c in rows),
+                "lines": "".join(f"{b}-{b}\t{c}\n" for _, b, c in rows),
+                "json lines": "".join(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows),
+            }[kind]
+        )
+    graph = read_edge_table(table(tmp_path, "e.csv", EDGES))
+    with pytest.warns(DataWarning) as told:
+        subgraphs = read_membership_table(path, graph)
+    assert any("2: 2 of 6 subgraphs have no label and are left out" in str(warning.message) for warning in told)
+    assert (subgraphs.classes, len(subgraphs)) == (("x", "y"), 4)
+    assert [row.tolist() for row in subgraphs.nodes] == [[0], [2], [0], [1]]
+
+
+def test_a_split_whose_subgraphs_have_no_label_is_refused_in_one_line(tmp_path):
+    edges = table(tmp_path, "e.csv", EDGES)
+    members = table(
+        tmp_path,
+        "m.csv",
+        MEMBERS.replace("cow,y", "cow,NA").replace("dog,x", "dog,y").replace("ant,x,test", "ant,y,test"),
+    )
+    called = call("data", "convert", edges, "--subgraphs", members, "--out", tmp_path / "out")
+    assert called.code == 2
+    assert called.err.startswith(f"{members}: no subgraph in split 'val'; ")
+    assert called.err.endswith("; 1 of 3 subgraphs have no label and are left out\n")
+
+
+def test_labels_that_are_one_number_are_one_class(tmp_path):
+    graph = read_edge_table(table(tmp_path, "e.csv", EDGES))
+    text = "subgraph,node,label,split\ns,ant,1,train\nt,cow,2.0,val\nu,dog,1.0,test\n"
+    assert read_membership_table(table(tmp_path, "m.csv", text), graph).classes == ("1", "2")
 
 
 def test_convert_to_a_folder(tmp_path):
@@ -326,6 +373,75 @@ NO_HEADER = {
 def test_edge_lists_without_a_header(tmp_path, content):
     graph = read_edge_table(table(tmp_path, "edges", content))
     assert set(edges_of(graph)) == {("a", "b"), ("b", "c"), ("a", "c")}
+
+
+UNCLEAR = {
+    "an end that occurs once": "leaf a\na b\nb c\n",
+    "two lines": "a b\nc d\n",
+    "numbered names": "node7,node2\nnode2,node3\n",
+    "a word of titles": "gene,TP53\nTP53,BAX\n",
+    "a leaf and numbers": "leaf 1\n1 2\n2 3\n",
+    "a weight": "leaf,a,2\na,b,1\n",
+    "no weight": "leaf,a,NA\na,b,1\n",
+}
+
+
+@pytest.mark.parametrize("kind", ["text", "xlsx"])
+@pytest.mark.parametrize("content", UNCLEAR.values(), ids=UNCLEAR)
+def test_the_first_edge_is_kept_where_it_is_not_clearly_a_header(tmp_path, content, kind):
+    path, notes = table(tmp_path, "edges.txt", content), []
+    rows = [line.replace(",", " ").split() for line in content.splitlines()]
+    if kind == "xlsx":
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append(row)
+        book.save(path)
+    graph = read_edge_table(path, ReadOptions(on_note=notes.append))
+    assert {tuple(sorted(edge)) for edge in edges_of(graph)} == {tuple(sorted(row[:2])) for row in rows}
+    assert notes[0].startswith(f"{path}: no header line; edges are the first two columns")
+    assert notes[0].endswith(f"; if the first line has titles, pass --source {rows[0][0]} --target {rows[0][1]}")
+
+
+HEADERS = {
+    "a usual pair": "source,target\na,b\n",
+    "words": "Gene symbol 1,partner\na,b\n",
+    "a known third": "left,right,weight\na,b,x1\n",
+    "text above numbers": "left,right\n1,2\n2,3\n",
+    "text above a third of numbers": "left,right,n\na,b,1\n",
+    "text above numbers, some missing": "left,right,n\na,b,1\nb,c,NA\n",
+    "a comment": "#left\tright\na\tb\nb\tc\n",
+    "an empty title": ",right\na,b\n",
+}
+
+
+@pytest.mark.parametrize("content", HEADERS.values(), ids=HEADERS)
+def test_a_header_is_known_by_its_words_or_by_numbers_below_it(tmp_path, content):
+    content = content.replace("x1", "1")
+    lines = content.splitlines()[1:]
+    assert read_edge_table(table(tmp_path, "e.dat", content)).num_edges == len(lines)
+
+
+def test_numbered_rows_keep_their_sign_in_the_first_line(tmp_path):
+    graph = read_edge_table(table(tmp_path, "e.txt", "#1 #2\n#2 #3\n"))
+    assert list(graph.names.primary) == ["#1", "#2", "#3"]
+
+
+@pytest.mark.parametrize("suffix", ["", ".subgnn"])
+def test_repeated_edges_with_other_weights_are_said_with_the_one_that_is_kept(tmp_path, suffix):
+    """In a table, in a folder, and where the graph of a folder is built on disk."""
+    edges = table(tmp_path, "e.csv", "source,target,weight\nA,B,1\nB,A,9\nB,C,2\n")
+    line = "1 repeated edges have another weight; the first is kept ('B' - 'A': 1, not 9)"
+    called = call("data", "convert", edges, "--out", tmp_path / f"table{suffix}")
+    assert (called.code, called.error) == (0, f"warning: {line}")
+    folder = write_sample(tmp_path / "f", {"edge_list.txt": "0 1 1\n1 0 9\n1 2 2\n2 3 1\n3 4 1\n0 4 1\n"})
+    called = call("data", "convert", folder, "--to", "bundle" if suffix else "folder", "--out", tmp_path / f"x{suffix}")
+    assert (
+        called.code,
+        called.error.startswith(f"warning: {folder}/edge_list.txt: 1 repeated edges have another weight"),
+    ) == (
+        0,
+        True,
+    )
 
 
 def test_a_third_column_of_numbers_without_a_header_is_the_weight(tmp_path):

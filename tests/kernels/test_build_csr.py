@@ -12,6 +12,7 @@ from subgnn.kernels.build_csr import (
     bucket_rows,
     directed_csr,
     distribute,
+    other_weights,
     record_edges,
     transpose,
     undirected_csr,
@@ -154,3 +155,17 @@ def test_records_go_to_the_buckets_of_both_ends_in_order():
     out, offsets = distribute(records, buckets, 2, both=False)
     assert out.tolist() == [[CELL, 1, 8], [0, CELL, 7], [2, 0, 9]]
     assert offsets.tolist() == [0, 1, 3]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(5, 9), st.integers(0, 2)), min_size=1, max_size=12))
+def test_other_weights_equal_their_definition(edges):
+    """An edge has another weight than the one that is kept where it differs from the first edge of its pair."""
+    tails, heads, weights = np.array(edges).T
+    offsets, neighbors, places = directed_csr(tails, heads, 10)
+    first = {}
+    differ = [i for i, (u, v, w) in enumerate(edges) if first.setdefault((u, v), w) != w]
+    count, edge, at = other_weights((offsets, neighbors, weights[places]), tails, heads, weights)
+    assert count == len(differ)
+    if differ:
+        u, v, _ = edges[differ[0]]
+        assert (edge, weights[places][at]) == (differ[0], first[u, v])

@@ -15,7 +15,7 @@ from subgnn.data.formats.folder import EDGE_ATTRIBUTES, FOLDER, edge_attributes_
 from subgnn.data.formats.format import LabelFormat, ReadOptions
 from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
 from subgnn.data.read_tables import read_tables
-from subgnn.data.subgraphs import SubgraphSet, encode_labels, label_separator, split_labels, whole_number_text
+from subgnn.data.subgraphs import SubgraphSet, encode_labels, label_separator, split_labels
 from subgnn.errors import DataError
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.storage.files import refuse_existing, scratch_folder
@@ -123,8 +123,6 @@ def _relabel(subgraphs: SubgraphSet, labels: LabelFormat, where: str) -> Subgrap
         hint = "convert the files it was made of again, with --task"
         raise DataError("some subgraphs have several labels", where=where, hint=hint)
     texts = [subgraphs.label_text(row) for row in range(len(subgraphs))]
-    if subgraphs.task == "regression" and task != "regression":
-        texts = [whole_number_text(text) for text in texts]
     separator = label_separator(subgraphs.classes) if several else labels.separator or "-"
     try:
         found, targets, classes = encode_labels(split_labels(texts, task, separator), task)

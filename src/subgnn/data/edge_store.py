@@ -10,6 +10,7 @@ On disk this takes 24 bytes an edge at most, 36 with weights, and then the graph
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +19,11 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.graph import Dropped, Graph
+from subgnn.data.graph import Dropped, Graph, warn_of_other_weights
 from subgnn.data.graph_checks import MAX_NODES
-from subgnn.errors import DataError
-from subgnn.kernels.build_csr import CELL, bucket_rows, distribute, record_edges
+from subgnn.data.strings import NodeNames
+from subgnn.errors import DataError, DataWarning
+from subgnn.kernels.build_csr import CELL, bucket_rows, distribute, other_weights, record_edges
 from subgnn.parallel.progress import OnProgress, ignore
 
 MEMORY = 2 * 10**9
@@ -29,6 +31,8 @@ _BYTES_PER_ENTRY, _BYTES_PER_ROW, _BYTES_PER_EDGE = 32, 24, 64
 # Records of a bucket that fits a processor's cache, which halves the time; and how many buckets are still written to in
 # long pieces.
 _BUCKET, _BUCKETS = 2**20, 400
+_ID = np.uint32(2**31 - 1)  # of a record's neighbour, without the bit that says that the edge is flipped
+_OtherWeights = tuple[int, tuple[int, int], tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,24 +99,32 @@ class EdgeStore:
             raise DataError(what, where="weights", hint="weights must be finite")
         return single
 
-    def build(self, num_nodes: int, *, directed: bool = False) -> Graph:
-        """Build the graph; the store cannot be used again.
+    def build(self, num_nodes: int, *, directed: bool = False, names: NodeNames | None = None) -> Graph:
+        """Build the graph; the store cannot be used again. Edges that are dropped are warned of.
 
         Args:
             num_nodes: N, more than every id.
             directed: keep orientations.
+            names: of the nodes.
         """
         plan = self._plan(num_nodes, self._leaving if directed else self._leaving + self._entering)
         self._distribute(plan, both=not directed)
         (self._folder / "edges").unlink()
-        entries, mirrored = self._write_rows(plan, num_nodes)
+        entries, mirrored, others = self._write_rows(plan, num_nodes)
         (self._folder / "buckets").unlink()
         kept = self.num_edges - self._loops
         repeats = kept - entries if directed else kept - entries // 2 - mirrored
+        if self._loops or repeats:
+            what = f"dropped {self._loops:,} self loops and {repeats:,} repeated edges"
+            warnings.warn(what, DataWarning, stacklevel=2)
+        if others:
+            count = sum(found[0] for found in others)  # an undirected edge is in two rows
+            warn_of_other_weights(count if directed else count // 2, *others[0][1:], names)
         return Graph(
             offsets=self._map("offsets", np.int64),
             neighbors=self._map("neighbors", np.int32),
             weights=self._map("weights", np.float32) if self._width == 3 else None,
+            names=names,
             directed=directed,
             dropped=Dropped(self._loops, repeats),
         )
@@ -157,9 +169,10 @@ class EdgeStore:
                 done += len(records)
         self.on_progress("distributing edges", done, total)
 
-    def _write_rows(self, plan: _Plan, n: int) -> tuple[int, int]:
-        """Sort the buckets; returns the number of entries, and of edges given in both orientations."""
+    def _write_rows(self, plan: _Plan, n: int) -> tuple[int, int, list[_OtherWeights]]:
+        """Sort the buckets; returns the number of entries, and of edges given in both orientations or other weights."""
         entries = mirrored = 0
+        others: list[_OtherWeights] = []
         total = int(plan.places[-1])
         with (
             self._open("buckets", "rb") as file,
@@ -180,8 +193,14 @@ class EdgeStore:
                 weights_file.write(weights.data)
                 entries += len(neighbors)
                 mirrored += both
+                if self._width == 3 and len(neighbors) < len(records):
+                    heads, given = (records[:, 1] & _ID).astype(np.int32), records[:, 2].copy().view(np.float32)
+                    rows = offsets, neighbors, weights
+                    count, edge, at = other_weights(rows, records[:, 0] - first, heads, given)
+                    ends = int(records[edge, 0]), int(heads[edge])
+                    others += [(count, ends, (float(weights[at]), float(given[edge])))] if count else []
         self.on_progress("sorting rows", total, total)
-        return entries, mirrored
+        return entries, mirrored, others
 
     def _open(self, name: str, mode: str) -> IO[bytes]:
         return (self._folder / name).open(mode)

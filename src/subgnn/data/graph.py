@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from subgnn.data.graph_checks import check_features, check_node_ids, check_num_n
 from subgnn.data.strings import NodeNames, find_node
 from subgnn.data.times import check_times
 from subgnn.errors import DataError, DataWarning, choices, excerpt
-from subgnn.kernels.build_csr import directed_csr, transpose, undirected_csr
+from subgnn.kernels.build_csr import directed_csr, other_weights, transpose, undirected_csr
 
 ATTRIBUTES = {
     "weights": "edge weights",
@@ -135,12 +135,17 @@ class Graph:
             order = np.argsort(codes, kind="stable")
             given, codes = given.take(order), codes[order]
         graph, loops, repeats = given.build(n, directed=directed)
+        parts = [(given, graph)]
         if codes is not None:
-            built = [given.take(codes == code).build(n, directed=directed) for code in range(len(kinds))]
+            chosen = [given.take(codes == code) for code in range(len(kinds))]
+            built = [edges.build(n, directed=directed) for edges in chosen]
             repeats = sum(of_type for _, _, of_type in built)
             graph = replace(graph, types=kinds, layers=tuple(layer for layer, _, _ in built))
+            parts = list(zip(chosen, graph.layers, strict=True))
         if loops or repeats:
             warnings.warn(f"dropped {loops:,} self loops and {repeats:,} repeated edges", DataWarning, stacklevel=2)
+        for edges, layer in parts:
+            edges.warn_of_other_weights(layer, names)
         return replace(
             graph,
             features=None if features is None else _copy_if_writable(check_features(features, n)),
@@ -367,6 +372,34 @@ class _Edges:
             repeats = len(edges.tails) - len(neighbors) // 2 - mirrored
         weights, times = (None if array is None else array[places] for array in (edges.weights, edges.times))
         return Graph(offsets, neighbors, weights, directed=directed, times=times), loops, repeats
+
+    def warn_of_other_weights(self, graph: Graph, names: NodeNames | None) -> None:
+        """Warn of edges that repeat an edge of the graph that is made of them with another weight."""
+        if self.weights is None or graph.weights is None or len(self.tails) == graph.num_edges:
+            return
+        edges = self.take(self.tails != self.heads)
+        rows = graph.offsets, graph.neighbors, graph.weights
+        count, first, at = other_weights(rows, edges.tails, edges.heads, cast("Any", edges.weights))
+        if count:
+            kept, other = float(graph.weights[at]), float(cast("Any", edges.weights)[first])
+            ends = int(edges.tails[first]), int(edges.heads[first])
+            warn_of_other_weights(count, ends, (kept, other), names, "first" if self.times is None else "earliest")
+
+
+def warn_of_other_weights(
+    count: int, ends: tuple[int, int], weights: tuple[float, float], names: NodeNames | None, kept: str = "first"
+) -> None:
+    """Warn of edges that are repeated with another weight.
+
+    Args:
+        ends: of one of them.
+        weights: of that one: the one that is kept, and another.
+        kept: which of the repeated edges is kept.
+    """
+    called = [str(node) if names is None else names[node] for node in ends]
+    what = f"{count:,} repeated edges have another weight; the {kept} is kept"
+    example = f"{excerpt(called[0])} - {excerpt(called[1])}: {weights[0]:g}, not {weights[1]:g}"
+    warnings.warn(f"{what} ({example})", DataWarning, stacklevel=4)
 
 
 def _copy_if_writable(array: NDArray[Any]) -> NDArray[Any]:

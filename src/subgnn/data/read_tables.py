@@ -16,7 +16,7 @@ from subgnn.data.formats.columns import missing
 from subgnn.data.formats.edge_table import read_edges
 from subgnn.data.formats.folder import FOLDER, read_folder_graph
 from subgnn.data.formats.format import LabelFormat, ReadOptions
-from subgnn.data.formats.members import Members, read_members
+from subgnn.data.formats.members import Members, no_label, read_members
 from subgnn.data.formats.node_table import read_attributes
 from subgnn.data.formats.objects import graph_from_object
 from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
@@ -75,7 +75,7 @@ def read_graph(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
         DataError: for a file that holds a dataset or subgraphs instead, or cannot be read.
     """
     if not isinstance(source, str | Path):
-        found = graph_from_object(source)
+        found = graph_from_object(source, options.on_note)
         return read_edges(source, options) if found is None else found
     path = Path(source)
     form = next(each for each in FORMATS if (each.read_dataset or each.read_graph) and each.accepts(path))
@@ -105,8 +105,9 @@ def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULT
     """Labelled subgraphs of a graph, with the split of the file or else a drawn one.
 
     Args:
-        options: ``unknown`` decides about nodes that are not in the graph; a subgraph of which none is left is left
-            out, with a warning. A label is whole unless ``labels`` states that the task is multi-label.
+        options: ``unknown`` decides about nodes that are not in the graph; a subgraph of which none is left, or that
+            has no label, is left out, with a warning. A label is whole unless ``labels`` states that the task is
+            multi-label.
         seed: of the split, if one is drawn.
     """
     members = read_members(source, graph, options)
@@ -125,30 +126,40 @@ def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULT
         warnings.warn(f"{members.where}: {what}", DataWarning, stacklevel=2)
         kept = np.flatnonzero(nodes.lengths > 0)
         members, nodes = members.take(kept), nodes.take(kept)
-    task, targets, classes = _labels(members, options.labels or LabelFormat())
-    names = Strings.of(members.names) if members.named else None
-    subgraphs = SubgraphSet(nodes, task, targets, classes, _splits(members), names, times=members.times)
-    if subgraphs.splits is not None:
-        return subgraphs
-    subgraphs = split_subgraphs(subgraphs, method="stratified", fractions=_FRACTIONS, seed=seed)
-    shares = "/".join(f"{share:.0%}".removesuffix("%") for share in _FRACTIONS)
-    what = f"no column 'split': drew one, stratified {shares}, seed {seed}; subgnn data split draws another"
-    warnings.warn(f"{members.where}: {what}", DataWarning, stacklevel=2)
+    lacking = [i for i, label in enumerate(members.labels or ()) if no_label(label)]
+    unlabelled = f"{len(lacking):,} of {len(members):,} subgraphs have no label and are left out"
+    where = members.place(lacking[0]) if lacking else ""
+    if 0 < len(lacking) < len(members):
+        kept = np.delete(np.arange(len(members)), lacking)
+        members, nodes = members.take(kept), nodes.take(kept)
+    try:
+        task, targets, classes = _labels(members, options.labels or LabelFormat())
+        names = Strings.of(members.names) if members.named else None
+        subgraphs = SubgraphSet(nodes, task, targets, classes, _splits(members), names, times=members.times)
+        drawn = subgraphs.splits is None
+        if drawn:
+            subgraphs = split_subgraphs(subgraphs, method="stratified", fractions=_FRACTIONS, seed=seed)
+    except DataError as error:
+        hint = f"{error.hint}; {unlabelled}" if where else error.hint
+        raise DataError(error.what, where=error.where, hint=hint) from None
+    if where:
+        warnings.warn(f"{where}: {unlabelled}", DataWarning, stacklevel=2)
+    if drawn:
+        shares = "/".join(f"{share:.0%}".removesuffix("%") for share in _FRACTIONS)
+        what = f"no column 'split': drew one, stratified {shares}, seed {seed}; subgnn data split draws another"
+        warnings.warn(f"{members.where}: {what}", DataWarning, stacklevel=2)
     return subgraphs
 
 
 def _labels(members: Members, form: LabelFormat) -> Any:
     labels: Sequence[Any] | None = members.labels
-    if labels is None:
-        if members.titles:
-            raise missing(members.where, members.titles, ["label"])
+    if labels is None and members.titles:
+        raise missing(members.where, members.titles, ["label"])
+    if labels is None or all(map(no_label, labels)):
         raise DataError("the subgraphs have no labels", where=members.where, hint="a column of labels is needed")
-    for i, label in enumerate(labels):
-        if not label:
-            raise DataError("the label is missing", where=members.place(i), hint="give every subgraph one")
     task = form.stated_task
     if all(isinstance(label, str) for label in labels):
-        labels = [None if x == () else x for x in split_labels(labels, task, form.joins if task else None)]
+        labels = [label or "" for label in split_labels(labels, task, form.joins if task else None)]
     try:
         return encode_labels(labels, task, members.place)
     except DataError as error:

@@ -19,6 +19,9 @@ from subgnn.ragged import Ragged
 
 _ROW = re.compile(r"#([0-9]{1,18})")
 _SAMPLED = 1000  # names of a column that tell whether it consists of numbers
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
+MISSING = frozenset(["", "NA", "na", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None"])
+"""Cells that stand for a missing value."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -259,11 +262,19 @@ def split_names(joined: str, is_node: Callable[[str], bool], most_dashes: int) -
     Where no split gives nodes only, the longest names are taken first, and the caller refuses the rest.
 
     Raises:
-        DataError: where there is more than one way to split; without a place, which the caller knows.
+        DataError: where there is more than one way to split, or a ``-`` lacks a node on one side, as in ``-1``; without
+            a place, which the caller knows.
     """
     pieces = joined.split("-")
-    if not most_dashes:
-        return pieces
+    found = _split_pieces(joined, pieces, is_node, most_dashes) if most_dashes else pieces
+    if not all(piece.strip() for piece in found):
+        raise DataError(
+            f"a '-' without a node on both sides in {excerpt(joined)}", hint="join nodes by one '-' each, as 0-1"
+        )
+    return found
+
+
+def _split_pieces(joined: str, pieces: list[str], is_node: Callable[[str], bool], most_dashes: int) -> list[str]:
     # Widths of names that begin at a part and after which the rest can be split, short ones first.
     widths: list[list[int]] = [[] for _ in pieces]
     for i in reversed(range(len(pieces))):
@@ -317,3 +328,29 @@ def is_number(text: str) -> bool:
 def is_id(text: str) -> bool:
     """Whether a token is a node id: at most 18 ASCII digits."""
     return is_number(text) and len(text) <= 18
+
+
+def has_leading_zero(text: str) -> bool:
+    """Whether a text is digits after a zero, as ``007`` or ``-01.5``: a code rather than a number.
+
+    Example:
+        >>> [has_leading_zero(text) for text in ("007", "-01.5", "0.5", "0", "70")]
+        [True, True, False, False, False]
+    """
+    digits = text.lstrip("+-")
+    return digits[:1] == "0" and digits[1:2].isdigit()
+
+
+def parse_number(text: str) -> float | None:
+    """A decimal number, which may be infinite or NaN; None for any other text, such as ``1_0``.
+
+    Example:
+        >>> [parse_number(text) for text in ("-1.5e3", "inf", "1_0", "0x1", "")]
+        [-1500.0, inf, None, None, None]
+    """
+    return float(text) if _DECIMAL.fullmatch(text) else None
+
+
+def is_missing(text: str) -> bool:
+    """Whether a cell says that its value is missing: it is empty, ``NA``, ``nan``, ``None``, ``null`` or the like."""
+    return text in MISSING

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.strings import Strings
+from subgnn.data.strings import Strings, has_leading_zero, is_missing, parse_number
 from subgnn.data.times import check_times
 from subgnn.errors import DataError, choices, excerpt
 from subgnn.ragged import Ragged
@@ -24,6 +24,7 @@ _DIGITS = re.compile(r"-?[0-9]+")
 LARGEST_LABEL = 1e30
 """The largest magnitude of a real-valued label; predictions are numbers of 32 bits, which end at 3e38."""
 Label = str | int | float | Sequence[str | int]
+_SEVERAL = (list, tuple, set, frozenset)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,17 +209,17 @@ def encode_labels(
     """Task, targets and class names of labels; ``where`` names the place of the i-th one in an error.
 
     Lists of classes are multi-label. Numbers that are not all whole are real values to regress on; whole numbers and
-    words are classes, ordered as numbers where all of them are, else as text.
+    words are classes, ordered as numbers where all of them are, else as text. Where all labels are numbers, ``1`` and
+    ``1.0`` are one class.
     """
     if labels is None or task == "unlabelled":
         return "unlabelled", None, ()
     for i, label in enumerate(labels):
-        if label is None:
+        if any(is_missing(str(one)) for one in (label if isinstance(label, _SEVERAL) else [label])):
             raise DataError("the label is missing", where=where(i), hint="give every subgraph one, or none at all")
-    if task == "multi-label" or (task is None and any(isinstance(x, (list, tuple, set, frozenset)) for x in labels)):
-        lists = [list(x) if isinstance(x, (list, tuple, set, frozenset)) else [x] for x in labels]
-        classes = _class_order({str(c) for row in lists for c in row})
-        place = {c: i for i, c in enumerate(classes)}
+    if task == "multi-label" or (task is None and any(isinstance(x, _SEVERAL) for x in labels)):
+        lists = [list(x) if isinstance(x, _SEVERAL) else [x] for x in labels]
+        classes, place = _classes([str(c) for row in lists for c in row])
         targets = np.zeros((len(lists), len(classes)), np.uint8)
         for i, row in enumerate(lists):
             targets[i, [place[str(c)] for c in row]] = 1
@@ -226,8 +227,7 @@ def encode_labels(
     texts = [str(x) for x in labels]
     if task == "regression" or (task is None and _real_valued(texts)):
         return "regression", _real_targets(texts, where), ()
-    classes = _class_order(set(texts))
-    place = {c: i for i, c in enumerate(classes)}
+    classes, place = _classes(texts)
     codes = np.array([place[t] for t in texts], np.int32)
     found: Task = "binary" if len(classes) == 2 else "multi-class"
     if task == "binary" and found != "binary":
@@ -289,11 +289,7 @@ def parse_task(text: str, where: str, accepted: Sequence[Task] = TASKS) -> Task:
 
 
 def _is_real(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text
+    return parse_number(text) is not None
 
 
 def _real_valued(texts: list[str]) -> bool:
@@ -306,12 +302,11 @@ def _real_valued(texts: list[str]) -> bool:
 def _real_targets(texts: list[str], where: Callable[[int], str]) -> NDArray[np.float64]:
     out = np.empty(len(texts))
     for i, text in enumerate(texts):
-        try:
-            out[i] = float(text)
-        except ValueError:
-            raise DataError(
-                f"label {excerpt(text)} is not a number", where=where(i), hint="regression needs real values"
-            ) from None
+        value = parse_number(text)
+        if value is None:
+            what = f"label {excerpt(text)} is not a number"
+            raise DataError(what, where=where(i), hint="regression needs real values")
+        out[i] = value
         if not abs(out[i]) <= LARGEST_LABEL:
             hint = f"accepted: from -{LARGEST_LABEL:g} to {LARGEST_LABEL:g}; give the labels in a larger unit"
             hint = hint if np.isfinite(out[i]) else "a finite number is needed"
@@ -319,22 +314,21 @@ def _real_targets(texts: list[str], where: Callable[[int], str]) -> NDArray[np.f
     return out
 
 
-def whole_number_text(text: str) -> str:
-    """A number without its fraction, where that is zero.
-
-    Example:
-        >>> [whole_number_text(text) for text in ("3.0", "-0.0", "2.5", "1e300", "a")]
-        ['3', '0', '2.5', '1e300', 'a']
-    """
-    return str(int(float(text))) if is_whole(text) and abs(float(text)) < 2**53 else text
-
-
 def is_whole(text: str) -> bool:
     """Whether a text is a whole number, written as ``12`` or as ``12.0``."""
     return _is_real(text) and float(text).is_integer()
 
 
-def _class_order(classes: set[str]) -> tuple[str, ...]:
-    if all(_WHOLE.fullmatch(name) for name in classes):
-        return tuple(sorted(classes, key=lambda c: (int(c), c)))
-    return tuple(sorted(classes))
+def _classes(texts: Sequence[str]) -> tuple[tuple[str, ...], dict[str, int]]:
+    """The classes in their order, and the place of the class of each text.
+
+    Where all texts are numbers, without leading zeros, a whole one is a class without its fraction.
+    """
+    called = {text: text for text in texts}
+    if all(_is_real(text) and not has_leading_zero(text) for text in called):
+        called = {t: str(int(float(t))) if is_whole(t) and abs(float(t)) < 2**53 else t for t in called}
+    names = set(called.values())
+    numbers = all(_WHOLE.fullmatch(name) for name in names)
+    classes = tuple(sorted(names, key=lambda c: (int(c), c) if numbers else (0, c)))
+    place = {name: i for i, name in enumerate(classes)}
+    return classes, {text: place[name] for text, name in called.items()}

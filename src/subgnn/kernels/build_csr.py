@@ -133,6 +133,35 @@ def undirected_csr(tails: Array, heads: Array, num_nodes: int) -> tuple[Array, A
     return (*_mirror(*_drop_repeats(offsets, neighbors, places)), mirrored)
 
 
+@compiled
+def _other_weights(
+    offsets: Array, neighbors: Array, kept: Array, tails: Array, heads: Array, weights: Array
+) -> tuple[int, int, int]:
+    count, first, at = 0, -1, -1
+    for i in range(len(tails)):
+        begin, end = offsets[tails[i]], offsets[tails[i] + 1]
+        place = begin + np.searchsorted(neighbors[begin:end], heads[i])
+        if kept[place] != weights[i]:
+            if count == 0:
+                first, at = i, place
+            count += 1
+    return count, first, at
+
+
+def other_weights(rows: tuple[Array, Array, Array], tails: Array, heads: Array, weights: Array) -> tuple[int, int, int]:
+    """How many edges have another weight than the one that is kept for their pair, as they repeat an earlier edge.
+
+    Args:
+        rows: offsets, neighbors and weights of the graph that is made of the edges.
+
+    Returns:
+        Their number, the place of the first of them, and the place of its entry in the rows.
+    """
+    offsets, neighbors = frozen(rows[0], np.int64), frozen(rows[1], np.int32)
+    ends = frozen(tails, np.int32), frozen(heads, np.int32)
+    return _other_weights(offsets, neighbors, frozen(rows[2], np.float32), *ends, frozen(weights, np.float32))
+
+
 def transpose(offsets: Array, neighbors: Array, num_heads: int | None = None) -> tuple[Array, Array, Array]:
     """The same edges, read from their heads: sorted rows of in-neighbours, and the old place of each edge.
 

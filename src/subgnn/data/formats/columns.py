@@ -110,8 +110,7 @@ class Columns:
         given = getattr(self, role)
         if given is not None:
             return _named(table, role, given)
-        known = {_plain(title): title for title in reversed(table.titles) if title not in taken}
-        return next((known[likely] for likely in _ROLES[role].likely if likely in known), None)
+        return likely_title([title for title in table.titles if title not in taken], role)
 
     def find_ends(self, table: Table) -> tuple[str, str] | None:
         """The columns of a table of edges: those named, a pair of likely titles, or else the first two."""
@@ -152,6 +151,39 @@ class Columns:
         return any(getattr(self, role) is not None for role in roles)
 
 
+def likely_title(titles: Sequence[str], role: str) -> str | None:
+    """The most likely of these titles for a role; None if there is none."""
+    known = {_plain(title): title for title in reversed(titles)}
+    return next((known[likely] for likely in _ROLES[role].likely if likely in known), None)
+
+
+_NODE_WORDS = {
+    word
+    for role in ("source", "target", "node", "node_id")
+    for title in (*_ROLES[role].likely, "partner", "ensembl")
+    for word in title.split("_")
+    if len(word) > 1
+}
+
+
+def are_ends(titles: Sequence[str], ids: Sequence[str]) -> bool:
+    """Whether two texts are likely titles of the ends of an edge: usual words, and not like the ids below them.
+
+    Example:
+        >>> are_ends(["Gene symbol 1", "partner"], ["TP53"]), are_ends(["gene1", "gene2"], ["gene7"])
+        (True, False)
+    """
+    plain = [_plain(title) for title in titles]
+    usual = tuple(plain) in _PAIRS or all(_NODE_WORDS & set(re.split("[_12]", title)) for title in plain)
+    shapes = {re.sub("[0-9]+", "", _plain(text)) for text in ids}
+    return usual and not any(re.sub("[0-9]+", "", title) in shapes for title in plain)
+
+
+def naming_options(titles: Sequence[str], roles: Sequence[str]) -> str:
+    """The options that name these columns."""
+    return " ".join(f"{_ROLES[role].option} {_quoted(title)}" for role, title in zip(roles, titles, strict=True))
+
+
 GUESSED = Columns()
 """No column is named: all are guessed."""
 
@@ -169,9 +201,7 @@ def missing(where: str, titles: Sequence[str], roles: Sequence[str], taken: Sequ
         m.csv: which column holds the nodes? its columns are set, who, kind; name it: --node-column who
     """
     free = [title for title in titles if title not in taken]
-    options = " ".join(
-        f"{_ROLES[role].option} {_quoted(free[i]) if i < len(free) else 'COLUMN'}" for i, role in enumerate(roles)
-    )
+    options = naming_options([free[i] if i < len(free) else "COLUMN" for i in range(len(roles))], roles)
     nouns = " and ".join(f"{_ROLES[role].noun}s" for role in roles)
     shown = ", ".join(title[:40] for title in titles[:_SHOWN]) + (", ..." if len(titles) > _SHOWN else "")
     what = f"which column holds the {nouns}? its columns are {shown}"

@@ -18,7 +18,7 @@ from subgnn.data.dataset import Problems
 from subgnn.data.edge_store import MEMORY, EdgeStore
 from subgnn.data.formats.text import read_bytes, read_chunks
 from subgnn.data.graph import Graph
-from subgnn.data.strings import NodeNames, is_id
+from subgnn.data.strings import NodeNames, is_id, parse_number
 from subgnn.errors import excerpt
 from subgnn.kernels import text as parser
 from subgnn.parallel.progress import OnProgress, ignore
@@ -48,13 +48,14 @@ class EdgeList:
         """One more than the largest id."""
         return 1 + max(int(self.tails.max(initial=-1)), int(self.heads.max(initial=-1)))
 
-    def build(self, num_nodes: int, *, directed: bool) -> Graph:
+    def build(self, num_nodes: int, *, directed: bool, names: NodeNames | None = None) -> Graph:
         """The graph of these edges."""
         return Graph.from_edges(
             self.tails,
             self.heads,
             num_nodes=num_nodes,
             weights=self.weights,
+            names=names,
             directed=directed,
             types=self.types,
             times=self.times,
@@ -248,13 +249,10 @@ class EdgeReader:
         return None
 
     def _named_weight(self, token: str, where: str) -> float:
-        try:
-            weight = float(token)
-        except ValueError:
-            weight = float("nan")
-        if not np.isfinite(weight):
+        weight = parse_number(token)
+        if weight is None or not np.isfinite(weight):
             self._found.error(where, f"weight {excerpt(token)}", "weights must be finite numbers")
-        return weight
+        return weight or 0.0
 
 
 def _token(data: NDArray[np.uint8], place: int) -> bytes:

@@ -6,23 +6,24 @@ Ids are text; nodes are numbered in the order of their ids, as numbers where all
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.formats.columns import described, missing
+from subgnn.data.formats.columns import are_ends, described, likely_title, missing, naming_options
 from subgnn.data.formats.format import FileFormat, ReadOptions
 from subgnn.data.formats.subgraph_text import SUBGRAPH_TEXT
 from subgnn.data.formats.table import Table
 from subgnn.data.formats.tables import Source, read_table
 from subgnn.data.graph import Graph
 from subgnn.data.graph_checks import MAX_TYPES
-from subgnn.data.strings import NodeNames, is_id, is_number
+from subgnn.data.strings import MISSING, NodeNames, is_id, is_missing, is_number, parse_number
 from subgnn.errors import DataError
 
 _DEFAULTS = ReadOptions()
 _ATTRIBUTES = ("weight", "type", "time")
+_SAMPLE = 1000
 
 
 def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
@@ -44,14 +45,22 @@ def read_edges(source: Source, options: ReadOptions = _DEFAULTS) -> Graph:
             raise DataError("one column", where=table.where, hint="an edge needs two: its source and its target")
         raise missing(table.where, table.titles, ["source", "target"])
     more_roles: dict[str, str] = {}
-    if not columns.explicit(*_ATTRIBUTES, "source", "target") and _is_edge(table, found):
+    first = "titles" if columns.explicit(*_ATTRIBUTES, "source", "target") else _first_line(table, found)
+    if first != "titles":
+        told = [cell.strip() for cell in (table.header or ())[:2]]
         table = table.without_header()
         titles = table.titles
         found = titles[0], titles[1]
-        # A third column of numbers is the weight, as in edge_list.txt.
-        if len(titles) > 2 and table.is_number(titles[2]):
-            more_roles["weight"] = titles[2]
-        more = " and weights the third" if more_roles else ""
+        more = ""
+        if len(titles) > 2:
+            # A third column of numbers is the weight, as in edge_list.txt.
+            try:
+                table.numbers(titles[2])
+                more_roles["weight"], more = titles[2], " and weights the third"
+            except DataError as error:
+                more = f"; {error.what}, and is not used"
+        if first == "unclear":
+            more += f"; if the first line has titles, pass {naming_options(told, ('source', 'target'))}"
         options.on_note(f"{table.where}: no header line; edges are the first two columns{more}")
     else:
         for role in _ATTRIBUTES:
@@ -99,20 +108,45 @@ def _types(table: Table, found: dict[str, str], options: ReadOptions) -> NDArray
         return None
 
 
-def _is_edge(table: Table, ends: tuple[str, str]) -> bool:
-    """Whether the first line, taken as a header, is an edge: of two numbers, or of two ids that occur below."""
+def _first_line(table: Table, ends: tuple[str, str]) -> Literal["edge", "titles", "unclear"]:
+    """What the first line of a table is.
+
+    An edge has two numbers, or two ids that occur below. Titles have usual words, or stand above columns of numbers. A
+    line that shows neither is kept as an edge, for a title that is taken as a node is seen, and a lost edge is not.
+    """
     import pyarrow as pa
     from pyarrow import compute
 
     if table.header is None or ends != tuple(table.titles[:2]):
-        return False
-    cells = [cell.strip() for cell in table.header[:2]]
-    if all(is_number(cell.removeprefix("-")) for cell in cells):
-        return True
-    if len(table) == 0:
-        return False
-    below = [compute.unique(table.data.column(i)) for i in range(2)]
-    return all(any(compute.index(ids, pa.scalar(cell)).as_py() >= 0 for ids in below) for cell in cells)
+        return "titles"
+    cells = [cell.strip() for cell in table.header]
+    if all(is_number(cell.removeprefix("-")) for cell in cells[:2]):
+        return "edge"
+    if not all(cells[:2]) or (cells[0][0] == "#" and not is_number(cells[0][1:])):  # a comment
+        return "titles"
+    columns = table.data.columns
+    below = [compute.unique(column) for column in columns[:2]]
+    if all(any(compute.index(ids, pa.scalar(cell)).as_py() >= 0 for ids in below) for cell in cells[:2]):
+        return "edge"
+    ids = [str(text) for some in below for text in some.slice(0, _SAMPLE).to_pylist()]
+    if are_ends(cells[:2], ids) or any(likely_title(table.titles[2:], role) for role in _ATTRIBUTES):
+        return "titles"
+    numeric = [
+        parse_number(cell) is None and not is_missing(cell) and _has_numbers(column)
+        for cell, column in zip(cells, columns, strict=True)
+    ]
+    return "titles" if all(numeric[:2]) or any(numeric[2:]) or not len(table) else "unclear"
+
+
+def _has_numbers(column: Any) -> bool:
+    """Whether a column of text holds numbers, and nothing else but cells that are missing."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    cells = compute.utf8_trim_whitespace(column)
+    numbers = compute.match_substring_regex(cells, "^[+-]?[0-9.,]+([eE][+-]?[0-9]+)?$")
+    lacking = compute.is_in(cells, value_set=pa.array(sorted(MISSING)))
+    return bool(compute.any(numbers).as_py() and compute.all(compute.or_(numbers, lacking)).as_py())
 
 
 def _is_edge_table(path: Path) -> bool:

@@ -112,10 +112,6 @@ class _FolderReader:
         graph = self._collect(lambda: self._build(edges, num_nodes, features))
         if graph is None:
             return None
-        if self.id_base and self.names is None:
-            # Rows begin at 0; the numbers in the files stay the names of the nodes.
-            names = Strings.numbers(self.id_base, self.id_base + graph.num_nodes)
-            graph = replace(graph, names=NodeNames({"name": names}))
         name = str(self.card.get("name", self.folder.resolve().name))
         return Dataset(name=name, graph=graph, subgraphs=replace(subgraphs, groups=called.groups), card=self.card)
 
@@ -215,8 +211,7 @@ class _FolderReader:
             self.problems.error(str(self.folder / SUBGRAPHS), "no such file", hint)
             return None
         nodes = NodeField(num_nodes, self.names, self.id_base)
-        labels = replace(self.labels, numbers=self.card.get("task") == "regression")
-        return self._collect(lambda: read_subgraphs(path, self.problems, nodes, labels, names))
+        return self._collect(lambda: read_subgraphs(path, self.problems, nodes, self.labels, names))
 
     def _build(self, edges: EdgeList | EdgeStore, num_nodes: int, features: NDArray[Any] | None) -> Graph:
         if features is not None:
@@ -224,13 +219,21 @@ class _FolderReader:
         if self.names is not None and len(self.names) != num_nodes:
             what = f"{len(self.names)} nodes, but the graph has {num_nodes}"
             raise DataError(what, where=str(self.folder / NODES), hint="one line a node")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)
-            graph = edges.build(num_nodes, directed=self.directed)
-        loops, repeats = graph.dropped.self_loops, graph.dropped.duplicates
-        if loops or repeats:
-            self.problems.warn(str(self.edge_path), f"{loops:,} self loops and {repeats:,} repeated edges dropped")
-        return replace(graph, names=self.names, features=features)
+        if self.names is not None and edges.num_edges and not any(self.names.primary.take(np.arange(edges.num_nodes))):
+            what = (
+                f"none of its nodes is in the graph, whose ids run {self.id_base}..{edges.num_nodes - 1 + self.id_base}"
+            )
+            raise DataError(what, where=str(self.folder / NODES), hint="the first column has the ids of the edges")
+        names = self.names
+        if self.id_base and names is None:
+            # Rows begin at 0; the numbers in the files stay the names of the nodes.
+            names = NodeNames({"name": Strings.numbers(self.id_base, self.id_base + num_nodes)})
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", DataWarning)
+            graph = edges.build(num_nodes, directed=self.directed, names=names)
+        for warning in caught:
+            self.problems.warn(str(self.edge_path), str(warning.message))
+        return replace(graph, features=features)
 
 
 def _with_attributes(edges: EdgeList, path: Path) -> EdgeList:

@@ -26,13 +26,11 @@ class LabelFormat:
         task: by default what the labels look like.
         separator: the text that joins several labels of a subgraph; without a task, the task is multi-label then.
         whole: without a task and a separator, keep labels whole; otherwise a ``-`` in any of them joins several.
-        numbers: labels are real numbers, written as 3.0; classes made of them are called 3.
     """
 
     task: Task | None = None
     separator: str | None = None
     whole: bool = False
-    numbers: bool = False
 
     @property
     def stated_task(self) -> Task | None:

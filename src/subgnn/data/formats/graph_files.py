@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from subgnn.data.formats.format import FileFormat, ReadOptions
-from subgnn.data.formats.objects import from_networkx, from_pyg, from_scipy
+from subgnn.data.formats.objects import from_networkx, from_pyg, from_scipy, has_weights, networkx_weight
 from subgnn.data.formats.tables import check_unpacked
 from subgnn.data.formats.text import read_bytes
 from subgnn.data.graph import Graph
@@ -35,7 +35,8 @@ def _from_networkx(graph: Any, options: ReadOptions) -> Graph:
     # A networkx graph states itself whether it is directed.
     if options.directed and not graph.is_directed():
         raise DataError("the graph in the file is undirected", hint="leave --directed out")
-    return _named_by_attribute(from_networkx(graph, weight=options.columns.weight), graph)
+    weight = options.columns.weight or networkx_weight(graph, options.on_note)
+    return _named_by_attribute(from_networkx(graph, weight=weight), graph)
 
 
 def _named_by_attribute(graph: Graph, given: Any) -> Graph:
@@ -90,7 +91,8 @@ def _from_scipy(matrix: Any, options: ReadOptions) -> Graph:
     if max(matrix.shape) > most:
         what = f"a matrix of shape {matrix.shape} with few entries"
         raise DataError(what, hint=f"at most {most:,} rows for so many; number the nodes without large gaps")
-    return from_scipy(matrix, directed=options.directed, weighted=options.columns.weight is not None)
+    weighted = options.columns.weight is not None or has_weights(matrix, options.on_note)
+    return from_scipy(matrix, directed=options.directed, weighted=weighted)
 
 
 def _npz(path: Path, options: ReadOptions) -> Graph:
@@ -121,7 +123,7 @@ def _checked(read: Callable[[Path, ReadOptions], Graph]) -> Callable[[Path, Read
         if not path.is_file():
             raise DataError("no such file", where=str(path), hint="check the path")
         try:
-            return read(path, options)
+            return read(path, replace(options, on_note=lambda note: options.on_note(f"{path}: {note}")))
         except MissingExtra:
             raise
         except DataError as error:

@@ -27,7 +27,7 @@ from subgnn.data.formats.table import Table, UnequalRows
 from subgnn.data.formats.tables import Source, read_table
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
-from subgnn.data.strings import is_id
+from subgnn.data.strings import is_id, is_missing
 from subgnn.errors import DataError, excerpt
 from subgnn.ragged import Ragged
 
@@ -141,7 +141,15 @@ def _read(source: Source, graph: Graph, options: ReadOptions, *, labelled: bool)
 
 def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: bool) -> Members:
     columns, found = options.columns, dict[str, str]()
-    node = columns.find(table, "node") or _column_of_nodes(table, graph, columns)
+    node = columns.find(table, "node")
+    if node is None:
+        node = _column_of_nodes(table, graph, columns)
+        if node and table.header is not None and node_share([node], find_separator([node], graph), graph) == 1:
+            what = f"no header line: the first line has {excerpt(node)} above other nodes"
+            hint = (
+                "write titles above the rows, as subgraph, node, label, split; or pass --node-column if it is a title"
+            )
+            raise DataError(what, where=table.where, hint=hint)
     if node is not None:
         found["node"] = node
     for role in ("subgraph", "label", "split", "subgraph_time") if labelled else ("subgraph",):
@@ -168,11 +176,7 @@ def _from_table(table: Table, graph: Graph, options: ReadOptions, *, labelled: b
     separator = find_separator(sample, graph)
     if names is not None and len(set(names)) < len(names):
         if separator is not None and node_share(sample, separator, graph) > 0.5 and not node_share(sample, None, graph):
-            first = dict[str, int]()
-            row = next(i for i, name in enumerate(names) if first.setdefault(name, i) < i)
-            what = f"the subgraph {excerpt(names[row])} is there before, and its nodes are a list"
-            hint = "give each row a name of its own, or write a row for each node"
-            raise DataError(what, where=table.place(row), hint=hint)
+            raise _named_again(table, names)
         return _long(table, found, names, cells, times)
     if separator is None:
         if names is None:
@@ -215,10 +219,16 @@ def _long(
             column = _values(table, found[role], role)
             values[role] = [column[begin] for begin in begins]
             for row, (subgraph, value) in enumerate(zip(subgraphs.tolist(), column, strict=True)):
-                if value != values[role][subgraph]:
-                    what = f"subgraph {excerpt(names[row])} has two {role}s"
-                    hint = "one for all its rows" + ("; several are joined, with --task multilabel" * (role == "label"))
-                    raise DataError(what, where=table.place(row), hint=hint)
+                kept = values[role][subgraph]
+                if value == kept or (no_label(value) and no_label(kept)):
+                    continue
+                if no_label(value) or no_label(kept):
+                    lacking, other = (row, begins[subgraph]) if no_label(value) else (begins[subgraph], row)
+                    what = f"the {role} is missing, and subgraph {excerpt(names[row])} has one in row {other + 1}"
+                    raise DataError(what, where=table.place(lacking), hint="fill or drop empty cells")
+                what = f"subgraph {excerpt(names[row])} has two {role}s"
+                hint = "one for all its rows" + ("; several are joined, with --task multilabel" * (role == "label"))
+                raise DataError(what, where=table.place(row), hint=hint)
     if times is not None:
         rows_in_order = np.argsort(times, kind="stable")
         latest = np.empty(len(first), times.dtype)
@@ -238,9 +248,7 @@ def _wide(
     if empty is not None:
         raise DataError("empty subgraph", where=table.place(empty), hint="at least one node is needed")
     if names is not None and len(set(names)) < len(names):
-        row = next(i for i, name in enumerate(names) if name in names[:i])
-        what = f"subgraph {excerpt(names[row])} again"
-        raise DataError(what, where=table.place(row), hint="a list of nodes has one row for each subgraph")
+        raise _named_again(table, names)
     texts, nodes = _encode(lists)
     return Members(
         table.where,
@@ -260,12 +268,27 @@ def _wide(
     )
 
 
+def _named_again(table: Table, names: list[str]) -> DataError:
+    """The error for a name that two rows have, each of which is a whole subgraph."""
+    first = dict[str, int]()
+    row = next(i for i, name in enumerate(names) if first.setdefault(name, i) < i)
+    what = (
+        f"the subgraph {excerpt(names[row])} again, which is in row {first[names[row]] + 1}, and its nodes are a list"
+    )
+    return DataError(what, where=table.place(row), hint="give each row a name of its own, or write a row for each node")
+
+
 def _unused(table: Table, found: dict[str, str]) -> list[str]:
     return [title for title in table.titles if title not in found.values()]
 
 
+def no_label(value: str | tuple[str, ...]) -> bool:
+    """Whether a label is missing; of several, whether all of them are."""
+    return all(map(is_missing, [value] if isinstance(value, str) else value))
+
+
 def _values(table: Table, title: str, role: str) -> list[Any]:
-    """Labels or splits, none of them empty; a list of labels is a tuple."""
+    """Labels or splits; a list of labels is a tuple."""
     if role == "label" and table.is_list(title):
         return [tuple(labels) for labels in table.lists(title, role)]
     return list(table.cells(title, role).to_pylist())
@@ -279,14 +302,16 @@ def _encode(lists: Iterable[Sequence[str]]) -> tuple[list[str], Ragged]:
 
 def _from_gene_sets(path: Path, options: ReadOptions) -> Members:
     """GMT: in each line a name, a description and genes, separated by tabs; a description may be the label."""
-    names, about, lists, lines = [], [], [], []
+    names, about, lists, lines = dict[str, int](), [], [], []
     for number, line in read_lines(path, encoding=options.encoding):
         cells = [cell.strip() for cell in line.split("\t")]
         genes = [cell for cell in cells[2:] if cell]
         if not genes:
             hint = "accepted: a name, a description and nodes, separated by tabs"
             raise DataError("a set without nodes", where=f"{path}:{number}", hint=hint)
-        names.append(cells[0])
+        if names.setdefault(cells[0], number) != number:
+            what = f"the set {excerpt(cells[0])} again, which is in line {names[cells[0]]}"
+            raise DataError(what, where=f"{path}:{number}", hint="a line is a whole set: give each a name of its own")
         about.append(cells[1])
         lists.append(genes)
         lines.append(number)
@@ -298,7 +323,9 @@ def _from_gene_sets(path: Path, options: ReadOptions) -> Members:
         raise DataError(what, where=str(path), hint="--label-column description takes the second column")
     texts, nodes = _encode(lists)
     labels, others = about if label else None, {"description": about}
-    return Members(str(path), names, texts, nodes, labels, None, lines, "line", titles=list(others), others=others)
+    return Members(
+        str(path), list(names), texts, nodes, labels, None, lines, "line", titles=list(others), others=others
+    )
 
 
 def _looks_like_gene_sets(lines: Sequence[str], graph: Graph) -> bool:

@@ -50,7 +50,8 @@ def splitter(separator: str, graph: Graph, *, ids: bool = False) -> Callable[[st
         ids: digits are ids although nodes have names, as in a dataset folder.
 
     Raises:
-        DataError: from that function, for a list that can be read in two ways; without a place.
+        DataError: from that function, for a list that can be read in two ways, or has a ``-`` without a node on either
+            side; without a place.
     """
     if separator != "-":
         return lambda cell: [part.strip() for part in cell.split(separator) if part.strip()]
@@ -60,10 +61,12 @@ def splitter(separator: str, graph: Graph, *, ids: bool = False) -> Callable[[st
         return (ids and is_id(text)) or find_node(text, graph.num_nodes, graph.names) is not None
 
     def split(cell: str) -> list[str]:
+        if not cell.strip():
+            return []
         parts = split_names(cell, exact, dashes)
         if dashes and not all(map(exact, parts)):
             parts = split_names(cell, known, dashes)
-        return [part.strip() for part in parts if part.strip()]
+        return [part.strip() for part in parts]
 
     return split
 
@@ -71,5 +74,5 @@ def splitter(separator: str, graph: Graph, *, ids: bool = False) -> Callable[[st
 def _parts(cell: str, separator: str, graph: Graph) -> list[str]:
     try:
         return splitter(separator, graph)(cell)
-    except DataError:  # it can be read in two ways, so all parts are nodes
+    except DataError:  # it is no list, or can be read in two ways
         return []

@@ -1,12 +1,14 @@
 """Tables of nodes: names from the nodes.tsv of a folder, and attributes from a table of the user.
 
-Of attributes, numbers and categories become features. A column of numbers is standardised; missing cells count as the
-mean. A column of few distinct texts is a category, with a feature for each value. Any other column is text by which
-nodes are found, too, such as symbols beside gene ids.
+Of attributes, numbers and categories become features. A column of numbers is standardised; a missing cell (empty, NA,
+nan, null and the like) counts as the mean. A column of few distinct texts is a category, with a feature for each value.
+Any other column is text by which nodes are found, too, such as symbols beside gene ids; so are numbers with leading
+zeros.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,13 +19,14 @@ from numpy.typing import NDArray
 from subgnn.data.dataset import Problems
 from subgnn.data.formats.columns import missing
 from subgnn.data.formats.format import ReadOptions
+from subgnn.data.formats.node_lists import is_known
 from subgnn.data.formats.table import Table
 from subgnn.data.formats.tables import Source, read_table
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
 from subgnn.data.graph_checks import plausible_nodes
-from subgnn.data.strings import NodeNames, Strings, find_node, is_id
-from subgnn.errors import DataError, excerpt
+from subgnn.data.strings import NodeNames, Strings, find_node, has_leading_zero, is_id, is_missing, parse_number
+from subgnn.errors import DataError, DataWarning, excerpt
 
 MAX_CATEGORIES = 50
 MAX_FEATURES = 1024
@@ -87,28 +90,37 @@ def read_node_table(path: Path, problems: Problems, id_base: int = 0) -> NodeNam
 def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAULTS) -> tuple[Graph, dict[str, Any]]:
     """A graph with the attributes of a table of nodes, and the entries of the dataset card that describe them.
 
-    Nodes that only the table has are added, without edges. Nodes that it does not have get the mean of each number and
-    no category.
+    Nodes that only the table has are added, without edges, with a warning. Nodes that it does not have get the mean of
+    each number and no category.
 
     Args:
-        options: ``columns.node_id``, the column of node ids; by default a likely title, else the first column.
+        options: ``columns.node_id``, the column of node ids; by default a likely title, else the first column; a node
+            or numbers in place of titles mean that there is no header line.
 
     Raises:
-        DataError: for a node that has two rows, or is not in a graph whose nodes have no names.
+        DataError: for a table of which no node is in the graph, a node that has two rows, or one that is not in a graph
+            whose nodes have no names.
     """
-    table = read_table(source, encoding=options.encoding)
-    title = options.columns.find(table, "node_id") or table.titles[0]
+    table, header = read_table(source, encoding=options.encoding), ""
+    title = options.columns.find(table, "node_id")
+    if title is None and table.header is not None and table.titles[0]:
+        numbers = any(parse_number(cell) is not None for cell in table.titles[1:])
+        if numbers or is_known(graph)(table.titles[0]):
+            table, header = table.without_header(), "no header line; "
+    title = title or table.titles[0]
     ids = table.filled(title, "node").to_pylist()
     if len(table.titles) < 2:
         raise missing(table.where, table.titles, ["node_id"])
     graph, rows = _rows_of(graph, ids, table)
     features: list[_Feature] = []
     texts: dict[str, list[str]] = {}
+    odd: list[str] = []
     for each in (each for each in table.titles if each != title):
         cells = table.cells(each, "attribute").to_pylist()
         made = None if _is_id(each) else _numbers(each, cells, table) or _categories(each, cells)
+        odd += [] if _is_id(each) or (made is not None and made.card["kind"] == "number") else _odd_cell(each, cells)
         if made is None:
-            texts[each] = cells
+            texts[each] = ["" if is_missing(cell) else cell for cell in cells]
         else:
             features.append(made)
     width = sum(feature.values.shape[1] for feature in features)
@@ -118,7 +130,7 @@ def read_attributes(source: Source, graph: Graph, options: ReadOptions = _DEFAUL
     graph = _with_names(graph, rows, texts)
     absent = graph.num_nodes - len(rows)
     without = f"; {absent:,} nodes have no row" if absent else ""
-    options.on_note(f"{table.where}: node from '{title}'; {_described(features, texts)}{without}")
+    options.on_note(f"{table.where}: {header}node from '{title}'; {_described(features, texts)}{without}{''.join(odd)}")
     if not features:
         return graph, {}
     values = np.zeros((graph.num_nodes, width), np.float32)
@@ -130,11 +142,14 @@ def _rows_of(graph: Graph, ids: list[str], table: Table) -> tuple[Graph, NDArray
     """The graph with the nodes that only the table has, and the node of each row of the table."""
     rows = np.empty(len(ids), np.int64)
     added: dict[str, int] = {}
+    by_case: dict[str, str] = {}
     taken: dict[int, int] = {}
     for i, text in enumerate(ids):
         node = find_node(text, graph.num_nodes, graph.names)
         if node is None and graph.names is not None:
             node = graph.names.find_ignoring_case(text)
+            if node is not None and node >= 0:
+                by_case[text] = graph.names[node]
         if node is None and graph.names is None:
             hint = f"nodes of this graph are row numbers, from 0 to {graph.num_nodes - 1}"
             raise DataError(f"node {excerpt(text)} is not in the graph", where=table.place(i), hint=hint)
@@ -145,6 +160,17 @@ def _rows_of(graph: Graph, ids: list[str], table: Table) -> tuple[Graph, NDArray
         if taken.setdefault(node, i) != i:
             raise DataError(f"node {excerpt(text)} again", where=table.place(i), hint="a row for each node is needed")
         rows[i] = node
+    if len(added) == len(ids) > 0:
+        what = f"none of its {len(ids):,} nodes is in the graph ({excerpt(ids[0])})"
+        hint = "are nodes written as in the edges, and is this their column? --node-id COLUMN names another"
+        raise DataError(what, where=table.where, hint=hint)
+    if by_case:
+        text, name = next(iter(by_case.items()))
+        what = f"{len(by_case):,} nodes found in another case only: {excerpt(text)} is {excerpt(name)}"
+        warnings.warn(f"{table.where}: {what}", DataWarning, stacklevel=4)
+    if added:
+        what = f"{len(added):,} of {len(ids):,} nodes are not in the graph and are added without edges"
+        warnings.warn(f"{table.where}: {what} ({excerpt(next(iter(added)))})", DataWarning, stacklevel=4)
     if added and graph.names is not None:
         columns = {
             name: Strings.of([*column, *(added if name == graph.names.primary_column else [""] * len(added))])
@@ -162,14 +188,12 @@ def _is_id(title: str) -> bool:
 
 def _numbers(title: str, cells: list[str], table: Table) -> _Feature | None:
     """Standardised numbers; None if there is something else in the column."""
-    present = np.array([bool(cell) for cell in cells])
-    comma = table.kind == ";"
-    try:
-        known = np.array([float(cell.replace(",", ".") if comma else cell) for cell in cells if cell])
-    except ValueError:
+    present = np.array([not is_missing(cell) for cell in cells])
+    texts = [cell.replace(",", ".") if table.kind == ";" else cell for cell in cells if not is_missing(cell)]
+    numbers = [number for text in texts if (number := parse_number(text)) is not None]
+    if not numbers or len(numbers) < len(texts) or any(map(has_leading_zero, texts)):
         return None
-    if not len(known):
-        return None
+    known = np.array(numbers)
     if not np.isfinite(known).all() or np.abs(known).max() > 1e30:
         row = int(np.flatnonzero(present)[np.argmax(~(np.abs(known) <= 1e30))])
         raise DataError(f"{cells[row]} in '{title}'", where=table.place(row), hint="accepted: numbers up to 1e30")
@@ -180,15 +204,22 @@ def _numbers(title: str, cells: list[str], table: Table) -> _Feature | None:
     return _Feature(values, card)
 
 
+def _odd_cell(title: str, cells: list[str]) -> list[str]:
+    """The cell that keeps a column, most of whose cells are numbers, from being one of numbers; none for any other."""
+    texts = [cell for cell in cells if not is_missing(cell)]
+    others = [cell for cell in texts if parse_number(cell) is None or has_leading_zero(cell)]
+    return [f"; {excerpt(others[0])} in '{title}' is not a number"] if 0 < 2 * len(others) < len(texts) else []
+
+
 def _categories(title: str, cells: list[str]) -> _Feature | None:
     """A feature for each of the values; None if there are so many that they are not categories."""
-    found = sorted({cell for cell in cells if cell})
+    found = sorted({cell for cell in cells if not is_missing(cell)})
     if not found or len(found) > min(MAX_CATEGORIES, len(cells) / 2):
         return None
     place = {value: i for i, value in enumerate(found)}
     values = np.zeros((len(cells), len(found)), np.float32)
     for row, cell in enumerate(cells):
-        if cell:
+        if cell in place:
             values[row, place[cell]] = 1
     return _Feature(values, {"column": title, "kind": "category", "values": found})
 
@@ -212,7 +243,9 @@ def _described(features: list[_Feature], texts: dict[str, list[str]]) -> str:
     """What became of the columns, in a few words."""
     kinds: dict[str, list[str]] = {"number": [], "category": []}
     for feature in features:
-        kinds[feature.card["kind"]].append(feature.card["column"])
+        lacking = feature.card.get("missing")
+        mean = f" ({lacking:,} missing, taken as the mean)" if lacking else ""
+        kinds[feature.card["kind"]].append(feature.card["column"] + mean)
     parts = [
         f"{noun} {', '.join(titles)}"
         for noun, titles in (

@@ -5,6 +5,7 @@ A library is imported only where an object of it is made; what is given is recog
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import chain
 from operator import methodcaller
@@ -14,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
+from subgnn.data.formats.columns import likely_title
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames, Strings
 from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, encode_labels
 from subgnn.errors import DataError, choices, extra_package
+from subgnn.parallel.progress import ignore
 from subgnn.ragged import Ragged
 
 if TYPE_CHECKING:
@@ -65,6 +68,35 @@ def from_networkx(graph: nx.Graph[Any], *, weight: str | None = None) -> Graph:
         names=None if numbered else NodeNames.of(names),
         directed=graph.is_directed(),
     )
+
+
+def networkx_weight(graph: nx.Graph[Any], on_note: Callable[[str], None]) -> str | None:
+    """The edge attribute that is called like a weight, if it is a finite number everywhere; a note says so.
+
+    A column of weights in a table of edges is found by the same titles.
+    """
+    edges = [data for _, _, data in graph.edges(data=True)]
+    title = likely_title(list(dict.fromkeys(str(key) for data in edges for key in data)), "weight")
+    if title is None:
+        return None
+    values = [data.get(title) for data in edges]
+    if all(isinstance(value, int | float) and math.isfinite(value) for value in values):
+        on_note(f"edge weights from the attribute '{title}'")
+        return title
+    on_note(f"the attribute '{title}' is not used: it is not a finite number at every edge")
+    return None
+
+
+def has_weights(matrix: sp.sparray | sp.spmatrix, on_note: Callable[[str], None]) -> bool:
+    """Whether the values of a matrix are weights, that is finite numbers other than 0 and 1; a note says so."""
+    import scipy.sparse as sp
+
+    values = sp.coo_array(matrix).data
+    if values.dtype.kind not in "fiu" or np.isin(values, (0, 1)).all():
+        return False
+    finite = bool(np.isfinite(values).all())
+    on_note("edge weights from the values of the matrix" if finite else "the values of the matrix are not all finite")
+    return finite
 
 
 def _weights(values: list[Any], weight: str) -> NDArray[np.float64]:
@@ -324,24 +356,32 @@ def from_igraph(graph: Any, *, weight: str | None = None) -> Graph:
     )
 
 
-def graph_from_object(value: Any) -> Graph | None:
+def graph_from_object(value: Any, on_note: Callable[[str], None] = ignore) -> Graph | None:
     """The graph that an object of a known library is, without weights it does not state; None for any other object.
+
+    Args:
+        on_note: called with a line about weights that are left out.
 
     Example:
         >>> import scipy.sparse as sp
         >>> graph_from_object(sp.coo_array([[0, 1], [1, 0]])).num_edges, graph_from_object("text")
         (1, None)
     """
-    readers: tuple[tuple[tuple[str, ...], Callable[[Any], Graph]], ...] = (
-        (("adjacency", "is_multigraph"), from_networkx),
-        (("edge_index", "num_nodes"), from_pyg),
-        (("get_edgelist", "vcount"), from_igraph),
-        (("ndata", "edges"), from_dgl),
-        (("tocoo", "nnz"), from_scipy),
+    readers: tuple[tuple[tuple[str, ...], Callable[[Any], Graph], Callable[[Any], object]], ...] = (
+        (("adjacency", "is_multigraph"), from_networkx, lambda graph: networkx_weight(graph, ignore)),
+        (("edge_index", "num_nodes"), from_pyg, lambda data: None),
+        (("get_edgelist", "vcount"), from_igraph, lambda graph: likely_title(graph.es.attributes(), "weight")),
+        (("ndata", "edges"), from_dgl, lambda graph: likely_title(list(graph.edata), "weight")),
+        (("tocoo", "nnz"), from_scipy, lambda matrix: has_weights(matrix, ignore)),
     )
     if isinstance(value, Graph):
         return value
-    return next((read(value) for names, read in readers if all(hasattr(value, name) for name in names)), None)
+    for names, read, weighted in readers:
+        if all(hasattr(value, name) for name in names):
+            if weighted(value):
+                on_note(f"the weights of edges are not used; {read.__name__} keeps them if it is told to")
+            return read(value)
+    return None
 
 
 def _array(tensor: Any) -> Any:

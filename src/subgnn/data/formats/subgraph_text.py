@@ -18,8 +18,8 @@ from subgnn.data.formats.format import FileFormat, LabelFormat, ReadOptions
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
 from subgnn.data.graph_checks import MAX_NODES, plausible_nodes
-from subgnn.data.strings import NodeNames, Strings, find_node, is_id, is_number, split_names
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, split_labels, whole_number_text
+from subgnn.data.strings import NodeNames, Strings, find_node, is_id, is_missing, is_number, split_names
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels, split_labels
 from subgnn.data.times import parse_time, parse_times
 from subgnn.errors import DataError, choices, excerpt
 from subgnn.ragged import Ragged
@@ -113,8 +113,8 @@ class _Rows:
         columns = [*(column.strip() for column in line.split("\t")), "", "", ""]
         members, repeated = nodes.parse(columns[0])
         for name, text in (("label", columns[1]), ("split", columns[2])):
-            if not text:
-                raise DataError(f"the {name} is missing", hint=_COLUMNS)
+            if is_missing(text):
+                raise DataError(f"the {name} is missing{f' ({excerpt(text)})' if text else ''}", hint=_COLUMNS)
         if columns[2] not in SPLITS:
             raise DataError(f"unknown split {excerpt(columns[2])}", hint=choices(columns[2], SPLITS))
         if repeated:
@@ -151,9 +151,7 @@ def read_subgraphs(
     if names is not None and len(names) != len(rows.nodes):
         what = f"{len(names)} names for {len(rows.nodes)} subgraphs"
         problems.error(str(path.with_name("subgraph_names.tsv")), what, "one a line")
-    plain = labels.numbers and labels.stated_task != "regression"
-    texts = [whole_number_text(text) for text in rows.labels] if plain else rows.labels
-    found = [None if label == () else label for label in split_labels(texts, labels.stated_task, labels.joins)]
+    found = [label or "" for label in split_labels(rows.labels, labels.stated_task, labels.joins)]
     try:
         task, targets, classes = encode_labels(found, labels.stated_task, lambda i: f"{path}:{rows.lines[i]}")
     except DataError as error:

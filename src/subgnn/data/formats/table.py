@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.data.strings import parse_number
 from subgnn.data.times import check_times, parse_times
 from subgnn.errors import DataError, choices, excerpt
 
@@ -112,7 +113,7 @@ class Table:
                     column = compute.replace_substring(column, ",", ".")
             values = np.asarray(compute.cast(column, pa.float64()), np.float64)
         except pa.ArrowException as error:
-            row = next((i for i, cell in enumerate(column.to_pylist()) if not _is_number(cell)), None)
+            row = next((i for i, cell in enumerate(column.to_pylist()) if parse_number(str(cell)) is None), None)
             told = reason(error) if row is None else f"row {row + 1}: {excerpt(str(column[row].as_py()))}"
             what = f"column '{title}' is not all numbers ({told})"
             raise DataError(what, where=self.where, hint=f"a {noun} is a finite number; fill or drop others") from None
@@ -160,12 +161,13 @@ class Table:
         return self.data.column(title)
 
     def _text(self, column: Any, noun: str) -> Any:
-        """A column of text or whole numbers (of any numbers where it is the label) as text."""
+        """A column of text or whole numbers (of any numbers where it is a label or an attribute) as text."""
         import pyarrow as pa
         from pyarrow import compute
 
         kind = column.type
-        if pa.types.is_floating(kind) and noun != "label":
+        any_number = noun in ("label", "attribute")
+        if pa.types.is_floating(kind) and not any_number:
             # pandas turns a column of whole numbers with an empty cell into real ones.
             values = np.asarray(compute.fill_null(column, 0.0))
             exact = 2.0 ** (np.finfo(values.dtype).nmant + 1)  # from here on, not every whole number is one of them
@@ -184,7 +186,7 @@ class Table:
                 pa.types.is_boolean,
             )
         ):
-            hint = f"text or {'numbers' if noun == 'label' else 'integers'} are accepted"
+            hint = f"text or {'numbers' if any_number else 'integers'} are accepted"
             raise DataError(f"the {noun} column has type {kind}", where=self.where, hint=hint)
         try:
             text = compute.cast(column, pa.string())
@@ -192,14 +194,6 @@ class Table:
         except pa.ArrowException as error:
             raise DataError(f"the {noun} column is not text ({reason(error)})", where=self.where) from None
         return text
-
-
-def _is_number(cell: Any) -> bool:
-    try:
-        float(cell)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def reason(error: Exception) -> str:

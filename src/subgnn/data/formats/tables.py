@@ -124,9 +124,9 @@ def _read_excel(path: Path) -> Table:
         import openpyxl
     try:
         check_unpacked(path)
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        rows = [[_excel_text(cell) for cell in row] for row in _bounded(book.worksheets[0].values, str(path))]
-        book.close()
+        with path.open("rb") as file:  # by its path, a workbook of another name would be refused
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            rows = [[_excel_text(cell) for cell in row] for row in _bounded(book.worksheets[0].values, str(path))]
     except DataError:
         raise
     except Exception as error:  # of any kind, from a damaged file
@@ -240,8 +240,8 @@ def _read_text(path: Path, begin: bytes, encoding: str | None) -> Table:
     except pa.ArrowInvalid:
         data = read(use_threads=False)  # which reports the number of the bad row, and accepts line ends in quotes
     first = [str(column[0]).removeprefix("\ufeff") for column in data.columns]
-    first[0] = first[0].removeprefix("#") if len(first) > 1 and not first[0][1:].isdigit() else first[0]
     names = [cell.strip() for cell in first]
+    names[0] = names[0].removeprefix("#").strip() if len(first) > 1 and not names[0][1:].isdigit() else names[0]
     return Table(str(path), data.slice(1).rename_columns(names), tuple(first), delimiter)
 
 
@@ -284,4 +284,4 @@ def _read_spaced(path: Path, skipped: int, encoding: str) -> Table:
             what = f"{len(cells)} columns, but {len(rows[0])} in the first row"
             raise UnequalRows(what, where=f"{path}:{number}", hint="separate columns by tabs or commas")
     columns = [list(column) for column in zip(*rows[1:], strict=True)] or [[] for _ in rows[0]]
-    return _with_header(str(path), [cell.removeprefix("#") for cell in rows[0]], columns, " ")
+    return _with_header(str(path), rows[0], columns, " ")
