@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from subgnn import DataError, Ragged, UserError
+from subgnn import DataError, Ragged, UserError, read_dataset
 from subgnn.api.estimator import SubgraphClassifier
 from subgnn.config.recipes import find_recipe
 from subgnn.experiments.train import train
@@ -51,7 +51,7 @@ def done(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def predictor(done) -> Predictor:
-    return Predictor(done / CHECKPOINT, dataset().graph)
+    return Predictor(done / CHECKPOINT, read_dataset(done.parent / "data").graph)
 
 
 def alone(predictor: Predictor, member: int) -> Predictor:
@@ -111,7 +111,7 @@ def test_a_mean_over_networks_and_draws(tmp_path):
 
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("last", [("member 0", 2), ("member 1", 1), ("member 2", 2)])
-def test_an_interrupted_run_goes_on_with_the_same_networks(tmp_path, monkeypatch, done, last):
+def test_an_interrupted_run_goes_on_with_the_same_networks(tmp_path, monkeypatch, done, predictor, last):
     monkeypatch.setattr(resume, "SECONDS_BETWEEN_SAVES", 0.0)
     small = several(topology=True)
 
@@ -130,8 +130,8 @@ def test_an_interrupted_run_goes_on_with_the_same_networks(tmp_path, monkeypatch
             callbacks=Callbacks(on_epoch=stop),
         )
     train(dataset(), small, tmp_path / "a", device="cpu", cache=False, report=False, resume=True)
-    one, other = (Predictor(folder / CHECKPOINT, dataset().graph) for folder in (tmp_path / "a", done))
-    np.testing.assert_array_equal(one.outputs(ROWS), other.outputs(ROWS))
+    one = Predictor(tmp_path / "a" / CHECKPOINT, dataset().graph)
+    np.testing.assert_array_equal(one.outputs(ROWS), predictor.outputs(ROWS))
     assert (tmp_path / "a" / METRICS).read_text() == (done / METRICS).read_text()
 
 

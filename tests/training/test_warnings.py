@@ -56,9 +56,7 @@ def test_train_tells_what_check_tells(tmp_path, options):
 
 def test_groups_in_several_splits():
     groups = ["g0", "g1"] * 2 + ["a"] * 16 + ["g1"] + ["b"] * 4 + ["g0", "g1"] + ["c"] * 3
-    with pytest.warns(
-        DataWarning, match=r"2 groups have subgraphs in several splits \(first: 'g0' in train and test\)"
-    ):
+    with pytest.warns(DataWarning, match=r"2 groups have subgraphs in several splits \(first: 'g1' in train and val\)"):
         run = subgnn.train(changed(groups=groups), recipe="bag", device="cpu")
     assert len(run.results["warnings"]) == 1
     first = replace(PLAIN.subgraphs, groups=Strings.of(["g1"] * 19 + ["g2"] * 2 + ["g1"] * 9))
