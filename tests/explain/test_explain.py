@@ -106,7 +106,9 @@ def test_orders_repeats_company_and_names_do_not_matter():
         np.testing.assert_allclose(*numbers, **CLOSE)
     assert alone.names == tuple(map(str, ROW))
     called = NodeNames.of([f"gene-{24 - i}" for i in range(data.graph.num_nodes)])
-    named = Predictor(predictor.checkpoint, replace(data.graph, names=called))
+    had = predictor.checkpoint
+    renamed = replace(had, spec=replace(had.spec, names_hash=called.content_hash))
+    named = Predictor(renamed, replace(data.graph, names=called))
     other = explain(named, [ROW])[0]
     assert [item.name for item in other.by_node] == [f"gene-{24 - i}" for i in ROW]
     assert [item.contributions for item in other.by_node] == [item.contributions for item in alone.by_node]

@@ -162,7 +162,7 @@ def test_files_are_what_their_names_say(tmp_path):
         assert (tmp_path / f"a{kind}").read_bytes().startswith(begin)
         one.save(tmp_path / f"b{kind}", overwrite=True)
         assert (tmp_path / f"a{kind}").read_bytes() == (tmp_path / f"b{kind}").read_bytes()
-    pixels = module._figure(one.scene)
+    pixels = module._figure(one.svg)
     assert tuple((pixels.get_size_inches() * 96).round()) == tuple(
         map(float, ET.fromstring(one.svg).get("viewBox").split()[2:])
     )

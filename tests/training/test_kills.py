@@ -15,7 +15,7 @@ import torch
 from subgnn.data.formats.folder import write_folder
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.training.resume import load_progress
-from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS
+from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS, SUBGRAPHS
 from tests.training.examples import dataset
 
 pytestmark = pytest.mark.slow
@@ -112,4 +112,4 @@ def _assert_equal(a: Path, b: Path) -> None:
     for name, value in ours.items():
         assert torch.equal(value, theirs[name]), name
     assert (a / METRICS).read_text() == (b / METRICS).read_text()
-    assert sorted(path.name for path in b.iterdir()) == sorted([RESULTS, RECIPE, METRICS, CHECKPOINT, PAGE])
+    assert sorted(path.name for path in b.iterdir()) == sorted([RESULTS, RECIPE, METRICS, CHECKPOINT, PAGE, SUBGRAPHS])

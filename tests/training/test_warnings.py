@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import subgnn
@@ -20,7 +21,7 @@ PLAIN = dataset()
 AUTO = ("--set", 'auto.only=["bag", "topology"]', "--set", "auto.folds=2", "--set", "auto.repeats=1")
 EQUAL = "2 subgraphs have the same nodes as one in another split (first: subgraph 28 of test and 0 of train); "
 GROUPS = (
-    "2 groups have subgraphs in several splits (first: 'g1' in train and val); a model can learn the groups instead"
+    "2 groups have subgraphs in several splits (first: 'g2' in train and val); a model can learn the groups instead"
 )
 
 
@@ -56,9 +57,7 @@ def test_train_tells_what_check_tells(tmp_path, options):
 
 def test_groups_in_several_splits():
     groups = ["g0", "g1"] * 2 + ["a"] * 16 + ["g1"] + ["b"] * 4 + ["g0", "g1"] + ["c"] * 3
-    with pytest.warns(
-        DataWarning, match=r"2 groups have subgraphs in several splits \(first: 'g0' in train and test\)"
-    ):
+    with pytest.warns(DataWarning, match=r"2 groups have subgraphs in several splits \(first: 'g1' in train and val\)"):
         run = subgnn.train(changed(groups=groups), recipe="bag", device="cpu")
     assert len(run.results["warnings"]) == 1
     first = replace(PLAIN.subgraphs, groups=Strings.of(["g1"] * 19 + ["g2"] * 2 + ["g1"] * 9))
@@ -102,3 +101,12 @@ def test_the_command_line_trains_without_splits_as_well(tmp_path):
     assert "on the held-out folds" in (tmp_path / "run" / "report.html").read_text()
     called = call("train", tmp_path / "data.subgnn", "--recipe", "bag", "--out", tmp_path / "other")
     assert (called.code, "the subgraphs have no splits" in called.error) == (2, True)
+
+
+def test_candidates_that_were_not_tried_are_named_beside_no_signal():
+    turned = np.random.default_rng(0).permutation(PLAIN.subgraphs.targets)
+    data = replace(PLAIN, subgraphs=replace(PLAIN.subgraphs, targets=turned))
+    settings = {"auto.only": ["bag", "surroundings-gin"], "auto.folds": 2, "auto.repeats": 1}
+    found = subgnn.train(data, settings=settings, time="1s", device="cpu").results
+    assert found["signals"][0] in ("none", "undecided")
+    assert found["signal"].endswith(" 1 candidate was not tried: surroundings-gin.")

@@ -27,7 +27,7 @@ from subgnn.render import render
 from subgnn.reports.leaderboard import candidates
 from subgnn.reports.run_page import METRIC_NAMES, score_text
 from subgnn.storage.files import temporary_folder
-from subgnn.training.run_dir import PAGE
+from subgnn.training.run_dir import PAGE, shown_split
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -237,9 +237,8 @@ class Run:
         return ", ".join(f"{METRIC_NAMES.get(name, name)} {score_text(value, name)}" for name, value in shown.items())
 
     def __repr__(self) -> str:
-        names = {"val": "out of fold"} if "leaderboard" in self.results else {}
         scores = {split: self._scores(split, "micro_f1", "r2") for split in ("test", "val")}
-        found = [f"{names.get(split, split)} {text}" for split, text in scores.items() if text]
+        found = [f"{shown_split(self.results, split)} {text}" for split, text in scores.items() if text]
         about = f"{self.results.get('recipe')} on {self.results.get('dataset')}"
         return f"Run({', '.join([about, *found[:1], f'path={str(self.path)!r}'])})"
 
@@ -249,8 +248,7 @@ class Run:
         facts: list[tuple[str, str]] = [("task", self.task)]
         if self.classes:
             facts.append(("classes", f"{len(self.classes):,}: {', '.join(self.classes[:10])}"))
-        names = {"val": "out of fold"} if "leaderboard" in results else {}
-        facts += [(names.get(split, split), text) for split in ("test", "val") if (text := self._scores(split))]
+        facts += [(shown_split(results, split), text) for split in ("test", "val") if (text := self._scores(split))]
         if "leaderboard" in results:
             members = [f"{row['name']} {row['weight']:.2f}" for row in candidates(results) if row["weight"]]
             facts += [

@@ -173,14 +173,14 @@ def print_leaderboard(results: dict[str, Any]) -> None:
 def print_results(results: dict[str, Any]) -> None:
     """Print the scores of a run by split."""
     from subgnn.models.metrics import metric_text
+    from subgnn.training.run_dir import shown_split
 
     if "leaderboard" in results:
         print_leaderboard(results)
     shown = {name: results[name] for name in ("train", "val", "test") if name in results}
     metrics = list(next(iter(shown.values()))) if "test" not in shown else list(shown["test"])
-    names = {"val": "out of fold"} if "leaderboard" in results else {}
     rows = [
-        (names.get(split, split), *(metric_text(m, values.get(m, math.nan)) for m in metrics))
+        (shown_split(results, split), *(metric_text(m, values.get(m, math.nan)) for m in metrics))
         for split, values in shown.items()
     ]
     title = f"{results['run']}: {results['recipe']} on {results['dataset']}, seed {results['seed']}"

@@ -40,9 +40,9 @@ def check_checkpoint(checkpoint: Checkpoint, graph: Graph, *, where: str, again:
         what = f"the graph is another one ({seen[:12]}, not {checkpoint.spec.graph_hash[:12]})"
         raise DataError(what, where="graph", hint=_OF_RUN)
     if graph.names_hash != checkpoint.spec.names_hash:
-        now, then = ("none" if not one else "others" for one in (graph.names_hash, checkpoint.spec.names_hash))
-        known = "the run has none" if then == "none" else f"the graph has {now}"
-        what = f"the names of the nodes differ from those the run was trained with ({known})"
+        missing = "" if graph.names_hash and checkpoint.spec.names_hash else "graph" if not graph.names_hash else "run"
+        what = "the names of the nodes differ from those the run was trained with"
+        what += f" (the {missing} has none)" if missing else ""
         raise DataError(what, where="graph", hint=_OF_RUN)
     try:
         problem = next(_problems(checkpoint, graph), None)

@@ -8,10 +8,12 @@ pushed apart where they would overlap; on the page, people move nodes themselves
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +28,9 @@ from subgnn.render import cut, render
 from subgnn.serve.nodes import NodeIndex
 from subgnn.storage.files import atomic_write
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _MAX_NODES = 500
 _NODE_SPACING, _RING_SPACING, _LEAST_RADIUS = 60, 4.4, 80  # pixels, where a node is 24 pixels wide
 # Those of light pages in static/style.css.
@@ -39,6 +44,8 @@ _LONGEST = 34
 _MARGIN = 24
 _DPI = 96
 _FILES = (".svg", ".png", ".pdf")
+_LENGTHS = ("x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "stroke-width", "font-size")
+_TRANSFORMS = ("translate", "scale")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +145,15 @@ def draw(
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture that a notebook shows, as SVG, where it is the last value of a cell; ``scene`` is what was drawn."""
+    """SVG that a notebook shows by itself where it is the last value of a cell."""
 
     svg: str = field(repr=False)
-    scene: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def _repr_svg_(self) -> str:
         return self.svg
 
     def save(self, path: Path | str, *, overwrite: bool = False) -> None:
-        """Write it as a file: ``.svg``, or with matplotlib ``.png`` and ``.pdf``.
+        """Write it as a file: ``.svg``, or with matplotlib ``.png`` or ``.pdf``.
 
         Raises:
             UserError: for another extension.
@@ -156,13 +162,9 @@ class Picture:
         path = Path(path)
         kind = path.suffix.lower()
         if kind not in _FILES:
-            what = (
-                f"unknown kind of picture {excerpt(kind)}"
-                if kind
-                else "no extension says which kind of picture to write"
-            )
+            what = f"a picture of the kind {excerpt(kind)}"
             raise UserError(what, where=str(path), hint=f"accepted: {', '.join(_FILES)}")
-        figure = None if kind == ".svg" else _figure(self.scene)
+        figure = None if kind == ".svg" else _figure(self.svg)
         with atomic_write(path, overwrite=overwrite) as temporary:
             if figure is None:
                 temporary.write_text(self.svg + "\n", encoding="utf-8")
@@ -171,74 +173,45 @@ class Picture:
                 figure.savefig(temporary, format=kind[1:], dpi=2 * _DPI, metadata=when)
 
 
-def _figure(scene: Mapping[str, Any]) -> Any:
-    """The picture as a figure of matplotlib, with the marks of templates/picture.svg; a unit is a pixel."""
+def _figure(svg: str) -> Figure:
+    """A picture as a figure of matplotlib: the shapes of templates/picture.svg, a unit of which is a pixel."""
     with extra_package("matplotlib", extra="plot", feature="a picture as .png or .pdf"):
-        from matplotlib.collections import LineCollection
         from matplotlib.figure import Figure
         from matplotlib.patches import Circle, Polygon
         from matplotlib.patheffects import withStroke
-    colours, components, (left, top, width, height) = scene["colours"], scene["components"], scene["box"]
-    point = 72 / _DPI
-
-    def disk(x: float, y: float, colour: str, ring: float = 0.0, size: float = 1.0) -> None:
-        edge = {
-            "edgecolor": colours["towards" if ring > 0 else "away"],
-            "linestyle": "-" if ring > 0 else (0, (2, 1.6)),
-        }
-        radius, line = size * (12 + abs(ring) / 2), size * abs(ring) * point
-        axes.add_patch(Circle((x, y), radius, facecolor=colour, linewidth=line, **(edge if ring else {})))
-
-    def diamond(x: float, y: float, size: float = 1.0) -> None:
-        ends = [(x, y - 8 * size), (x + 8 * size, y), (x, y + 8 * size), (x - 8 * size, y)]
-        colour = {"facecolor": colours["anchor"], "edgecolor": colours["anchor_edge"]}
-        axes.add_patch(Polygon(ends, linewidth=2 * size * point, **colour))
-
-    def dot(x: float, y: float, size: float = 1.0) -> None:
-        axes.add_patch(Circle((x, y), 6 * size, facecolor=colours["faint"], linewidth=0))
-
-    key: list[tuple[Any, str]] = [
-        (lambda x, y: disk(x, y, components[0], size=0.55), "in the subgraph; a colour for each component")
-    ]
-    if False in scene["anchors"]:
-        words = f"neighbour ({scene['neighbours']} of {scene['drawing'].num_border:,} are drawn)"
-        key.append((lambda x, y: dot(x, y, 0.55), words))
-    if True in scene["anchors"]:
-        key.append((lambda x, y: diamond(x, y, 0.55), "anchor of the model"))
-    if scene["rings"]:
-        key.append((lambda x, y: disk(x, y, colours["paper"], 5.0, 0.55), f"pushes towards {scene['towards']}"))
-        key.append((lambda x, y: disk(x, y, colours["paper"], -5.0, 0.55), "pushes away from it"))
-    whole = height + 20 * len(key) + scene["margin"] / 2
-    figure = Figure(figsize=(width / _DPI, whole / _DPI), facecolor=colours["paper"])
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(left, left + width), ylim=(top + whole, top))
+    root, point = ElementTree.fromstring(svg), 72 / _DPI
+    left, top, width, height = map(float, root.get("viewBox", "").split())
+    figure = Figure(figsize=(width / _DPI, height / _DPI))
+    axes = figure.add_axes((0, 0, 1, 1), xlim=(left, left + width), ylim=(top + height, top))
     axes.set_axis_off()
-    for inside in (False, True):
-        ends = [((a["x"], a["y"]), (b["x"], b["y"])) for a, b, within in scene["edges"] if within == inside]
-        colour, line = (colours["inside_edge"], 2.5) if inside else (colours["edge"], 1)
-        axes.add_collection(LineCollection(ends, colors=colour, linewidths=line * point, zorder=0))
-    for node in scene["nodes"]:
-        x, y, font, ring = node["x"], node["y"], node["font"], node["ring"]
-        if node["inside"]:
-            disk(x, y, components[node["component"] % len(components)], ring)
-        else:
-            (diamond if node["channels"] else dot)(x, y)
-        axes.text(
-            x,
-            y + font + (12 + abs(ring) if node["inside"] else 8),
-            cut(node["name"], scene["longest"]),
-            color=colours["ink" if node["inside"] else "faint_ink"],
-            fontsize=font * point,
-            fontweight="bold" if node["inside"] else "normal",
-            ha="center",
-            va="baseline",
-            parse_math=False,
-            path_effects=[withStroke(linewidth=3 * point, foreground=colours["paper"])],
-        )
-    for i, (mark, words) in enumerate(key):
-        x, y = left + scene["margin"], top + height + 20 * i
-        mark(x + 8, y - 4)
-        axes.text(x + 24, y, words, color=colours["faint_ink"], fontsize=12 * point, va="baseline", parse_math=False)
+
+    def add(group: ElementTree.Element, x: float = 0, y: float = 0, scale: float = 1) -> None:
+        for shape in group:
+            size = {name: float(shape.get(name, 0)) * scale for name in _LENGTHS}
+            kind, fill, stroke = shape.tag.partition("}")[2], shape.get("fill"), shape.get("stroke", "none")
+            line, dashes = size["stroke-width"], [float(n) * scale for n in shape.get("stroke-dasharray", "").split()]
+            edge: Any = {"edgecolor": stroke, "linewidth": line * point}
+            edge |= {"linestyle": (0, [n / line for n in dashes])} if dashes else {}
+            if kind == "g":
+                move, zoom = (re.search(rf"{word}\(([^)]*)\)", shape.get("transform", "")) for word in _TRANSFORMS)
+                dx, dy = map(float, move[1].split()) if move else (0.0, 0.0)
+                add(shape, x + dx * scale, y + dy * scale, scale * float(zoom[1] if zoom else 1))
+            elif kind == "rect":
+                figure.set_facecolor(fill)
+            elif kind == "line":
+                axes.plot([size["x1"], size["x2"]], [size["y1"], size["y2"]], color=stroke, linewidth=line * point)
+            elif kind == "circle":
+                axes.add_patch(Circle((x + size["cx"], y + size["cy"]), size["r"], facecolor=fill, zorder=3, **edge))
+            elif kind == "polygon":
+                ends = [[float(n) * scale for n in end.split(",")] for end in shape.get("points", "").split()]
+                axes.add_patch(Polygon(np.add(ends, (x, y)), facecolor=fill, zorder=3, **edge))
+            elif kind == "text":
+                text = axes.text(x + size["x"], y + size["y"], shape.text or "", color=fill, parse_math=False, zorder=4)
+                text.set(fontsize=size["font-size"] * point, fontweight=shape.get("font-weight", "normal"))
+                text.set_horizontalalignment("center" if shape.get("text-anchor") else "left")
+                text.set_path_effects([withStroke(linewidth=line * point, foreground=stroke)] if line else [])
+
+    add(root)
     return figure
 
 
@@ -262,24 +235,24 @@ def picture(drawing: Drawing, *, pushes: Mapping[int, float] | None = None, towa
         for node, (x, y) in zip(nodes, at.tolist(), strict=True)
     }  # fmt: skip
     ends = [(placed[edge["source"]], placed[edge["target"]], edge["inside"]) for edge in reversed(drawing.edges)]
-    scene: dict[str, Any] = {
-        "drawing": drawing,
-        "nodes": list(reversed(placed.values())),
+    svg = render(
+        "picture.svg",
+        drawing=drawing,
+        nodes=list(reversed(placed.values())),
         # Edges among neighbours would hide the subgraph.
-        "edges": [(a, b, inside) for a, b, inside in ends if a["inside"] or b["inside"]],
-        "neighbours": sum(node["kind"] == "border" for node in nodes),
-        "anchors": {bool(node["channels"]) for node in nodes if node["kind"] != "inside"},
-        "rings": bool(rings),
-        "towards": towards or "the class",
-        # The key is 520 wide.
-        "box": (*low.round().astype(int).tolist(), round(max(float(width), 520)), round(float(height))),
-        "margin": _MARGIN,
-        "longest": _LONGEST,
-        "components": COLOURS,
-        "colours": {"faint": FAINT, "anchor": ANCHOR, "anchor_edge": ANCHOR_EDGE, "towards": TOWARDS, "away": AWAY,
-                    "edge": EDGE, "inside_edge": INSIDE_EDGE, "ink": _INK, "faint_ink": _FAINT_INK, "paper": _PAPER},
-    }  # fmt: skip
-    return Picture(render("picture.svg", **scene).rstrip("\n"), scene)
+        edges=[(a, b, inside) for a, b, inside in ends if a["inside"] or b["inside"]],
+        neighbours=sum(node["kind"] == "border" for node in nodes),
+        anchors={bool(node["channels"]) for node in nodes if node["kind"] != "inside"},
+        rings=bool(rings),
+        towards=towards or "the class",
+        box=(*low.round().astype(int).tolist(), round(max(float(width), 520)), round(float(height))),  # 520: of the key
+        margin=_MARGIN,
+        longest=_LONGEST,
+        components=COLOURS,
+        colours={"faint": FAINT, "anchor": ANCHOR, "anchor_edge": ANCHOR_EDGE, "towards": TOWARDS, "away": AWAY,
+                 "edge": EDGE, "inside_edge": INSIDE_EDGE, "ink": _INK, "faint_ink": _FAINT_INK, "paper": _PAPER},
+    )  # fmt: skip
+    return Picture(svg.rstrip("\n"))
 
 
 def _font(node: Mapping[str, Any]) -> int:

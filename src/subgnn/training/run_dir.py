@@ -198,6 +198,11 @@ def read_results(out: Path) -> dict[str, Any]:
     return found
 
 
+def shown_split(results: dict[str, Any], split: str) -> str:
+    """The name of a split's scores for tables: those of a portfolio under ``val`` are out of fold."""
+    return "out of fold" if split == "val" and "leaderboard" in results else split
+
+
 def as_trained(dataset: Dataset, results: dict[str, Any]) -> Dataset:
     """The dataset of a run with the edges and the split that it was trained on; one without splits has none."""
     from subgnn.data.splits import named_split
