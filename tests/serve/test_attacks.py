@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import threading
+import zipfile
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from python_multipart import multipart
 
-from subgnn.serve import routes
+from subgnn.data.formats import members
+from subgnn.serve import routes, tables
 from subgnn.serve.limits import Limits
 from subgnn.serve.tables import MAX_PART_HEADER
 from tests.serve.examples import SOME, client
@@ -173,6 +180,57 @@ def test_encodings_that_are_none_of_text_files(asking, encoding, name):
     answer = asking.post(TABLE, content=content, params={"encoding": encoding, "name": name})
     assert answer.status_code == 422
     assert answer.json()["error"].endswith("is not an encoding of text files")
+
+
+def parquet_of(rows: int) -> bytes:
+    cells = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), ["GENE0"])
+    file = io.BytesIO()
+    parquet.write_table(pa.table({"set": cells, "gene": cells}), file)
+    return file.getvalue()
+
+
+def workbook_of(unpacked: int) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("xl/workbook.xml", bytes(unpacked))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b"--y\r\n" * 150_000, "150,000 rows"),
+        (b"\r" * 200_000, "200,000 rows"),
+        (gzip.compress(b"a,GENE0\n" * 200_000), "200,000 rows"),
+        (gzip.compress(bytes(10_000_001)), "the table unpacks to more than 10,000,000 bytes"),
+        (workbook_of(10_000_001), "the table unpacks to more than 10,000,000 bytes"),
+        (parquet_of(100_001), "100,001 rows"),
+    ],
+)
+def test_large_tables_are_refused_before_they_are_read(asking, monkeypatch, content, error):
+    monkeypatch.setattr(tables, "_read", lambda *_: pytest.fail("read"))
+    answer = asking.post(TABLE, content=content)
+    assert (answer.status_code, answer.json()["error"]) == (422, error)
+
+
+def test_columns_are_looked_at_up_to_a_number(asking, monkeypatch):
+    looked = []
+    share = members.node_share
+    monkeypatch.setattr(members, "node_share", lambda *given: looked.append(1) or share(*given))
+    titles = ",".join(f"c{i}" for i in range(3_000))
+    answer = asking.post(TABLE, content=f"{titles}\n" + f"{titles}\n" * 2)
+    assert answer.status_code == 422
+    assert 0 < len(looked) < 2 * members._MAX_GUESSED
+
+
+def test_columns_with_the_same_title_are_refused(asking):
+    answer = asking.post(TABLE, content="set,genes,c,c\nx,GENE0;GENE1,1,2\ny,GENE1;GENE2,1,2\n")
+    assert (answer.status_code, answer.json()["error"]) == (422, "table: two columns are called 'c'")
+
+
+def test_a_name_that_occurs_again_is_named(asking):
+    answer = asking.post(TABLE, content="set,genes\nx,GENE0;GENE1\ny,GENE1;GENE2\nx,GENE0;GENE2\n")
+    assert (answer.status_code, answer.json()["error"]) == (422, "table: row 3: subgraph 'x' again")
 
 
 def test_nothing_was_broken(asking):

@@ -22,6 +22,7 @@ from subgnn.serve.monitoring import log, log_to_stderr
 _BACKLOG = 256
 _OTHER_FILES = _BACKLOG + 128
 """Open files other than connections within the limit: those accepted before one is closed, runs, logs, libraries."""
+_READ_BYTES = 16_384
 _BUSY_BODY = b'{"error":"all connections are in use","hint":"try again later","nodes":[]}'
 _BUSY = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n"
@@ -60,6 +61,8 @@ def protocol(limits: Limits) -> type[H11Protocol]:
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            # All events of one read are processed before other connections: few, even if each chunk has one byte.
+            transport.max_size = _READ_BYTES  # type: ignore[attr-defined]
             if len(connections) >= limits.connections and not close_idle():
                 transport.write(_BUSY)
                 transport.close()

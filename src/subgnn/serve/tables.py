@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import io
 import re
+import zipfile
+import zlib
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import pyarrow as pa
+from pyarrow import parquet
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import Field, File, create_form_parser
 
@@ -34,6 +38,7 @@ MEDIA_TYPES: dict[AnswerFormat, str] = {
 }
 _MAX_LISTED = 1000
 _MAX_PARTS = 100  # of a form
+_MAX_UNPACKED = 10  # times the limit of a body
 MAX_PART_HEADER = 4096
 """Bytes of a header of a part of a form."""
 _OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
@@ -125,6 +130,7 @@ def answer_table(
         Refusal: 422, for what is not a table of subgraphs, for one that is too large, and for unknown nodes.
     """
     notes: list[str] = []
+    _check_upload(upload, limits)
     asked = _read(run.predictor.graph, upload, options, notes)
     _check(asked, options, limits)
     table = prediction_table(run.predictor, asked, top=options.top)
@@ -133,6 +139,36 @@ def answer_table(
         write_table(file, form, table.columns, table.parts, excel_safe=options.excel_safe)
         return file.getvalue(), len(asked)
     return encode(_as_json(run, asked, table, notes)), len(asked)
+
+
+def _check_upload(upload: Upload, limits: Limits) -> None:
+    """Refuse a table that would take long to read, or much memory, by what can be told without reading it."""
+    content, most = upload.content, limits.table_nodes
+    try:
+        if content.startswith(b"PAR1"):
+            metadata = parquet.read_metadata(pa.BufferReader(content))
+            rows, unpacked = metadata.num_rows, 0
+        else:
+            rows, unpacked = _lines_and_size(content, _MAX_UNPACKED * limits.body_bytes)
+    except (pa.ArrowException, zipfile.BadZipFile, zlib.error, OSError, EOFError):
+        return  # damaged: reading it tells how
+    if rows > most:
+        raise Refusal(422, f"{rows:,} rows", hint=f"accepted: at most {most:,} in a table")
+    if unpacked > _MAX_UNPACKED * limits.body_bytes:
+        hint = f"accepted: at most {_MAX_UNPACKED * limits.body_bytes:,}"
+        raise Refusal(422, f"the table unpacks to more than {unpacked - 1:,} bytes", hint=hint)
+
+
+def _lines_and_size(content: bytes, most: int) -> tuple[int, int]:
+    """The number of lines of a text, or 0 of a workbook, and the size it unpacks to, up to one more than the most."""
+    if content.startswith(b"PK"):
+        with zipfile.ZipFile(io.BytesIO(content)) as packed:
+            return 0, min(most + 1, sum(part.file_size for part in packed.infolist()))
+    size = 0
+    if content.startswith(b"\x1f\x8b"):
+        content = zlib.decompressobj(31).decompress(content, most + 1)
+        size = len(content)
+    return max(content.count(b"\n"), content.count(b"\r")), size
 
 
 def _read(graph: Graph, upload: Upload, options: TableOptions, notes: list[str]) -> Asked:

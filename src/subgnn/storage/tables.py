@@ -55,12 +55,12 @@ def distinct(titles: Iterable[tuple[str, str]]) -> list[str]:
         >>> distinct([("label", ""), ("label", "class_"), ("label", "given_")])
         ['label', 'class_label', 'given_label']
     """
-    found: list[str] = []
+    found: dict[str, None] = {}
     for title, prefix in titles:
         while title in found:
             title = (prefix or "_") + title
-        found.append(title)
-    return found
+        found[title] = None
+    return list(found)
 
 
 def not_a_formula(cell: str) -> str:

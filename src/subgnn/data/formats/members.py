@@ -7,6 +7,7 @@ subgraph and a list of nodes (wide), gene sets (GMT), and lines of nodes joined 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,7 @@ from subgnn.errors import DataError, excerpt
 from subgnn.ragged import Ragged
 
 _DEFAULTS = ReadOptions()
+_MAX_GUESSED = 200  # columns whose cells are looked at
 _SAMPLE = 100
 _SEPARATOR_NAMES = {" ": "spaces", ",": "commas"}
 
@@ -193,8 +195,9 @@ def _column_of_nodes(table: Table, graph: Graph, columns: Columns) -> str | None
     """The column with the largest share of nodes of the graph, at least half; a title that is named is another's."""
     named = {str(each).casefold() for each in (columns.subgraph, columns.label, columns.split) if each is not None}
     shares = {}
-    for title in table.titles:
-        if table.titles.count(title) > 1 or title.casefold() in named or table.is_list(title):
+    titles = table.titles
+    for title in titles[:_MAX_GUESSED]:
+        if titles.count(title) > 1 or title.casefold() in named or table.is_list(title):
             continue
         with suppress(DataError):  # of another type than text and numbers
             cells = [cell for cell in table.cells(title, "label").slice(0, _SAMPLE).to_pylist() if cell]
@@ -249,6 +252,9 @@ def _wide(
         raise DataError("empty subgraph", where=table.place(empty), hint="at least one node is needed")
     if names is not None and len(set(names)) < len(names):
         raise _named_again(table, names)
+    twice = next((title for title, count in Counter(table.titles).items() if count > 1), None)
+    if twice is not None:
+        raise DataError(f"two columns are called {excerpt(twice)}", where=table.where, hint="name each one differently")
     texts, nodes = _encode(lists)
     return Members(
         table.where,
