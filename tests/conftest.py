@@ -6,7 +6,7 @@ import os
 import secrets
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -29,6 +29,21 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 for ignored, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(ignored) is signal.SIG_IGN:
         signal.signal(ignored, handler)
+
+
+def _refuse_own_process(send: Callable[..., None], own: int = os.getpid()) -> Callable[..., None]:
+    """A signal that a test sends to its own process may arrive in pytest, in hypothesis or in another test."""
+
+    def guarded(*arguments: int) -> None:
+        if os.getpid() == own and arguments[-1] and (len(arguments) == 1 or arguments[0] == own):
+            raise AssertionError("a test sends a signal to its own process; call the handler, or use a child process")
+        send(*arguments)
+
+    return guarded
+
+
+os.kill = _refuse_own_process(os.kill)
+signal.raise_signal = _refuse_own_process(signal.raise_signal)
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers

@@ -14,9 +14,9 @@ from scipy.optimize import minimize
 from subgnn.config.settings import TrainingSettings
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
-from subgnn.models.bag import fit_linear
+from subgnn.models.convex import fit_linear
 from subgnn.models.metrics import loss
-from subgnn.models.regression import fit_logistic, fit_outputs, fit_ridge
+from subgnn.models.regression import fit_outputs, fit_ridge
 from subgnn.models.support_vectors import Fit
 from subgnn.models.trees import grow_trees, tree_outputs
 from subgnn.models.weighting import EVEN, Weighting, class_weights
@@ -130,16 +130,14 @@ def test_weighted_ridge_is_that_of_repeated_rows():
         assert found[2][i] == pytest.approx(np.append(ROWS[i], 1) @ without)
 
 
-@pytest.mark.parametrize("softmax", [False, True])
-def test_weighted_logistic_regression_is_that_of_repeated_rows(softmax):
+@pytest.mark.parametrize("kind", ["logistic", "softmax"])
+def test_weighted_logistic_regression_is_that_of_repeated_rows(kind):
     weights = RNG.integers(1, 4, 40).astype(float)
     again, targets = repeated(weights), np.eye(2)[CLASSES]
-    found = fit_logistic(ROWS, targets, 2.0, softmax=softmax, weights=np.repeat(weights[:, None], 2, axis=1))
-    expected = fit_logistic(ROWS[again], targets[again], 2.0, softmax=softmax)
-    assert found[0] == pytest.approx(expected[0], abs=1e-3)
-    assert (
-        ROWS @ found[0] + found[1] @ np.eye(2) == pytest.approx(ROWS @ expected[0] + expected[1], abs=2e-2) or softmax
-    )
+    found = fit_linear(ROWS, targets, 2.0, loss=kind, weights=np.repeat(weights[:, None], 2, axis=1))
+    expected = fit_linear(ROWS[again], targets[again], 2.0, loss=kind)
+    assert found[0] == pytest.approx(expected[0], abs=1e-7)
+    assert found[1] == pytest.approx(expected[1], abs=1e-7)
 
 
 def test_weighted_label_scales_minimise_the_weighted_loss():
@@ -180,9 +178,8 @@ def test_linear_models_trees_and_machines_take_weights(task):
     table, rows = ROWS.copy(), sparse.csr_array(np.abs(ROWS))
     positive = 1
     for fit_model in (
-        lambda w: (
-            (rows @ fit_linear(rows, targets, task, 2, 1.0, weights=w)[0])
-            + fit_linear(rows, targets, task, 2, 1.0, weights=w)[1]
+        lambda w: (lambda found: rows @ found[0] + found[1])(
+            fit_outputs(rows, targets, task, 2, loss="logistic", inverse_penalty=1.0, weights=w)
         ),
         lambda w: tree_outputs(
             grow_trees(table, targets, task, outputs=2, boosting=True, seed=0, weights=w),

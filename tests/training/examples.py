@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 
 from subgnn import Dataset, Graph, SubgraphSet
@@ -58,3 +60,10 @@ def recipe(epochs: int = 5, *, channels=CHANNELS, trainable: bool = True, **mode
         model=ModelSettings(**{"layers": 1, "norm": "batch", "head": (16, 8), "dropout": 0.1} | model),
         training=TrainingSettings(epochs=epochs, batch_size=8, lr=1e-2, clip=1.0),
     )
+
+
+def press_ctrl_c() -> None:
+    """Call this process's handler of Ctrl-C: a real signal could arrive later, in the code of another test."""
+    handler = signal.getsignal(signal.SIGINT)
+    assert callable(handler)
+    handler(signal.SIGINT, None)

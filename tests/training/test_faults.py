@@ -29,7 +29,7 @@ from subgnn.training import resume, steps
 from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS, SUBGRAPHS
 from tests.cli.command import call
-from tests.training.examples import CHANNELS, dataset, recipe
+from tests.training.examples import CHANNELS, dataset, press_ctrl_c, recipe
 
 pytestmark = pytest.mark.slow
 
@@ -248,7 +248,7 @@ def interrupt_at(monkeypatch, step: int, presses: int = 1) -> None:
         counted.append(1)
         if len(counted) == step:
             for _ in range(presses):
-                os.kill(os.getpid(), signal.SIGINT)
+                press_ctrl_c()
         return compute(*arguments)
 
     monkeypatch.setattr(steps, "loss", pressing)
@@ -288,7 +288,7 @@ def test_another_s_handler_is_left_alone():
     before = signal.signal(signal.SIGINT, lambda *_: seen.append(1))
     try:
         with noted_interrupt() as interrupt:
-            os.kill(os.getpid(), signal.SIGINT)
+            press_ctrl_c()
             assert (seen, interrupt.pressed) == ([1], False)
     finally:
         signal.signal(signal.SIGINT, before)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +21,7 @@ from subgnn.training.fit import HELD_OUT, TRAIN, VAL, Fitter
 from subgnn.training.options import parse_duration
 from subgnn.training.portfolio import CANDIDATES, Pool, Row, judge, load_candidate, plan
 from subgnn.training.run_dir import CHECKPOINT, RESULTS
-from tests.training.examples import dataset
+from tests.training.examples import dataset, press_ctrl_c
 
 pytestmark = pytest.mark.slow
 
@@ -199,7 +198,7 @@ def test_an_interrupt_keeps_the_best_so_far(tmp_path, monkeypatch):
     def interrupted(row, *given):
         calls.append(row.name)
         if len(calls) == 3:
-            signal.raise_signal(signal.SIGINT)
+            press_ctrl_c()
         return judge(row, *given)
 
     monkeypatch.setattr(portfolio_run, "judge", interrupted)
@@ -212,7 +211,7 @@ def test_an_interrupt_keeps_the_best_so_far(tmp_path, monkeypatch):
 
 def test_an_interrupt_before_anything_is_finished_leaves_a_run_to_resume(tmp_path, monkeypatch):
     def interrupted(*given):
-        signal.raise_signal(signal.SIGINT)
+        press_ctrl_c()
         return judge(*given)
 
     monkeypatch.setattr(portfolio_run, "judge", interrupted)

@@ -25,6 +25,7 @@ from subgnn.completion.features import GROUPS, NAMES, Floats, PairFeatures
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
 from subgnn.inference.open import OpenedRun
+from subgnn.models.convex import fit_linear
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
@@ -238,7 +239,6 @@ def _drawn(nodes: NDArray[np.int64], most: int, draws: np.random.Generator) -> N
 def _fit(features: PairFeatures, groups: NDArray[np.int64], seed: int) -> Ranker:
     from scipy.optimize import brentq
     from scipy.special import expit
-    from sklearn.linear_model import LogisticRegression
 
     found = _Examples.of(features, groups, stream(seed, "completion"))
     outside = ~found.belongs
@@ -246,7 +246,8 @@ def _fit(features: PairFeatures, groups: NDArray[np.int64], seed: int) -> Ranker
     deviations = found.table.std(axis=0)
     deviations[deviations < 1e-9] = 1  # a feature that is constant, as overlaps of disjoint subgraphs, has no weight
     table = (found.table - means) / deviations
-    model = LogisticRegression(max_iter=1000).fit(table, found.belongs, sample_weight=np.sqrt(found.counts))
-    scores, wanted = table @ model.coef_[0], np.count_nonzero(found.belongs)
+    belongs, roots = found.belongs[:, None].astype(np.float64), np.sqrt(found.counts)[:, None]
+    weight = fit_linear(table, belongs, 1.0, loss="logistic", weights=roots)[0][:, 0]
+    scores, wanted = table @ weight, np.count_nonzero(found.belongs)
     bias = brentq(lambda constant: found.counts @ expit(scores + constant) - wanted, -1000, 1000)
-    return Ranker(model.coef_[0] / deviations, means, float(bias))
+    return Ranker(weight / deviations, means, float(bias))

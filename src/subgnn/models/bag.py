@@ -10,7 +10,6 @@ along edges and against them, where the graph has these.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -26,9 +25,10 @@ from torch.nn import functional
 from subgnn.channels.diffusion import walks_of
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.data.subgraphs import Task
+from subgnn.models.convex import fit_linear
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
+from subgnn.models.regression import fit_outputs
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
 from subgnn.models.view_names import WAYS
@@ -36,9 +36,6 @@ from subgnn.models.views import bag_of_nodes, spread_one_hop
 from subgnn.ragged import Ragged
 
 _INVERSE_PENALTIES = (0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)
-Fitted = tuple[NDArray[np.float32], NDArray[np.float32]]
-_STEPS = 500
-_NEVER = -20.0  # the logit of a class that the training split does not have
 
 
 class BagModel(TensorModel):
@@ -212,12 +209,12 @@ class LinearBag(nn.Module):
         inputs: Any = examples.inputs
         rows = (inputs.unit if self.unit else inputs.values)[examples.train]
         targets = examples.targets.cpu().numpy()[examples.train]
-        with warnings.catch_warnings():
-            # A weak penalty may run out of steps; validation judges what came of it.
-            warnings.filterwarnings("ignore", message=".*failed to converge.*")
-            weight, bias = fit_linear(
-                rows, targets, examples.task, len(self.bias), self.inverse_penalty, weights=examples.train_weights
-            )
+        if examples.task == "regression":
+            y = np.asarray(targets, np.float64)[:, None]
+            weight, bias = fit_linear(rows, y, self.inverse_penalty, loss="squared")
+        else:
+            options: dict[str, Any] = {"inverse_penalty": self.inverse_penalty, "weights": examples.train_weights}
+            weight, bias = fit_outputs(rows, targets, examples.task, len(self.bias), loss="logistic", **options)
         self.weight.copy_(torch.from_numpy(weight))
         self.bias.copy_(torch.from_numpy(bias))
 
@@ -232,64 +229,3 @@ class LinearBag(nn.Module):
     def forward(self, batch: BagBatch) -> Tensor:
         """Shapes: returns: (n, outputs)."""
         return self.embed(batch)
-
-
-def fit_linear(
-    rows: Any,
-    targets: NDArray[Any],
-    task: Task,
-    outputs: int,
-    inverse_penalty: float,
-    *,
-    weights: NDArray[np.float64] | None = None,
-) -> Fitted:
-    """Logistic regression with an L2 penalty; one against the rest for multi-label; ridge for regression.
-
-    Args:
-        rows: a scipy CSR array.
-        inverse_penalty: C, the weight of the data beside the penalty.
-        weights: how much rows, or pairs of a row and a label, count; not for regression.
-
-    Shapes:
-        rows: (n, F). weights: (n,), or (n, labels). returns: weight (F, outputs), bias (outputs,), float32.
-    """
-    if task == "regression":
-        from sklearn.linear_model import Ridge
-
-        ridge = Ridge(alpha=1 / inverse_penalty, solver="sparse_cg", tol=1e-6).fit(rows, targets)
-        return ridge.coef_.reshape(-1, 1).astype(np.float32), np.array([ridge.intercept_], np.float32)
-    if task == "multi-label":
-        columns = [
-            _one_label(rows, targets[:, label], inverse_penalty, None if weights is None else weights[:, label])
-            for label in range(outputs)
-        ]
-        return np.stack([w for w, _ in columns], axis=1), np.array([b for _, b in columns], np.float32)
-    return _one_of_many(rows, targets, outputs, inverse_penalty, weights)
-
-
-def _one_label(
-    rows: Any, targets: NDArray[Any], inverse_penalty: float, weights: NDArray[np.float64] | None
-) -> tuple[NDArray[np.float32], float]:
-    if targets.min() == targets.max():
-        return np.zeros(rows.shape[1], np.float32), _NEVER if targets.max() == 0 else -_NEVER
-    from sklearn.linear_model import LogisticRegression
-
-    model = LogisticRegression(C=inverse_penalty, max_iter=_STEPS).fit(rows, targets, sample_weight=weights)
-    return model.coef_[0].astype(np.float32), float(model.intercept_[0])
-
-
-def _one_of_many(
-    rows: Any, targets: NDArray[Any], outputs: int, inverse_penalty: float, weights: NDArray[np.float64] | None
-) -> Fitted:
-    """Softmax over the classes that are there; of two, the first has logit 0."""
-    weight, bias = np.zeros((rows.shape[1], outputs), np.float32), np.full(outputs, _NEVER, np.float32)
-    present = np.unique(targets)
-    bias[present] = 0.0
-    if len(present) == 2:
-        weight[:, present[1]], bias[present[1]] = _one_label(rows, targets == present[1], inverse_penalty, weights)
-    elif len(present) > 2:
-        from sklearn.linear_model import LogisticRegression
-
-        model = LogisticRegression(C=inverse_penalty, max_iter=_STEPS).fit(rows, targets, sample_weight=weights)
-        weight[:, present], bias[present] = model.coef_.T, model.intercept_
-    return weight, bias

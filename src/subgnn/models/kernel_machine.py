@@ -148,7 +148,7 @@ def _check_memory(settings: BaselineSettings, data: TrainingData) -> None:
     """Refuse views of so many types that they do not fit in half of the memory limit, with their inner products."""
     walks, n = sum(":" in view for view in settings.views), len(data.subgraphs)
     numbers = data.graph.num_nodes if settings.diffusion == "exact" else 2 * settings.push_nodes
-    size = 4 * walks * n * (numbers + (n if n <= PRODUCT_ROWS else 0))
+    size = 4 * walks * n * (numbers + (2 * n if n <= PRODUCT_ROWS else 0))
     if size > share(0.5):
         what = f"views of {walks:,} edge types of {n:,} subgraphs take {size / 1e9:,.1f} GB"
         hint = 'name some types, as ["lift:TYPE"], set baseline.diffusion to "push", or raise --memory'
@@ -235,7 +235,7 @@ class KernelNetwork(nn.Module):
     Shapes:
         nodes: (entries,) int32, offsets: (m + 1,), the landmarks. with_mean, lengths: (views, m) float64, as in
         :func:`~subgnn.models.view_kernel.cosines`. mean, deviation: (18,) float64, where there are statistics.
-        weight: (m, outputs). bias: (outputs,).
+        weight: (m, outputs) float64. bias: (outputs,).
     """
 
     nodes: Tensor
@@ -260,7 +260,7 @@ class KernelNetwork(nn.Module):
         width = num_statistics(weighted=self.settings.weighted, directed=self.settings.directed)
         for name in ("mean", "deviation") if self.statistics else ():
             self.register_buffer(name, torch.ones(width, dtype=torch.float64))
-        self.register_buffer("weight", torch.zeros(size[1], spec.num_outputs))
+        self.register_buffer("weight", torch.zeros(size[1], spec.num_outputs, dtype=torch.float64))
         self.register_buffer("bias", torch.zeros(spec.num_outputs))
         # The landmarks, as rows of the subgraphs it was fitted to, or by themselves; None before it is fitted.
         self.known: tuple[ViewSource, Any] | None = None
@@ -277,7 +277,7 @@ class KernelNetwork(nn.Module):
         nodes, reference = source.nodes.take(found.landmarks), found.reference
         state = {"nodes": nodes.values, "offsets": nodes.offsets, "bias": bias.astype(np.float32)}
         state |= {"with_mean": reference.with_mean, "lengths": reference.lengths}
-        state["weight"] = (found.basis @ weight).astype(np.float32)
+        state["weight"] = found.basis @ weight
         if self.statistics:
             state |= {"mean": reference.standard.mean, "deviation": reference.standard.deviation}
         for name, value in state.items():
@@ -296,7 +296,7 @@ class KernelNetwork(nn.Module):
         products = [
             views[name].products(rows, places)
             if other is source
-            else multiply(views[name].values[rows], known[name].chosen(places)).astype(np.float64)
+            else multiply(views[name].values[rows], known[name].chosen(places))
             for name in compared
         ]
         arrays = [tensor.cpu().numpy() for tensor in (self.with_mean, self.lengths)]
@@ -306,7 +306,9 @@ class KernelNetwork(nn.Module):
             statistics = views[TOPOLOGY].values[rows], known[TOPOLOGY].values[places]
         reference = Reference(self.settings.kernel, arrays[0], arrays[1], standard)
         kernel = reference(products, [views[name].squared[rows] for name in compared], statistics)
-        return torch.from_numpy(kernel.astype(np.float32)).to(self.bias.device) @ self.weight + self.bias
+        # Weights are large and of both signs: what is left of their sum has few digits in single precision.
+        found = kernel @ self.weight.cpu().numpy()
+        return torch.from_numpy(found.astype(np.float32)).to(self.bias.device) + self.bias
 
     def forward(self, batch: tuple[ViewSource, NDArray[np.int64]]) -> Tensor:
         """Shapes: returns: (n, outputs)."""

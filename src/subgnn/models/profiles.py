@@ -29,13 +29,14 @@ from torch import Tensor, nn
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import Task
+from subgnn.models.convex import Floats, minimise_in_box
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Settings, SetUp, TrainingData, View
 from subgnn.models.kernel_machine import ViewSource, resolve_diffusion
-from subgnn.models.regression import Floats, fit_label_scale
+from subgnn.models.regression import fit_label_scale
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
-from subgnn.models.views import Matrix
+from subgnn.models.views import Matrix, multiply
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 
@@ -92,6 +93,11 @@ def _mean(rows: Matrix) -> Floats:
     return np.asarray(rows.mean(axis=0, dtype=np.float64)).reshape(-1)
 
 
+def _product(rows: Matrix, columns: Floats) -> Floats:
+    """Rows @ columns, in double precision."""
+    return multiply(rows, columns.T) if isinstance(rows, np.ndarray) else rows @ columns
+
+
 def log_ratios(rows: Matrix, indicators: Floats) -> Floats:
     """log((.8 q_c + .2 q) / q) for classes c; 0 where no walk ends, and for a class without rows.
 
@@ -100,8 +106,8 @@ def log_ratios(rows: Matrix, indicators: Floats) -> Floats:
     """
     q = _mean(rows)[:, None]
     counts = indicators.sum(axis=0)
-    share = (indicators / np.where(counts > 0, counts, 1)).astype(np.float32)
-    own = np.where(counts > 0, np.asarray(rows.T @ share, np.float64), q)
+    share = indicators / np.where(counts > 0, counts, 1)
+    own = np.where(counts > 0, _product(rows.T, share), q)
     return np.log(np.divide(_OWN * own + (1 - _OWN) * q, q, out=np.ones_like(own), where=q > 0))
 
 
@@ -122,7 +128,7 @@ class ProfileNetwork(nn.Module):
     """sum over v of p_S(v) W_v + b.
 
     Shapes:
-        columns: (F,) the nodes that have weights. weight: (F, outputs). bias: (outputs,).
+        columns: (F,) the nodes that have weights. weight: (F, outputs) float64. bias: (outputs,).
     """
 
     columns: Tensor
@@ -134,7 +140,7 @@ class ProfileNetwork(nn.Module):
         spec, columns = checkpoint.spec, checkpoint.weights["columns"]
         self.damping, self.seed = spec.baseline.damping, spec.seed
         self.register_buffer("columns", columns)
-        self.register_buffer("weight", torch.zeros(len(columns), spec.num_outputs))
+        self.register_buffer("weight", torch.zeros(len(columns), spec.num_outputs, dtype=torch.float64))
         self.register_buffer("bias", torch.zeros(spec.num_outputs))
 
     def solve(self, examples: Examples) -> None:
@@ -150,10 +156,10 @@ class ProfileNetwork(nn.Module):
         for i in np.unique(fold):
             rest, held = fold != i, fold == i
             if rest.any():
-                scores[held] = rows[held] @ profile_weights(rows[rest], targets[rest], task, outputs).astype(np.float32)
+                scores[held] = _product(rows[held], profile_weights(rows[rest], targets[rest], task, outputs))
         scale, bias = _scale(scores, targets, task, examples.train_weights)
         weight = profile_weights(rows, targets, task, outputs) * scale
-        state = {"columns": columns, "weight": weight.astype(np.float32), "bias": bias.astype(np.float32)}
+        state = {"columns": columns, "weight": weight, "bias": bias.astype(np.float32)}
         for name, value in state.items():
             setattr(self, name, torch.from_numpy(value).to(self.bias.device))
 
@@ -189,12 +195,14 @@ def _scale(scores: Floats, targets: NDArray[Any], task: Task, weights: Floats | 
     there = share > 0
     y = np.eye(scores.shape[1])[targets]
 
-    def surprise(pair: Floats) -> float:
-        logits = pair[0] * scores[:, there] + pair[1] * prior[there]
-        found = scipy.special.logsumexp(logits, axis=1) - (y[:, there] * logits).sum(axis=1)
-        return float(np.average(found, weights=weights))
+    parts = np.stack([scores[:, there], np.broadcast_to(prior[there], (len(scores), int(there.sum())))])
 
-    scale, trust = scipy.optimize.minimize(
-        surprise, np.array([5.0, 1.0]), method="L-BFGS-B", bounds=[(0, 200), (0, 3)]
-    ).x
+    def surprise(pair: Floats) -> tuple[float, Floats]:
+        logits = np.tensordot(pair, parts, 1)
+        total = scipy.special.logsumexp(logits, axis=1, keepdims=True)
+        gap = np.exp(logits - total) - y[:, there]
+        value = total[:, 0] - (y[:, there] * logits).sum(axis=1)
+        return float(np.average(value, weights=weights)), np.average((parts * gap).sum(axis=2), axis=1, weights=weights)
+
+    scale, trust = minimise_in_box(surprise, [5.0, 1.0], [(0, 200), (0, 3)])
     return float(scale), np.where(there, trust * prior, _NEVER)

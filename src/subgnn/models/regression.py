@@ -10,9 +10,8 @@ fitted to these left-out outputs.
 Weights s of rows turn z^T z into z^T S z, which is not diagonal, and h_i into s_i x_i (X^T S X + P)^-1 x_i^T, with
 X = [z, 1] and P = 1/C for all columns but the last.
 
-*Logistic*: minimises C sum_i loss(z_i W + b, y_i) + |W|^2 / 2, the softmax loss for one class of several, and one
-against the rest for several labels. The second derivative is about 1 + C k (z^T z)_jj in direction j, with k the mean
-of p (1 - p): scaled by its root, the problem is well conditioned whatever C is, and L-BFGS takes a few dozen steps.
+*Logistic* (:mod:`subgnn.models.convex`): the softmax loss for one class of several, and one against the rest for
+several labels. It does not need principal components, but is faster on them: its second derivative is nearly diagonal.
 """
 
 from __future__ import annotations
@@ -24,16 +23,15 @@ import scipy
 from numpy.typing import NDArray
 
 from subgnn.data.subgraphs import Task
+from subgnn.models.convex import Floats, fit_linear, minimise_in_box
 
-Floats = NDArray[np.float64]
 Loss = Literal["squared", "logistic"]
 _NEVER = -20.0  # the logit of a class that the training split does not have
-_STEPS = 500
 _LARGEST_SCALE = 20.0  # of outputs about 1 apart: no probability is beyond 1 in 10^8
 
 
 def fit_outputs(
-    rows: Floats,
+    rows: Any,
     targets: NDArray[Any],
     task: Task,
     outputs: int,
@@ -47,6 +45,7 @@ def fit_outputs(
     A class that the targets lack, and a label that all or none of them have, get a constant output.
 
     Args:
+        rows: principal components; for the logistic loss any array, also a sparse one.
         targets: classes (n,), labels as 0 and 1 (n, labels), or values (n,).
         inverse_penalty: C.
         weights: how much rows, or pairs of a row and a label, count; not for regression.
@@ -74,13 +73,12 @@ def fit_outputs(
     elif len(there) == 2 and not several:
         # Of two classes the first has logit 0.
         second = None if own is None else own[:, 1:]
-        found_weight, found_bias = fit_logistic(rows, y[:, there[1:]], inverse_penalty, softmax=False, weights=second)
+        found_weight, found_bias = fit_linear(rows, y[:, there[1:]], inverse_penalty, loss="logistic", weights=second)
         weight[:, there[1:]], bias[there[1:]] = found_weight, found_bias
         bias[there[0]] = 0.0
     else:
-        weight[:, there], bias[there] = fit_logistic(
-            rows, y[:, there], inverse_penalty, softmax=not several, weights=own
-        )
+        kind: Literal["softmax", "logistic"] = "logistic" if several else "softmax"
+        weight[:, there], bias[there] = fit_linear(rows, y[:, there], inverse_penalty, loss=kind, weights=own)
     return weight, bias
 
 
@@ -128,12 +126,16 @@ def _as_logits(
     if not several:
         each = None if weights is None else weights[:, 0]
 
-        def surprise(scale: float) -> float:
+        def surprise(scale: Floats) -> tuple[float, Floats]:
             logits = scale * left_out
-            found = scipy.special.logsumexp(logits, axis=1) - (y * logits).sum(axis=1)
-            return float(np.average(found, weights=each))
+            total = scipy.special.logsumexp(logits, axis=1, keepdims=True)
+            slope = ((np.exp(logits - total) - y) * left_out).sum(axis=1)
+            return (
+                float(np.average(total[:, 0] - (y * logits).sum(axis=1), weights=each)),
+                np.average(slope, weights=each, keepdims=True),
+            )
 
-        scale = scipy.optimize.minimize_scalar(surprise, bounds=(0.1, _LARGEST_SCALE), method="bounded").x
+        scale = minimise_in_box(surprise, [1.0], [(0.1, _LARGEST_SCALE)])
         return weight * scale, bias * scale
     pairs = [
         fit_label_scale(left_out[:, k], y[:, k], None if weights is None else weights[:, k]) for k in range(y.shape[1])
@@ -161,53 +163,9 @@ def fit_label_scale(scores: Floats, labels: NDArray[Any], weights: Floats | None
         gap = each * (scipy.special.expit(logits) - y)
         # A weak penalty: where a scale separates the labels, the largest one would be the likeliest.
         value = float((each * (np.logaddexp(0, logits) - y * logits)).sum()) + 1e-3 * float(pair @ pair)
-        return value, np.array([gap @ scores / unit, gap.sum()]) + 2e-3 * pair
+        slope = np.array([gap @ scores / unit, gap.sum()]) + 2e-3 * pair
+        return value / each.sum(), slope / each.sum()
 
-    start = np.array([1.0, float(scipy.special.logit(np.average(y, weights=each)))])
-    found = scipy.optimize.minimize(surprise, start, jac=True, method="L-BFGS-B", bounds=[(0, 50), (-50, 50)]).x
+    start = [1.0, float(scipy.special.logit(np.average(y, weights=each)))]
+    found = minimise_in_box(surprise, start, [(0, 50), (-50, 50)])
     return float(found[0] / unit), float(found[1])
-
-
-def fit_logistic(
-    rows: Floats, targets: Floats, inverse_penalty: float, *, softmax: bool, weights: Floats | None = None
-) -> tuple[Floats, Floats]:
-    """W and b.
-
-    Args:
-        targets: 1 where a row has the class or label, else 0; every column has both.
-        inverse_penalty: C.
-        softmax: whether classes exclude each other; else columns are fitted by themselves.
-        weights: equal in all columns for a softmax.
-
-    Shapes:
-        rows: (n, r). targets, weights: (n, K). returns: (r, K), (K,).
-    """
-    (n, r), k = rows.shape, targets.shape[1]
-    each = np.ones((1, 1)) if weights is None else weights
-    chance = (each * targets).sum(axis=0) / np.broadcast_to(each, targets.shape).sum(axis=0)
-    curvature = inverse_penalty * float((chance * (1 - chance)).mean())
-    scale = 1 / np.sqrt(1 + curvature * np.einsum("ij,ij->j", rows, rows))[:, None]
-    step = 1 / np.sqrt(curvature * n)
-    scaled = rows * scale.T
-
-    def objective(flat: Floats) -> tuple[float, Floats]:
-        v, b = flat[:-k].reshape(r, k), flat[-k:]
-        logits = scaled @ v + b * step
-        if softmax:
-            total = scipy.special.logsumexp(logits, axis=1, keepdims=True)
-            loss = float((each[:, 0] * (total[:, 0] - (targets * logits).sum(axis=1))).sum())
-            gap = each * (np.exp(logits - total) - targets)
-        else:
-            loss = float((each * (np.logaddexp(0, logits) - targets * logits)).sum())
-            gap = each * (scipy.special.expit(logits) - targets)
-        w = scale * v
-        value = inverse_penalty * loss + 0.5 * float((w * w).sum())
-        slope = inverse_penalty * (scaled.T @ gap) + scale * w
-        return value, np.concatenate([slope.reshape(-1), inverse_penalty * step * gap.sum(axis=0)])
-
-    # From the frequencies of classes: log-odds, or logarithms, of which a softmax knows the differences.
-    start = np.log(chance) if softmax else scipy.special.logit(chance)
-    options = {"maxiter": _STEPS, "gtol": 1e-5 * np.sqrt(inverse_penalty), "ftol": 1e-12}
-    first = np.concatenate([np.zeros(r * k), start / step])
-    found = scipy.optimize.minimize(objective, first, jac=True, method="L-BFGS-B", options=options).x
-    return scale * found[:-k].reshape(r, k), found[-k:] * step

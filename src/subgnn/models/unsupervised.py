@@ -167,7 +167,7 @@ class Probe(nn.Module):
 
     Shapes:
         buffers of :meth:`~subgnn.models.vector_space.VectorSpace.weights`. map: (width - 18, width - 18), where the
-        objective is contrastive. weight: (width, outputs). bias: (outputs,).
+        objective is contrastive. weight: (width, outputs) float64. bias: (outputs,).
     """
 
     weight: Tensor
@@ -179,7 +179,7 @@ class Probe(nn.Module):
         spec, weights = checkpoint.spec, checkpoint.weights
         for name in (*SPACE, *(["map"] if spec.vectors.objective == "contrastive" else [])):
             self.register_buffer(name, weights[name])
-        self.register_buffer("weight", torch.zeros(spec.vectors.width, spec.num_outputs))
+        self.register_buffer("weight", torch.zeros(spec.vectors.width, spec.num_outputs, dtype=torch.float64))
         self.register_buffer("bias", torch.zeros(spec.num_outputs))
 
     def solve(self, examples: Examples) -> None:
@@ -192,8 +192,8 @@ class Probe(nn.Module):
         options["weights"] = examples.train_weights
         weight, bias = fit_outputs(rows @ turn, targets, examples.task, len(self.bias), **options)
         weight = in_standard_units((turn @ weight).T).T
-        for name, value in {"weight": weight, "bias": bias}.items():
-            setattr(self, name, torch.from_numpy(value.astype(np.float32)).to(self.bias.device))
+        for name, value in {"weight": weight, "bias": bias.astype(np.float32)}.items():
+            setattr(self, name, torch.from_numpy(value).to(self.bias.device))
 
     def embed(self, rows: Tensor) -> Tensor:
         """The vectors. Shapes: rows, returns: (n, width)."""
@@ -201,4 +201,4 @@ class Probe(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         """Shapes: rows: (n, width). returns: (n, outputs)."""
-        return rows @ self.weight + self.bias
+        return (rows.double() @ self.weight).float() + self.bias

@@ -13,7 +13,7 @@ from subgnn.channels.topology import SUBGRAPH_STATISTICS, Standard, subgraph_sta
 from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.models.regression import Floats
+from subgnn.models.convex import Floats
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.view_kernel import Reference
 from subgnn.models.views import CACHE, Diffusing, Rows, compute_view, multiply
@@ -123,7 +123,7 @@ class VectorSpace:
             some = nodes.take(np.arange(begin, min(len(nodes), begin + step)))
             rows = found[begin : begin + step]
             views = [compute_view(graph, some, view, diffusing) for view in self.settings.views]
-            products = [multiply(a.values, b.values).astype(np.float64) for a, b in zip(views, known, strict=True)]
+            products = [multiply(a.values, b.values) for a, b in zip(views, known, strict=True)]
             kernel = self.kernel(products, [view.squared for view in views], None)
             statistics = self.standard(subgraph_statistics(graph, some))
             rows[:, :SUBGRAPH_STATISTICS] = _STATISTIC * np.clip(statistics, -_FARTHEST, _FARTHEST)

@@ -16,14 +16,14 @@ import scipy
 from numpy.typing import NDArray
 
 from subgnn.channels.topology import Standard
-from subgnn.models.regression import Floats
+from subgnn.models.convex import Floats
 from subgnn.models.view_names import TOPOLOGY
 from subgnn.models.views import Rows, row_blocks
 from subgnn.rng import stream
 
 _TOPOLOGY_SCALE, _FARTHEST = 0.003, 4.0
 _ROUNDING = 1e-3
-_SMALLEST = 1e-9  # of the largest eigenvalue: smaller components are rounding
+_SMALLEST = 1e-12  # of the largest eigenvalue: smaller components are rounding
 
 
 def draw_landmarks(count: int, most: int, seed: int) -> NDArray[np.int64]:

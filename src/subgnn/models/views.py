@@ -56,6 +56,7 @@ PRODUCT_ROWS = 6000
 """Subgraphs up to which all their inner products are kept."""
 ROWS_AT_A_TIME = 8192
 """Subgraphs whose products and kernels are in memory at the same time, where the result is kept for all of them."""
+_NUMBERS_AT_A_TIME = 2**22
 Matrix = Any
 """A scipy CSR array, or a dense array, (n, columns)."""
 
@@ -148,7 +149,7 @@ class Rows:
 
     values: Matrix
     squared: NDArray[np.float64]
-    _products: list[NDArray[np.float32]] = field(default_factory=list)
+    _products: list[NDArray[np.float64]] = field(default_factory=list)
 
     @classmethod
     def of(cls, values: Matrix) -> Rows:
@@ -170,31 +171,36 @@ class Rows:
             returns: (rows, others).
         """
         if self.values.shape[0] > PRODUCT_ROWS:
-            return multiply(self.values[rows], self.values[others]).astype(np.float64)
+            return multiply(self.values[rows], self.values[others])
         if not self._products:
             self._products.append(multiply(self.values, self.values))
-        return self._products[0][np.ix_(rows, others)].astype(np.float64)
+        return self._products[0][np.ix_(rows, others)]
 
     @property
     def nbytes(self) -> int:
         """Memory, with that of inner products."""
         n = self.values.shape[0]
         values = self.values.nbytes if isinstance(self.values, np.ndarray) else 2 * self.values.data.nbytes
-        return values + (4 * n * n if n <= PRODUCT_ROWS else 0)
+        return values + (8 * n * n if n <= PRODUCT_ROWS else 0)
 
 
-def multiply(rows: Matrix, others: Matrix) -> NDArray[np.float32]:
-    """Inner products of two sets of rows.
+def multiply(rows: Matrix, others: Matrix) -> NDArray[np.float64]:
+    """Inner products of two sets of rows, in double precision: fits enlarge what the order of a sum changes.
 
     Shapes:
         rows: (n, N). others: (m, N). returns: (n, m).
     """
-    if not scipy.sparse.issparse(rows):
-        return np.asarray(rows @ others.T, np.float32)
-    # A sparse product of many rows would take several times the memory of the dense result.
-    found = np.empty((rows.shape[0], others.shape[0]), np.float32)
-    for part in row_blocks(len(found)):
-        found[part] = (rows[part] @ others.T).toarray()
+    found = np.zeros((rows.shape[0], others.shape[0]))
+    if scipy.sparse.issparse(rows):
+        turned = others.T.astype(np.float64)
+        # A sparse product of many rows would take several times the memory of the dense result.
+        for part in row_blocks(len(found)):
+            found[part] = (rows[part] @ turned).toarray()
+        return found
+    step = max(1, _NUMBERS_AT_A_TIME // max(1, *found.shape))
+    for columns in (slice(begin, begin + step) for begin in range(0, rows.shape[1], step)):
+        one = rows[:, columns].astype(np.float64)
+        found += one @ (one if others is rows else others[:, columns].astype(np.float64)).T
     return found
 
 

@@ -50,6 +50,7 @@ from subgnn.models.colour_refinement import (
     table_of,
     table_rows,
 )
+from subgnn.models.convex import minimise_in_box
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
 from subgnn.models.spec import Checkpoint, Weights
@@ -343,12 +344,14 @@ class KernelMachine(nn.Module):
 
 def _best_factor(scores: NDArray[np.float64], targets: NDArray[Any]) -> float:
     """The factor, from a hundredth to a hundred, of the least logistic loss."""
+    classes = np.asarray(targets, np.int64)
+    # A label is the second of two classes, of which the first has score 0.
+    given = np.hstack([np.zeros_like(scores), scores]) if scores.shape[1] == 1 else scores
+    y = np.eye(given.shape[1])[classes]
 
-    def loss(log_factor: float) -> float:
-        logits = np.exp(log_factor) * scores
-        if logits.shape[1] == 1:
-            return float(np.logaddexp(0, logits[:, 0] * np.where(targets > 0, -1, 1)).mean())
-        return float(-scipy.special.log_softmax(logits, axis=1)[np.arange(len(targets)), targets].mean())
+    def loss(log_factor: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        logits = np.exp(log_factor) * given
+        logs = scipy.special.log_softmax(logits, axis=1)
+        return -float((y * logs).sum(axis=1).mean()), ((np.exp(logs) - y) * logits).sum(axis=1).mean(keepdims=True)
 
-    found = scipy.optimize.minimize_scalar(loss, bounds=(np.log(1e-2), np.log(1e2)), method="bounded")
-    return float(np.exp(found.x))
+    return float(np.exp(minimise_in_box(loss, [0.0], [(np.log(1e-2), np.log(1e2))])[0]))

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.subgraphs import Task
 from subgnn.models.auto import outputs_from
+from subgnn.models.convex import minimise_in_box
 
 _WIDEST = 3.0  # bound of the logarithm of a scale
 
@@ -53,14 +54,16 @@ def calibrate(predictions: NDArray[np.float64], targets: NDArray[np.float64], ta
         return one
     outputs, repeats = outputs_from(predictions, task), len(predictions)
     if task != "multi-label":
-        classes = targets.astype(np.int64)
+        y = np.eye(outputs.shape[2])[targets.astype(np.int64)]
 
-        def loss(log_scale: float) -> float:
-            logs = scipy.special.log_softmax(np.exp(log_scale) * outputs, axis=2)
-            return float(-logs[:, np.arange(len(classes)), classes].sum() / repeats + log_scale**2)
+        def loss(log_scale: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            logits = np.exp(log_scale) * outputs
+            logs = scipy.special.log_softmax(logits, axis=2)
+            slope = ((np.exp(logs) - y) * logits).sum() / repeats + 2 * log_scale
+            return float(-(y * logs).sum() / repeats + log_scale[0] ** 2) / len(y), slope / len(y)
 
-        found = scipy.optimize.minimize_scalar(loss, bounds=(-_WIDEST, _WIDEST), method="bounded")
-        return Calibration(np.exp([found.x]), np.zeros(1), np.empty(0))
+        found = minimise_in_box(loss, [0.0], [(-_WIDEST, _WIDEST)])
+        return Calibration(np.exp(found), np.zeros(1), np.empty(0))
     pairs = [_platt(outputs[:, :, label], targets[:, label]) for label in range(targets.shape[1])]
     scale, offset = (np.array(column) for column in zip(*pairs, strict=True))
     threshold = best_threshold(scipy.special.expit(scale * outputs + offset), targets)
@@ -70,15 +73,17 @@ def calibrate(predictions: NDArray[np.float64], targets: NDArray[np.float64], ta
 def _platt(log_odds: NDArray[np.float64], truth: NDArray[np.float64]) -> tuple[float, float]:
     """Scale and offset of one label. Shapes: log_odds: (repeats, n). truth: (n,)."""
 
-    def loss(given: NDArray[np.float64]) -> float:
-        outputs = np.exp(given[0]) * log_odds + given[1]
+    def loss(given: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        scaled = np.exp(given[0]) * log_odds
+        outputs = scaled + given[1]
         # -log of the probability of what is true
         wrong = np.logaddexp(0, np.where(truth > 0, -outputs, outputs))
-        return float(wrong.sum() / len(log_odds) + (given**2).sum())
+        gap = scipy.special.expit(outputs) - (truth > 0)
+        slope = np.array([(gap * scaled).sum(), gap.sum()]) / len(log_odds) + 2 * given
+        return float(wrong.sum() / len(log_odds) + (given**2).sum()) / len(truth), slope / len(truth)
 
-    bounds = [(-_WIDEST, _WIDEST), (-10.0, 10.0)]
-    found = scipy.optimize.minimize(loss, np.zeros(2), method="L-BFGS-B", bounds=bounds)
-    return float(np.exp(found.x[0])), float(found.x[1])
+    found = minimise_in_box(loss, [0.0, 0.0], [(-_WIDEST, _WIDEST), (-10.0, 10.0)])
+    return float(np.exp(found[0])), float(found[1])
 
 
 def best_threshold(probabilities: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
