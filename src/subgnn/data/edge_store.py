@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.graph import Dropped, Graph, warn_of_other_weights
+from subgnn.data.graph import Dropped, Graph, other_weights_line
 from subgnn.data.graph_checks import MAX_NODES
 from subgnn.data.strings import NodeNames
 from subgnn.errors import DataError, DataWarning
@@ -32,7 +32,7 @@ _BYTES_PER_ENTRY, _BYTES_PER_ROW, _BYTES_PER_EDGE = 32, 24, 64
 # long pieces.
 _BUCKET, _BUCKETS = 2**20, 400
 _ID = np.uint32(2**31 - 1)  # of a record's neighbour, without the bit that says that the edge is flipped
-_OtherWeights = tuple[int, tuple[int, int], tuple[float, float]]
+_OtherWeights = tuple[int, tuple[int, int, float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,8 @@ class EdgeStore:
             warnings.warn(what, DataWarning, stacklevel=2)
         if others:
             count = sum(found[0] for found in others)  # an undirected edge is in two rows
-            warn_of_other_weights(count if directed else count // 2, *others[0][1:], names)
+            line = other_weights_line(count if directed else count // 2, others[0][1], names, "first")
+            warnings.warn(line, DataWarning, stacklevel=2)
         return Graph(
             offsets=self._map("offsets", np.int64),
             neighbors=self._map("neighbors", np.int32),
@@ -197,8 +198,8 @@ class EdgeStore:
                     heads, given = (records[:, 1] & _ID).astype(np.int32), records[:, 2].copy().view(np.float32)
                     rows = offsets, neighbors, weights
                     count, edge, at = other_weights(rows, records[:, 0] - first, heads, given)
-                    ends = int(records[edge, 0]), int(heads[edge])
-                    others += [(count, ends, (float(weights[at]), float(given[edge])))] if count else []
+                    example = int(records[edge, 0]), int(heads[edge]), float(weights[at]), float(given[edge])
+                    others += [(count, example)] if count else []
         self.on_progress("sorting rows", total, total)
         return entries, mirrored, others
 

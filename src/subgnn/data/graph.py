@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,18 +134,17 @@ class Graph:
         if codes is not None:
             order = np.argsort(codes, kind="stable")
             given, codes = given.take(order), codes[order]
-        graph, loops, repeats = given.build(n, directed=directed)
-        parts = [(given, graph)]
+        lines: list[str] = []
+        graph, loops, repeats = given.build(n, directed=directed, names=names, lines=lines if codes is None else None)
         if codes is not None:
-            chosen = [given.take(codes == code) for code in range(len(kinds))]
-            built = [edges.build(n, directed=directed) for edges in chosen]
+            each = [given.take(codes == code) for code in range(len(kinds))]
+            built = [edges.build(n, directed=directed, names=names, lines=lines) for edges in each]
             repeats = sum(of_type for _, _, of_type in built)
             graph = replace(graph, types=kinds, layers=tuple(layer for layer, _, _ in built))
-            parts = list(zip(chosen, graph.layers, strict=True))
         if loops or repeats:
-            warnings.warn(f"dropped {loops:,} self loops and {repeats:,} repeated edges", DataWarning, stacklevel=2)
-        for edges, layer in parts:
-            edges.warn_of_other_weights(layer, names)
+            lines.insert(0, f"dropped {loops:,} self loops and {repeats:,} repeated edges")
+        for line in lines:
+            warnings.warn(line, DataWarning, stacklevel=2)
         return replace(
             graph,
             features=None if features is None else _copy_if_writable(check_features(features, n)),
@@ -356,8 +355,15 @@ class _Edges:
         weights, times = (None if array is None else array[chosen] for array in (self.weights, self.times))
         return _Edges(self.tails[chosen], self.heads[chosen], weights, times)
 
-    def build(self, num_nodes: int, *, directed: bool) -> tuple[Graph, int, int]:
-        """The simple graph of the edges, and the numbers of self loops and of repeated edges that were dropped."""
+    def build(
+        self, num_nodes: int, *, directed: bool, names: NodeNames | None = None, lines: list[str] | None = None
+    ) -> tuple[Graph, int, int]:
+        """The simple graph of the edges, and the numbers of self loops and of repeated edges that were dropped.
+
+        Args:
+            names: of the nodes, for ``lines``.
+            lines: where given, a line is added about repeated edges with other weights.
+        """
         edges, keep = self, self.tails != self.heads
         loops = int(len(keep) - np.count_nonzero(keep))
         if loops:
@@ -371,35 +377,27 @@ class _Edges:
             offsets, neighbors, places, mirrored = undirected_csr(edges.tails, edges.heads, num_nodes)
             repeats = len(edges.tails) - len(neighbors) // 2 - mirrored
         weights, times = (None if array is None else array[places] for array in (edges.weights, edges.times))
+        if lines is not None and edges.weights is not None and len(edges.tails) > len(neighbors) // (2 - directed):
+            again = np.ones(len(edges.tails), np.bool_)
+            again[places] = False
+            u, v, w = edges.tails[again], edges.heads[again], edges.weights[again]
+            count, first, at = other_weights((offsets, neighbors, weights), u, v, w)
+            if count:
+                edge = int(u[first]), int(v[first]), float(weights[at]), float(w[first])
+                lines.append(other_weights_line(count, edge, names, "first" if self.times is None else "earliest"))
         return Graph(offsets, neighbors, weights, directed=directed, times=times), loops, repeats
 
-    def warn_of_other_weights(self, graph: Graph, names: NodeNames | None) -> None:
-        """Warn of edges that repeat an edge of the graph that is made of them with another weight."""
-        if self.weights is None or graph.weights is None or len(self.tails) == graph.num_edges:
-            return
-        edges = self.take(self.tails != self.heads)
-        rows = graph.offsets, graph.neighbors, graph.weights
-        count, first, at = other_weights(rows, edges.tails, edges.heads, cast("Any", edges.weights))
-        if count:
-            kept, other = float(graph.weights[at]), float(cast("Any", edges.weights)[first])
-            ends = int(edges.tails[first]), int(edges.heads[first])
-            warn_of_other_weights(count, ends, (kept, other), names, "first" if self.times is None else "earliest")
 
-
-def warn_of_other_weights(
-    count: int, ends: tuple[int, int], weights: tuple[float, float], names: NodeNames | None, kept: str = "first"
-) -> None:
-    """Warn of edges that are repeated with another weight.
+def other_weights_line(count: int, edge: tuple[int, int, float, float], names: NodeNames | None, kept: str) -> str:
+    """A warning of edges that are repeated with another weight.
 
     Args:
-        ends: of one of them.
-        weights: of that one: the one that is kept, and another.
+        edge: one of them: its ends, the weight that is kept, and its own.
         kept: which of the repeated edges is kept.
     """
-    called = [str(node) if names is None else names[node] for node in ends]
-    what = f"{count:,} repeated edges have another weight; the {kept} is kept"
-    example = f"{excerpt(called[0])} - {excerpt(called[1])}: {weights[0]:g}, not {weights[1]:g}"
-    warnings.warn(f"{what} ({example})", DataWarning, stacklevel=4)
+    tail, head = (excerpt(str(node) if names is None else names[node]) for node in edge[:2])
+    example = f"{tail} - {head}: {edge[2]:g}, not {edge[3]:g}"
+    return f"{count:,} repeated edges have another weight; the {kept} is kept ({example})"
 
 
 def _copy_if_writable(array: NDArray[Any]) -> NDArray[Any]:

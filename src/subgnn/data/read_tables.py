@@ -112,26 +112,20 @@ def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULT
     """
     members = read_members(source, graph, options)
     matched = match_nodes(members, graph, unknown=options.unknown)
-    matched.warn()
-    if matched.repeated:
-        what = f"{matched.repeated} repeated nodes in subgraphs; each counts once"
-        warnings.warn(f"{members.where}: {what}", DataWarning, stacklevel=2)
-    nodes = matched.nodes
+    nodes, kept, told = matched.nodes, np.arange(len(members)), list[str]()
     if len(matched.empty):
         first = excerpt(members.names[int(matched.empty[0])])
         if len(matched.empty) == len(members):
             hint = "are nodes written as in the edges?"
             raise DataError("no subgraph has a node in the graph", where=members.where, hint=hint)
-        what = f"{len(matched.empty):,} subgraphs have no node in the graph and are left out ({first})"
-        warnings.warn(f"{members.where}: {what}", DataWarning, stacklevel=2)
+        told.append(f"{len(matched.empty):,} subgraphs have no node in the graph and are left out ({first})")
         kept = np.flatnonzero(nodes.lengths > 0)
-        members, nodes = members.take(kept), nodes.take(kept)
-    lacking = [i for i, label in enumerate(members.labels or ()) if no_label(label)]
-    unlabelled = f"{len(lacking):,} of {len(members):,} subgraphs have no label and are left out"
-    where = members.place(lacking[0]) if lacking else ""
-    if 0 < len(lacking) < len(members):
-        kept = np.delete(np.arange(len(members)), lacking)
-        members, nodes = members.take(kept), nodes.take(kept)
+    lacking = [i for i in kept if members.labels is not None and no_label(members.labels[i])]
+    if 0 < len(lacking) < len(kept):
+        place = f"{members.unit} {members.rows[lacking[0]]}"
+        told.append(f"{len(lacking):,} of {len(kept):,} subgraphs have no label and are left out ({place})")
+        kept = np.setdiff1d(kept, lacking)
+    members, nodes = members.take(kept), nodes.take(kept)
     try:
         task, targets, classes = _labels(members, options.labels or LabelFormat())
         names = Strings.of(members.names) if members.named else None
@@ -140,14 +134,15 @@ def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULT
         if drawn:
             subgraphs = split_subgraphs(subgraphs, method="stratified", fractions=_FRACTIONS, seed=seed)
     except DataError as error:
-        hint = f"{error.hint}; {unlabelled}" if where else error.hint
-        raise DataError(error.what, where=error.where, hint=hint) from None
-    if where:
-        warnings.warn(f"{where}: {unlabelled}", DataWarning, stacklevel=2)
+        raise DataError(error.what, where=error.where, hint="; ".join([error.hint, *told])) from None
+    matched.warn()
+    if matched.repeated:
+        told.insert(0, f"{matched.repeated} repeated nodes in subgraphs; each counts once")
     if drawn:
         shares = "/".join(f"{share:.0%}".removesuffix("%") for share in _FRACTIONS)
-        what = f"no column 'split': drew one, stratified {shares}, seed {seed}; subgnn data split draws another"
-        warnings.warn(f"{members.where}: {what}", DataWarning, stacklevel=2)
+        told.append(f"no column 'split': drew one, stratified {shares}, seed {seed}; subgnn data split draws another")
+    for line in told:
+        warnings.warn(f"{members.where}: {line}", DataWarning, stacklevel=2)
     return subgraphs
 
 
