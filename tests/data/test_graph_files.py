@@ -211,6 +211,14 @@ def test_a_matrix_with_junk_at_its_end(tmp_path, end):
     assert done.stderr.startswith(f"{path}: this cannot be read as .mtx")
 
 
+def test_a_pt_file_of_another_protocol_prints_no_advice_of_pytorch(tmp_path):
+    buffer = io.BytesIO()
+    torch.save(Data(edge_index=torch.tensor([[0], [1]])), buffer)
+    (tmp_path / "x.pt").write_bytes(buffer.getvalue().replace(b"\x80\x02c", b"\x80\x05c"))
+    called = call("data", "convert", tmp_path / "x.pt", "--out", tmp_path / "out")
+    assert "protocol" not in called.err
+
+
 def test_another_object_in_a_pt_file(tmp_path):
     torch.save({"weights": torch.zeros(3)}, tmp_path / "x.pt")
     with pytest.raises(DataError, match="this holds a dict; one torch_geometric Data is accepted"):

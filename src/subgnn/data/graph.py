@@ -377,7 +377,8 @@ class _Edges:
             offsets, neighbors, places, mirrored = undirected_csr(edges.tails, edges.heads, num_nodes)
             repeats = len(edges.tails) - len(neighbors) // 2 - mirrored
         weights, times = (None if array is None else array[places] for array in (edges.weights, edges.times))
-        if lines is not None and edges.weights is not None and len(edges.tails) > len(neighbors) // (2 - directed):
+        several = len(edges.tails) > len(neighbors) // (2 - directed)
+        if several and lines is not None and edges.weights is not None and weights is not None:
             again = np.ones(len(edges.tails), np.bool_)
             again[places] = False
             u, v, w = edges.tails[again], edges.heads[again], edges.weights[again]

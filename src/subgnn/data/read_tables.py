@@ -120,9 +120,11 @@ def read_subgraphs(source: Source, graph: Graph, options: ReadOptions = _DEFAULT
             raise DataError("no subgraph has a node in the graph", where=members.where, hint=hint)
         told.append(f"{len(matched.empty):,} subgraphs have no node in the graph and are left out ({first})")
         kept = np.flatnonzero(nodes.lengths > 0)
-    lacking = [i for i in kept if members.labels is not None and no_label(members.labels[i])]
+    labels = members.labels
+    lacking = [] if labels is None else [i for i in kept.tolist() if no_label(labels[i])]
     if 0 < len(lacking) < len(kept):
-        place = f"{members.unit} {members.rows[lacking[0]]}"
+        written = "" if labels is None or not labels[lacking[0]] else f": {excerpt(str(labels[lacking[0]]))}"
+        place = f"{members.unit} {members.rows[lacking[0]]}{written}"
         told.append(f"{len(lacking):,} of {len(kept):,} subgraphs have no label and are left out ({place})")
         kept = np.setdiff1d(kept, lacking)
     members, nodes = members.take(kept), nodes.take(kept)

@@ -5,6 +5,7 @@ Nothing is unpickled. The other library is imported where it is used.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
@@ -78,7 +79,9 @@ def _pyg(path: Path, options: ReadOptions) -> Graph:
         from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
         from torch_geometric.data.storage import GlobalStorage
     check_unpacked(path)
-    with torch.serialization.safe_globals([Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]):
+    known = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
+    with torch.serialization.safe_globals(known), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of another protocol, before the file is refused
         data = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(data, Data):
         what = f"this holds a {type(data).__name__}"
