@@ -205,7 +205,7 @@ def workbook_of(unpacked: int) -> bytes:
         (gzip.compress(b"a,GENE0\n" * 200_000), "200,000 rows"),
         (gzip.compress(bytes(10_000_001)), "the table unpacks to more than 10,000,000 bytes"),
         (workbook_of(10_000_001), "the table unpacks to more than 10,000,000 bytes"),
-        (parquet_of(100_001), "100,001 rows"),
+        (parquet_of(200_000), "200,000 rows"),
     ],
 )
 def test_large_tables_are_refused_before_they_are_read(asking, monkeypatch, content, error):
