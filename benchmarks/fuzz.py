@@ -4,9 +4,10 @@
 
 Mutates a good file of each kind (bits, bytes, blocks, lines, headers, records of archives) and reads it as the package
 does, in a separate process with limits of time and memory. Prints the outcomes for each kind, and every input that was
-neither refused with one line nor read correctly; exits with 1 if there was one. An input is a function of its kind, the
-seed and its number, so that ``--kinds KIND --first NUMBER --inputs 1`` repeats it. The tests run a small version
-(tests/fuzz).
+neither refused with one line nor read correctly; exits with 1 if there was one. Requests to the server are kinds as
+well: damaged ones, and attacks that repeat a piece up to 900 KB; the server must answer another request afterwards.
+An input is a function of its kind, the seed and its number, so that ``--kinds KIND --first NUMBER --inputs 1`` repeats
+it. The tests run a small version (tests/fuzz).
 """
 
 from __future__ import annotations

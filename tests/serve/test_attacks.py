@@ -13,6 +13,7 @@ import pytest
 from pyarrow import parquet
 from python_multipart import multipart
 
+from subgnn.data import formats
 from subgnn.data.formats import members
 from subgnn.serve import routes, tables
 from subgnn.serve.limits import Limits
@@ -204,7 +205,7 @@ def workbook_of(unpacked: int) -> bytes:
         (gzip.compress(b"a,GENE0\n" * 200_000), "200,000 rows"),
         (gzip.compress(bytes(10_000_001)), "the table unpacks to more than 10,000,000 bytes"),
         (workbook_of(10_000_001), "the table unpacks to more than 10,000,000 bytes"),
-        (parquet_of(100_001), "100,001 rows"),
+        (parquet_of(200_000), "200,000 rows"),
     ],
 )
 def test_large_tables_are_refused_before_they_are_read(asking, monkeypatch, content, error):
@@ -228,9 +229,31 @@ def test_columns_with_the_same_title_are_refused(asking):
     assert (answer.status_code, answer.json()["error"]) == (422, "table: two columns are called 'c'")
 
 
-def test_a_name_that_occurs_again_is_named(asking):
-    answer = asking.post(TABLE, content="set,genes\nx,GENE0;GENE1\ny,GENE1;GENE2\nx,GENE0;GENE2\n")
-    assert (answer.status_code, answer.json()["error"]) == (422, "table: row 3: subgraph 'x' again")
+def test_one_cell_far_away_does_not_make_a_sheet_of_all_cells(asking, monkeypatch):
+    openpyxl = pytest.importorskip("openpyxl")
+    cells = 0
+    text = formats.tables._excel_text
+
+    def counted(value):
+        nonlocal cells
+        cells += 1
+        return text(value)
+
+    monkeypatch.setattr(formats.tables, "_excel_text", counted)
+    monkeypatch.setattr(formats.tables, "_MAX_EXCEL", 100_000)
+    book = openpyxl.Workbook()
+    for row in (["set", "genes"], ["a", "GENE0;GENE1"], ["b", "GENE1;GENE2"]):
+        book.active.append(row)
+    file = io.BytesIO()
+    book.save(file)
+    assert asking.post(TABLE, content=file.getvalue(), params={"name": "a.xlsx"}).status_code == 200
+    assert cells == 6
+    book.active["XFD1048576"] = "x"
+    file = io.BytesIO()
+    book.save(file)
+    answer = asking.post(TABLE, content=file.getvalue(), params={"name": "a.xlsx"})
+    assert (answer.status_code, answer.json()["error"]) == (422, "a.xlsx: a sheet of more than 100,000 cells")
+    assert cells == 12
 
 
 def test_nothing_was_broken(asking):

@@ -39,6 +39,7 @@ MEDIA_TYPES: dict[AnswerFormat, str] = {
 _MAX_LISTED = 1000
 _MAX_PARTS = 100  # of a form
 _MAX_UNPACKED = 10  # times the limit of a body
+_SPARE_LINES = 1_000  # titles, comments and blank lines
 MAX_PART_HEADER = 4096
 """Bytes of a header of a part of a form."""
 _OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
@@ -152,7 +153,7 @@ def _check_upload(upload: Upload, limits: Limits) -> None:
             rows, unpacked = _lines_and_size(content, _MAX_UNPACKED * limits.body_bytes)
     except (pa.ArrowException, zipfile.BadZipFile, zlib.error, OSError, EOFError):
         return  # damaged: reading it tells how
-    if rows > most:
+    if rows > most + _SPARE_LINES:
         raise Refusal(422, f"{rows:,} rows", hint=f"accepted: at most {most:,} in a table")
     if unpacked > _MAX_UNPACKED * limits.body_bytes:
         hint = f"accepted: at most {_MAX_UNPACKED * limits.body_bytes:,}"

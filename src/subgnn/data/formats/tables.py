@@ -30,7 +30,7 @@ _SAMPLE = 2**16
 _DELIMITERS = "\t,;|"
 _BY_NAME = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".psv": "|"}
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_MAX_EXCEL = 2_000_000
+_MAX_EXCEL = 20_000_000
 
 
 def read_table(source: Source, *, encoding: str | None = None) -> Table:
@@ -141,10 +141,15 @@ def _read_excel(path: Path) -> Table:
 
 
 def _bounded(rows: Iterator[Sequence[Any]], where: str) -> Iterator[Sequence[Any]]:
-    for count, row in enumerate(rows):
-        if count > _MAX_EXCEL:
-            raise DataError(f"more than {_MAX_EXCEL:,} rows", where=where, hint="save it as CSV")
-        yield row
+    """Rows without the empty cells at their ends: one far cell makes a sheet of 17 thousand million cells."""
+    cells = 0
+    for row in rows:
+        cells += len(row)
+        if cells > _MAX_EXCEL:
+            hint = "delete what stands far outside of the table, or save it as CSV"
+            raise DataError(f"a sheet of more than {_MAX_EXCEL:,} cells", where=where, hint=hint)
+        last = next((i for i in range(len(row), 0, -1) if row[i - 1] is not None), 0)
+        yield row[:last]
 
 
 def _excel_text(value: Any) -> str:
