@@ -2,8 +2,8 @@
 
     python tests/portable.py [arguments of pytest]
 
-Libraries choose their loops by the processor; environment variables make them take those of another one. The last run is
-by a user who is not root, whose home is not writable, in a path with spaces and letters beyond ASCII.
+Libraries choose their loops by the processor; environment variables make them take those of another one. The last run
+is by a user who is not root, whose home is not writable, in a path with spaces and letters beyond ASCII.
 """
 
 from __future__ import annotations
@@ -92,6 +92,10 @@ def _run_as_another_user(arguments: list[str]) -> tuple[int, str]:
             "PYTHONPATH": f"{tree / 'src'}",
             "PATH": f"{python.parent}:{os.environ.get('PATH', os.defpath)}",
             "LD_LIBRARY_PATH": str(folder / "environment" / "base" / "lib"),
+            # git trusts no folder of another user that it is not told of.
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "safe.directory",
+            "GIT_CONFIG_VALUE_0": "*",
         }
         as_user = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
         code, counts = _run_tests(name, [str(python)], arguments, cwd=tree, env=env, **as_user)
@@ -100,16 +104,14 @@ def _run_as_another_user(arguments: list[str]) -> tuple[int, str]:
 
 def _copy_tree(tree: Path) -> None:
     """The files that git knows, or would add; nobody but root may write there."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=TREE,
-        check=True,
-        capture_output=True,
-    )
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=TREE, check=True, capture_output=True)
     for name in listed.stdout.decode().split("\0"):
         if name and (TREE / name).is_file():
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(TREE / name, tree / name)
+    for arguments in (["init", "-q"], ["add", "-A"]):
+        subprocess.run(["git", *arguments], cwd=tree, check=True)
 
 
 def _copy_environment(folder: Path) -> Path:
