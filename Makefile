@@ -4,11 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO ?= demo
 
-.PHONY: help demo test test-kernels docs check install install-demo install-test chromium benchmark clean
+.PHONY: help demo test test-kernels test-portable docs check install install-demo install-test chromium benchmark clean
 
 help:
 	@echo "make demo       install, then generate a dataset, train the best model for it, and predict"
 	@echo "make test       install with the test extras, then ruff, mypy and all tests"
+	@echo "make test-portable  the tests on emulated processors and as another user; ARGS: arguments of pytest"
 	@echo "make docs       install with the test extras, then build the documentation site: build/site"
 	@echo "make benchmark  time the kernels beside what one would use instead"
 	@echo "make clean      remove the environment and what the demo wrote"
@@ -56,6 +57,10 @@ test: install-test chromium
 
 test-kernels: install-test
 	$(BIN)/python -m pytest -q tests/kernels
+
+# As on other processors, with other numbers of threads, and as a user who may write almost nowhere.
+test-portable: install-test chromium
+	$(BIN)/python tests/portable.py $(ARGS)
 
 # Pictures of pages are taken by the tests' browser; without one, the site has none.
 docs: install-test chromium

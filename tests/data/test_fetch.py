@@ -139,7 +139,7 @@ def test_404_is_told_at_once(server: Server, tmp_path: Path) -> None:
 
 
 def test_a_silent_server_is_given_up(server: Server, tmp_path: Path) -> None:
-    url = server.put("/f", hang(0.5))
+    url = server.put("/f", hang())
     with pytest.raises(UserError, match=r"gave up after 2 attempts.*timed out"):
         download(url, tmp_path / "f", limits=Limits(timeout=0.05, attempts=2, backoff=0.0))
 

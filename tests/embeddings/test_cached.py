@@ -173,7 +173,7 @@ def test_of_several_at_once_one_has_the_state(folder, monkeypatch):
 
     def stub(*_, state, **__):
         states.append(state)
-        inside.wait(timeout=30)  # all four are at it at once
+        inside.wait(timeout=200)  # all four are at it at once
         return result
 
     monkeypatch.setattr(module, "pretrain", stub)

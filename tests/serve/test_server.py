@@ -179,7 +179,7 @@ def test_metrics_count_what_was_answered(server):
 
 
 def test_slow_clients_and_tokens():
-    running = start("--host", "127.0.0.1", "--timeout", "3", "--body-timeout", "2", token=TOKEN)
+    running = start("--host", "127.0.0.1", "--timeout", "15", "--body-timeout", "2", token=TOKEN)
     try:
         right = {"authorization": f"Bearer {TOKEN}"}
         for headers in ({}, {"authorization": "Bearer wrong-token-of-length"}):

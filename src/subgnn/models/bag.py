@@ -35,6 +35,8 @@ from subgnn.models.view_names import WAYS
 from subgnn.models.views import bag_of_nodes, spread_one_hop
 from subgnn.ragged import Ragged
 
+_FEW_ROWS, _NUMBERS_AT_A_TIME = 4, 2**22
+_SMALLEST = 1e-12  # of the largest eigenvalue: smaller components are rounding
 _INVERSE_PENALTIES = (0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)
 
 
@@ -164,6 +166,7 @@ class Bags:
 
     def __init__(self, values: scipy.sparse.csr_array, unit: scipy.sparse.csr_array) -> None:
         self.values, self.unit, self.device = values, unit, torch.device("cpu")
+        self._fitted: tuple[Any, tuple[Any, Any]] = None, (None, None)
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
@@ -172,6 +175,13 @@ class Bags:
         """Say where batches are to go; the rows themselves stay where they are."""
         self.device = torch.device(device)
         return self
+
+    def rows_to_fit(self, train: NDArray[np.int64], *, unit: bool) -> tuple[Any, Any]:
+        """Rows to fit to, and the map of their weights to those of columns; kept for further penalties."""
+        key = unit, train.tobytes()
+        if self._fitted[0] != key:
+            self._fitted = key, _principal_components((self.unit if unit else self.values)[train])
+        return self._fitted[1]
 
     def batch(self, rows: NDArray[np.int64]) -> BagBatch:
         """The chosen subgraphs, in the given order."""
@@ -182,6 +192,26 @@ class Bags:
             values=torch.from_numpy(values.data.astype(np.float32)).to(self.device),
             unit=torch.from_numpy(unit.data.astype(np.float32)).to(self.device),
         )
+
+
+def _principal_components(rows: scipy.sparse.csr_array) -> tuple[Any, Any]:
+    """Principal components of rows that are few beside their entries, on which fits are faster; else the rows.
+
+    Shapes:
+        rows: (n, F). returns: (n, r), and a matrix (F, r); or the rows, and 1.
+    """
+    n, width = rows.shape
+    if n * n > _FEW_ROWS * rows.nnz:
+        return rows, 1
+    columns, gram = rows.T.tocsr(), np.zeros((n, n))
+    step = max(1, _NUMBERS_AT_A_TIME // n)
+    for begin in range(0, width, step):
+        part = columns[begin : begin + step].toarray()
+        gram += part.T @ part
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > _SMALLEST * values[-1]
+    basis = vectors[:, kept] / np.sqrt(values[kept])
+    return gram @ basis, columns @ basis
 
 
 class LinearBag(nn.Module):
@@ -207,7 +237,7 @@ class LinearBag(nn.Module):
     def solve(self, examples: Examples) -> None:
         """Fit the weights on the training split."""
         inputs: Any = examples.inputs
-        rows = (inputs.unit if self.unit else inputs.values)[examples.train]
+        rows, back = inputs.rows_to_fit(examples.train, unit=self.unit)
         targets = examples.targets.cpu().numpy()[examples.train]
         if examples.task == "regression":
             y = np.asarray(targets, np.float64)[:, None]
@@ -215,7 +245,7 @@ class LinearBag(nn.Module):
         else:
             options: dict[str, Any] = {"inverse_penalty": self.inverse_penalty, "weights": examples.train_weights}
             weight, bias = fit_outputs(rows, targets, examples.task, len(self.bias), loss="logistic", **options)
-        self.weight.copy_(torch.from_numpy(weight))
+        self.weight.copy_(torch.from_numpy(np.asarray(weight if isinstance(back, int) else back @ weight)))
         self.bias.copy_(torch.from_numpy(bias))
 
     def embed(self, batch: BagBatch) -> Tensor:
