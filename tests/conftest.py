@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 
 # Before torch and numba are imported: tests run side by side, and waiting threads would spin against each other.
@@ -41,6 +42,10 @@ def _refuse_own_process(send: Callable[..., None], own: int = os.getpid()) -> Ca
 
     return guarded
 
+
+# A deadline would depend on the load of the machine, and on what is compiled already.
+hypothesis.settings.register_profile("subgnn", deadline=None)
+hypothesis.settings.load_profile("subgnn")
 
 os.kill = _refuse_own_process(os.kill)
 signal.raise_signal = _refuse_own_process(signal.raise_signal)

@@ -126,7 +126,7 @@ def test_the_papers_classes() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 40), st.sets(st.sampled_from("abc"), min_size=1)), min_size=60, max_size=120))
 def test_groups_stay_whole(rows: list[tuple[int, set[str]]]) -> None:
     groups = [group for group, _ in rows] + [100, 101, 102]

@@ -108,7 +108,7 @@ def test_workouts_are_joined_where_two_users_did_both() -> None:
     assert joined([[0, 1], [0, 1], [2]], 3, min_users=3, max_clique=1) == set()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.lists(st.integers(0, 9), max_size=8), min_size=1, max_size=8),
     st.integers(1, 3),

@@ -67,7 +67,7 @@ def dense_ends(adjacency: np.ndarray, start: np.ndarray, damping: float) -> np.n
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(cases(), st.sampled_from([0.0, 0.3, 0.9]), st.sampled_from(["out", "in"]))
 def test_diffusion_along_edges_and_against_them(case, damping, way):
     graph, sets = case
@@ -88,7 +88,7 @@ def test_diffusion_along_edges_and_against_them(case, damping, way):
         np.testing.assert_allclose(found, expected[i] / chance, rtol=1e-3, atol=1e-3)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(cases(), st.booleans(), st.sampled_from(["", "out", "in"]))
 def test_the_bag_spread_by_weights_and_direction(case, weighted, way):
     graph, sets = case
@@ -102,7 +102,7 @@ def test_the_bag_spread_by_weights_and_direction(case, weighted, way):
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(cases())
 def test_statistics_of_weights_and_of_direction(case):
     graph, sets = case

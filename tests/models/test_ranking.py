@@ -20,7 +20,7 @@ RANKED = st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_s
 
 
 @given(RANKED)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_areas_are_those_of_scikit_learn(pairs):
     scores, truth = np.array([s / 4 for s, _ in pairs]), np.array([int(t) for _, t in pairs])
     if truth.min() == truth.max():
@@ -32,7 +32,7 @@ def test_areas_are_those_of_scikit_learn(pairs):
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=1, max_size=5), st.integers(1, 7))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_recall_at_k_is_the_mean_over_all_orders_of_equal_scores(pairs, k):
     scores, truth = np.array([s for s, _ in pairs]), np.array([int(t) for _, t in pairs])
     if not truth.any():

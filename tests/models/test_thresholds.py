@@ -46,7 +46,7 @@ def merit(counts: Counts, aim: Aim) -> tuple[float, ...]:
 
 
 @given(SCORED, st.sampled_from(AIMS))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_no_threshold_is_better_than_the_one_chosen(pairs, text):
     scores, truth = np.array([s for s, _ in pairs], np.float32), np.array([int(t) for _, t in pairs])
     aim = Aim.parse(text)
@@ -61,7 +61,7 @@ def test_no_threshold_is_better_than_the_one_chosen(pairs, text):
 
 
 @given(SCORED, st.sampled_from(AIMS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_repeats_count_together_and_counts_are_their_means(pairs, text):
     scores, truth = np.array([s for s, _ in pairs], np.float32), np.array([int(t) for _, t in pairs])
     once = choose_threshold(scores, truth, Aim.parse(text))

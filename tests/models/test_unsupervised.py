@@ -105,7 +105,7 @@ def graphs_with_sets(draw):
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(graphs_with_sets())
 def test_distances_of_vectors_are_the_same_under_other_numbers_of_nodes(drawn):
     graph, sets, order = drawn
@@ -113,7 +113,7 @@ def test_distances_of_vectors_are_the_same_under_other_numbers_of_nodes(drawn):
     np.testing.assert_allclose(again @ again.T, found @ found.T, atol=1e-3)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(graphs_with_sets())
 def test_views_of_a_subgraph_do_not_depend_on_the_numbers_of_nodes(drawn):
     graph, sets, order = drawn

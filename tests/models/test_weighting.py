@@ -81,7 +81,7 @@ def slow_focal(outputs, targets, task, weights, gamma):
     st.booleans(),
     st.integers(0, 10**6),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_focal_loss_is_its_definition(task, gamma, weighted, seed):
     rng = np.random.default_rng(seed)
     classes = 2 if task == "binary" else 3

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -38,7 +38,6 @@ def dated():
     return replace(data, graph=graph, subgraphs=split_subgraphs(subgraphs, method="time", seed=0))
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 8), min_size=3, max_size=40).filter(lambda times: len(set(times)) >= 3))
 def test_a_split_by_time_is_in_order_and_keeps_equal_times_together(times):
     given_ = np.array(times)
