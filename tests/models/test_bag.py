@@ -9,8 +9,8 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from subgnn import Ragged, SubgraphSet
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.bag import Bags, LinearBag, features
 from subgnn.models.convex import fit_linear

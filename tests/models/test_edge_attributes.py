@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from subgnn import DataError, Graph, Ragged, UserError
+from subgnn.api.train_recipe import train
 from subgnn.channels.channel import Work
 from subgnn.channels.diffusion import diffuse, diffuse_nearby, walks_of
 from subgnn.channels.table import channel_of
@@ -25,7 +26,6 @@ from subgnn.data.synthetic import generate
 from subgnn.embeddings.gin import GINSampler
 from subgnn.embeddings.graphsaint import GraphSAINTSampler
 from subgnn.embeddings.link_prediction import split_edges
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.induced_graphs import induced_graphs

@@ -10,12 +10,12 @@ import torch
 from torch.nn import functional
 
 from subgnn import Dataset, Ragged, SubgraphSet
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
 from subgnn.data.graph import Graph
 from subgnn.data.synthetic import generate
 from subgnn.data.synthetic.planted import TYPES
 from subgnn.errors import UserError
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.registry import MODELS, check_recipe, unused_line
 from subgnn.models.view_names import OVER_EDGES

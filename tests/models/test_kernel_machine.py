@@ -11,10 +11,10 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
 
 from subgnn import Ragged
+from subgnn.api.train_recipe import train
 from subgnn.channels.topology import Standard, subgraph_statistics
 from subgnn.config.recipes import find_recipe
 from subgnn.errors import DataError, DataWarning, UserError
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models import kernel_machine, views
 from subgnn.models.examples import Examples, outputs_of

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch_geometric.nn import GraphNorm as PyGGraphNorm
 
+from subgnn.api.train_recipe import train
 from subgnn.errors import UserError
-from subgnn.experiments.train import train
 from subgnn.models import message_passing
 from subgnn.models.message_passing import Dropout, GraphNorm, in_blocks, pool
 from subgnn.models.whole_graph import WholeGraph

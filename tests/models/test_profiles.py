@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse, special
 
-from subgnn.experiments.train import train
+from subgnn.api.train_recipe import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.examples import Examples, outputs_of
 from subgnn.models.profiles import log_ratios, profile_weights

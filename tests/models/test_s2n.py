@@ -10,8 +10,8 @@ import torch
 from torch_geometric.nn import GCN2Conv, GCNConv
 
 from subgnn import Ragged
+from subgnn.api.train_recipe import train
 from subgnn.config.method_settings import S2NSettings
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.integrity import check_checkpoint

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from subgnn import Graph, Ragged
+from subgnn.api.train_recipe import train
 from subgnn.channels.topology import Standard, node_set_statistics, subgraph_statistics
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models import topology
 from subgnn.models.checkpoint import load_checkpoint

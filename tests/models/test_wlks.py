@@ -12,8 +12,8 @@ import torch
 from sklearn.svm import SVC
 
 from subgnn import Dataset, Graph, Ragged, SubgraphSet
+from subgnn.api.train_recipe import train
 from subgnn.errors import DataError, UserError
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models import wlks
 from subgnn.models.checkpoint import load_checkpoint

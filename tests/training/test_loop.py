@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import nn
 
+from subgnn.api.train_recipe import train
 from subgnn.config.settings import TrainingSettings
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.examples import Examples, evaluate
 from subgnn.models.subgnn import patch_encoder

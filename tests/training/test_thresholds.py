@@ -15,8 +15,8 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, UserError
-from subgnn.experiments.trial import run_trial, without_test
 from subgnn.inference.predictor import Predictor
+from subgnn.lab.tuning.trial import run_trial, without_test
 from subgnn.models.checkpoint import load_checkpoint, pack, unpack
 from subgnn.models.metrics import decide
 from subgnn.models.thresholds import Counts

@@ -53,7 +53,7 @@ def set_up(
 
     Args:
         vectors: embeddings of all nodes (N, d), if the model uses them and they are not random.
-        cache, on_prepare: as for :func:`~subgnn.experiments.train.train`.
+        cache, on_prepare: as for :func:`~subgnn.api.train_recipe.train`.
     """
     graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
     check_labels(subgraphs)

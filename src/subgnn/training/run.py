@@ -48,7 +48,7 @@ from subgnn.training.thresholds import check_threshold, with_decision
 
 
 def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = None) -> dict[str, Any]:
-    """Train a recipe on a dataset and write the run's folder; :func:`subgnn.experiments.train.train` explains it.
+    """Train a recipe on a dataset and write the run's folder; :func:`subgnn.api.train_recipe.train` explains it.
 
     Returns:
         The results, as in run.json; on every rank.
