@@ -19,8 +19,8 @@ from subgnn.inference.answers import Files, write_embeddings, write_predictions
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.export import export_program, export_run
 from subgnn.inference.open import EXPORT, open_run
+from subgnn.metrics.task_metrics import metrics
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.metrics import metrics
 from subgnn.reports.run_page import run_report
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits

@@ -27,13 +27,13 @@ from subgnn.embeddings.gin import GINSampler
 from subgnn.embeddings.graphsaint import GraphSAINTSampler
 from subgnn.embeddings.link_prediction import split_edges
 from subgnn.inference.predictor import Predictor
+from subgnn.models.baselines.induced_graphs import induced_graphs
+from subgnn.models.baselines.node_pooling import NodeSets
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.induced_graphs import induced_graphs
-from subgnn.models.node_pooling import NodeSets
+from subgnn.models.kernel_machines.view_names import OVER_EDGES
+from subgnn.models.kernel_machines.views import Diffusing, bag_of_nodes, compute_view, spread_one_hop
+from subgnn.models.peers.whole_graph import WholeGraph
 from subgnn.models.registry import MODELS, check_recipe, unused_data
-from subgnn.models.view_names import OVER_EDGES
-from subgnn.models.views import Diffusing, bag_of_nodes, compute_view, spread_one_hop
-from subgnn.models.whole_graph import WholeGraph
 
 
 @st.composite

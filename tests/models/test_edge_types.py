@@ -17,9 +17,9 @@ from subgnn.data.synthetic import generate
 from subgnn.data.synthetic.planted import TYPES
 from subgnn.errors import UserError
 from subgnn.inference.predictor import Predictor
+from subgnn.models.kernel_machines.view_names import OVER_EDGES
+from subgnn.models.kernel_machines.views import Diffusing, compute_view
 from subgnn.models.registry import MODELS, check_recipe, unused_line
-from subgnn.models.view_names import OVER_EDGES
-from subgnn.models.views import Diffusing, compute_view
 from subgnn.parallel.memory import within
 from subgnn.training.portfolio import Pool, plan
 from subgnn.training.run_dir import CHECKPOINT

@@ -17,8 +17,9 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
-from subgnn.models import checkpoint, message_passing
+from subgnn.models import checkpoint
 from subgnn.models.checkpoint import load_checkpoint
+from subgnn.models.peers import message_passing
 from subgnn.models.registry import MODELS, names_where
 from subgnn.storage.arrays import read_arrays
 from subgnn.training import resume

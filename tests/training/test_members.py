@@ -20,7 +20,7 @@ from subgnn.inference.export import export_run, make_program
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.search import Choice
-from subgnn.models.metrics import metrics
+from subgnn.metrics.task_metrics import metrics
 from subgnn.models.registry import check_recipe
 from subgnn.models.spec import join_weights, member_seed
 from subgnn.models.subgnn import build

@@ -56,7 +56,7 @@ def train(
         out: the folder of the run.
         time: the budget of a portfolio, in seconds or as ``"5m"``; by default that of the recipe (``auto.time``).
         threshold: the aim by which the threshold of the rarer of two classes, or of each of several labels, is chosen,
-            as ``"precision=0.9"`` (:mod:`subgnn.models.thresholds`); by default that of the recipe
+            as ``"precision=0.9"`` (:mod:`subgnn.metrics.thresholds`); by default that of the recipe
             (``training.threshold``).
         seed: of anchors, weights, batches and dropout.
         split: of the dataset, by its name (:func:`~subgnn.data.splits.named_split`), and what ``evaluate`` then uses.

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from subgnn.config.settings import TrainingSettings
 from subgnn.errors import DataWarning
+from subgnn.metrics.task_metrics import loss
 from subgnn.models.examples import Examples, outputs_of
-from subgnn.models.metrics import loss
 from subgnn.models.subgnn import Inputs, PatchEncoder
 from subgnn.models.subgnn.batches import Choice, Room
 from subgnn.models.subgnn.lstm_gpu import single_precision

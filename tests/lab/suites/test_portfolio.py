@@ -15,7 +15,7 @@ from subgnn.lab.suites.plan import Request, plan_jobs
 from subgnn.lab.suites.results import predicted
 from subgnn.lab.suites.run import _turn
 from subgnn.lab.suites.spec import parse_suite
-from subgnn.models.significance import score_terms
+from subgnn.metrics.significance import score_terms
 from subgnn.storage.parsing import write_json
 from tests.lab.suites.examples import folder, run, tiny
 from tests.training.examples import dataset

@@ -18,7 +18,7 @@ from scipy.stats import rankdata
 
 from subgnn.lab.suites.plan import FOLDS
 from subgnn.lab.suites.results import Group, predicted, spread
-from subgnn.models.significance import (
+from subgnn.metrics.significance import (
     ScoreTerms,
     lead_interval,
     score_terms,

@@ -39,7 +39,7 @@ from subgnn.embeddings.sources import source_vectors
 from subgnn.inference.predictor import Predictor
 from subgnn.lab.suites.plan import with_split
 from subgnn.lab.suites.published_rules import select_as_published
-from subgnn.models.reference_scores import constant_terms
+from subgnn.metrics.reference_scores import constant_terms
 from subgnn.models.registry import find_model
 from subgnn.parallel.locks import locked_folder
 from subgnn.prepare.cached import prepare_draws_cached

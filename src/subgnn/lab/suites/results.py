@@ -19,8 +19,8 @@ from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError
 from subgnn.lab.suites.job import ANSWERS, FAILURE, OUTCOME
 from subgnn.lab.suites.spec import Suite
-from subgnn.models.metrics import decide
-from subgnn.models.significance import score_terms
+from subgnn.metrics.significance import score_terms
+from subgnn.metrics.task_metrics import decide
 from subgnn.reports.calibration import Bin, calibration, confidences
 from subgnn.reports.vectors import principal_axes
 from subgnn.storage.parsing import read_json

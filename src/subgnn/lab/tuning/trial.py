@@ -16,7 +16,7 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
-from subgnn.models.metrics import selection_metric
+from subgnn.metrics.task_metrics import selection_metric
 from subgnn.models.registry import model_of
 from subgnn.parallel.progress import ignore
 from subgnn.rng import stream

@@ -46,7 +46,7 @@ from subgnn.lab.tuning.study import (
 from subgnn.lab.tuning.trial import FOLDS, Splitting, judged_on, split_at_random, without_test
 from subgnn.lab.tuning.tune_page import tune_page
 from subgnn.lab.tuning.worker import SearchTask, check_storage, run_trials_here, run_trials_on
-from subgnn.models.metrics import selection_metric
+from subgnn.metrics.task_metrics import selection_metric
 from subgnn.models.registry import check_recipe, find_model
 from subgnn.parallel.engine import Engine, LocalEngine
 from subgnn.parallel.locks import LOCK, names_in
