@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from subgnn import Ragged
-from subgnn.models.peers.neighborhoods import Neighborhoods
+from subgnn.models.peers.glass import Neighborhoods
 from tests.models.subgnn.examples import random_graph, random_subgraphs
 
 
