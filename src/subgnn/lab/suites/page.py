@@ -69,6 +69,7 @@ def suite_page(found: dict[str, Any], groups: Sequence[Group]) -> str:
     ]
     return render(
         "suite.html",
+        "subgnn.lab",
         **_shared(found),
         lead=found["note"],
         contents=contents,
@@ -96,6 +97,7 @@ def suite_markdown(found: dict[str, Any]) -> str:
     """report.md: the tables of the page, without its figures."""
     return render(
         "suite.md",
+        "subgnn.lab",
         **_shared(found),
         note=found["note"],
         summary=_summary(found),

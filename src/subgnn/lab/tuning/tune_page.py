@@ -36,6 +36,7 @@ def tune_page(found: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
     split = f"{found['folds']} folds of training and validation subgraphs" if found["folds"] else split
     return render(
         "tune.html",
+        "subgnn.lab",
         title=f"Search on {found['dataset']}: {found['recipe']} in the space {found['space']}",
         lead=f"Settings selected by {score}. No test subgraph was used.",
         contents=[],
