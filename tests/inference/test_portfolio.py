@@ -11,16 +11,16 @@ import torch
 from fastapi.testclient import TestClient
 
 from subgnn import DataError, Ragged, UserError
+from subgnn.api.train_recipe import train
 from subgnn.embeddings.sources import save_run_vectors, source_vectors
 from subgnn.embeddings.stored import vectors_hash
-from subgnn.experiments.train import train
 from subgnn.explain import Explainer
 from subgnn.inference.answers import Files, write_embeddings, write_predictions
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.export import export_program, export_run
 from subgnn.inference.open import EXPORT, open_run
+from subgnn.metrics.task_metrics import metrics
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.metrics import metrics
 from subgnn.reports.run_page import run_report
 from subgnn.serve.app import create_app
 from subgnn.serve.limits import Limits

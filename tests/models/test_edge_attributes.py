@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from subgnn import DataError, Graph, Ragged, UserError
+from subgnn.api.train_recipe import train
 from subgnn.channels.channel import Work
 from subgnn.channels.diffusion import diffuse, diffuse_nearby, walks_of
 from subgnn.channels.table import channel_of
@@ -25,15 +26,14 @@ from subgnn.data.synthetic import generate
 from subgnn.embeddings.gin import GINSampler
 from subgnn.embeddings.graphsaint import GraphSAINTSampler
 from subgnn.embeddings.link_prediction import split_edges
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
+from subgnn.models.baselines.induced_graphs import induced_graphs
+from subgnn.models.baselines.node_pooling import NodeSets
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.induced_graphs import induced_graphs
-from subgnn.models.node_pooling import NodeSets
+from subgnn.models.kernel_machines.view_names import OVER_EDGES
+from subgnn.models.kernel_machines.views import Diffusing, bag_of_nodes, compute_view, spread_one_hop
+from subgnn.models.peers.whole_graph import WholeGraph
 from subgnn.models.registry import MODELS, check_recipe, unused_data
-from subgnn.models.view_names import OVER_EDGES
-from subgnn.models.views import Diffusing, bag_of_nodes, compute_view, spread_one_hop
-from subgnn.models.whole_graph import WholeGraph
 
 
 @st.composite

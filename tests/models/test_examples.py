@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import nn
 
+from subgnn.metrics.task_metrics import loss, metrics
+from subgnn.metrics.weighting import Weighting
 from subgnn.models.examples import Examples, evaluate, outputs_of, vectors_of
-from subgnn.models.metrics import loss, metrics
-from subgnn.models.weighting import Weighting
 from subgnn.training.global_batch import outputs_over_ranks
 
 ROWS = np.array([4, 0, 2, 6, 1])

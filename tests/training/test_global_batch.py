@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from subgnn.models.metrics import loss
+from subgnn.metrics.task_metrics import loss
+from subgnn.metrics.weighting import Weighting
 from subgnn.models.subgnn.layer import StateNorm
-from subgnn.models.weighting import Weighting
 from subgnn.training.global_batch import GlobalDropout, global_modules, part_of_loss, share_of, use_global_batch
 
 

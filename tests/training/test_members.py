@@ -12,15 +12,15 @@ import torch
 
 from subgnn import DataError, Ragged, UserError, read_dataset
 from subgnn.api.estimator import SubgraphClassifier
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
-from subgnn.experiments.train import train
 from subgnn.explain import Explainer
 from subgnn.inference.distributed import Workers
 from subgnn.inference.export import export_run, make_program
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.search import Choice
-from subgnn.models.metrics import metrics
+from subgnn.metrics.task_metrics import metrics
 from subgnn.models.registry import check_recipe
 from subgnn.models.spec import join_weights, member_seed
 from subgnn.models.subgnn import build

@@ -26,7 +26,7 @@ from subgnn.data.matching import match_nodes
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, UserError
-from subgnn.models.metrics import decide
+from subgnn.metrics.task_metrics import decide
 from subgnn.models.registry import model_of
 from subgnn.ragged import Ragged
 

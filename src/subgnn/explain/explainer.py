@@ -18,7 +18,7 @@ from subgnn.explain.leave_one_out import Compare, Outputs, components_of, differ
 from subgnn.explain.masking import AnchorMasking, SubgraphInputs, channel_contributions, subgraph_inputs
 from subgnn.inference.open import OpenedRun
 from subgnn.inference.predictor import Predictor
-from subgnn.models.metrics import decide
+from subgnn.metrics.task_metrics import decide
 from subgnn.ragged import Ragged
 
 _BATCH = 64

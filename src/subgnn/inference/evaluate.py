@@ -13,9 +13,9 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, excerpt
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
+from subgnn.metrics.task_metrics import metrics
+from subgnn.metrics.thresholds import Counts
 from subgnn.models.examples import label_unit, target_tensor
-from subgnn.models.metrics import metrics
-from subgnn.models.thresholds import Counts
 
 
 def evaluate_split(out: Path, split: str, data: Path | None = None) -> dict[str, Any]:

@@ -17,10 +17,10 @@ from subgnn.data.subgraphs import SubgraphSet, label_separator
 from subgnn.embeddings.sources import load_run_vectors
 from subgnn.errors import UserError
 from subgnn.inference.distributed import Workers
+from subgnn.metrics.task_metrics import Thresholds, decide, probabilities
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.integrity import check_checkpoint
 from subgnn.models.interface import CACHED_NUMBERS, Opening
-from subgnn.models.metrics import Thresholds, decide, probabilities
 from subgnn.models.registry import model_of, open_checkpoint
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN

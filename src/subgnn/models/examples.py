@@ -16,8 +16,8 @@ from subgnn.channels.topology import Standard
 from subgnn.config.settings import TrainingSettings
 from subgnn.data.subgraphs import SubgraphSet, Task
 from subgnn.errors import UserError
-from subgnn.models.metrics import loss, metrics, selection_metric
-from subgnn.models.weighting import EVEN, Weighting
+from subgnn.metrics.task_metrics import loss, metrics, selection_metric
+from subgnn.metrics.weighting import EVEN, Weighting
 
 
 class Source(Protocol):

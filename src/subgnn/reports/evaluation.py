@@ -25,11 +25,11 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError, excerpt
 from subgnn.inference.predictor import Predictor
+from subgnn.metrics.significance import headline_interval
+from subgnn.metrics.task_metrics import Thresholds, predictions, probabilities
+from subgnn.metrics.task_metrics import metrics as compute_metrics
 from subgnn.models.auto import mean_scores, outputs_from
 from subgnn.models.examples import label_unit
-from subgnn.models.metrics import Thresholds, predictions, probabilities
-from subgnn.models.metrics import metrics as compute_metrics
-from subgnn.models.significance import headline_interval
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
 from subgnn.reports.charts import MAX_POINTS, thin
@@ -314,7 +314,7 @@ def contributions(
         means: of z_S over the training split.
 
     Shapes:
-        vectors: (n, width). means: (width,). targets: as :func:`~subgnn.models.metrics.metrics` takes them.
+        vectors: (n, width). means: (width,). targets: as :func:`~subgnn.metrics.task_metrics.metrics` takes them.
     """
     whole = scores(head(vectors), targets, task)
     found = []

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from subgnn.errors import DataError
-from subgnn.models.metrics import metric_text
+from subgnn.metrics.task_metrics import metric_text
 from subgnn.render import cut
 from subgnn.reports.charts import Chart, Key, Mark, Style, group_style, padded_range, row_axes
 from subgnn.training.run_dir import RESULTS

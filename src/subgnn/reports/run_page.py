@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
-from subgnn.models.metrics import metric_text
+from subgnn.metrics.task_metrics import metric_text
 from subgnn.models.spec import BASELINE
 from subgnn.render import render, write_page
 from subgnn.reports.charts import MAX_POINTS, Chart, Key, Line, number_axes, padded_range, thin
@@ -134,7 +134,7 @@ def write_report(run: Path, out: Path | None = None, *, data: Path | None = None
 
 
 def score_text(value: Any, name: str = "") -> str:
-    """A metric as :func:`~subgnn.models.metrics.metric_text` writes it; "undefined" where it has no value."""
+    """A metric as :func:`~subgnn.metrics.task_metrics.metric_text` writes it; "undefined" where it has no value."""
     return metric_text(name, value) if _is_number(value) and math.isfinite(value) else "undefined"
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from subgnn.data.subgraphs import Task
 from subgnn.models.auto import outputs_from
-from subgnn.models.convex import minimise_in_box
+from subgnn.models.kernel_machines.convex import minimise_in_box
 
 _WIDEST = 3.0  # bound of the logarithm of a scale
 

@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.subgraphs import Task
+from subgnn.metrics.ranking import recall_count
+from subgnn.metrics.significance import ScoreTerms, mean_terms, resampled, score_terms, standard_error, swap_test
+from subgnn.metrics.task_metrics import ranking_metric
 from subgnn.models.auto import scores_from
-from subgnn.models.metrics import ranking_metric
-from subgnn.models.ranking import recall_count
-from subgnn.models.significance import ScoreTerms, mean_terms, resampled, score_terms, standard_error, swap_test
 from subgnn.training.calibration import best_threshold, calibrate
 
 STEPS = 30

@@ -18,16 +18,16 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.splits import draw_folds
 from subgnn.embeddings.sources import save_run_vectors
 from subgnn.errors import DataError, UserError
+from subgnn.metrics.significance import headline_interval
+from subgnn.metrics.task_metrics import Thresholds
+from subgnn.metrics.thresholds import NONE, Counts, Decision, positive_class
+from subgnn.metrics.weighting import Weighting
 from subgnn.models.auto import outputs_from, scores_from
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import target_tensor
 from subgnn.models.interface import Opening
-from subgnn.models.metrics import Thresholds
 from subgnn.models.registry import corrects_baseline, model_of, open_checkpoint
-from subgnn.models.significance import headline_interval
 from subgnn.models.spec import Checkpoint, ModelSpec
-from subgnn.models.thresholds import NONE, Counts, Decision, positive_class
-from subgnn.models.weighting import Weighting
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.storage.parsing import write_json
 from subgnn.training.calibration import Calibration, calibrate

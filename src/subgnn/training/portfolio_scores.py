@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.data.subgraphs import SubgraphSet
+from subgnn.metrics.ranking import recall_count
+from subgnn.metrics.reference_scores import constant_prediction
+from subgnn.metrics.significance import ScoreTerms, score_interval, score_terms
+from subgnn.metrics.task_metrics import Thresholds, loss, metrics, selection_metric
 from subgnn.models.examples import label_unit, target_tensor
-from subgnn.models.metrics import Thresholds, loss, metrics, selection_metric
-from subgnn.models.ranking import recall_count
-from subgnn.models.reference_scores import constant_prediction
-from subgnn.models.significance import ScoreTerms, score_interval, score_terms
 from subgnn.models.spec import ModelSpec
 from subgnn.training.ensemble_selection import HEADLINE, RANKING, OutOfFold, prediction_terms, score_of, score_samples
 from subgnn.training.portfolio import Pool, Row

@@ -16,9 +16,9 @@ from subgnn.config.settings import TrainingSettings
 from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import Task
 from subgnn.errors import UserError
+from subgnn.metrics.task_metrics import probabilities
+from subgnn.metrics.thresholds import NONE, Decision, check_aim, positive_class
 from subgnn.models.examples import Examples, judged_outputs
-from subgnn.models.metrics import probabilities
-from subgnn.models.thresholds import NONE, Decision, check_aim, positive_class
 from subgnn.training.candidates import Selected
 from subgnn.training.fit import Fitter
 from subgnn.training.options import RunOptions
