@@ -26,9 +26,9 @@ from subgnn.data.matching import match_nodes
 from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError, UserError
-from subgnn.models.metrics import decide
 from subgnn.models.registry import model_of
 from subgnn.ragged import Ragged
+from subgnn.task import task_of
 
 _SEEDS = 2**31 - 1
 
@@ -192,7 +192,7 @@ class SubgraphClassifier(ClassifierMixin, _SubgraphEstimator):  # type: ignore[m
     def predict(self, X: Subgraphs) -> NDArray[Any]:
         """Classes (n,); for several labels a subgraph, 0 and 1 for each class (n, classes)."""
         scores = self._scores(X)
-        found = decide(scores, self.run_.task, self.run_.predictor.thresholds)
+        found = task_of(self.run_.task).decide(scores, self.run_.predictor.thresholds)
         chosen: NDArray[Any] = found if self.run_.task == "multi-label" else self.classes_[found]
         return chosen
 

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,8 @@ from subgnn.data.strings import Strings, has_leading_zero, is_missing, parse_num
 from subgnn.data.times import check_times
 from subgnn.errors import DataError, choices, excerpt
 from subgnn.ragged import Ragged
+from subgnn.task import TASKS, TaskName
 
-Task = Literal["multi-class", "binary", "multi-label", "regression", "unlabelled"]
-TASKS: tuple[Task, ...] = ("multi-class", "binary", "multi-label", "regression", "unlabelled")
 SPLITS = ("train", "val", "test")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _DIGITS = re.compile(r"-?[0-9]+")
@@ -46,7 +45,7 @@ class SubgraphSet:
     """
 
     nodes: Ragged
-    task: Task = "unlabelled"
+    task: TaskName = "unlabelled"
     targets: NDArray[Any] | None = None
     classes: tuple[str, ...] = ()
     splits: NDArray[np.int8] | None = None
@@ -69,7 +68,7 @@ class SubgraphSet:
         splits: Sequence[str] | None = None,
         names: Sequence[str] | None = None,
         groups: Sequence[str] | None = None,
-        task: Task | None = None,
+        task: TaskName | None = None,
         times: Sequence[float] | NDArray[Any] | None = None,
     ) -> SubgraphSet:
         """Check and build; repeated nodes of a subgraph count once.
@@ -204,8 +203,10 @@ def encode_splits(splits: Sequence[str]) -> NDArray[np.int8]:
 
 
 def encode_labels(
-    labels: Sequence[Label | None] | None, task: Task | None = None, where: Callable[[int], str] = "subgraph {}".format
-) -> tuple[Task, NDArray[Any] | None, tuple[str, ...]]:
+    labels: Sequence[Label | None] | None,
+    task: TaskName | None = None,
+    where: Callable[[int], str] = "subgraph {}".format,
+) -> tuple[TaskName, NDArray[Any] | None, tuple[str, ...]]:
     """Task, targets and class names of labels; ``where`` names the place of the i-th one in an error.
 
     Lists of classes are multi-label. Numbers that are not all whole are real values to regress on; whole numbers and
@@ -229,7 +230,7 @@ def encode_labels(
         return "regression", _real_targets(texts, where), ()
     classes, place = _classes(texts)
     codes = np.array([place[t] for t in texts], np.int32)
-    found: Task = "binary" if len(classes) == 2 else "multi-class"
+    found: TaskName = "binary" if len(classes) == 2 else "multi-class"
     if task == "binary" and found != "binary":
         raise DataError(
             f"task '{task}' but the labels have {len(classes)} classes", where="labels", hint=f"they look {found}"
@@ -237,7 +238,7 @@ def encode_labels(
     return found, codes, classes
 
 
-def split_labels(texts: Sequence[str], task: Task | None = None, separator: str | None = "-") -> list[Label]:
+def split_labels(texts: Sequence[str], task: TaskName | None = None, separator: str | None = "-") -> list[Label]:
     """Split joined labels, where the task is multi-label; of other tasks, and without a separator, labels are whole.
 
     Where no task is given, the separator in any label means that labels are joined by it, as ``-`` in the files of the
@@ -276,7 +277,7 @@ def label_card(subgraphs: SubgraphSet) -> dict[str, Any]:
     return {"task": subgraphs.task, **joined}
 
 
-def parse_task(text: str, where: str, accepted: Sequence[Task] = TASKS) -> Task:
+def parse_task(text: str, where: str, accepted: Sequence[TaskName] = tuple(TASKS)) -> TaskName:
     """A task by its name, with or without its hyphen.
 
     Raises:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from subgnn.data.graph import Graph
-from subgnn.data.subgraphs import Task
+from subgnn.task import TaskName
 
 Values = tuple[float, ...]
 VALUE = "value"
@@ -131,7 +131,7 @@ class Explanation:
     nodes: tuple[int, ...]
     names: tuple[str, ...]
     method: str
-    task: Task
+    task: TaskName
     label: str
     classes: tuple[str, ...]
     logits: Values

@@ -14,8 +14,8 @@ from subgnn.errors import DataError, excerpt
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.models.examples import label_unit, target_tensor
-from subgnn.models.metrics import metrics
 from subgnn.models.thresholds import Counts
+from subgnn.task import task_of
 
 
 def evaluate_split(out: Path, split: str, data: Path | None = None) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def score(predictor: Predictor, subgraphs: SubgraphSet, *, select_by: str = "aut
     targets = target_tensor(subgraphs, spec.standards)
     outputs = torch.from_numpy(predictor.outputs(subgraphs.nodes))
     options: dict[str, Any] = {"thresholds": predictor.thresholds, "select_by": select_by}
-    scores = metrics(outputs, targets, spec.task, unit=label_unit(spec.standards), **options)
+    scores = task_of(spec.task).metrics(outputs, targets, unit=label_unit(spec.standards), **options)
     if spec.decision is None:
         return Scored(scores, [])
     return Scored(scores, spec.decision.counts(predictor.scores(outputs.numpy()), targets.numpy(), spec.classes))

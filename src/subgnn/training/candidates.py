@@ -27,12 +27,12 @@ from subgnn.data.dataset import Dataset
 from subgnn.errors import UserError
 from subgnn.models.examples import Examples, Source, evaluate, validation_score
 from subgnn.models.interface import Candidate, Solvable, TrainingData
-from subgnn.models.metrics import selection_metric
 from subgnn.models.registry import check_edges, model_of, set_up_model
 from subgnn.models.spec import BASELINE, Checkpoint, join_weights
 from subgnn.models.subgnn.streamed import StreamedInputs
 from subgnn.models.weighting import Weighting
 from subgnn.parallel.progress import OnProgress, ignore
+from subgnn.task import task_of
 from subgnn.training.global_batch import use_global_batch
 from subgnn.training.labels import check_labels
 from subgnn.training.loop import AfterEpoch, Progress, State, epoch_record, fit
@@ -59,7 +59,7 @@ def set_up(
     check_labels(subgraphs)
     check_edges(recipe, graph)
     Weighting.of(recipe.training, subgraphs)  # refused before any work
-    selection_metric(recipe.training.select_by, subgraphs.task)
+    task_of(subgraphs.task).selection_metric(recipe.training.select_by)
     data = TrainingData(graph, subgraphs, seed, device, vectors=vectors, cache=cache, on_prepare=on_prepare)
     found = set_up_model(data, recipe)
     standards = found.candidates[0].checkpoint.spec.standards

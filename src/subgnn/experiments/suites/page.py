@@ -22,6 +22,7 @@ from subgnn.render import render
 from subgnn.reports.calibration import Bin, reliability_chart
 from subgnn.reports.charts import Chart
 from subgnn.reports.vectors import label_groups, vector_chart
+from subgnn.task import metric_name, task_of
 
 AS_PUBLISHED_NOTE = (
     "Test micro-F1 ± standard error over seeds. The published numbers of these models were selected in "
@@ -123,7 +124,8 @@ def _shared(found: dict[str, Any]) -> dict[str, Any]:
 
 def _scores(found: dict[str, Any], dataset: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """A dataset's table, without empty columns, its notes, and its chart."""
-    metric, word = ("r2", "R²") if rows[0]["task"] == "regression" else ("micro_f1", "micro-F1")
+    metric = task_of(rows[0]["task"]).headline
+    word = metric_name(metric)
     header, cells = score_table(rows, found["compare"])
     means = [row["score"]["mean"] or 0.0 for row in rows]
     best = max(means, default=0.0)
