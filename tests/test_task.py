@@ -195,6 +195,7 @@ def test_targets_as_columns_counts_and_words():
     assert task_of("multi-class").counts(CLASSES, 4).tolist() == [1, 1, 3, 0]
     assert task_of("multi-label").counts(LABELS, 3).tolist() == [3, 3, 1]
     assert [task_of(name).num_outputs(3) for name in TASKS] == [3, 3, 3, 1, 3]
+    assert [task_of(name).columns(names) for name in ("binary", "regression")] == [names, ("value",)]
     assert task_of("multi-class").names(CLASSES[0], names) == ["c"]
     assert task_of("multi-label").names(LABELS[0], names) == ["a", "b"]
     assert task_of("regression").names(VALUES[0], ()) == []

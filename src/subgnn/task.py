@@ -112,6 +112,10 @@ class Task:
         """The class or labels of one target; none for a value."""
         return []
 
+    def columns(self, classes: tuple[str, ...]) -> tuple[str, ...]:
+        """The names of the columns of scores: the classes, or ``value``."""
+        return classes
+
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None, focal: float = 0.0) -> Tensor:
         """Cross entropy; for multi-label, binary cross entropy on logits; for regression, squared error.
 
@@ -504,6 +508,9 @@ class Regression(Task):
 
     def num_outputs(self, classes: int) -> int:
         return 1
+
+    def columns(self, classes: tuple[str, ...]) -> tuple[str, ...]:
+        return (self.word,)
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor | None = None, focal: float = 0.0) -> Tensor:
         from torch.nn import functional

@@ -15,7 +15,7 @@ from subgnn.data.strings import Strings, has_leading_zero, is_missing, parse_num
 from subgnn.data.times import check_times
 from subgnn.errors import DataError, choices, excerpt
 from subgnn.ragged import Ragged
-from subgnn.task import TASKS, TaskName
+from subgnn.task import TASKS, TaskName, task_of
 
 SPLITS = ("train", "val", "test")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
@@ -165,20 +165,17 @@ class SubgraphSet:
         """The label as it is written in subgraphs.tsv."""
         if self.targets is None:
             return ""
-        if self.task == "regression":
+        task = task_of(self.task)
+        if task.real:
             return repr(float(self.targets[row]))
-        if self.task == "multi-label":
-            return label_separator(self.classes).join(self.classes[c] for c in np.flatnonzero(self.targets[row]))
-        return self.classes[int(self.targets[row])]
+        names = task.names(self.targets[row], self.classes)
+        return names[0] if task.one_class else label_separator(self.classes).join(names)
 
     def label_counts(self) -> dict[str, int]:
         """Subgraphs per class."""
-        if self.targets is None or self.task == "regression":
+        if self.targets is None:
             return {}
-        if self.task == "multi-label":
-            counts = self.targets.sum(axis=0, dtype=np.int64)
-        else:
-            counts = np.bincount(self.targets, minlength=self.num_classes)
+        counts = task_of(self.task).counts(self.targets, self.num_classes)
         return dict(zip(self.classes, counts.tolist(), strict=True))
 
     @property
@@ -272,7 +269,7 @@ def label_card(subgraphs: SubgraphSet) -> dict[str, Any]:
     """The entries of a dataset card for labels: the task, and the separator of a multi-label dataset."""
     if subgraphs.task == "unlabelled":
         return {}
-    several = subgraphs.task == "multi-label"
+    several = task_of(subgraphs.task).several
     joined = {"label_separator": label_separator(subgraphs.classes)} if several else {}
     return {"task": subgraphs.task, **joined}
 

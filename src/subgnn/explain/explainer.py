@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.explain.explanation import VALUE, ComponentContribution, Explanation, NodeContribution, names_of, to_values
+from subgnn.explain.explanation import ComponentContribution, Explanation, NodeContribution, names_of, to_values
 from subgnn.explain.integrated_gradients import attribute
 from subgnn.explain.leave_one_out import Compare, Outputs, components_of, differences, leave_one_out
 from subgnn.explain.masking import AnchorMasking, SubgraphInputs, channel_contributions, subgraph_inputs
@@ -178,7 +178,7 @@ class Explainer:
             method=checkpoint.spec.method,
             task=checkpoint.spec.task,
             label=predictor.label_text(scores),
-            classes=(VALUE,) if task.real else checkpoint.spec.classes,
+            classes=task.columns(checkpoint.spec.classes),
             logits=to_values(scores if task.real else whole),
             probabilities=() if task.real else to_values(scores),
             notes=tuple(self._notes(len(nodes), len(components), masking, attributions)),

@@ -72,8 +72,9 @@ def _renumbered(subgraphs: SubgraphSet, classes: tuple[str, ...]) -> Any:
     """Targets by the order of other classes."""
     targets = np.asarray(subgraphs.targets)
     places = np.array([classes.index(name) for name in subgraphs.classes], np.int64)
-    if subgraphs.task == "multi-label":
+    task = task_of(subgraphs.task)
+    if task.several:
         wide = np.zeros((len(targets), len(classes)), targets.dtype)
         wide[:, places] = targets
         return wide
-    return targets if subgraphs.task == "regression" else places[targets].astype(targets.dtype)
+    return targets if task.real else places[targets].astype(targets.dtype)

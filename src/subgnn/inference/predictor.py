@@ -147,7 +147,10 @@ class Predictor:
         """
         task, classes = task_of(self.spec.task), self.spec.classes
         (found,) = task.decide(scores[None], self.thresholds)
-        return f"{found:.6g}" if task.real else label_separator(classes).join(task.names(found, classes))
+        if task.real:
+            return f"{found:.6g}"
+        names = task.names(found, classes)
+        return names[0] if task.one_class else label_separator(classes).join(names)
 
     def predict(self, subgraphs: Subgraphs) -> list[str]:
         """The label of each subgraph, as text."""

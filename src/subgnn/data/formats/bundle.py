@@ -30,7 +30,7 @@ from subgnn.kernels.checks import check_neighbors, first_bad_set
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.cache import cache_limit, cache_path, store, touch
-from subgnn.task import TaskName
+from subgnn.task import TaskName, task_of
 
 SUFFIX = ".subgnn"
 _LARGE = 64 * 2**20
@@ -218,10 +218,10 @@ def _problems(dataset: Dataset) -> Iterator[str]:
 
 def _labels_fit(subgraphs: SubgraphSet) -> bool:
     targets, splits = subgraphs.targets, subgraphs.splits
-    if subgraphs.task == "regression":
+    if task_of(subgraphs.task).real:
         fits = targets is not None and _all_finite(targets)
     else:
-        fits = _within(targets, 2 if subgraphs.task == "multi-label" else subgraphs.num_classes)
+        fits = _within(targets, 2 if task_of(subgraphs.task).several else subgraphs.num_classes)
     return fits and _within(splits, len(SPLITS)) and len(set(subgraphs.classes)) == len(subgraphs.classes)
 
 

@@ -22,7 +22,7 @@ from subgnn.data.subgraphs import SPLITS, SubgraphSet, encode_labels
 from subgnn.errors import DataError, choices, extra_package
 from subgnn.parallel.progress import ignore
 from subgnn.ragged import Ragged
-from subgnn.task import TaskName
+from subgnn.task import TaskName, task_of
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -302,7 +302,7 @@ def dataset_to_pyg(dataset: Dataset) -> Data:
     members = np.stack([subgraphs.nodes.row_ids, subgraphs.nodes.values]).astype(np.int64)
     data.subgraph_index = torch.from_numpy(members)
     if subgraphs.targets is not None:
-        kind = np.float64 if subgraphs.task == "regression" else np.int64
+        kind = np.float64 if task_of(subgraphs.task).real else np.int64
         data.y = torch.from_numpy(subgraphs.targets.astype(kind))
         if subgraphs.classes:
             data.class_names = list(subgraphs.classes)
