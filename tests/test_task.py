@@ -290,10 +290,11 @@ def test_constant_labels_are_the_best_of_the_most_frequent():
 
 
 @pytest.mark.parametrize(("name", "train"), [("multi-class", CLASSES), ("multi-label", LABELS), ("regression", VALUES)])
-def test_constant_outputs_decide_the_constant_prediction(name, train):
+def test_the_constant_prediction_as_output_is_decided_for(name, train):
     task = task_of(name)
-    outputs = torch.from_numpy(task.constant_outputs(train, task.num_outputs(3)))
-    assert task.predictions(outputs[None])[0].tolist() == task.constant(train).tolist()
+    constant = task.constant(train)
+    outputs = torch.from_numpy(task.indicators(constant[None], task.num_outputs(3)))
+    assert task.predictions(outputs)[0].tolist() == constant.tolist()
 
 
 def test_balanced_weights_are_those_of_scikit_learn():

@@ -16,18 +16,18 @@ unlabelled    none                   none                           none
 *Outputs* are what a model gives and what the loss takes. *Scores* are probabilities, or values in the unit of the
 label, (n, outputs). *Predictions* are what is decided, of the shape of targets.
 
-- :meth:`Task.loss`: outputs and targets (tensors) to a number.
-- :meth:`Task.probabilities` (tensors) and :meth:`Task.scores` (arrays, 64 bits): outputs to scores.
-- :meth:`Task.outputs`: scores to outputs, the inverse; :meth:`Task.calibrated` scales and shifts these.
-- :meth:`Task.decide` (arrays): scores and thresholds to predictions; :meth:`Task.predictions` (tensors): from outputs.
-- :meth:`Task.metrics`: outputs and targets to named numbers, of which ``headline`` is the first, and
-  :meth:`Task.selection_metric` the one by which models are selected.
-- :meth:`Task.score_terms`, :meth:`Task.log_loss`, :meth:`Task.confidences`: of predictions or scores that are arrays.
-- :meth:`Task.constant`: the best prediction that ignores the subgraph.
-- :meth:`Task.indicators`, :meth:`Task.counts`, :meth:`Task.names`: targets as columns of 0 and 1, as counts, in words.
+- ``loss``: outputs and targets (tensors) to a number.
+- ``probabilities`` (tensors) and ``scores`` (arrays of 64 bits): outputs to scores.
+- ``outputs``: scores to outputs, the inverse; ``calibrated`` scales and shifts these.
+- ``decide`` (arrays): scores and thresholds to predictions; ``predictions`` (tensors): the same from outputs.
+- ``metrics``: outputs and targets (tensors) to numbers by name; ``headline`` is the one of first interest, and
+  ``selection_metric`` the one by which models are selected.
+- ``score_terms``, ``log_loss``, ``confidences``: of predictions or scores that are arrays.
+- ``constant``: the best prediction that ignores the subgraph.
+- ``indicators``, ``counts``, ``names``, ``columns``: targets as columns of 0 and 1, as counts, in words; column names.
 
 Of ``one_class``, ``several`` and ``real``, one is true for labelled subgraphs: models that fit classes, labels and
-values in different ways ask these. Words for pages and messages are class attributes, too.
+values in different ways ask these.
 """
 
 # ruff: noqa: D102 (Task documents what the tasks override)
@@ -82,10 +82,8 @@ class Task:
     has_thresholds: ClassVar[bool] = False
     headline: ClassVar[str] = "micro_f1"
     headline_word: ClassVar[str] = "micro-F1"
-    selectable: ClassVar[tuple[str, ...]] = ()
     word: ClassVar[str] = "class"
-    constant_word: ClassVar[str] = "majority class"
-    always: ClassVar[str] = "always the most frequent class"
+    constant_word: ClassVar[str] = "most frequent class"
 
     @property
     def has_classes(self) -> bool:
@@ -168,15 +166,18 @@ class Task:
 
     def predictions(self, outputs: Tensor, thresholds: Thresholds = 0.5) -> Tensor:
         """As :meth:`decide`, from outputs."""
-        raise self._no("predictions")
+        import torch
+
+        scores = self.probabilities(outputs.detach()).cpu().numpy()
+        return torch.from_numpy(self.decide(scores, thresholds)).to(outputs.device)
 
     def decide_best(self, scores: Scores, targets: NDArray[Any]) -> NDArray[Any]:
-        """As :meth:`decide`, with the one threshold of all labels that is best for these targets.
+        """As :meth:`decide`, of several repeats, with the one threshold of all labels that is best for these targets.
 
         Shapes:
             scores: (repeats, n, outputs). returns: (repeats, n), or (repeats, n, labels).
         """
-        raise self._no("predictions")
+        return self.decide(scores)
 
     def metrics(
         self,
@@ -203,16 +204,15 @@ class Task:
                 others are there anyhow.
         """
         outputs, targets = outputs.detach().float().cpu(), targets.cpu()
-        truth = targets.long()
-        micro, macro, accuracy = self._agreement(self.predictions(outputs, thresholds), truth, outputs.shape[1])
-        found = {"micro_f1": float(micro), "macro_f1": float(macro), "accuracy": float(accuracy)}
-        ranked = ["auroc"] + ["auprc"] * self.has_thresholds
+        found = self._agreement(self.predictions(outputs, thresholds), targets, outputs.shape[1])
+        found |= {name: unit * found[name] for name in ("mae", "rmse") if name in found}
+        ranked = ["auroc"] * self.has_classes + ["auprc"] * self.has_thresholds
         ranked += [select_by] * (self.has_thresholds and recall_count(select_by) is not None)
-        scores = self.probabilities(outputs).numpy()
-        return found | {name: ranking_metric(name, scores, truth.numpy()) for name in ranked}
+        scores, truth = self.probabilities(outputs).numpy(), targets.numpy()
+        return found | {name: ranking_metric(name, scores, truth) for name in ranked}
 
-    def _agreement(self, found: Tensor, truth: Tensor, classes: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Micro-F1, macro-F1 and accuracy of predictions."""
+    def _agreement(self, found: Tensor, targets: Tensor, classes: int) -> dict[str, float]:
+        """The metrics of predictions."""
         raise self._no("metrics")
 
     def selection_metric(self, select_by: str = "auto") -> str:
@@ -227,7 +227,8 @@ class Task:
         """
         if select_by == "auto":
             return self.headline
-        known = self.selectable
+        known = ["micro_f1", "macro_f1", "accuracy", "auroc"] if self.has_classes else [self.headline]
+        known += ["auprc", "recall@K"] * self.has_thresholds
         if ("recall@K" if recall_count(select_by) is not None else select_by) not in known:
             what = f"training.select_by is {excerpt(select_by)}, and the task is {self.name}"
             hint = choices(select_by, ["auto", *known])
@@ -271,10 +272,6 @@ class Task:
         """
         raise self._no("predictions")
 
-    def constant_outputs(self, train: NDArray[Any], outputs: int) -> Scores:
-        """Outputs (outputs,) from which :meth:`constant` is decided."""
-        return np.asarray(2 * self.indicators(self.constant(train)[None], outputs)[0] - 1)
-
     def positive(self, targets: NDArray[Any]) -> int:
         """The class that a threshold is for: of two the rarer in these targets, of equally many the second; else -1."""
         return -1
@@ -293,7 +290,6 @@ class MultiClass(Task):
 
     name: ClassVar[TaskName] = "multi-class"
     one_class: ClassVar[bool] = True
-    selectable: ClassVar[tuple[str, ...]] = ("micro_f1", "macro_f1", "accuracy", "auroc")
 
     def indicators(self, targets: NDArray[Any], outputs: int) -> Scores:
         return np.eye(outputs)[np.asarray(targets, np.int64)]
@@ -329,16 +325,16 @@ class MultiClass(Task):
         return np.asarray(scores.argmax(axis=-1))
 
     def predictions(self, outputs: Tensor, thresholds: Thresholds = 0.5) -> Tensor:
-        return outputs.argmax(dim=1)
+        # Of outputs, since their probabilities may be rounded to the same number.
+        return Task.predictions(self, outputs, thresholds) if np.ndim(thresholds) else outputs.argmax(dim=1)
 
-    def decide_best(self, scores: Scores, targets: NDArray[Any]) -> NDArray[Any]:
-        return np.asarray(scores.argmax(axis=2))
-
-    def _agreement(self, found: Tensor, truth: Tensor, classes: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _agreement(self, found: Tensor, targets: Tensor, classes: int) -> dict[str, float]:
         from torchmetrics.functional.classification import multiclass_f1_score
 
-        micro = (found == truth).float().mean()
-        return micro, multiclass_f1_score(found, truth, num_classes=classes, average="macro"), micro
+        truth = targets.long()
+        accuracy = float((found == truth).float().mean())
+        macro = multiclass_f1_score(found, truth, num_classes=classes, average="macro")
+        return {"micro_f1": accuracy, "macro_f1": float(macro), "accuracy": accuracy}
 
     def score_terms(self, predicted: NDArray[Any], true: NDArray[Any]) -> tuple[Scores, Scores]:
         return (predicted == true).astype(np.float64), np.ones(len(true))
@@ -364,21 +360,12 @@ class Binary(MultiClass):
 
     name: ClassVar[TaskName] = "binary"
     has_thresholds: ClassVar[bool] = True
-    selectable: ClassVar[tuple[str, ...]] = ("micro_f1", "macro_f1", "accuracy", "auroc", "auprc", "recall@K")
 
     def decide(self, scores: NDArray[Any], thresholds: Thresholds = 0.5) -> NDArray[Any]:
         if not np.ndim(thresholds):
             return np.asarray(scores.argmax(axis=-1))
         positive = int(np.flatnonzero(~np.isnan(thresholds))[0])
         return np.where(scores[:, positive] > np.asarray(thresholds)[positive], positive, 1 - positive)
-
-    def predictions(self, outputs: Tensor, thresholds: Thresholds = 0.5) -> Tensor:
-        import torch
-
-        if not np.ndim(thresholds):
-            return outputs.argmax(dim=1)
-        scores = self.probabilities(outputs).cpu().numpy()
-        return torch.from_numpy(self.decide(scores, thresholds)).to(outputs.device)
 
     def positive(self, targets: NDArray[Any]) -> int:
         return rarer_class(targets)
@@ -391,10 +378,8 @@ class MultiLabel(Task):
     name: ClassVar[TaskName] = "multi-label"
     several: ClassVar[bool] = True
     has_thresholds: ClassVar[bool] = True
-    selectable: ClassVar[tuple[str, ...]] = ("micro_f1", "macro_f1", "accuracy", "auroc", "auprc", "recall@K")
     word: ClassVar[str] = "label"
     constant_word: ClassVar[str] = "most frequent labels"
-    always: ClassVar[str] = "always the most frequent labels"
 
     def counts(self, targets: NDArray[Any], classes: int) -> NDArray[np.int64]:
         return np.asarray(targets.sum(axis=0, dtype=np.int64))
@@ -429,13 +414,8 @@ class MultiLabel(Task):
     def decide(self, scores: NDArray[Any], thresholds: Thresholds = 0.5) -> NDArray[Any]:
         return (scores > thresholds).astype(np.int64)
 
-    def predictions(self, outputs: Tensor, thresholds: Thresholds = 0.5) -> Tensor:
-        import torch
-
-        return (self.probabilities(outputs) > torch.as_tensor(thresholds, device=outputs.device)).long()
-
     def decide_best(self, scores: Scores, targets: NDArray[Any]) -> NDArray[Any]:
-        return (scores > self.best_threshold(scores, targets)).astype(np.float64)
+        return self.decide(scores, self.best_threshold(scores, targets))
 
     def best_threshold(self, scores: Scores, truth: NDArray[Any]) -> float:
         """The threshold of the highest micro-F1, halfway between two probabilities; of equals the nearest to one half.
@@ -458,15 +438,17 @@ class MultiLabel(Task):
         top = np.flatnonzero(f1 >= f1.max() - 1e-12)
         return float(halfway[top[np.argmin(np.abs(halfway[top] - 0.5))]])
 
-    def _agreement(self, found: Tensor, truth: Tensor, classes: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _agreement(self, found: Tensor, targets: Tensor, classes: int) -> dict[str, float]:
         from torchmetrics.functional.classification import binary_f1_score, multilabel_f1_score
 
-        accuracy = (found == truth).all(dim=1).float().mean()
+        truth = targets.long()
         if classes == 1:  # which torchmetrics accepts only as a binary task
-            f1 = binary_f1_score(found[:, 0], truth[:, 0])
-            return f1, f1, accuracy
-        micro = multilabel_f1_score(found, truth, num_labels=classes, average="micro")
-        return micro, multilabel_f1_score(found, truth, num_labels=classes, average="macro"), accuracy
+            micro = macro = binary_f1_score(found[:, 0], truth[:, 0])
+        else:
+            micro = multilabel_f1_score(found, truth, num_labels=classes, average="micro")
+            macro = multilabel_f1_score(found, truth, num_labels=classes, average="macro")
+        accuracy = (found == truth).all(dim=1).float().mean()
+        return {"micro_f1": float(micro), "macro_f1": float(macro), "accuracy": float(accuracy)}
 
     def score_terms(self, predicted: NDArray[Any], true: NDArray[Any]) -> tuple[Scores, Scores]:
         twice = 2.0 * (predicted * true).sum(axis=1)
@@ -501,10 +483,8 @@ class Regression(Task):
     real: ClassVar[bool] = True
     headline: ClassVar[str] = "r2"
     headline_word: ClassVar[str] = "R2"
-    selectable: ClassVar[tuple[str, ...]] = ("r2",)
     word: ClassVar[str] = "value"
     constant_word: ClassVar[str] = "mean"
-    always: ClassVar[str] = "always the mean"
 
     def num_outputs(self, classes: int) -> int:
         return 1
@@ -525,29 +505,13 @@ class Regression(Task):
         return scores if target is None else (scores - target.mean) / target.deviation
 
     def decide(self, scores: NDArray[Any], thresholds: Thresholds = 0.5) -> NDArray[Any]:
-        return scores[:, 0]
+        return scores[..., 0]
 
-    def predictions(self, outputs: Tensor, thresholds: Thresholds = 0.5) -> Tensor:
-        return outputs.squeeze(1)
-
-    def decide_best(self, scores: Scores, targets: NDArray[Any]) -> NDArray[Any]:
-        return scores[:, :, 0]
-
-    def metrics(
-        self,
-        outputs: Tensor,
-        targets: Tensor,
-        *,
-        unit: float = 1.0,
-        thresholds: Thresholds = 0.5,
-        select_by: str = "auto",
-    ) -> dict[str, float]:
-        outputs, targets = outputs.detach().float().cpu(), targets.cpu().float()
-        error = outputs.squeeze(1) - targets
-        spread = (targets - targets.mean()).square().sum()
+    def _agreement(self, found: Tensor, targets: Tensor, classes: int) -> dict[str, float]:
+        truth = targets.float()
+        error, spread = found - truth, (truth - truth.mean()).square().sum()
         r2 = float(1 - error.square().sum() / spread) if spread > 0 else float("nan")
-        mae, rmse = float(error.abs().mean()), float(error.square().mean().sqrt())
-        return {"mae": mae * unit, "rmse": rmse * unit, "r2": r2}
+        return {"mae": float(error.abs().mean()), "rmse": float(error.square().mean().sqrt()), "r2": r2}
 
     def score_terms(self, predicted: NDArray[Any], true: NDArray[Any]) -> tuple[Scores, Scores]:
         spread = (true - true.mean()) ** 2
@@ -560,9 +524,6 @@ class Regression(Task):
 
     def constant(self, train: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(train.mean())
-
-    def constant_outputs(self, train: NDArray[Any], outputs: int) -> Scores:
-        return self.constant(train)[None]
 
 
 TASKS: dict[TaskName, Task] = {task.name: task for task in (MultiClass(), Binary(), MultiLabel(), Regression(), Task())}

@@ -173,7 +173,9 @@ class Evaluation:
 
     def constant(self) -> dict[str, float]:
         """Metrics on the same split of the constant prediction (:meth:`~subgnn.task.Task.constant`)."""
-        guess = torch.from_numpy(self.task.constant_outputs(self.train_targets.numpy(), self.outputs.shape[1]))
+        constant = self.task.constant(self.train_targets.numpy())
+        # As an output, 1 is decided for and 0 is not.
+        guess = torch.from_numpy(self.task.indicators(constant[None], self.outputs.shape[1]))
         return self._compute(guess.expand(self.outputs.shape), unit=label_unit(self.checkpoint.spec.standards))
 
 

@@ -141,7 +141,7 @@ def _overview(found: Evaluation) -> dict[str, Any]:
     ours, guess = scored.get(headline), found.task.constant_word
     tiles = [
         (f"{names[shown]} {metric_name(headline)}", score_text(ours), _spread(found)),
-        ("constant prediction", score_text(constant[headline]), found.task.always),
+        ("constant prediction", score_text(constant[headline]), f"always the {guess}"),
     ]
     if _is_number(published.get(headline)):
         gap = f"ours {ours - published[headline]:+.3f}" if _is_number(ours) else ""
