@@ -4,11 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO ?= demo
 
-.PHONY: help demo test test-kernels test-portable docs check install install-demo install-test chromium benchmark clean
+.PHONY: help demo test test-kernels test-gpu test-portable docs check install install-demo install-test chromium benchmark clean
 
 help:
 	@echo "make demo       install, then generate a dataset, train the best model for it, and predict"
 	@echo "make test       install with the test extras, then ruff, mypy and all tests"
+	@echo "make test-gpu   the tests that need a GPU"
 	@echo "make test-portable  the tests on emulated processors and as another user; ARGS: arguments of pytest"
 	@echo "make docs       install with the test extras, then build the documentation site: build/site"
 	@echo "make benchmark  time the kernels beside what one would use instead"
@@ -59,6 +60,11 @@ test-kernels: install-test
 	$(BIN)/python -m pytest -q tests/kernels
 
 # As on other processors, with other numbers of threads, and as a user who may write almost nowhere.
+# Those that compare a GPU with a CPU; the other tests never use a GPU.
+test-gpu: install-test
+	SUBGNN_TEST_GPU=1 $(BIN)/python -m pytest -q tests/models/test_methods.py tests/models/subgnn/test_module.py \
+	  tests/models/subgnn/test_lstm_gpu.py -k "gpu or cuda or device"
+
 test-portable: install-test chromium
 	$(BIN)/python tests/portable.py $(ARGS)
 

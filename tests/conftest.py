@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 
 # Before torch and numba are imported: tests run side by side, and waiting threads would spin against each other.
@@ -21,6 +22,10 @@ os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_AUTH_MODE", "token")
 os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+
+# Many tests compare runs bit for bit, which a GPU does not give: only `make test-gpu` shows them one.
+if os.environ.get("SUBGNN_TEST_GPU") != "1":
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 # Processes of tests would compile the package again each time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -41,6 +46,10 @@ def _refuse_own_process(send: Callable[..., None], own: int = os.getpid()) -> Ca
 
     return guarded
 
+
+# A deadline would depend on the load of the machine, and on what is compiled already.
+hypothesis.settings.register_profile("subgnn", deadline=None)
+hypothesis.settings.load_profile("subgnn")
 
 os.kill = _refuse_own_process(os.kill)
 signal.raise_signal = _refuse_own_process(signal.raise_signal)

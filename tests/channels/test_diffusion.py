@@ -63,7 +63,7 @@ def cases(draw) -> tuple[Graph, Ragged]:
     return graph, Ragged.from_rows([*rows, np.arange(n)])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(cases(), st.sampled_from([0.0, 0.1, 0.5, 0.9]))
 def test_exact_equals_dense_linear_algebra(case, damping):
     graph, sets = case
@@ -72,7 +72,7 @@ def test_exact_equals_dense_linear_algebra(case, damping):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(cases(), st.sampled_from([0.1, 0.5, 0.9]), st.sampled_from([3, 30, 1000]))
 def test_push_is_within_its_bound(case, damping, edges):
     graph, sets = case
@@ -88,7 +88,7 @@ def test_push_is_within_its_bound(case, damping, edges):
         assert (missing <= bound + 1e-5 * (1 + expected[i])).all()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(cases(), st.randoms(use_true_random=False))
 def test_relabelling_nodes_permutes_the_result(case, random):
     graph, sets = case
@@ -187,7 +187,7 @@ def work(graph, anchors, **settings):
 
 
 @pytest.mark.parametrize("exact", [True, False])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(case=cases())
 def test_similarities_are_lifts_over_the_largest(exact, case):
     graph, sets = case

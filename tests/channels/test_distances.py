@@ -56,7 +56,7 @@ def expected_measures(hops, nodes, wanted, nearest):
                 yield np.float32(np.mean(found)), np.float32(len(found) / len(component))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(
     seed=st.integers(0, 50),
     nearest=st.booleans(),
@@ -84,7 +84,7 @@ def test_measures(seed, nearest, at_once, large, edges, how, data):
     assert [*zip(distance.tolist(), reached.tolist(), strict=True)] == expected
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(seed=st.integers(0, 50), cutoff=st.integers(1, 4), edges=st.sampled_from([1, 6, 10**5]), data=st.data())
 def test_bounded_hops_are_exact_within_the_cut_off_and_upper_bounds_beyond(seed, cutoff, edges, data):
     graph = random_graph(seed)

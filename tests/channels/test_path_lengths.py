@@ -48,7 +48,7 @@ def oracle(graph: Graph, settings: PrepareSettings, row: np.ndarray, anchor: int
     return (min(found) if settings.reduce == "min" else float(np.mean(found))), len(found) / len(row)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(cases(), st.sampled_from(["weight", "inverse weight"]), st.booleans(), st.sampled_from(["mean", "min"]))
 def test_lengths_of_paths_equal_those_of_networkx(case, edge_length, directed, reduce):
     graph, rows, anchors = case

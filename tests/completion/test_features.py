@@ -66,7 +66,7 @@ def features_of(edges, known):
     return PairFeatures(graph, Ragged.from_rows(known))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(cases())
 def test_features_by_definition(case):
     edges, known, unused, subgraph = case

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from subgnn.data.check import check
@@ -81,7 +81,6 @@ def naive(edges: list, *, directed: bool) -> dict:
     return found
 
 
-@settings(deadline=None)
 @given(EDGES, st.booleans())
 def test_layers_and_union_equal_a_naive_graph(edges: list, directed: bool) -> None:
     graph = build(edges, directed=directed)
@@ -92,7 +91,6 @@ def test_layers_and_union_equal_a_naive_graph(edges: list, directed: bool) -> No
         assert as_dict(graph.of_type(kind)) == naive(of_type, directed=directed)
 
 
-@settings(deadline=None)
 @given(EDGES, st.booleans(), st.integers(-4, 4))
 def test_until_equals_the_graph_of_earlier_edges(edges: list, directed: bool, time: int) -> None:
     graph = build(edges, directed=directed).until(time)
@@ -102,7 +100,6 @@ def test_until_equals_the_graph_of_earlier_edges(edges: list, directed: bool, ti
         assert as_dict(graph.of_type(kind)) == naive([e for e in earlier if e[2] == kind], directed=directed)
 
 
-@settings(deadline=None)
 @given(EDGES)
 def test_undirected_and_reversed_forms_keep_types_and_times(edges: list) -> None:
     graph = build(edges, directed=True)

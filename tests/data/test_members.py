@@ -278,7 +278,7 @@ def test_row_numbers_of_a_graph_without_names(tmp_path):
 NODE = st.text("aB-, |#7é", min_size=1, max_size=6).map(str.strip).filter(bool)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.lists(NODE, min_size=2, max_size=5, unique=True), min_size=1, max_size=5))
 def test_the_separator_of_any_names_is_found(lists):
     """Names may contain any separator but the one that joins them."""
@@ -287,7 +287,7 @@ def test_the_separator_of_any_names_is_found(lists):
     assert found == ";"
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([*NAMES, "nobody", "TP35"])), min_size=1, max_size=30))
 def test_matching_equals_its_definition(rows):
     table = pa.table({"subgraph": [f"s{key}" for key, _ in rows], "node": [name for _, name in rows]})

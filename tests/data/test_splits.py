@@ -22,7 +22,7 @@ FRACTIONS = st.sampled_from(
     [(0.5, 0.25, 0.25), (0.8, 0.1, 0.1), (0.6, 0.2, 0.2), (1 / 3, 1 / 3, 1 / 3), (0.1, 0.2, 0.7)]
 )
 SEEDS = st.integers(0, 2**32)
-many = settings(max_examples=100, deadline=None, derandomize=True, print_blob=False)
+many = settings(max_examples=100, derandomize=True, print_blob=False)
 
 
 def _rng(seed: int = 0) -> np.random.Generator:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from subgnn.data.catalog import CATALOG, differences_from_paper
 from subgnn.data.check import check
 from subgnn.data.dataset import Dataset
 from subgnn.data.describe import describe
@@ -23,6 +22,7 @@ from subgnn.data.synthetic.density_and_position import mean_distances
 from subgnn.data.synthetic.edges import subgraphs_of_nodes
 from subgnn.errors import DataError
 from subgnn.kernels import induced_components, induced_core_numbers, shapes
+from subgnn.lab.datasets.catalog import CATALOG, differences_from_paper
 
 PAPER = {name: entry for name, entry in CATALOG.items() if entry.kind == "synthetic"}
 

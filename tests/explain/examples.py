@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
 from subgnn.config.settings import PrepareSettings
 from subgnn.data.dataset import Dataset
-from subgnn.experiments.train import train
 from subgnn.explain import Explainer, Explanation
 from subgnn.explain.explainer import Subgraphs
 from subgnn.inference.predictor import Predictor

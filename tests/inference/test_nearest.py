@@ -42,7 +42,7 @@ def assert_nearest(found, queries, known, distance, top):
 NUMBERS = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 3.0])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data(), st.sampled_from(DISTANCES), st.integers(1, 4), st.integers(1, 9))
 def test_all_pairs(data, distance, width, top):
     vectors = st.lists(st.lists(NUMBERS, min_size=width, max_size=width), min_size=1, max_size=12)

@@ -11,9 +11,9 @@ import torch
 from fastapi.testclient import TestClient
 
 from subgnn import DataError, Ragged, UserError
+from subgnn.api.train_recipe import train
 from subgnn.embeddings.sources import save_run_vectors, source_vectors
 from subgnn.embeddings.stored import vectors_hash
-from subgnn.experiments.train import train
 from subgnn.explain import Explainer
 from subgnn.inference.answers import Files, write_embeddings, write_predictions
 from subgnn.inference.evaluate import evaluate_split

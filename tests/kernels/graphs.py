@@ -18,9 +18,7 @@ from subgnn.ragged import Ragged
 Edge = tuple[int, int]
 
 # The first example of a test waits for the compiler, so there is no deadline.
-many = settings(
-    max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=False
-)
+many = settings(max_examples=100, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=False)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from subgnn import DataError, Graph, Ragged, UserError
+from subgnn.api.train_recipe import train
 from subgnn.channels.channel import Work
 from subgnn.channels.diffusion import diffuse, diffuse_nearby, walks_of
 from subgnn.channels.table import channel_of
@@ -25,15 +26,14 @@ from subgnn.data.synthetic import generate
 from subgnn.embeddings.gin import GINSampler
 from subgnn.embeddings.graphsaint import GraphSAINTSampler
 from subgnn.embeddings.link_prediction import split_edges
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
+from subgnn.models.baselines.induced_graphs import induced_graphs
+from subgnn.models.baselines.node_pooling import NodeSets
 from subgnn.models.checkpoint import load_checkpoint
-from subgnn.models.induced_graphs import induced_graphs
-from subgnn.models.node_pooling import NodeSets
+from subgnn.models.kernel_machines.view_names import OVER_EDGES
+from subgnn.models.kernel_machines.views import Diffusing, bag_of_nodes, compute_view, spread_one_hop
+from subgnn.models.peers.whole_graph import WholeGraph
 from subgnn.models.registry import MODELS, check_recipe, unused_data
-from subgnn.models.view_names import OVER_EDGES
-from subgnn.models.views import Diffusing, bag_of_nodes, compute_view, spread_one_hop
-from subgnn.models.whole_graph import WholeGraph
 
 
 @st.composite
@@ -67,7 +67,7 @@ def dense_ends(adjacency: np.ndarray, start: np.ndarray, damping: float) -> np.n
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(cases(), st.sampled_from([0.0, 0.3, 0.9]), st.sampled_from(["out", "in"]))
 def test_diffusion_along_edges_and_against_them(case, damping, way):
     graph, sets = case
@@ -88,7 +88,7 @@ def test_diffusion_along_edges_and_against_them(case, damping, way):
         np.testing.assert_allclose(found, expected[i] / chance, rtol=1e-3, atol=1e-3)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(cases(), st.booleans(), st.sampled_from(["", "out", "in"]))
 def test_the_bag_spread_by_weights_and_direction(case, weighted, way):
     graph, sets = case
@@ -102,7 +102,7 @@ def test_the_bag_spread_by_weights_and_direction(case, weighted, way):
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(cases())
 def test_statistics_of_weights_and_of_direction(case):
     graph, sets = case

@@ -10,16 +10,16 @@ import torch
 from torch.nn import functional
 
 from subgnn import Dataset, Ragged, SubgraphSet
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
 from subgnn.data.graph import Graph
 from subgnn.data.synthetic import generate
 from subgnn.data.synthetic.planted import TYPES
 from subgnn.errors import UserError
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
+from subgnn.models.kernel_machines.view_names import OVER_EDGES
+from subgnn.models.kernel_machines.views import Diffusing, compute_view
 from subgnn.models.registry import MODELS, check_recipe, unused_line
-from subgnn.models.view_names import OVER_EDGES
-from subgnn.models.views import Diffusing, compute_view
 from subgnn.parallel.memory import within
 from subgnn.training.portfolio import Pool, plan
 from subgnn.training.run_dir import CHECKPOINT

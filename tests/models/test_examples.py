@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
+from subgnn.metrics.weighting import Weighting
 from subgnn.models.examples import Examples, evaluate, outputs_of, vectors_of
-from subgnn.models.weighting import Weighting
 from subgnn.task import task_of
 from subgnn.training.global_batch import outputs_over_ranks
 

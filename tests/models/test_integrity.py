@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from subgnn import DataError, DataWarning, Ragged, UserError
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
-from subgnn.experiments.train import train
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.models import checkpoint

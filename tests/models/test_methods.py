@@ -11,14 +11,15 @@ import torch
 
 from subgnn import Dataset, Graph, Ragged, SubgraphSet
 from subgnn.api.estimator import SubgraphClassifier
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
-from subgnn.experiments.train import train
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
-from subgnn.models import checkpoint, message_passing
+from subgnn.models import checkpoint
 from subgnn.models.checkpoint import load_checkpoint
+from subgnn.models.peers import message_passing
 from subgnn.models.registry import MODELS, names_where
 from subgnn.storage.arrays import read_arrays
 from subgnn.training import resume

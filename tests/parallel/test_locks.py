@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from subgnn.data.fetch import download
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, DataWarning
+from subgnn.lab.datasets.fetch import download
 from subgnn.parallel.locks import LOCK, close_lock, host_name, locked_folder, open_lock, shared_lock, try_lock
 from subgnn.storage.files import atomic_write, remove_leftovers, scratch_folder
 from subgnn.training.options import RunOptions
@@ -228,7 +228,7 @@ import json, os, sys
 from pathlib import Path
 from subgnn.errors import DataError
 from subgnn.training import run
-from subgnn.experiments.train import train
+from subgnn.api.train_recipe import train
 from tests.training.examples import CHANNELS, dataset, recipe
 
 def meet(_):

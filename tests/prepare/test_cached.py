@@ -25,7 +25,7 @@ def read(path, prepared, key="key"):
     return read_prepared(path, plan, key=key, graph_hash=prepared.graph_hash)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(
     seed=st.integers(0, 100),
     layers=st.integers(1, 3),

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from subgnn import Graph, Ragged, write_folder
+from subgnn.api.train_recipe import train
 from subgnn.channels import neighborhood
 from subgnn.channels.channel import Work
-from subgnn.experiments.train import train
 from subgnn.explain import Explainer
 from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run

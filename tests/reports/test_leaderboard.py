@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
 from subgnn.errors import DataError
-from subgnn.experiments.train import train
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.reports.leaderboard import leaderboard_values
 from tests.training.examples import dataset

@@ -23,11 +23,11 @@ from sklearn.metrics import (
 )
 
 from subgnn import Dataset, SubgraphSet
+from subgnn.api.train_recipe import train
 from subgnn.config.files import parse_recipe
 from subgnn.data.graph import Graph
 from subgnn.data.strings import NodeNames
 from subgnn.errors import DataError, DataWarning
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.reports import run_report, write_report
 from subgnn.reports.classes import class_charts

@@ -34,7 +34,7 @@ def meant(names: list[str], text: str) -> list[int]:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(NAMES, TEXTS.filter(lambda text: text.strip()) | st.sampled_from(["p5", "TP", "5", "#1", "tp53", "b"]))
 def test_search_finds_all_that_hold_the_query_the_very_names_first(names, query):
     found = index(names).search(query, limit=100)
@@ -52,7 +52,7 @@ def test_search_finds_all_that_hold_the_query_the_very_names_first(names, query)
     assert ranks == sorted(ranks)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(NAMES, TEXTS.filter(bool) | st.sampled_from(["53", "0", "#0", "#00", "#9"]))
 def test_find_means_what_it_says(names, given_name):
     folded = [i for i, name in enumerate(names) if name.casefold() == given_name.casefold()]
@@ -61,7 +61,7 @@ def test_find_means_what_it_says(names, given_name):
     assert index(names).find(given_name) == (None if not nodes else nodes[0] if len(nodes) == 1 else -1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(NAMES)
 def test_what_a_node_is_called_means_it(names):
     of_names = index(names)

@@ -146,7 +146,7 @@ def test_limits_and_forms_without_a_file():
         assert send(asking, LONG, unknown="keep").status_code == 422
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.binary(), st.text(st.characters(codec="ascii", exclude_characters='"\\\r\n', min_codepoint=32), min_size=1))
 def test_a_file_of_a_form_arrives_byte_by_byte(content, name):
     import httpx

@@ -34,7 +34,7 @@ def part(rows):
     return [[text for text, _ in rows], [count for _, count in rows], numbers, vectors]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(ROWS, ROWS)
 def test_every_format_gives_the_same_rows(first, second):
     parts, rows = [part(first), part(second)], [*first, *second]

@@ -58,7 +58,7 @@ def test_labels_have_a_scale_and_an_offset_each():
     assert len(set(found.thresholds)) == 1
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10**6), st.integers(1, 3), st.integers(2, 12))
 def test_the_threshold_is_the_best_of_all(seed, labels, n):
     rng = np.random.default_rng(seed)

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import torch
 
+from subgnn.api.train_recipe import train
 from subgnn.cli.app import main
 from subgnn.config.recipes import find_recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, RankDied, UserError
-from subgnn.experiments.train import train
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.parallel.engine import Failure
 from subgnn.parallel.locks import LOCK, locked_folder

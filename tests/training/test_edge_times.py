@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from subgnn.api.train_recipe import train
 from subgnn.cli.app import app
 from subgnn.config.recipes import find_recipe
 from subgnn.data.formats import read_dataset
@@ -20,7 +21,6 @@ from subgnn.data.splits import split_subgraphs
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.data.time_splits import first_held_out, time_split
 from subgnn.errors import DataError, UserError
-from subgnn.experiments.train import train
 from subgnn.inference.export import export_run
 from subgnn.inference.open import open_run
 from subgnn.models.registry import unused_line
@@ -38,7 +38,6 @@ def dated():
     return replace(data, graph=graph, subgraphs=split_subgraphs(subgraphs, method="time", seed=0))
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 8), min_size=3, max_size=40).filter(lambda times: len(set(times)) >= 3))
 def test_a_split_by_time_is_in_order_and_keeps_equal_times_together(times):
     given_ = np.array(times)

@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import average_precision_score, f1_score, mean_squared_error, r2_score, roc_auc_score
 from sklearn.metrics import log_loss as slow_log_loss
 
-from subgnn.models.significance import score_interval, standard_error
+from subgnn.metrics.significance import score_interval, standard_error
 from subgnn.task import task_of
 from subgnn.training.ensemble_selection import (
     PATIENCE,

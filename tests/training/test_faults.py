@@ -18,9 +18,9 @@ import torch
 
 from subgnn import SubgraphSet
 from subgnn.api.estimator import SubgraphClassifier
+from subgnn.api.train_recipe import train
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, DataWarning
-from subgnn.experiments.train import train
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.parallel.interrupts import noted_interrupt
 from subgnn.parallel.locks import LOCK, host_name

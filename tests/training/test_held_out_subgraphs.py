@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from subgnn import Dataset, Graph, SubgraphSet
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.embeddings.sources import node_vectors
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.examples import outputs_of

@@ -11,12 +11,12 @@ import pytest
 import torch
 from torch import nn
 
+from subgnn.api.train_recipe import train
 from subgnn.config.settings import TrainingSettings
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
+from subgnn.metrics.weighting import EVEN, Weighting
 from subgnn.models.examples import Examples, evaluate
 from subgnn.models.subgnn import patch_encoder
-from subgnn.models.weighting import EVEN, Weighting
 from subgnn.training import loop
 from subgnn.training.devices import make_fabric
 from subgnn.training.loop import Progress, fit

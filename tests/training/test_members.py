@@ -12,8 +12,8 @@ import torch
 
 from subgnn import DataError, Ragged, UserError, read_dataset
 from subgnn.api.estimator import SubgraphClassifier
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
-from subgnn.experiments.train import train
 from subgnn.explain import Explainer
 from subgnn.inference.distributed import Workers
 from subgnn.inference.export import export_run, make_program

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
+from subgnn.api.train_recipe import train
 from subgnn.channels.channel import draw_seed
 from subgnn.config.files import parse_recipe
 from subgnn.config.recipes import find_recipe
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
-from subgnn.experiments.train import train
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint

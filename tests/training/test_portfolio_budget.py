@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from subgnn.api.train_recipe import train
 from subgnn.config.recipes import find_recipe
-from subgnn.experiments.train import train
 from subgnn.storage.parsing import write_json
 from subgnn.training import portfolio_run
 from subgnn.training.portfolio import Budget

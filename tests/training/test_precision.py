@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from subgnn.api.train_recipe import train
 from subgnn.errors import UserError
-from subgnn.experiments.train import train
 from subgnn.inference.predictor import Predictor
 from subgnn.training import resume
 from subgnn.training.devices import make_fabric

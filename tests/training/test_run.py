@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from subgnn import Graph
+from subgnn.api.train_recipe import train
 from subgnn.config.files import parse_recipe
 from subgnn.config.recipes import find_recipe, recipe_names
 from subgnn.data.formats.folder import write_folder
 from subgnn.errors import DataError, UserError
-from subgnn.experiments.train import train
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint

@@ -15,10 +15,10 @@ from subgnn.data.formats.folder import write_folder
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, UserError
-from subgnn.experiments.trial import run_trial, without_test
 from subgnn.inference.predictor import Predictor
+from subgnn.lab.tuning.trial import run_trial, without_test
+from subgnn.metrics.thresholds import Counts
 from subgnn.models.checkpoint import load_checkpoint, pack, unpack
-from subgnn.models.thresholds import Counts
 from subgnn.reports import run_report
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs

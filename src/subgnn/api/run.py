@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from subgnn.api.answers import answer_frame, as_asked, vector_frame
 from subgnn.api.inputs import Subgraphs
+from subgnn.api.train_recipe import write_run_page
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.format import ReadOptions, Unknown
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
-from subgnn.experiments.train import write_run_page
 from subgnn.inference.answers import Asked, prediction_table
 from subgnn.inference.evaluate import score
 from subgnn.inference.export import export_run

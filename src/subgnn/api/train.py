@@ -11,13 +11,13 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from subgnn.api.inputs import Settings, as_recipe
+from subgnn.api.progress import progress_bar
 from subgnn.api.run import Run, load
-from subgnn.cli.progress import progress_bar
+from subgnn.api.train_recipe import train as train_recipe
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats import read_dataset
 from subgnn.errors import DataWarning, UserError
-from subgnn.experiments.train import train as train_recipe
 from subgnn.models.registry import unused_line
 
 

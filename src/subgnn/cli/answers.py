@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
+from subgnn.api.table_options import Encoding, NodeColumn, SubgraphColumn, UnknownNodes
 from subgnn.cli.engine import EngineOptions
 from subgnn.cli.options import (
     DataPath,
@@ -21,7 +22,6 @@ from subgnn.cli.options import (
     with_option_groups,
 )
 from subgnn.cli.output import print_error, print_json, print_line, print_notes
-from subgnn.cli.tables import Encoding, NodeColumn, SubgraphColumn, UnknownNodes
 from subgnn.errors import UserError
 from subgnn.storage.files import STANDARD_STREAM
 

@@ -13,12 +13,12 @@ from typer import Argument, Option
 
 from subgnn.cli.options import ForceFlag, GzipFlag, JsonFlag, KeyValues, OutFolder, read_key_values, with_option_groups
 from subgnn.cli.output import print_json, print_line, print_next, print_notes, print_table
-from subgnn.data.catalog import CATALOG, COLUMNS, differences_from_paper
+from subgnn.lab.datasets.catalog import CATALOG, COLUMNS, differences_from_paper
 from subgnn.parallel.progress import ignore
 
 if TYPE_CHECKING:
-    from subgnn.data.fetch import Progress
-    from subgnn.data.real.builder import BuiltDataset, OnStep
+    from subgnn.lab.datasets.builder import BuiltDataset, OnStep
+    from subgnn.lab.datasets.fetch import Progress
 
 GENERATED = (
     "density",
@@ -199,8 +199,8 @@ def build_dataset(
 
     subgnn data build em-user --records endomondoHR.json.gz --out em_user
     """
-    from subgnn.data.real import build
-    from subgnn.data.real.builder import Request
+    from subgnn.lab.datasets.build import build
+    from subgnn.lab.datasets.builder import Request
     from subgnn.storage.files import refuse_existing
 
     flags = {"min_shared_genes": min_shared_genes, "patients": patients, "fractions": fractions}
@@ -264,7 +264,7 @@ def download(
 
     Example: subgnn data download ppi-bp --out ppi_bp
     """
-    from subgnn.data.download import download_dataset
+    from subgnn.lab.datasets.download import download_dataset
 
     with _progress_bar(name) as progress:
         found = download_dataset(name, out, url=url, sha256=sha256, progress=progress, overwrite=force)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Context, Option
 
+from subgnn.api.progress import leaderboard_table, progress_bar
+from subgnn.api.table_options import MembersTable, TableOptions
 from subgnn.cli.options import (
     CacheFlag,
     DeviceChoice,
@@ -27,8 +29,6 @@ from subgnn.cli.output import (
     print_notes,
     print_table,
 )
-from subgnn.cli.progress import leaderboard_table, progress_bar
-from subgnn.cli.tables import MembersTable, TableOptions
 from subgnn.storage.parsing import finite
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def train_run(
     command = "subgnn train EDGES MEMBERS --out RUN"
     dataset = tables.read(path, members, tables.reading(id_base, notes.append), command=command, seed=seed)
 
-    from subgnn.experiments.train import train
+    from subgnn.api.train_recipe import train
     from subgnn.models.registry import unused_line
     from subgnn.training.devices import current_ranks, quiet_lightning
     from subgnn.training.run_dir import PAGE

@@ -25,7 +25,7 @@ from subgnn.completion.features import GROUPS, NAMES, Floats, PairFeatures
 from subgnn.data.graph import Graph
 from subgnn.errors import DataError
 from subgnn.inference.open import OpenedRun
-from subgnn.models.convex import fit_linear
+from subgnn.models.kernel_machines.convex import fit_linear
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts

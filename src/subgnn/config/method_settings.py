@@ -19,7 +19,7 @@ class BaselineSettings:
     tune_settings with each of several lists of overrides, as after --set, of the head and its training (avg, mn,
     s2v, gc). classifier is fitted to the statistics (topology). normalize scales the rows of a bag to length one
     (bag), and inverse_penalty is C of the regression (bag, diffusion). views, kernel and loss are those of a kernel
-    machine (:mod:`subgnn.models.kernel_machine`); damping is the probability that the walk of a subgraph goes on,
+    machine (``kernel_machines/kernel_machine.py``); damping is the probability that the walk of a subgraph goes on,
     and diffusion how it is computed: exact, at all nodes, or push, which follows at most push_edges edges and keeps
     the push_nodes nodes with the largest lifts; auto is exact up to 2^28 pairs of a subgraph and a node
     (diffusion). walks x walk_length are walked in each subgraph, degrees fall into bins, and doc2vec sees them for
@@ -93,7 +93,7 @@ class MessagePassingSettings:
 
 @dataclass(frozen=True, slots=True)
 class WLKSSettings:
-    """WLKS (:mod:`subgnn.models.wlks`).
+    """WLKS (:mod:`subgnn.models.peers.wlks`).
 
     Of rounds, mix and inverse_penalty every listed value is tried, and validation selects. rounds is the number of
     rounds of colour refinement, cumulative takes all rounds up to it. normalize scales histograms to length one
@@ -113,7 +113,7 @@ class WLKSSettings:
 
 @dataclass(frozen=True, slots=True)
 class S2NSettings:
-    """S2N (:mod:`subgnn.models.s2n`); model.layers is the number of layers on the graph of subgraphs.
+    """S2N (:mod:`subgnn.models.peers.s2n`); model.layers is the number of layers on the graph of subgraphs.
 
     convolution is that of all layers. threshold t and span d make standardised weights w of edges between subgraphs to
     (min(w, t + d) - t) / d; those at or below 0 are dropped. sub_layers is the number of layers inside subgraphs before
@@ -146,7 +146,7 @@ class S2NSettings:
 
 @dataclass(frozen=True, slots=True)
 class SubgraphVectorSettings:
-    """Vectors that no label is needed for (:mod:`subgnn.models.unsupervised`).
+    """Vectors that no label is needed for (:mod:`subgnn.models.kernel_machines.unsupervised`).
 
     width is the length of a vector, 18 numbers of which are statistics. references is the number of training subgraphs
     that others are compared with; of more, as many are drawn. objective says whether the principal components are the

@@ -191,11 +191,11 @@ class TrainingSettings:
     subgraph, to models that see another sample of its surroundings each time.
 
     class_weights are false, ``balanced`` (also true), or weights by class as in ``"fraud=20"``; focal is gamma of the
-    focal loss (:mod:`subgnn.models.weighting`). select_by is the metric that epochs, candidates and trials are
+    focal loss (:mod:`subgnn.metrics.weighting`). select_by is the metric that epochs, candidates and trials are
     selected by: micro_f1, macro_f1, accuracy, auroc, auprc or recall@K; auto is micro-F1, for real values the loss.
 
     threshold is the aim by which the threshold of the rarer of two classes, or of each of several labels, is chosen
-    (:mod:`subgnn.models.thresholds`): precision=0.9, recall=0.8, f1 or cost=fp:1,fn:20; none predicts the likelier
+    (:mod:`subgnn.metrics.thresholds`): precision=0.9, recall=0.8, f1 or cost=fp:1,fn:20; none predicts the likelier
     class, and labels above one half. It is chosen on the validation split, or with threshold_folds on out-of-fold
     predictions of training and validation; a portfolio has out-of-fold predictions anyhow.
 

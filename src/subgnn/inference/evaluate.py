@@ -13,8 +13,8 @@ from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import DataError, excerpt
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
+from subgnn.metrics.thresholds import Counts
 from subgnn.models.examples import label_unit, target_tensor
-from subgnn.models.thresholds import Counts
 from subgnn.task import task_of
 
 

@@ -16,7 +16,7 @@ from subgnn.channels.topology import Standard
 from subgnn.config.settings import TrainingSettings
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
-from subgnn.models.weighting import EVEN, Weighting
+from subgnn.metrics.weighting import EVEN, Weighting
 from subgnn.task import TaskName, task_of
 
 

@@ -30,7 +30,7 @@ from subgnn.config.settings import (
 )
 from subgnn.data.graph import Graph
 from subgnn.data.subgraphs import SubgraphSet
-from subgnn.models.thresholds import Decision
+from subgnn.metrics.thresholds import Decision
 from subgnn.prepare.measure import seen_hash
 from subgnn.rng import stream_key
 from subgnn.task import TaskName, task_of

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.models.significance import wilson
+from subgnn.metrics.significance import wilson
 from subgnn.reports.charts import Chart, Key, Line, Mark, group_line, group_style, number_axes
 
 _BINS = 10

@@ -23,9 +23,9 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.errors import DataError, excerpt
 from subgnn.inference.predictor import Predictor
+from subgnn.metrics.significance import headline_interval
 from subgnn.models.auto import mean_scores
 from subgnn.models.examples import label_unit
-from subgnn.models.significance import headline_interval
 from subgnn.models.spec import Checkpoint
 from subgnn.models.subgnn import SubGNN
 from subgnn.reports.charts import MAX_POINTS, thin

@@ -25,12 +25,12 @@ from torch import Tensor, nn
 from subgnn.config.settings import Recipe, TrainingSettings
 from subgnn.data.dataset import Dataset
 from subgnn.errors import UserError
+from subgnn.metrics.weighting import Weighting
 from subgnn.models.examples import Examples, Source, evaluate, validation_score
 from subgnn.models.interface import Candidate, Solvable, TrainingData
 from subgnn.models.registry import check_edges, model_of, set_up_model
 from subgnn.models.spec import BASELINE, Checkpoint, join_weights
 from subgnn.models.subgnn.streamed import StreamedInputs
-from subgnn.models.weighting import Weighting
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.task import task_of
 from subgnn.training.global_batch import use_global_batch
@@ -53,7 +53,7 @@ def set_up(
 
     Args:
         vectors: embeddings of all nodes (N, d), if the model uses them and they are not random.
-        cache, on_prepare: as for :func:`~subgnn.experiments.train.train`.
+        cache, on_prepare: as for :func:`~subgnn.api.train_recipe.train`.
     """
     graph, subgraphs = dataset.graph.undirected(), dataset.subgraphs
     check_labels(subgraphs)

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.models.significance import ScoreTerms, mean_terms, resampled, score_terms, standard_error, swap_test
+from subgnn.metrics.significance import ScoreTerms, mean_terms, resampled, score_terms, standard_error, swap_test
 from subgnn.ranking import ranking_metric, recall_count
 from subgnn.task import TaskName, task_of
 from subgnn.training.calibration import calibrate

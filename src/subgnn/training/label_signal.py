@@ -5,7 +5,7 @@ its nodes with those around them, or everything. Of each group, the best is comp
 with the best of simpler groups. A model is *clearly* better than another if
 
 1. its score (micro-F1, for real values R^2) is higher by at least :data:`MARGIN`, and
-2. the paired swap test (:func:`~subgnn.models.significance.swap_test`) gives less than :data:`LEVEL` / comparisons.
+2. the paired swap test (:func:`~subgnn.metrics.significance.swap_test`) gives less than :data:`LEVEL` / comparisons.
 
 Comparisons is the number of pairs of models that could have been compared: the best of several is high by luck alone,
 and dividing by their number (Bonferroni) corrects for that, conservatively.
@@ -37,8 +37,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.metrics.significance import ScoreTerms, score_terms, swap_test
 from subgnn.models.interface import View
-from subgnn.models.significance import ScoreTerms, score_terms, swap_test
 from subgnn.task import TaskName, task_of
 
 Signal = Literal["identity", "shape", "surroundings", "beyond", "unplaced", "undecided", "none"]

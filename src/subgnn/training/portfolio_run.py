@@ -18,14 +18,14 @@ from subgnn.data.dataset import Dataset
 from subgnn.data.splits import draw_folds
 from subgnn.embeddings.sources import save_run_vectors
 from subgnn.errors import DataError, UserError
+from subgnn.metrics.significance import headline_interval
+from subgnn.metrics.thresholds import NONE, Counts, Decision
+from subgnn.metrics.weighting import Weighting
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import target_tensor
 from subgnn.models.interface import Opening
 from subgnn.models.registry import corrects_baseline, model_of, open_checkpoint
-from subgnn.models.significance import headline_interval
 from subgnn.models.spec import Checkpoint, ModelSpec
-from subgnn.models.thresholds import NONE, Counts, Decision
-from subgnn.models.weighting import Weighting
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.storage.parsing import write_json
 from subgnn.task import task_of

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from subgnn.data.subgraphs import SubgraphSet
+from subgnn.metrics.significance import ScoreTerms, score_interval, score_terms
 from subgnn.models.examples import label_unit, target_tensor
-from subgnn.models.significance import ScoreTerms, score_interval, score_terms
 from subgnn.models.spec import ModelSpec
 from subgnn.ranking import recall_count
 from subgnn.task import Thresholds, task_of

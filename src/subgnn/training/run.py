@@ -13,10 +13,10 @@ from lightning.fabric import Fabric
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import check_source, save_run_vectors, source_vectors
+from subgnn.metrics.significance import headline_interval
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import Examples, judged_outputs, vectors_of
 from subgnn.models.registry import check_recipe, model_of
-from subgnn.models.significance import headline_interval
 from subgnn.models.spec import BASELINE
 from subgnn.parallel.locks import locked_folder
 from subgnn.storage.files import remove_leftovers
@@ -48,7 +48,7 @@ from subgnn.training.thresholds import check_threshold, with_decision
 
 
 def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = None) -> dict[str, Any]:
-    """Train a recipe on a dataset and write the run's folder; :func:`subgnn.experiments.train.train` explains it.
+    """Train a recipe on a dataset and write the run's folder; :func:`subgnn.api.train_recipe.train` explains it.
 
     Returns:
         The results, as in run.json; on every rank.

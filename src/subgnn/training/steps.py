@@ -24,7 +24,7 @@ from subgnn.errors import DataWarning
 from subgnn.models.examples import Examples, outputs_of
 from subgnn.models.subgnn import Inputs, PatchEncoder
 from subgnn.models.subgnn.batches import Choice, Room
-from subgnn.models.subgnn.lstm_gpu import single_precision
+from subgnn.models.subgnn.patch_encoder import single_precision
 from subgnn.task import task_of
 from subgnn.training.global_batch import global_modules, part_of_loss, share_of
 from subgnn.training.optimizer import clip_sparse, has_sparse_gradient

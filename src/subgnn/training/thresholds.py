@@ -15,8 +15,8 @@ from subgnn.config.method_settings import AutoSettings
 from subgnn.config.settings import TrainingSettings
 from subgnn.data.dataset import Dataset
 from subgnn.errors import UserError
+from subgnn.metrics.thresholds import NONE, Decision, check_aim
 from subgnn.models.examples import Examples, judged_outputs
-from subgnn.models.thresholds import NONE, Decision, check_aim
 from subgnn.task import TaskName, task_of
 from subgnn.training.candidates import Selected
 from subgnn.training.fit import Fitter

@@ -93,7 +93,7 @@ def test_logits_and_gradients_equal_the_naive_network(options):
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(
     seed=st.integers(0, 10_000),
     channels=st.sets(st.integers(0, 5), min_size=1),
@@ -108,7 +108,7 @@ def test_any_channels_on_any_graph_equal_the_naive_network(seed, channels, layer
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=12, derandomize=True)
 @given(
     seed=st.integers(0, 10_000),
     channels=st.sets(st.integers(0, 5), min_size=1),

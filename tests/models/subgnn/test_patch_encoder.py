@@ -33,7 +33,7 @@ def states_and_gradients(lstm: torch.nn.LSTM, walks: Walks, dtype: torch.dtype) 
 
 
 @pytest.mark.slow
-@settings(deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=9).filter(any), st.integers(1, 2), st.sampled_from([1, 2, 5]))
 def test_states_and_gradients_equal_torch(lengths: list[int], layers: int, threads: int) -> None:
     before = torch.get_num_threads()
