@@ -198,7 +198,7 @@ def test_targets_as_columns_counts_and_words():
     assert [task_of(name).columns(names) for name in ("binary", "regression")] == [names, ("value",)]
     assert task_of("multi-class").names(CLASSES[0], names) == ["c"]
     assert task_of("multi-label").names(LABELS[0], names) == ["a", "b"]
-    assert task_of("regression").names(VALUES[0], ()) == []
+    assert task_of("regression").names(VALUES[0], ()) == ["0.5"]
 
 
 def test_scores_and_outputs_are_inverse():

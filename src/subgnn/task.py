@@ -107,7 +107,7 @@ class Task:
         return np.zeros(classes, np.int64)
 
     def names(self, target: NDArray[Any], classes: Sequence[str]) -> list[str]:
-        """The class or labels of one target; none for a value."""
+        """One target in words: its class, its labels, or its value."""
         return []
 
     def columns(self, classes: tuple[str, ...]) -> tuple[str, ...]:
@@ -488,6 +488,9 @@ class Regression(Task):
 
     def num_outputs(self, classes: int) -> int:
         return 1
+
+    def names(self, target: NDArray[Any], classes: Sequence[str]) -> list[str]:
+        return [f"{float(target):.6g}"]
 
     def columns(self, classes: tuple[str, ...]) -> tuple[str, ...]:
         return (self.word,)

@@ -169,7 +169,7 @@ class SubgraphSet:
         if task.real:
             return repr(float(self.targets[row]))
         names = task.names(self.targets[row], self.classes)
-        return names[0] if task.one_class else label_separator(self.classes).join(names)
+        return names[0] if len(names) == 1 else label_separator(self.classes).join(names)
 
     def label_counts(self) -> dict[str, int]:
         """Subgraphs per class."""

@@ -147,10 +147,8 @@ class Predictor:
         """
         task, classes = task_of(self.spec.task), self.spec.classes
         (found,) = task.decide(scores[None], self.thresholds)
-        if task.real:
-            return f"{found:.6g}"
         names = task.names(found, classes)
-        return names[0] if task.one_class else label_separator(classes).join(names)
+        return names[0] if len(names) == 1 else label_separator(classes).join(names)
 
     def predict(self, subgraphs: Subgraphs) -> list[str]:
         """The label of each subgraph, as text."""

@@ -259,8 +259,7 @@ class ServedRun:
 def _labels(subgraphs: SubgraphSet, place: int) -> list[str]:
     if subgraphs.targets is None:
         return []
-    target, task = subgraphs.targets[place], task_of(subgraphs.task)
-    return [f"{float(target):.6g}"] if task.real else task.names(target, subgraphs.classes)
+    return task_of(subgraphs.task).names(subgraphs.targets[place], subgraphs.classes)
 
 
 def open_runs(given: Sequence[str], *, limits: Limits, data: Path | None = None) -> dict[str, ServedRun]:
