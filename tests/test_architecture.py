@@ -88,4 +88,4 @@ def test_a_planted_import_of_the_laboratory_is_found() -> None:
 
 
 def test_few_modules_are_loose() -> None:
-    assert len(list((SOURCE / "subgnn").glob("*.py"))) <= 8
+    assert len(list((SOURCE / "subgnn").glob("*.py"))) <= 10

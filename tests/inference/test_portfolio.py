@@ -19,7 +19,6 @@ from subgnn.inference.answers import Files, write_embeddings, write_predictions
 from subgnn.inference.evaluate import evaluate_split
 from subgnn.inference.export import export_program, export_run
 from subgnn.inference.open import EXPORT, open_run
-from subgnn.metrics.task_metrics import metrics
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.reports.run_page import run_report
 from subgnn.serve.app import create_app
@@ -27,6 +26,7 @@ from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
 from subgnn.storage.arrays import encode_arrays, read_arrays, write_parts
 from subgnn.storage.parsing import write_json
+from subgnn.task import task_of
 from subgnn.training.run_dir import CHECKPOINT, RESULTS, read_results
 from tests.models.portfolios import SHARES, given_embeddings, named_dataset, opened, portfolio, write_run
 
@@ -90,8 +90,8 @@ def test_scores_count_labels_above_their_thresholds(run):
 def test_thresholds_change_the_scores():
     data, predictor = opened("multi-label")
     outputs, targets = torch.from_numpy(predictor.outputs(data.subgraphs.nodes)), torch.tensor(data.subgraphs.targets)
-    never = metrics(outputs, targets, "multi-label", thresholds=np.ones(4, np.float32))
-    always = metrics(outputs, targets, "multi-label", thresholds=-0.5)
+    never = task_of("multi-label").metrics(outputs, targets, thresholds=np.ones(4, np.float32))
+    always = task_of("multi-label").metrics(outputs, targets, thresholds=-0.5)
     share = float(targets.double().mean())
     assert (never["micro_f1"], always["micro_f1"]) == (0, pytest.approx(2 * share / (1 + share)))
 

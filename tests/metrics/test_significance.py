@@ -11,7 +11,6 @@ import torch
 
 from subgnn import SubgraphSet
 from subgnn.data.strings import Strings
-from subgnn.metrics.reference_scores import constant_prediction
 from subgnn.metrics.significance import (
     EXACT,
     ScoreTerms,
@@ -22,7 +21,7 @@ from subgnn.metrics.significance import (
     sign_flip_test,
     swap_test,
 )
-from subgnn.metrics.task_metrics import metrics, predictions
+from subgnn.task import task_of
 
 
 def terms(*right: int) -> ScoreTerms:
@@ -49,7 +48,7 @@ def test_scores_are_those_of_the_metrics():
         ((outputs > 0).astype(int), labels, outputs, "multi-label"),
         (outputs[:, 0], values, outputs[:, :1], "regression"),
     ):
-        known = metrics(torch.from_numpy(given), torch.from_numpy(true), task)
+        known = task_of(task).metrics(torch.from_numpy(given), torch.from_numpy(true))
         name = "r2" if task == "regression" else "micro_f1"
         assert score_terms(said, true, task).score == pytest.approx(known[name], abs=1e-5)
 
@@ -109,13 +108,6 @@ def test_means_over_runs():
     assert mean_terms([terms(1, 0), terms(1, 1)]).gain.tolist() == [1.0, 0.5]
 
 
-def test_constant_predictions():
-    assert constant_prediction(np.array([0.0, 1.0, 5.0]), "regression").item() == 2.0
-    # Label 1 alone has F1 2*3/(3+4) = 0.857; labels 1 and 0 have 2*4/(6+4) = 0.8.
-    given = np.array([[0, 1, 0], [1, 1, 0], [0, 1, 0]])
-    assert constant_prediction(given, "multi-label").tolist() == [0, 1, 0]
-
-
 @pytest.mark.parametrize("n", range(2, 9))
 def test_counts_all_signs(n):
     differences = np.random.default_rng(n).normal(0.3, 1, n)
@@ -151,7 +143,7 @@ def test_the_headline_interval_draws_groups_together(task):
     apart = SubgraphSet.from_lists([[i] for i in range(n)], num_nodes=n, labels=labels)
     outputs = torch.from_numpy(rng.normal(size=(n, max(1, apart.num_classes))).astype(np.float32))
     targets = torch.from_numpy(np.array(apart.targets))
-    predicted = predictions(outputs, task).numpy()
+    predicted = task_of(task).predictions(outputs).numpy()
 
     def drawn(units: int) -> list[float]:
         """The score of samples of units, each a run of subgraphs, the slow way."""

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from subgnn.errors import UserError
-from subgnn.metrics.task_metrics import decide
-from subgnn.metrics.thresholds import Aim, Counts, Decision, check_aim, choose_threshold, positive_class
+from subgnn.metrics.thresholds import Aim, Counts, Decision, check_aim, choose_threshold
+from subgnn.task import task_of
 
 AIMS = [
     "precision=0.9",
@@ -124,7 +124,7 @@ def test_decisions_of_two_classes(positive):
     options = {"task": "binary", "classes": ("no", "yes"), "positive": positive, "chosen_on": "validation"}
     decision = Decision.choose("recall=0.5", scores, targets, **options)
     assert [one.label for one in decision.labels] == [("no", "yes")[positive]]
-    found = decide(scores, "binary", decision.thresholds(("no", "yes")))
+    found = task_of("binary").decide(scores, decision.thresholds(("no", "yes")))
     assert (found == positive).sum() == 1 or decision.labels[0].chosen.alerts == (found == positive).sum()
     (counts,) = decision.counts(scores, targets, ("no", "yes"))
     assert counts == decision.labels[0].chosen
@@ -139,7 +139,7 @@ def test_decisions_of_labels():
     options = {"task": "multi-label", "classes": ("a", "b"), "positive": -1, "chosen_on": "out-of-fold"}
     decision = Decision.choose("precision=0.9", scores, targets, **options)
     assert [one.reached for one in decision.labels] == [True, False]
-    assert decide(scores, "multi-label", decision.thresholds(("a", "b"))).tolist() == [[1, 0], [0, 0], [0, 1]]
+    assert task_of("multi-label").decide(scores, decision.thresholds(("a", "b"))).tolist() == [[1, 0], [0, 0], [0, 1]]
     assert Decision.from_json(decision.to_json(), ("a", "b"), "multi-label") == decision
     report = decision.report()["labels"][1]["chosen"]
     assert (report["recall"], report["precision"]) == (None, 0)
@@ -164,7 +164,3 @@ def test_decisions_that_do_not_fit_are_refused(change):
             Decision.from_json(content, ("no", "yes"), task)
     with pytest.raises((ValueError, TypeError, UserError)):
         Decision.from_json(content | change, ("no", "yes"), "binary")
-
-
-def test_the_positive_class_is_the_rarer():
-    assert [positive_class(np.array(y), "binary") for y in ([0, 0, 1], [0, 1, 1], [0, 1])] == [1, 0, 1]

@@ -14,13 +14,13 @@ from scipy.optimize import minimize
 from subgnn.config.settings import TrainingSettings
 from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
-from subgnn.metrics.task_metrics import loss
 from subgnn.metrics.weighting import EVEN, Weighting, class_weights
 from subgnn.models.baselines.trees import grow_trees, tree_outputs
 from subgnn.models.kernel_machines.convex import fit_linear
 from subgnn.models.kernel_machines.regression import fit_outputs, fit_ridge
 from subgnn.models.peers.support_vectors import Fit
 from subgnn.ragged import Ragged
+from subgnn.task import task_of
 
 RNG = np.random.default_rng(0)
 
@@ -89,13 +89,15 @@ def test_focal_loss_is_its_definition(task, gamma, weighted, seed):
     targets = rng.integers(0, 2, (6, classes)) if task == "multi-label" else rng.integers(0, classes, 6)
     weights = rng.uniform(0.1, 5, classes) if weighted else np.ones(classes)
     weighting = Weighting(torch.from_numpy(weights) if weighted else None, gamma)
-    found = float(loss(torch.from_numpy(outputs), torch.from_numpy(targets), task, weighting))
+    found = float(
+        task_of(task).loss(torch.from_numpy(outputs), torch.from_numpy(targets), weighting.classes, weighting.focal)
+    )
     assert found == pytest.approx(slow_focal(outputs, targets, task, weights, gamma), rel=1e-4, abs=1e-6)
 
 
 def test_the_focal_loss_of_certain_predictions_has_a_finite_slope():
     outputs = torch.tensor([[60.0, -60.0], [-60.0, 60.0]], requires_grad=True)
-    loss(outputs, torch.tensor([0, 0]), "binary", Weighting(None, 0.5)).backward()
+    task_of("binary").loss(outputs, torch.tensor([0, 0]), None, 0.5).backward()
     assert outputs.grad.isfinite().all()
 
 

@@ -14,7 +14,13 @@ import numpy as np
 import pytest
 import torch
 from sklearn.decomposition import PCA
-from sklearn.metrics import average_precision_score, confusion_matrix, precision_recall_fscore_support, roc_auc_score
+from sklearn.metrics import (
+    average_precision_score,
+    confusion_matrix,
+    f1_score,
+    precision_recall_fscore_support,
+    roc_auc_score,
+)
 
 from subgnn import Dataset, SubgraphSet
 from subgnn.api.train_recipe import train
@@ -375,3 +381,19 @@ def test_another_dataset_is_refused(made):
 def test_a_run_that_names_no_dataset_asks_for_one(made):
     with pytest.raises(DataError, match="say where it is with --data"):
         write_report(made("binary")[0])
+
+
+def test_the_baseline_of_labels_is_the_one_of_the_leaderboard(made):
+    """The labels that are best together, not the most frequent label alone, as Task.constant chooses them."""
+    _, data, text = made("multi-label")
+    subgraphs, targets = data.subgraphs, data.subgraphs.targets
+    train, test = (targets[subgraphs.indices(split)] for split in ("train", "test"))
+    order = np.argsort(-train.sum(axis=0, dtype=int), kind="stable")
+    sets = [np.isin(np.arange(train.shape[1]), order[: k + 1]).astype(int) for k in range(train.shape[1])]
+    scores = [f1_score(train, np.broadcast_to(one, train.shape), average="micro", zero_division=0) for one in sets]
+    chosen = sets[int(np.argmax(scores))]
+    assert chosen.sum() > 1
+    expected = f1_score(test, np.broadcast_to(chosen, test.shape), average="micro", zero_division=0)
+    page = read(text)
+    assert {row[0]: row[-1] for row in cells(page.one("table", class_="scores"))}["micro-F1"] == f"{expected:.3f}"
+    assert "always the most frequent labels" in page.one(class_="tiles").text

@@ -20,7 +20,6 @@ from subgnn.inference.export import export_run, make_program
 from subgnn.inference.open import open_run
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.search import Choice
-from subgnn.metrics.task_metrics import metrics
 from subgnn.models.registry import check_recipe
 from subgnn.models.spec import join_weights, member_seed
 from subgnn.models.subgnn import build
@@ -29,6 +28,7 @@ from subgnn.reports import run_report
 from subgnn.reports.evaluation import evaluate_run
 from subgnn.serve.limits import Limits
 from subgnn.serve.runs import open_runs
+from subgnn.task import task_of
 from subgnn.training import loop, resume
 from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, METRICS
@@ -83,7 +83,7 @@ def test_scores_are_those_of_the_mean(done, predictor):
     for split in ("val", "test"):
         rows = data.indices(split)
         outputs = torch.from_numpy(predictor.outputs(data.nodes.take(rows)))
-        expected = metrics(outputs, torch.from_numpy(np.array(data.targets))[rows], "multi-class")
+        expected = task_of("multi-class").metrics(outputs, torch.from_numpy(np.array(data.targets))[rows])
         assert {name: results[split][name] for name in expected} == pytest.approx(expected)
     assert len(results["members"]) == 3
     assert results["selected_epoch"] == results["members"][0]["selected_epoch"]

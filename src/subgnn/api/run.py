@@ -13,7 +13,7 @@ from subgnn.api.train_recipe import write_run_page
 from subgnn.data.dataset import Dataset
 from subgnn.data.formats.format import ReadOptions, Unknown
 from subgnn.data.graph import Graph
-from subgnn.data.subgraphs import SubgraphSet, Task
+from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError
 from subgnn.inference.answers import Asked, prediction_table
 from subgnn.inference.evaluate import score
@@ -25,8 +25,9 @@ from subgnn.inference.search import Choice, KnownSubgraphs, SearchAnswers
 from subgnn.ragged import Ragged
 from subgnn.render import render
 from subgnn.reports.leaderboard import candidates
-from subgnn.reports.run_page import METRIC_NAMES, score_text
+from subgnn.reports.run_page import score_text
 from subgnn.storage.files import temporary_folder
+from subgnn.task import TaskName, metric_name
 from subgnn.training.run_dir import PAGE, shown_split
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Run:
         self._completer: Completer | None = None
 
     @property
-    def task(self) -> Task:
+    def task(self) -> TaskName:
         """The task: binary, multi-class, multi-label or regression."""
         return self.predictor.spec.task
 
@@ -234,7 +235,7 @@ class Run:
         """Metrics of a split in words: those named, or all but the loss."""
         scores = self.results.get(split) or {}
         shown = {name: value for name, value in scores.items() if (name in names if names else name != "loss")}
-        return ", ".join(f"{METRIC_NAMES.get(name, name)} {score_text(value, name)}" for name, value in shown.items())
+        return ", ".join(f"{metric_name(name)} {score_text(value, name)}" for name, value in shown.items())
 
     def __repr__(self) -> str:
         scores = {split: self._scores(split, "micro_f1", "r2") for split in ("test", "val")}

@@ -14,10 +14,10 @@ from subgnn.errors import DataError, UserError, excerpt
 if TYPE_CHECKING:
     from subgnn.data.dataset import Dataset
     from subgnn.data.formats.format import LabelFormat, ReadOptions
-    from subgnn.data.subgraphs import Task
+    from subgnn.task import TaskName
 
 _GUESSED = "by default guessed from likely titles"
-_LABELLED: tuple[Task, ...] = ("multi-class", "binary", "multi-label", "regression")
+_LABELLED: tuple[TaskName, ...] = ("multi-class", "binary", "multi-label", "regression")
 
 
 def _option(text: str, metavar: str | None = None) -> Any:

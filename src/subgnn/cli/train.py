@@ -172,7 +172,7 @@ def print_leaderboard(results: dict[str, Any]) -> None:
 
 def print_results(results: dict[str, Any]) -> None:
     """Print the scores of a run by split."""
-    from subgnn.metrics.task_metrics import metric_text
+    from subgnn.task import metric_text
     from subgnn.training.run_dir import shown_split
 
     if "leaderboard" in results:

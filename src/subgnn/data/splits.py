@@ -25,6 +25,7 @@ from subgnn.errors import DataError, choices, excerpt
 from subgnn.kernels import node_set_keys
 from subgnn.ragged import Ragged
 from subgnn.rng import stream, stream_key
+from subgnn.task import task_of
 
 Method = Literal["random", "stratified", "group", "time"]
 METHODS: tuple[Method, ...] = ("random", "stratified", "group", "time")
@@ -151,7 +152,7 @@ def draw_folds(subgraphs: SubgraphSet, seed: int, name: str, *, folds: int) -> N
     """
     unit = split_units(subgraphs, subgraphs.groups)
     sizes = np.bincount(unit)
-    single = subgraphs.task in ("binary", "multi-class")
+    single = task_of(subgraphs.task).one_class
     labels = np.asarray(subgraphs.targets, np.int64) if single else np.zeros(len(unit), np.int64)
     counts = np.zeros((len(sizes), int(labels.max(initial=0)) + 1), np.int64)
     np.add.at(counts, (unit, labels), 1)
@@ -227,7 +228,7 @@ def _divided_groups(subgraphs: SubgraphSet, splits: NDArray[np.int8]) -> list[tu
 def _unseen_classes(
     subgraphs: SubgraphSet, splits: NDArray[np.int8], fitted_to: Sequence[str]
 ) -> list[tuple[str, str]]:
-    if subgraphs.targets is None or subgraphs.task == "regression":
+    if subgraphs.targets is None or task_of(subgraphs.task).real:
         return []
     seen = np.isin(splits, [SPLITS.index(split) for split in fitted_to])
     parts = (subgraphs.targets[seen], subgraphs.targets[~seen])

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from subgnn.data.splits import split_units
-from subgnn.data.subgraphs import SubgraphSet, Task
-from subgnn.metrics.task_metrics import Thresholds, predictions
+from subgnn.data.subgraphs import SubgraphSet
 from subgnn.rng import stream
+from subgnn.task import TaskName, Thresholds, task_of
 
 EXACT = 15
 """Seeds up to which :func:`sign_flip_test` is exact."""
@@ -63,7 +63,7 @@ class ScoreTerms:
         return ScoreTerms(self.gain[rows], self.weight[rows])
 
 
-def score_terms(predicted: NDArray[Any], true: NDArray[Any], task: Task) -> ScoreTerms:
+def score_terms(predicted: NDArray[Any], true: NDArray[Any], task: TaskName) -> ScoreTerms:
     """The terms of micro-F1, for real values of R^2.
 
     Shapes:
@@ -73,15 +73,7 @@ def score_terms(predicted: NDArray[Any], true: NDArray[Any], task: Task) -> Scor
         >>> score_terms(np.array([0, 1, 1]), np.array([0, 1, 2]), "multi-class").score
         0.6666666666666666
     """
-    if task == "regression":
-        spread = (true - true.mean()) ** 2
-        # Relative to the total variation, so that the unit of the values does not matter.
-        whole = spread.sum() if spread.sum() > 0 else np.nan
-        return ScoreTerms((spread - (true - predicted) ** 2) / whole, spread / whole)
-    if task == "multi-label":
-        twice = 2.0 * (predicted * true).sum(axis=1)
-        return ScoreTerms(twice, twice + (predicted != true).sum(axis=1))
-    return ScoreTerms((predicted == true).astype(np.float64), np.ones(len(true)))
+    return ScoreTerms(*task_of(task).score_terms(predicted, true))
 
 
 def mean_terms(runs: Sequence[ScoreTerms]) -> ScoreTerms:
@@ -134,13 +126,13 @@ def headline_interval(
 
     Args:
         outputs: of each repeat, (n, outputs); their mean terms count.
-        targets: of the subgraphs, as :func:`~subgnn.metrics.task_metrics.metrics` takes them.
+        targets: of the subgraphs, as :func:`~subgnn.task.Task.metrics` takes them.
     """
-    task, true = subgraphs.task, targets.cpu().numpy()
-    found = [predictions(one.detach().float().cpu(), task, thresholds).numpy() for one in outputs]
-    terms = mean_terms([score_terms(one, true, task) for one in found])
+    task, true = task_of(subgraphs.task), targets.cpu().numpy()
+    found = [task.predictions(one.detach().float().cpu(), thresholds).numpy() for one in outputs]
+    terms = mean_terms([ScoreTerms(*task.score_terms(one, true)) for one in found])
     joined = terms.joined(split_units(subgraphs, subgraphs.groups))
-    if task in ("binary", "multi-class") and terms.score in (0.0, 1.0):
+    if task.one_class and terms.score in (0.0, 1.0):
         return list(wilson(terms.score, len(joined.gain)))
     return list(score_interval(joined))
 

@@ -23,11 +23,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.subgraphs import Task
 from subgnn.errors import UserError, excerpt
-from subgnn.metrics.ranking import alerts_by_score
 from subgnn.metrics.significance import wilson
-from subgnn.metrics.task_metrics import Thresholds, rarer_class
+from subgnn.ranking import alerts_by_score
+from subgnn.task import TaskName, Thresholds, task_of
 
 NONE = "none"
 """No aim: the likelier class, and labels above one half."""
@@ -188,28 +187,31 @@ class Decision:
         scores: NDArray[Any],
         targets: NDArray[Any],
         *,
-        task: Task,
+        task: TaskName,
         classes: tuple[str, ...],
         positive: int,
         chosen_on: str,
     ) -> Decision:
         """Choose a threshold of the positive class, or of each label.
 
+        Args:
+            positive: as :meth:`~subgnn.task.Task.positive` gives it.
+
         Shapes:
             scores: (n, classes), or (repeats, n, classes). targets: (n,), or (n, labels).
         """
         wanted, found = Aim.parse(aim), []
+        columns = task_of(task).indicators(targets, len(classes))
         for column, label in enumerate(classes):
-            if task == "binary" and column != positive:
+            if positive not in (column, -1):
                 continue
-            own = scores[..., column].astype(np.float32)
-            truth = targets[:, column] if task == "multi-label" else targets == column
+            own, truth = scores[..., column].astype(np.float32), columns[:, column]
             threshold, reached = choose_threshold(own, truth, wanted)
             found.append(LabelThreshold(label, threshold, reached, Counts.at(threshold, own, truth)))
         return cls(aim, chosen_on, tuple(found))
 
     def thresholds(self, classes: tuple[str, ...]) -> Thresholds:
-        """As :func:`~subgnn.metrics.task_metrics.decide` takes them (classes,)."""
+        """As :func:`~subgnn.task.Task.decide` takes them (classes,)."""
         values = {one.label: one.threshold for one in self.labels}
         return np.array([values.get(name, np.nan) for name in classes], np.float32)
 
@@ -253,7 +255,7 @@ class Decision:
         return {"aim": self.aim, "chosen_on": self.chosen_on, "labels": labels}
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any], classes: tuple[str, ...], task: Task) -> Decision:
+    def from_json(cls, content: Mapping[str, Any], classes: tuple[str, ...], task: TaskName) -> Decision:
         """From a checkpoint, checked.
 
         Raises:
@@ -265,18 +267,14 @@ class Decision:
             for one in content["labels"]
         )
         names = [one.label for one in labels]
-        fits = names == list(classes) if task == "multi-label" else task == "binary" and len(names) == 1
+        kind = task_of(task)
+        fits = kind.has_thresholds and names and names == (list(classes) if kind.several else names[:1])
         if not fits or not set(names) <= set(classes) or not all(_BELOW <= one.threshold <= 1 for one in labels):
             raise ValueError("its thresholds do not fit its classes")
         return cls(str(content["aim"]), str(content["chosen_on"]), labels)
 
 
-def positive_class(targets: NDArray[Any], task: Task) -> int:
-    """The rarer of two classes in the training split, of equally many the second; -1 where there are several labels."""
-    return rarer_class(targets) if task == "binary" else -1
-
-
-def check_aim(aim: str, task: Task) -> None:
+def check_aim(aim: str, task: TaskName) -> None:
     """Refuse an aim that is not understood, or that the task has no use for.
 
     Raises:
@@ -285,6 +283,6 @@ def check_aim(aim: str, task: Task) -> None:
     if aim == NONE:
         return
     Aim.parse(aim, _WHERE)
-    if task not in ("binary", "multi-label"):
+    if not task_of(task).has_thresholds:
         hint = "thresholds are for two classes, or several labels a subgraph; leave it out"
         raise UserError(f"the task is {task}", where=_WHERE, hint=hint)

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from subgnn.config.settings import TrainingSettings
-from subgnn.data.subgraphs import SubgraphSet, Task
+from subgnn.data.subgraphs import SubgraphSet
 from subgnn.errors import UserError, choices, excerpt
+from subgnn.task import TaskName, task_of
 
 BALANCED = "balanced"
 _LARGEST = 1e6
-_CERTAIN = 1e-6  # a smaller 1 - p has a power whose slope has no bound
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +45,7 @@ class Weighting:
         Raises:
             UserError: for weights that are not understood, or of a class that is not there.
         """
-        if subgraphs.task == "regression" or subgraphs.targets is None:
+        if task_of(subgraphs.task).real or subgraphs.targets is None:
             return EVEN
         targets = np.asarray(subgraphs.targets)[subgraphs.indices("train")]
         weights = class_weights(settings.class_weights, targets, subgraphs.task, subgraphs.classes)
@@ -54,10 +54,6 @@ class Weighting:
     def to(self, device: torch.device | str) -> Weighting:
         """The same on a device."""
         return self if self.classes is None else replace(self, classes=self.classes.to(device))
-
-    def factor(self, log_probability: Tensor) -> Tensor:
-        """(1 - p)^gamma, from log p of the true labels."""
-        return (-torch.expm1(log_probability)).clamp(min=_CERTAIN) ** self.focal
 
     def of_rows(self, targets: NDArray[Any]) -> NDArray[np.float64] | None:
         """The weight of each subgraph, or of each pair of a subgraph and a label; None if all count the same.
@@ -76,7 +72,7 @@ EVEN = Weighting()
 
 
 def class_weights(
-    given: bool | str, targets: NDArray[Any], task: Task, classes: tuple[str, ...]
+    given: bool | str, targets: NDArray[Any], task: TaskName, classes: tuple[str, ...]
 ) -> NDArray[np.float64] | None:
     """Weights by ``training.class_weights``: false, balanced (also true), or as in ``fraud=20, other=1``.
 
@@ -94,11 +90,7 @@ def class_weights(
     if given is False:
         return None
     if given in (True, BALANCED):
-        if task == "multi-label":
-            positive = np.maximum(targets.sum(axis=0, dtype=np.float64), 1)
-            return np.asarray((len(targets) - positive) / positive)
-        counts = np.maximum(np.bincount(targets.astype(np.int64), minlength=len(classes)), 1)
-        return np.asarray(len(targets) / (len(counts) * counts))
+        return task_of(task).balanced_weights(targets, len(classes))
     weights = np.ones(len(classes))
     for name, weight in parse_class_weights(str(given)).items():
         if name not in classes:

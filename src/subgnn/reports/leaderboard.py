@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from subgnn.errors import DataError
-from subgnn.metrics.task_metrics import metric_text
 from subgnn.render import cut
 from subgnn.reports.charts import Chart, Key, Mark, Style, group_style, padded_range, row_axes
+from subgnn.task import metric_text
 from subgnn.training.run_dir import RESULTS
 
 CHOICES = {

@@ -25,7 +25,6 @@ from torch import Tensor, nn
 from subgnn.config.settings import Recipe, TrainingSettings
 from subgnn.data.dataset import Dataset
 from subgnn.errors import UserError
-from subgnn.metrics.task_metrics import selection_metric
 from subgnn.metrics.weighting import Weighting
 from subgnn.models.examples import Examples, Source, evaluate, validation_score
 from subgnn.models.interface import Candidate, Solvable, TrainingData
@@ -33,6 +32,7 @@ from subgnn.models.registry import check_edges, model_of, set_up_model
 from subgnn.models.spec import BASELINE, Checkpoint, join_weights
 from subgnn.models.subgnn.streamed import StreamedInputs
 from subgnn.parallel.progress import OnProgress, ignore
+from subgnn.task import task_of
 from subgnn.training.global_batch import use_global_batch
 from subgnn.training.labels import check_labels
 from subgnn.training.loop import AfterEpoch, Progress, State, epoch_record, fit
@@ -59,7 +59,7 @@ def set_up(
     check_labels(subgraphs)
     check_edges(recipe, graph)
     Weighting.of(recipe.training, subgraphs)  # refused before any work
-    selection_metric(recipe.training.select_by, subgraphs.task)
+    task_of(subgraphs.task).selection_metric(recipe.training.select_by)
     data = TrainingData(graph, subgraphs, seed, device, vectors=vectors, cache=cache, on_prepare=on_prepare)
     found = set_up_model(data, recipe)
     standards = found.candidates[0].checkpoint.spec.standards

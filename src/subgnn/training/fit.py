@@ -20,11 +20,11 @@ from subgnn.data.subgraphs import SPLITS
 from subgnn.embeddings.sources import source_vectors
 from subgnn.embeddings.stored import vectors_hash
 from subgnn.errors import DataWarning
-from subgnn.models.auto import scores_from
 from subgnn.models.examples import Examples, outputs_of
 from subgnn.models.interface import Solvable, TrainingData, Vectors
 from subgnn.models.registry import model_of, set_up_model
 from subgnn.models.spec import Checkpoint
+from subgnn.task import task_of
 from subgnn.training.candidates import Selected, best_of, fit_candidate, select_model, set_up
 from subgnn.training.devices import make_fabric
 from subgnn.training.loop import Progress
@@ -71,7 +71,8 @@ class Fit:
         """Probabilities, or values in units of the label, for subgraphs of the dataset (rows, outputs)."""
         draws = [outputs_of(self.selected.network, inputs, rows, _BATCH) for inputs in self.examples.judged]
         outputs = torch.stack(draws).mean(dim=0).cpu()
-        return scores_from(outputs.numpy(), self.examples.task, self.selected.checkpoint.spec.standards.get("target"))
+        target = self.selected.checkpoint.spec.standards.get("target")
+        return task_of(self.examples.task).scores(outputs.numpy(), target)
 
 
 @dataclass(slots=True)

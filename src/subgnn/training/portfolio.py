@@ -35,6 +35,7 @@ from subgnn.models.interface import Cost, Sizes
 from subgnn.models.registry import check_edges, check_recipe, estimated_cost, model_of, used_attributes
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.parsing import json_digest
+from subgnn.task import task_of
 from subgnn.training.fit import HELD_OUT, TRAIN, VAL, Fitter
 
 CANDIDATES = "candidates"
@@ -145,7 +146,7 @@ class Pool:
         subgraphs = self.dataset.subgraphs.take(train)
         parts = draw_folds(subgraphs, self.seed, name, folds=_PARTS)
         chosen = 0
-        if subgraphs.task in ("binary", "multi-class"):
+        if task_of(subgraphs.task).one_class:
             labels = np.asarray(subgraphs.targets)
             left = [len(np.unique(labels[parts != part])) for part in range(int(parts.max()) + 1)]
             chosen = int(np.argmax(left))

@@ -19,10 +19,8 @@ from subgnn.data.splits import draw_folds
 from subgnn.embeddings.sources import save_run_vectors
 from subgnn.errors import DataError, UserError
 from subgnn.metrics.significance import headline_interval
-from subgnn.metrics.task_metrics import Thresholds
-from subgnn.metrics.thresholds import NONE, Counts, Decision, positive_class
+from subgnn.metrics.thresholds import NONE, Counts, Decision
 from subgnn.metrics.weighting import Weighting
-from subgnn.models.auto import outputs_from, scores_from
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import target_tensor
 from subgnn.models.interface import Opening
@@ -30,6 +28,7 @@ from subgnn.models.registry import corrects_baseline, model_of, open_checkpoint
 from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
 from subgnn.storage.parsing import write_json
+from subgnn.task import task_of
 from subgnn.training.calibration import Calibration, calibrate
 from subgnn.training.devices import make_fabric
 from subgnn.training.ensemble_selection import Choice, OutOfFold, choose, clearly_behind
@@ -249,11 +248,11 @@ class _Training:
             return answer
         decision = Decision.choose(
             aim,
-            scores_from(answer.calibrated, subgraphs.task),
+            task_of(subgraphs.task).scores(answer.calibrated),
             targets,
             task=subgraphs.task,
             classes=subgraphs.classes,
-            positive=positive_class(targets, subgraphs.task),
+            positive=task_of(subgraphs.task).positive(targets),
             chosen_on="out-of-fold",
         )
         return replace(answer, decision=decision)
@@ -309,11 +308,8 @@ class _Training:
         options, subgraphs, spec = self.options, self.pool.subgraphs, checkpoint.spec
         task, recipe = subgraphs.task, options.recipe
         mixed = answer.given.mixed(answer.choice.weights)
-        calibrated = [
-            outputs_from(one, task, spec.standards.get("target")) * answer.calibration.scale + answer.calibration.offset
-            for one in mixed
-        ]
-        thresholds: Thresholds = answer.calibration.thresholds.astype(np.float32) if task == "multi-label" else 0.5
+        calibrated = [answer.calibration.apply(one, task, spec.standards.get("target")) for one in mixed]
+        thresholds = answer.calibration.decision_thresholds
         if spec.decision is not None:
             thresholds = spec.decision.thresholds(spec.classes)
         options_of: dict[str, Any] = {"with_loss": True, "select_by": self.scores.metric_name}
@@ -385,6 +381,6 @@ class _Training:
                 simple[row.name] = output_metrics(of_row, test, found.spec, select_by=self.scores.metric_name)
         counts = {}
         if (decision := checkpoint.spec.decision) is not None:
-            found_scores = scores_from(outputs, test.task)
+            found_scores = task_of(test.task).scores(outputs)
             counts["test"] = decision.counts(found_scores, np.asarray(test.targets), checkpoint.spec.classes)
         return scores, interval, simple, counts

@@ -14,7 +14,6 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import check_source, save_run_vectors, source_vectors
 from subgnn.metrics.significance import headline_interval
-from subgnn.metrics.task_metrics import metrics, probabilities
 from subgnn.models.checkpoint import save_checkpoint
 from subgnn.models.examples import Examples, judged_outputs, vectors_of
 from subgnn.models.registry import check_recipe, model_of
@@ -22,6 +21,7 @@ from subgnn.models.spec import BASELINE
 from subgnn.parallel.locks import locked_folder
 from subgnn.storage.files import remove_leftovers
 from subgnn.storage.parsing import write_json
+from subgnn.task import task_of
 from subgnn.training.candidates import Selected, best_of, select_model, set_up
 from subgnn.training.devices import Ranks, current_ranks, in_turn, make_fabric
 from subgnn.training.fit import stored_checkpoint
@@ -159,7 +159,7 @@ def _finished(dataset: Dataset, options: RunOptions, *, first: bool) -> dict[str
 def _scores(dataset: Dataset, recipe: Recipe, selected: Selected, examples: Examples) -> dict[str, Any]:
     """Scores on validation and, computed here and only once, on test; published scores; the other candidates."""
     progress, baseline = selected.progress, selected.checkpoint.parts.get(BASELINE)
-    subgraphs, task, scores, intervals, counts = dataset.subgraphs, dataset.subgraphs.task, {}, {}, {}
+    subgraphs, task, scores, intervals, counts = dataset.subgraphs, task_of(dataset.subgraphs.task), {}, {}, {}
     spec = selected.checkpoint.spec
     thresholds = 0.5 if spec.decision is None else spec.decision.thresholds(spec.classes)
     for split in ("val", "test"):
@@ -167,9 +167,9 @@ def _scores(dataset: Dataset, recipe: Recipe, selected: Selected, examples: Exam
             outputs, targets = judged_outputs(selected.network, examples, rows, recipe.training.batch_size)
             intervals[split] = headline_interval([outputs], targets, subgraphs.take(rows), thresholds=thresholds)
             options: dict[str, Any] = {"thresholds": thresholds, "select_by": examples.select_by}
-            scores[split] = metrics(outputs, targets, task, unit=examples.unit, **options)
+            scores[split] = task.metrics(outputs, targets, unit=examples.unit, **options)
             if spec.decision is not None and split == "test":
-                found_scores = probabilities(outputs.cpu(), task).numpy()
+                found_scores = task.probabilities(outputs.cpu()).numpy()
                 counts[split] = spec.decision.counts(found_scores, targets.cpu().numpy(), spec.classes)
     found = {
         "selected_epoch": progress.best_epoch,

@@ -21,11 +21,11 @@ from torch import Tensor
 
 from subgnn.config.settings import TrainingSettings
 from subgnn.errors import DataWarning
-from subgnn.metrics.task_metrics import loss
 from subgnn.models.examples import Examples, outputs_of
 from subgnn.models.subgnn import Inputs, PatchEncoder
 from subgnn.models.subgnn.batches import Choice, Room
 from subgnn.models.subgnn.patch_encoder import single_precision
+from subgnn.task import task_of
 from subgnn.training.global_batch import global_modules, part_of_loss, share_of
 from subgnn.training.optimizer import clip_sparse, has_sparse_gradient
 
@@ -95,7 +95,8 @@ class Steps:
         fabric, clip, examples = self.fitting.fabric, self.fitting.settings.clip, self.fitting.examples
         self.optimizer.zero_grad()
         with single_precision():
-            value = loss(self.model(batch), targets, examples.task, examples.weighting)
+            weighting = examples.weighting
+            value = task_of(examples.task).loss(self.model(batch), targets, weighting.classes, weighting.focal)
             if fabric.world_size > 1:
                 value = value * part
             # Gradients are averaged over ranks; the gradient of the batch is their sum.

@@ -14,18 +14,17 @@ import numpy as np
 from subgnn.config.method_settings import AutoSettings
 from subgnn.config.settings import TrainingSettings
 from subgnn.data.dataset import Dataset
-from subgnn.data.subgraphs import Task
 from subgnn.errors import UserError
-from subgnn.metrics.task_metrics import probabilities
-from subgnn.metrics.thresholds import NONE, Decision, check_aim, positive_class
+from subgnn.metrics.thresholds import NONE, Decision, check_aim
 from subgnn.models.examples import Examples, judged_outputs
+from subgnn.task import TaskName, task_of
 from subgnn.training.candidates import Selected
 from subgnn.training.fit import Fitter
 from subgnn.training.options import RunOptions
 from subgnn.training.portfolio import Pool, Row, judge
 
 
-def check_threshold(settings: TrainingSettings, task: Task, *, devices: int) -> None:
+def check_threshold(settings: TrainingSettings, task: TaskName, *, devices: int) -> None:
     """Refuse, before any work, an aim that is not understood, or does not fit the task.
 
     Raises:
@@ -63,7 +62,7 @@ def with_decision(selected: Selected, dataset: Dataset, examples: Examples, opti
         scores, truth, chosen_on = np.asarray(row.predictions), np.asarray(pool.subgraphs.targets), "out-of-fold"
     else:
         outputs, _ = judged_outputs(selected.network, examples, examples.val, settings.batch_size)
-        scores, truth = probabilities(outputs.cpu(), subgraphs.task).numpy(), targets[examples.val]
+        scores, truth = task_of(subgraphs.task).probabilities(outputs.cpu()).numpy(), targets[examples.val]
         chosen_on = "validation"
     spec = selected.checkpoint.spec
     decision = Decision.choose(
@@ -72,7 +71,7 @@ def with_decision(selected: Selected, dataset: Dataset, examples: Examples, opti
         truth,
         task=spec.task,
         classes=spec.classes,
-        positive=positive_class(targets[examples.train], spec.task),
+        positive=task_of(spec.task).positive(targets[examples.train]),
         chosen_on=chosen_on,
     )
     return replace(selected, checkpoint=replace(selected.checkpoint, spec=replace(spec, decision=decision)))

@@ -24,12 +24,13 @@ from subgnn.data.formats.format import FileFormat, ReadOptions
 from subgnn.data.graph import Dropped, Graph
 from subgnn.data.graph_checks import MAX_TYPES, check_features
 from subgnn.data.strings import NodeNames, Strings
-from subgnn.data.subgraphs import SPLITS, SubgraphSet, Task, label_card
+from subgnn.data.subgraphs import SPLITS, SubgraphSet, label_card
 from subgnn.errors import DataError
 from subgnn.kernels.checks import check_neighbors, first_bad_set
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.cache import cache_limit, cache_path, store, touch
+from subgnn.task import TaskName, task_of
 
 SUFFIX = ".subgnn"
 _LARGE = 64 * 2**20
@@ -217,10 +218,10 @@ def _problems(dataset: Dataset) -> Iterator[str]:
 
 def _labels_fit(subgraphs: SubgraphSet) -> bool:
     targets, splits = subgraphs.targets, subgraphs.splits
-    if subgraphs.task == "regression":
+    if task_of(subgraphs.task).real:
         fits = targets is not None and _all_finite(targets)
     else:
-        fits = _within(targets, 2 if subgraphs.task == "multi-label" else subgraphs.num_classes)
+        fits = _within(targets, 2 if task_of(subgraphs.task).several else subgraphs.num_classes)
     return fits and _within(splits, len(SPLITS)) and len(set(subgraphs.classes)) == len(subgraphs.classes)
 
 
@@ -277,7 +278,7 @@ def _assemble(arrays: dict[str, NDArray[Any]], content: dict[str, Any]) -> Datas
     )
     subgraphs = SubgraphSet(
         nodes=Ragged(arrays["subgraphs.nodes"], arrays["subgraphs.offsets"]),
-        task=cast(Task, content["task"]),
+        task=cast(TaskName, content["task"]),
         targets=arrays.get("subgraphs.targets"),
         classes=tuple(str(c) for c in content["classes"]),
         splits=arrays.get("subgraphs.splits"),

@@ -109,7 +109,7 @@ def _over_subgraphs(ours: Scored, theirs: Scored) -> list[dict[str, Any]]:
         return []
     mine, other = ours.terms.take(here), theirs.terms.take(there)
     won, lost = (int((sign * (mine.gain - other.gain) > 0).sum()) for sign in (1, -1))
-    single = ours.group.task in ("binary", "multi-class")
+    single = ours.group.kind.one_class
     units = np.unique(ours.units[here], return_inverse=True)[1]
     mine, other = mine.joined(units), other.joined(units)
     first, second = (mine, other) if mine.score >= other.score else (other, mine)

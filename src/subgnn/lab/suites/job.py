@@ -39,14 +39,15 @@ from subgnn.embeddings.sources import source_vectors
 from subgnn.inference.predictor import Predictor
 from subgnn.lab.suites.plan import with_split
 from subgnn.lab.suites.published_rules import select_as_published
-from subgnn.metrics.reference_scores import constant_terms
+from subgnn.metrics.significance import score_terms
 from subgnn.models.registry import find_model
 from subgnn.parallel.locks import locked_folder
 from subgnn.prepare.cached import prepare_draws_cached
 from subgnn.ragged import Ragged
-from subgnn.reports.calibration import calibration, confidences
+from subgnn.reports.calibration import calibration
 from subgnn.storage.files import atomic_write
 from subgnn.storage.parsing import write_json
+from subgnn.task import task_of
 from subgnn.training.devices import quiet_lightning
 from subgnn.training.portfolio import CANDIDATES
 from subgnn.training.run_dir import CHECKPOINT, LAST
@@ -117,7 +118,7 @@ def run_job(job: dict[str, Any], dataset: Dataset | None = None) -> dict[str, An
             **({"as_published": select_as_published(rule, folder, recipe.training)} if rule else {}),
             "calibration_error": calibration_error,
             "classes": list(dataset.subgraphs.classes),
-            "majority": constant_terms(dataset, "test").score if has_test else None,
+            "majority": _constant_score(dataset) if has_test else None,
             "total_seconds": time.perf_counter() - begin,
             **peak_memory(),
             **provenance(),
@@ -186,15 +187,24 @@ def _save_predictions(folder: Path, dataset: Dataset, results: dict[str, Any], *
         "units": split_units(subgraphs, subgraphs.groups)[rows],
         "overlap": node_overlap(nodes, train_nodes, dataset.graph.num_nodes).astype(np.float32),
     }
-    if subgraphs.task == "multi-label" or np.ndim(predictor.thresholds):
+    task = task_of(subgraphs.task)
+    if task.several or np.ndim(predictor.thresholds):
         kept["thresholds"] = np.asarray(predictor.thresholds, np.float32)
     if vectors:
         kept["vectors"] = predictor.embeddings(nodes).astype(np.float32)
     with atomic_write(folder / ANSWERS, overwrite=True) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **kept)
-    if subgraphs.task == "regression":
+    if task.real:
         return None
-    return calibration(*confidences(kept["probabilities"], kept["targets"], subgraphs.task))[1]
+    return calibration(*task.confidences(kept["probabilities"], kept["targets"]))[1]
+
+
+def _constant_score(dataset: Dataset) -> float:
+    """The test score of the constant prediction that the training split gives."""
+    subgraphs, targets = dataset.subgraphs, np.asarray(dataset.subgraphs.targets)
+    train, true = (targets[subgraphs.indices(split)] for split in ("train", "test"))
+    guess = np.broadcast_to(task_of(subgraphs.task).constant(train), true.shape)
+    return score_terms(guess, true, subgraphs.task).score
 
 
 @lru_cache(maxsize=2)

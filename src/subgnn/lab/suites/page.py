@@ -33,6 +33,7 @@ from subgnn.reports.charts import (
     row_axes,
 )
 from subgnn.reports.vectors import label_groups, vector_chart
+from subgnn.task import metric_name, task_of
 
 AS_PUBLISHED_NOTE = (
     "Test micro-F1 ± standard error over seeds. The published numbers of these models were selected in "
@@ -136,7 +137,7 @@ def _shared(found: dict[str, Any]) -> dict[str, Any]:
 
 def _scores(found: dict[str, Any], dataset: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """A dataset's table, without empty columns, its notes, and its chart."""
-    metric, word = ("r2", "R²") if rows[0]["task"] == "regression" else ("micro_f1", "micro-F1")
+    metric = task_of(rows[0]["task"]).headline
     header, cells = score_table(rows, found["compare"])
     means = [row["score"]["mean"] or 0.0 for row in rows]
     best = max(means, default=0.0)
@@ -146,7 +147,9 @@ def _scores(found: dict[str, Any], dataset: str, rows: Sequence[dict[str, Any]])
         "rows": cells,
         "best": ([i for i, mean in enumerate(means) if best and mean == best], 2),
         "notes": dataset_notes(found, rows),
-        "chart": score_chart(dataset, rows, metric=metric, word=word) if found["study"] == "table" else None,
+        "chart": score_chart(dataset, rows, metric=metric, word=metric_name(metric))
+        if found["study"] == "table"
+        else None,
     }
 
 

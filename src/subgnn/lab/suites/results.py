@@ -15,15 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.subgraphs import Task
 from subgnn.errors import DataError
 from subgnn.lab.suites.job import ANSWERS, FAILURE, OUTCOME
 from subgnn.lab.suites.spec import Suite
 from subgnn.metrics.significance import score_terms
-from subgnn.metrics.task_metrics import decide
-from subgnn.reports.calibration import Bin, calibration, confidences
+from subgnn.reports.calibration import Bin, calibration
 from subgnn.reports.vectors import principal_axes
 from subgnn.storage.parsing import read_json
+from subgnn.task import Task, TaskName, task_of
 
 BIN_ENDS = (0.2, 0.4, 0.6, 0.8, 1.0)
 _READ_ERRORS = (OSError, ValueError, KeyError, EOFError, SyntaxError, RuntimeError, MemoryError)
@@ -50,13 +49,18 @@ class Group:
     @property
     def metric(self) -> str:
         """The metric that is compared: micro-F1, or R^2 for real values."""
-        return "r2" if self.task == "regression" else "micro_f1"
+        return self.kind.headline
 
     @property
-    def task(self) -> Task:
+    def task(self) -> TaskName:
         """The task of all runs."""
-        task: Task = self.runs[0]["task"]
+        task: TaskName = self.runs[0]["task"]
         return task
+
+    @property
+    def kind(self) -> Task:
+        """What the labels of all runs are."""
+        return task_of(self.task)
 
     @property
     def split(self) -> str:
@@ -143,19 +147,19 @@ def place(name: Any, known: Sequence[Any]) -> int:
     return known.index(name) if name in known else len(known)
 
 
-def predicted(answers: Mapping[str, NDArray[Any]], task: Task) -> NDArray[Any]:
+def predicted(answers: Mapping[str, NDArray[Any]], task: TaskName) -> NDArray[Any]:
     """Predictions of a run's answers.npz: classes (n,), sets of classes (n, classes), or values (n,).
 
     A label is predicted above its threshold, which is one half where none is stored.
     """
-    return decide(answers["probabilities"], task, answers.get("thresholds", 0.5))
+    return task_of(task).decide(answers["probabilities"], answers.get("thresholds", 0.5))
 
 
 def reliability(group: Group) -> tuple[list[Bin], float] | None:
     """Bins of predicted and observed frequencies over all seeds, and the expected calibration error."""
-    if group.task == "regression":
+    if group.kind.real:
         return None
-    found = [confidences(kept["probabilities"], kept["targets"], group.task) for _, kept in group.predictions()]
+    found = [group.kind.confidences(kept["probabilities"], kept["targets"]) for _, kept in group.predictions()]
     return calibration(*map(np.concatenate, zip(*found, strict=True))) if found else None
 
 
@@ -165,7 +169,7 @@ def overlap_bins(group: Group) -> list[dict[str, Any]]:
     A bin includes its upper end but not its lower one; the first bin includes 0. A seed without a subgraph in a bin
     does not count there.
     """
-    if group.task == "regression":
+    if group.kind.real:
         return []
     scores: list[list[float]] = [[] for _ in BIN_ENDS]
     counts: list[list[int]] = [[] for _ in BIN_ENDS]
@@ -199,9 +203,9 @@ def random_score(group: Group) -> float | None:
     """
     classes = len(group.runs[0]["classes"])
     found = next((arrays for _, arrays in group.predictions()), None)
-    if group.task == "regression" or found is None:
+    if group.kind.real or found is None:
         return None
-    if group.task != "multi-label":
+    if not group.kind.several:
         return 1 / classes
     there = float(np.mean(found["targets"].sum(axis=1)))
     return there / (there + (classes - there) / 2 + there / 2)

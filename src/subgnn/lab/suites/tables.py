@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from subgnn.lab.suites.spec import SPLIT_WORDS
+from subgnn.task import metric_name, task_of
 
 FOLDS_WORDS = (
     "ten folds of all subgraphs, groups and equal node sets together; every choice is made inside the other nine, and "
@@ -27,7 +28,7 @@ def score_table(rows: Sequence[dict[str, Any]], compare: Sequence[str]) -> tuple
     columns: dict[str, list[str]] = {
         "model": [row["model"] for row in rows],
         "n": [str(row["n"]) for row in rows],
-        "R²" if rows[0]["task"] == "regression" else "micro-F1": [spread_text(row["score"]) for row in rows],
+        metric_name(task_of(rows[0]["task"]).headline): [spread_text(row["score"]) for row in rows],
         "95 % interval": [interval_text(row["interval"]) for row in rows],
         "macro-F1": [spread_text(row["test"].get("macro_f1")) for row in rows],
         "AUROC": [spread_text(row["auroc"]) for row in rows],
@@ -119,7 +120,7 @@ def short_table(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[st
     header = [
         "model",
         "n",
-        "R2" if rows[0]["task"] == "regression" else "micro-F1",
+        task_of(rows[0]["task"]).headline_word,
         "95 %",
         "AUROC",
         "published",

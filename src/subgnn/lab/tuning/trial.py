@@ -16,11 +16,11 @@ from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
-from subgnn.metrics.task_metrics import selection_metric
 from subgnn.models.registry import model_of
 from subgnn.parallel.progress import ignore
 from subgnn.rng import stream
 from subgnn.storage.files import temporary_folder
+from subgnn.task import task_of
 from subgnn.training.options import Callbacks
 from subgnn.training.portfolio import Pool
 
@@ -77,7 +77,7 @@ def run_trial(
     Raises:
         DataError: if the score is undefined, as R^2 is if all validation targets are equal.
     """
-    result, metric = TrialResult(), selection_metric(recipe.training.select_by, dataset.subgraphs.task)
+    result, metric = TrialResult(), task_of(dataset.subgraphs.task).selection_metric(recipe.training.select_by)
     judged = "test" if folds else "val"
     for done, (seed, seen) in enumerate(_trainings(dataset, seeds, folds, split)):
         watch = _BestScore(metric, result.scores, on_step, steps=done * max_epochs(recipe))
@@ -157,9 +157,9 @@ def without_test(dataset: Dataset) -> Dataset:
 
 def _drop_unused_classes(subgraphs: SubgraphSet) -> SubgraphSet:
     targets, task = subgraphs.targets, subgraphs.task
-    if targets is None or task not in ("multi-class", "binary", "multi-label"):
+    if targets is None or task_of(task).real:
         return subgraphs
-    if task == "multi-label":
+    if task_of(task).several:
         kept = np.flatnonzero(targets.any(axis=0))
         changed = targets[:, kept]
     else:

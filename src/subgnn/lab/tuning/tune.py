@@ -46,15 +46,14 @@ from subgnn.lab.tuning.study import (
 from subgnn.lab.tuning.trial import FOLDS, Splitting, judged_on, split_at_random, without_test
 from subgnn.lab.tuning.tune_page import tune_page
 from subgnn.lab.tuning.worker import SearchTask, check_storage, run_trials_here, run_trials_on
-from subgnn.metrics.task_metrics import selection_metric
 from subgnn.models.registry import check_recipe, find_model
 from subgnn.parallel.engine import Engine, LocalEngine
 from subgnn.parallel.locks import LOCK, names_in
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.reports.reproduce import recipe_toml
-from subgnn.reports.run_page import metric_name
 from subgnn.storage.files import atomic_write
 from subgnn.storage.parsing import json_digest, read_json, write_json
+from subgnn.task import metric_name, task_of
 from subgnn.training.portfolio import Pool
 
 if TYPE_CHECKING:
@@ -260,7 +259,7 @@ def write_result(study: optuna.Study, task: SearchTask, out: Path) -> dict[str, 
         "task": task.dataset.subgraphs.task,
         "recipe": task.recipe.name,
         "space": task.space.name,
-        "metric": selection_metric(task.recipe.training.select_by, task.dataset.subgraphs.task),
+        "metric": task_of(task.dataset.subgraphs.task).selection_metric(task.recipe.training.select_by),
         "seeds": task.seeds,
         "folds": task.folds,
         "split": task.split,

@@ -22,7 +22,8 @@ from subgnn.reports.charts import (
     row_axes,
     thin,
 )
-from subgnn.reports.run_page import metric_name, score_text
+from subgnn.reports.run_page import score_text
+from subgnn.task import metric_name
 
 _MOST_BARS, _MOST_CHARTS = 12, 6
 

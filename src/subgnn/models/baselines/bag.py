@@ -34,6 +34,7 @@ from subgnn.models.kernel_machines.views import bag_of_nodes, spread_one_hop
 from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
 from subgnn.ragged import Ragged
+from subgnn.task import task_of
 
 _FEW_ROWS, _NUMBERS_AT_A_TIME = 4, 2**22
 _SMALLEST = 1e-12  # of the largest eigenvalue: smaller components are rounding
@@ -239,7 +240,7 @@ class LinearBag(nn.Module):
         inputs: Any = examples.inputs
         rows, back = inputs.rows_to_fit(examples.train, unit=self.unit)
         targets = examples.targets.cpu().numpy()[examples.train]
-        if examples.task == "regression":
+        if task_of(examples.task).real:
             y = np.asarray(targets, np.float64)[:, None]
             weight, bias = fit_linear(rows, y, self.inverse_penalty, loss="squared")
         else:

@@ -28,7 +28,6 @@ from torch import Tensor, nn
 
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.data.subgraphs import Task
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Settings, SetUp, TrainingData, View
 from subgnn.models.kernel_machines.convex import Floats, minimise_in_box
@@ -39,6 +38,7 @@ from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
+from subgnn.task import TaskName, task_of
 
 _OWN = 0.8  # the part of a class's own profile in its smoothed one
 _FOLDS = 5
@@ -111,16 +111,16 @@ def log_ratios(rows: Matrix, indicators: Floats) -> Floats:
     return np.log(np.divide(_OWN * own + (1 - _OWN) * q, q, out=np.ones_like(own), where=q > 0))
 
 
-def profile_weights(rows: Matrix, targets: NDArray[Any], task: Task, outputs: int) -> Floats:
+def profile_weights(rows: Matrix, targets: NDArray[Any], task: TaskName, outputs: int) -> Floats:
     """The weights of scores: one column a class, label or value.
 
     Shapes:
         rows: p (n, N). returns: (N, outputs).
     """
-    if task in ("binary", "multi-class"):
-        return log_ratios(rows, np.eye(outputs)[np.asarray(targets, np.int64)])
-    above = (targets > targets.mean())[:, None] if task == "regression" else np.asarray(targets) > 0
-    high: Floats = above.astype(np.float64)
+    kind = task_of(task)
+    high = kind.indicators(targets > targets.mean() if kind.real else targets, outputs)
+    if kind.one_class:
+        return log_ratios(rows, high)
     return np.subtract(log_ratios(rows, high), log_ratios(rows, 1 - high))
 
 
@@ -175,17 +175,20 @@ class ProfileNetwork(nn.Module):
         return self.embed(batch)
 
 
-def _scale(scores: Floats, targets: NDArray[Any], task: Task, weights: Floats | None) -> tuple[Floats | float, Floats]:
+def _scale(
+    scores: Floats, targets: NDArray[Any], task: TaskName, weights: Floats | None
+) -> tuple[Floats | float, Floats]:
     """The scale of scores, and the bias, from scores of subgraphs whose profiles they are not part of.
 
     Shapes:
         scores: (n, outputs). returns: a number or (outputs,); (outputs,).
     """
-    if task == "regression":
+    kind = task_of(task)
+    if kind.real:
         centred = scores[:, 0] - scores.mean()
         slope = float(centred @ targets) / max(float(centred @ centred), 1e-12)
         return max(slope, 0.0), np.array([targets.mean() - max(slope, 0.0) * scores.mean()])
-    if task == "multi-label":
+    if kind.several:
         each = np.ones_like(scores) if weights is None else weights
         pairs = [fit_label_scale(scores[:, k], targets[:, k], each[:, k]) for k in range(scores.shape[1])]
         return np.array([scale for scale, _ in pairs]), np.array([offset for _, offset in pairs])
@@ -193,7 +196,7 @@ def _scale(scores: Floats, targets: NDArray[Any], task: Task, weights: Floats | 
     share = counts / counts.sum()
     prior = np.log(np.where(share > 0, share, 1.0))
     there = share > 0
-    y = np.eye(scores.shape[1])[targets]
+    y = kind.indicators(targets, scores.shape[1])
 
     parts = np.stack([scores[:, there], np.broadcast_to(prior[there], (len(scores), int(there.sum())))])
 

@@ -23,7 +23,6 @@ from torch import Tensor, nn
 from subgnn.channels.topology import Standard, num_statistics, subgraph_statistics
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.data.subgraphs import Task
 from subgnn.errors import UserError
 from subgnn.metrics.weighting import Weighting
 from subgnn.models.baselines.trees import Trees, grow_trees, tree_outputs
@@ -35,6 +34,7 @@ from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import HeadedNetwork, Rows, TensorModel, make_head
 from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
+from subgnn.task import TaskName, task_of
 
 _TREES = "trees."
 _MAX_NODES = 2**16  # of trees that are stored
@@ -67,7 +67,7 @@ class TopologyModel(TensorModel):
         table = subgraph_statistics(data.graph, subgraphs.nodes.take(train), **_attributes(recipe))
         standard = Standard.of(table)
         targets = np.asarray(subgraphs.targets)[train]
-        if subgraphs.task == "regression":
+        if task_of(subgraphs.task).real:
             targets = Standard.of(targets[:, None])(targets[:, None])[:, 0]
         weights = Weighting.of(recipe.training, subgraphs).of_rows(targets)
         return {
@@ -109,7 +109,7 @@ class TopologyModel(TensorModel):
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         """A training table that does not fit the task."""
-        weights, task, outputs = checkpoint.weights, checkpoint.spec.task, checkpoint.spec.num_outputs
+        weights, task, outputs = checkpoint.weights, task_of(checkpoint.spec.task), checkpoint.spec.num_outputs
         mean, deviation = weights["standardise.mean"], weights["standardise.deviation"]
         width = num_statistics(**_attributes(checkpoint.spec))
         if (mean.shape, deviation.shape) != ((width,),) * 2 or not bool((deviation > 0).all()):
@@ -117,18 +117,18 @@ class TopologyModel(TensorModel):
         if checkpoint.spec.baseline.classifier == "head":
             return
         features, targets = weights["features"], weights["targets"]
-        shape = (len(features), outputs) if task == "multi-label" else (len(features),)
+        shape = (len(features), outputs) if task.several else (len(features),)
         wide = features.ndim == 2 and features.shape[1] == width
         row_weights = weights.get("weights", torch.ones(shape, dtype=torch.float64))
         if not wide or not targets.shape == row_weights.shape == shape or not len(features):
             yield "its training table is of another shape"
         if row_weights.dtype != torch.float64 or not bool((row_weights >= 0).all()):
             yield "the weights of its training table are not numbers from 0"
-        if features.dtype != torch.float64 or targets.is_floating_point() != (task == "regression"):
+        if features.dtype != torch.float64 or targets.is_floating_point() != task.real:
             yield "its training table is of another type"
-        most = 1 if task == "multi-label" else outputs - 1
+        most = 1 if task.several else outputs - 1
         labels = targets.numpy()
-        if task != "regression" and not 0 <= int(labels.min()) <= int(labels.max()) <= most:
+        if task.has_classes and not 0 <= int(labels.min()) <= int(labels.max()) <= most:
             yield "its training table holds a label that is not a class"
         stored = {name for name in weights if name.startswith(_TREES)}
         if stored and stored != {f"{_TREES}{each.name}" for each in fields(Trees)}:
@@ -184,7 +184,7 @@ class StatisticsTrees(nn.Module):
     targets: Tensor
     weights: Tensor | None
 
-    def __init__(self, state: Weights, *, task: Task, outputs: int, boosting: bool, seed: int) -> None:
+    def __init__(self, state: Weights, *, task: TaskName, outputs: int, boosting: bool, seed: int) -> None:
         super().__init__()
         self.task, self.outputs, self.boosting, self.seed = task, outputs, boosting, seed
         self.standardise = Standardise(state)

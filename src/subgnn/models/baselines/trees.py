@@ -17,12 +17,11 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-import scipy
 import torch
 from numpy.typing import NDArray
 
-from subgnn.data.subgraphs import Task
 from subgnn.models.spec import Weights
+from subgnn.task import Task, TaskName, task_of
 
 _MANY_ROWS = 10_000
 _SMALLEST = 1e-6  # no probability below it, so that losses stay finite
@@ -129,7 +128,7 @@ class _Tree:
 def grow_trees(
     table: NDArray[np.float64],
     targets: NDArray[Any],
-    task: Task,
+    task: TaskName,
     *,
     outputs: int,
     boosting: bool,
@@ -148,7 +147,7 @@ def grow_trees(
     """
     from sklearn import ensemble
 
-    real, several = task == "regression", task == "multi-label"
+    real, several = task_of(task).real, task_of(task).several
     binned = boosting and len(table) > _MANY_ROWS
     # A forest looks at all columns at every split: often one of them alone decides.
     options: dict[str, Any] = {} if boosting else {"n_estimators": 100, "max_features": None}
@@ -174,7 +173,7 @@ def grow_trees(
             start[columns] = score - _joined(found, np.zeros(outputs), single=not binned).columns(table[:1])[0, columns]
             trees += found
         else:
-            trees += _forest_trees(grown, columns, outputs, task)
+            trees += _forest_trees(grown, columns, outputs, task_of(task))
     return _joined(trees, start, single=not binned)
 
 
@@ -189,9 +188,9 @@ def _forest_trees(grown: Any, columns: list[int], outputs: int, task: Task) -> I
     for one in grown.estimators_:
         tree = one.tree_
         value = tree.value[:, 0] / len(grown.estimators_)
-        if task != "regression":
+        if task.has_classes:
             value = value / tree.value[:, 0].sum(axis=1, keepdims=True)
-        if task in ("multi-class", "binary"):
+        if task.one_class:
             wide = np.zeros((len(value), outputs))
             wide[:, columns] = value
             yield _tree(tree, wide, 0)
@@ -238,16 +237,14 @@ def _joined(trees: list[_Tree], start: NDArray[np.float64], *, single: bool) -> 
     )
 
 
-def tree_outputs(trees: Trees, table: NDArray[np.float64], task: Task, *, boosting: bool) -> NDArray[np.float32]:
+def tree_outputs(trees: Trees, table: NDArray[np.float64], task: TaskName, *, boosting: bool) -> NDArray[np.float32]:
     """Log-probabilities; log-odds for multi-label; values for regression.
 
     Shapes:
         table: (n, F). returns: (n, outputs).
     """
-    found = trees.columns(table)
-    if task == "multi-label":
-        chance = (scipy.special.expit(found) if boosting else found).clip(_SMALLEST, 1 - _SMALLEST)
-        found = np.log(chance / (1 - chance))
-    elif task != "regression":
-        found = np.log((scipy.special.softmax(found, axis=1) if boosting else found).clip(_SMALLEST))
+    found, kind = trees.columns(table), task_of(task)
+    if kind.has_classes:
+        chance = kind.scores(found) if boosting else found
+        found = kind.outputs(chance.clip(_SMALLEST, 1 - _SMALLEST if kind.several else None))
     return found.astype(np.float32)

@@ -22,8 +22,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from subgnn.data.subgraphs import Task
 from subgnn.models.kernel_machines.convex import Floats, fit_linear, minimise_in_box
+from subgnn.task import TaskName, task_of
 
 Loss = Literal["squared", "logistic"]
 _NEVER = -20.0  # the logit of a class that the training split does not have
@@ -33,7 +33,7 @@ _LARGEST_SCALE = 20.0  # of outputs about 1 apart: no probability is beyond 1 in
 def fit_outputs(
     rows: Any,
     targets: NDArray[Any],
-    task: Task,
+    task: TaskName,
     outputs: int,
     *,
     loss: Loss,
@@ -54,11 +54,11 @@ def fit_outputs(
         rows: (n, r). weights: (n,), or (n, labels). returns: (r, outputs), (outputs,).
     """
     weight, bias = np.zeros((rows.shape[1], outputs)), np.full(outputs, _NEVER)
-    if task == "regression":
+    labels = task_of(task)
+    if labels.real:
         weight, bias, _ = fit_ridge(rows, np.asarray(targets, np.float64)[:, None], inverse_penalty)
         return weight, bias
-    several = task == "multi-label"
-    y = np.asarray(targets, np.float64) if several else np.eye(outputs)[np.asarray(targets, np.int64)]
+    several, y = labels.several, labels.indicators(targets, outputs)
     chance = y.mean(axis=0)
     bias[chance == 1] = -_NEVER if several else 0.0
     there = np.flatnonzero((chance > 0) & (chance < 1))

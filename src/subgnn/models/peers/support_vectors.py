@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.subgraphs import Task
+from subgnn.task import TaskName, task_of
 
 _STEPS, _MATRIX_STEPS = 2_000, 1_000_000  # of a linear machine, and of one on the matrix
 _PENALISED_OFFSET = 10.0  # the larger, the smaller the penalty of the offset
 
 
-def machine_scores(decisions: NDArray[Any], task: Task, outputs: int) -> NDArray[Any]:
+def machine_scores(decisions: NDArray[Any], task: TaskName, outputs: int) -> NDArray[Any]:
     """Scores of classes from the decisions between every two; those of labels and values are the decisions themselves.
 
     A class has one for each other class that it is preferred to, and less than a third more or less for the sum of its
@@ -25,7 +25,7 @@ def machine_scores(decisions: NDArray[Any], task: Task, outputs: int) -> NDArray
     Shapes:
         decisions: (n, machines), above 0 for the second class of a pair. returns: (n, outputs).
     """
-    if task in ("multi-label", "regression"):
+    if not task_of(task).one_class:
         return decisions
     if outputs == 2:
         return np.concatenate([-decisions / 2, decisions / 2], axis=1)
@@ -42,7 +42,7 @@ def machine_scores(decisions: NDArray[Any], task: Task, outputs: int) -> NDArray
 class Fit:
     """Support vector machines for a task: one a label, one for every two classes, or one regression."""
 
-    task: Task
+    task: TaskName
     outputs: int
     inverse_penalty: float
 
@@ -62,9 +62,9 @@ class Fit:
         Shapes:
             rows: (n, F) sparse. gram: (n, n). returns: (F, machines), (machines,).
         """
-        if self.task == "regression":
+        if task_of(self.task).real:
             found = [self._machine(rows, gram, targets, None)]
-        elif self.task == "multi-label":
+        elif task_of(self.task).several:
             each = [None if weights is None else weights[:, label].copy() for label in range(self.outputs)]
             found = [self._separate(rows, gram, targets[:, i] > 0, each[i]) for i in range(self.outputs)]
         elif gram is not None and len(np.unique(targets)) == self.outputs:
@@ -109,7 +109,7 @@ class Fit:
     ) -> tuple[Any, float]:
         from sklearn import svm
 
-        kind = "R" if self.task == "regression" else "C"
+        kind = "R" if task_of(self.task).real else "C"
         if gram is None:
             loss = "epsilon_insensitive" if kind == "R" else "hinge"
             options = {"C": self.inverse_penalty, "loss": loss, "max_iter": _STEPS, "random_state": 0}

@@ -59,6 +59,7 @@ from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel, is_sorted_below
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
+from subgnn.task import task_of
 
 _FOLDS = 3
 _LARGEST_MATRIX = 8_000  # training subgraphs
@@ -261,7 +262,7 @@ class KernelMachine(nn.Module):
         spec, given = checkpoint.spec, checkpoint.weights
         self.settings, self.seed = spec.wlks, spec.seed
         self.task, self.outputs = spec.task, spec.num_outputs
-        by_pairs = spec.task not in ("multi-label", "regression")
+        by_pairs = task_of(spec.task).one_class
         machines = self.outputs * (self.outputs - 1) // 2 if by_pairs else self.outputs
         last, a = self.settings.rounds[-1], self.settings.mix[-1]
         rounds = range(1 if self.settings.cumulative else last, last + 1)
@@ -278,7 +279,7 @@ class KernelMachine(nn.Module):
         for part, number in columns.items():
             self.register_buffer(f"weight_{part}", torch.zeros(number, machines))
         self.register_buffer("bias", torch.zeros(machines))
-        self.register_buffer("scale", torch.ones(self.outputs if spec.task == "multi-label" else 1))
+        self.register_buffer("scale", torch.ones(self.outputs if task_of(spec.task).several else 1))
 
     def features(self, batch: dict[str, Histogram]) -> list[scipy.sparse.csr_array]:
         """Histograms whose products sum to the kernel: by part, each times the root of its weight."""
@@ -304,7 +305,7 @@ class KernelMachine(nn.Module):
             own.copy_(torch.from_numpy(weight[begin : begin + len(own)]))
             begin += len(own)
         self.bias.copy_(torch.from_numpy(bias))
-        if self.task != "regression":
+        if task_of(self.task).has_classes:
             self.scale.copy_(torch.from_numpy(self._fit_scale(fit, rows, gram, targets, weights)))
 
     def _fit_scale(
@@ -313,7 +314,7 @@ class KernelMachine(nn.Module):
         """The factor of the scores that minimises the logistic loss of held-out folds of the training split."""
         n = len(targets)
         order = stream(self.seed, "wlks/folds").permutation(n)
-        if self.task != "multi-label":
+        if not task_of(self.task).several:
             order = order[np.argsort(targets[order], kind="stable")]  # classes in equal shares
         folds = np.empty(n, np.int64)
         folds[order] = np.arange(n) % _FOLDS
@@ -325,7 +326,7 @@ class KernelMachine(nn.Module):
             inner = None if gram is None else gram[np.ix_(rest, rest)]
             weight, bias = fit(rows[rest], inner, targets[rest], None if weights is None else weights[rest])
             scores[out] = machine_scores(rows[out] @ weight + bias, self.task, self.outputs)
-        if self.task == "multi-label":
+        if task_of(self.task).several:
             return np.array([_best_factor(scores[:, [i]], targets[:, i]) for i in range(self.outputs)], np.float32)
         return np.array([_best_factor(scores, targets)], np.float32)
 

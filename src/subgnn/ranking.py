@@ -7,6 +7,7 @@ the order in which they are given.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -75,3 +76,41 @@ def recall_at(scores: NDArray[Any], truth: NDArray[Any], k: int) -> float:
     if not len(alerts) or not hits[-1]:
         return float("nan")
     return float(np.interp(min(k, alerts[-1]), np.append(0, alerts), np.append(0, hits)) / hits[-1])
+
+
+def ranking_metric(name: str, scores: NDArray[Any], truth: NDArray[Any]) -> float:
+    """``auroc``, the mean over classes; ``auprc`` or ``recall@k`` of the rarer of two classes, of labels the mean.
+
+    Of equally many, the second class is taken. A class that all subgraphs or none have is left out of a mean; NaN where
+    nothing is left.
+
+    Shapes:
+        scores: (n, classes). truth: (n,) classes, or (n, labels) of 0 and 1.
+    """
+    if name == "auroc":
+        classes = range(scores.shape[1])
+        return _mean_of_defined(
+            [roc_area(scores[:, c], truth[:, c] if truth.ndim == 2 else truth == c) for c in classes]
+        )
+    k = recall_count(name)
+    of: Callable[[NDArray[Any], NDArray[Any]], float] = (
+        average_precision if k is None else lambda some, true: recall_at(some, true, k)
+    )
+    if truth.ndim == 2:
+        there = [c for c in range(truth.shape[1]) if 0 < int(truth[:, c].sum()) < len(truth)]
+        return _mean_of_defined([of(scores[:, c], truth[:, c]) for c in there])
+    if not 0 < int(truth.sum()) < len(truth):
+        return float("nan")
+    rarer = rarer_class(truth)
+    return of(scores[:, rarer], truth == rarer)
+
+
+def rarer_class(classes: NDArray[Any]) -> int:
+    """The rarer of two classes, 0 and 1; of equally many the second."""
+    return 0 if len(classes) < 2 * int(classes.sum()) else 1
+
+
+def _mean_of_defined(values: list[float]) -> float:
+    """The mean of the values that are not NaN; NaN without any."""
+    defined = [value for value in values if value == value]
+    return sum(defined) / len(defined) if defined else float("nan")
