@@ -148,7 +148,11 @@ def test_a_training_that_is_terminated_is_saved(tmp_path):
     _, errors = process.communicate("\n" * 9)
     again = shlex.join(["subgnn", *map(str, arguments), "--resume"])
     assert (process.returncode, errors) == (143, f"interrupted; continue with: {again}\n")
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["last.pt", "metrics.jsonl", "recipe.json"]
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
+        "last.safetensors",
+        "metrics.jsonl",
+        "recipe.json",
+    ]
     assert call(*arguments, "--resume").code == 0
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 5
 

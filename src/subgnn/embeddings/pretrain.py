@@ -39,13 +39,20 @@ from subgnn.errors import DataError, DataWarning, UserError, choices
 from subgnn.parallel.locks import try_lock
 from subgnn.parallel.progress import OnEpoch, ignore
 from subgnn.rng import stream_key
+from subgnn.storage.arrays import Damaged, Format
 from subgnn.storage.cache import cache_limit, cache_path, lookup, store
 from subgnn.storage.parsing import json_digest
-from subgnn.storage.torch_file import CHECKSUM, Damaged, load, save
+from subgnn.storage.state import load_state, save_state
 
 ALGORITHM = 1
 SECONDS_BETWEEN_SAVES = 10.0
 _HEADER = 4096  # bytes, more than a file has beside the vectors
+STATE = Format(
+    name="subgnn-pretraining",
+    noun="state of a pretraining",
+    make="an interrupted pretraining leaves one",
+    again="leave out --resume",
+)
 Sampler = GINSampler | GraphSAINTSampler
 Makers = tuple[Callable[..., Encoder], Callable[..., Sampler]]
 METHODS: dict[str, Makers] = {"gin": (gin_encoder, GINSampler), "graphsaint": (gcn_encoder, GraphSAINTSampler)}
@@ -132,7 +139,7 @@ def pretrain(
         nonlocal saved_at
         if state is not None and time.monotonic() - saved_at >= SECONDS_BETWEEN_SAVES:
             try:
-                save({"owner": owner, **everything()}, state)
+                save_state({"owner": owner, **everything()}, state, STATE)
             except DataError as error:
                 what = f"{error.where}: {error.what}; pretraining goes on, but cannot be resumed from here"
                 warnings.warn(what, DataWarning, stacklevel=2)
@@ -179,9 +186,7 @@ def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:
 
 
 def _read_state(state: Path, owner: dict[str, Any]) -> dict[str, Any]:
-    found = load(state)
-    if CHECKSUM not in found:
-        raise Damaged(state, "its checksum is missing")
+    found = load_state(state, STATE)
     if found.get("owner") != owner:
         hint = "give the same graph, method and settings, or leave out --resume"
         raise DataError("this is the state of another pretraining", where=str(state), hint=hint)
@@ -315,7 +320,7 @@ def pretrained_vectors(
     vectors = lookup(file, lambda: read_vectors(file, graph))
     if vectors is not None:
         return vectors
-    state = file.with_suffix(".state.pt")
+    state = file.with_suffix(".state.safetensors")
     with try_lock(state) as locked:
         try:
             found = compute(state if locked else None)

@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 LIMIT = 20 * 10**9
 KINDS = {
     "prepared": ("prepared",),
-    "embeddings": ("safetensors", "state.pt"),
+    "embeddings": ("safetensors", "state.safetensors"),
     "diffusions": ("safetensors",),
     "hops": ("safetensors",),
     "completion": ("safetensors",),

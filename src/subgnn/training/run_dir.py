@@ -10,7 +10,7 @@ RUN/subgraphs.safetensors    keys of the subgraphs, labels and splits it was tra
 RUN/report.html              the page of the run
 RUN/tensorboard/             event files, if requested
 RUN/mlflow.db, RUN/wandb/    the same by MLflow and Weights & Biases, if requested
-RUN/last.pt                  the state that ``--resume`` needs; removed when the run is finished
+RUN/last.safetensors         the state that ``--resume`` needs; removed when the run is finished
 RUN/.lock                    the process that writes the run; removed when it ends
 """
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from subgnn.data.subgraphs import SubgraphSet
     from subgnn.training.options import RunOptions
 
-RESULTS, RECIPE, METRICS, LAST = "run.json", "recipe.json", "metrics.jsonl", "last.pt"
+RESULTS, RECIPE, METRICS, LAST = "run.json", "recipe.json", "metrics.jsonl", "last.safetensors"
 CHECKPOINT = "checkpoint.safetensors"
 PAGE, DATASET, SUBGRAPHS = "report.html", "dataset.subgnn", "subgraphs.safetensors"
 _KEYS = Format(
