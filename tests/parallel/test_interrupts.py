@@ -152,6 +152,7 @@ def test_a_training_that_is_terminated_is_saved(tmp_path):
         "last.safetensors",
         "metrics.jsonl",
         "recipe.json",
+        "subgraphs.safetensors",
     ]
     assert call(*arguments, "--resume").code == 0
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 5
@@ -187,7 +188,11 @@ def test_a_portfolio_that_is_terminated_ends_at_once_and_is_resumed(tmp_path):
     again = shlex.join(["subgnn", *map(str, arguments), "--resume"])
     assert process.communicate() == ("", f"interrupted; continue with: {again}\n")
     assert process.returncode == 143
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["candidates", "recipe.json"]
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
+        "candidates",
+        "recipe.json",
+        "subgraphs.safetensors",
+    ]
     assert [path.name for path in (tmp_path / "run" / "candidates").iterdir()] == ["bag.safetensors"]
     resumed = call(*arguments, "--resume", "--json")
     assert (resumed.code, resumed.json["interrupted"]) == (0, False)
