@@ -13,7 +13,6 @@ feature, w_i (x_i - mean of x_i over nodes), which tell what carries it.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -28,8 +27,9 @@ from subgnn.inference.open import OpenedRun
 from subgnn.models.convex import fit_linear
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
-from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
-from subgnn.storage.cache import cache_limit, cache_path, lookup, store
+from subgnn.storage.arrays import Format
+from subgnn.storage.cache import cache_path, cached
+from subgnn.storage.parsing import json_digest
 
 _LEFT_OUT, _MOST_SUBGRAPHS, _NEAR, _ELSEWHERE = 0.2, 500, 150, 50
 _BLOCK = 2**18  # candidates whose features are computed at once
@@ -123,21 +123,16 @@ class Completer:
         """
         features = PairFeatures(graph, known)
         groups = np.arange(len(known)) if groups is None else groups
-        if not cache or cache_limit() == 0:
+        if not cache:
             return cls(features, _fit(features, groups, seed))
-        path = cache_path("completion", _key(graph, known, groups, seed))
-
-        def read() -> Ranker:
-            file = read_arrays(path, _FORMAT)
-            file.verify()
-            return Ranker.from_arrays(file.arrays, str(path))
-
-        ranker = lookup(path, read)
-        if ranker is None:
-            ranker = _fit(features, groups, seed)
-            parts = encode_arrays(ranker.arrays(), _FORMAT)
-            size = sum(memoryview(part).nbytes for part in parts)
-            store(path, size, lambda: write_parts(path, parts, overwrite=True, sync=False))
+        ingredients = [graph.content_hash, known.digest, groups.tolist(), seed]
+        ranker = cached(
+            cache_path("completion", json_digest(ingredients)),
+            _FORMAT,
+            compute=lambda: _fit(features, groups, seed),
+            arrays=Ranker.arrays,
+            read=lambda file: Ranker.from_arrays(file.arrays, file.where),
+        )
         return cls(features, ranker)
 
     @classmethod
@@ -181,14 +176,6 @@ class Completer:
             parts = [part.sum(axis=1) for part in np.split(terms, ends, axis=1)]
             links = self.features.links(query.nodes, best)
             yield Completion(best, 1 / (1 + np.exp(-odds)), links, np.stack(parts, axis=1))
-
-
-def _key(graph: Graph, known: Ragged, groups: NDArray[np.int64], seed: int) -> str:
-    digest = hashlib.sha256(f"{_FORMAT.name} {_FORMAT.version} {graph.content_hash} {seed}".encode())
-    for array in (known.values.astype("<i4"), known.offsets.astype("<i8"), groups.astype("<i8")):
-        digest.update(f"{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
 
 
 def leave_out(subgraph: NDArray[np.int32], draws: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -34,7 +34,7 @@ from subgnn.embeddings.gin import GINSampler, gin_encoder
 from subgnn.embeddings.graphsaint import GraphSAINTSampler, gcn_encoder
 from subgnn.embeddings.link_prediction import Batch, EdgeSplit, Encoder, embed_all, split_edges
 from subgnn.embeddings.sources import VectorSettings
-from subgnn.embeddings.stored import read_vectors, write_vectors
+from subgnn.embeddings.stored import encode_vectors, read_vectors
 from subgnn.errors import DataError, DataWarning, UserError, choices
 from subgnn.parallel.locks import try_lock
 from subgnn.parallel.progress import OnEpoch, ignore
@@ -46,7 +46,6 @@ from subgnn.storage.state import load_state, save_state
 
 ALGORITHM = 1
 SECONDS_BETWEEN_SAVES = 10.0
-_HEADER = 4096  # bytes, more than a file has beside the vectors
 STATE = Format(
     name="subgnn-pretraining",
     noun="state of a pretraining",
@@ -329,10 +328,5 @@ def pretrained_vectors(
             warnings.warn(what, DataWarning, stacklevel=2)
             state.unlink()
             found = compute(state)
-    graph_hash = graph.content_hash
-    store(
-        file,
-        found.vectors.nbytes + _HEADER,
-        lambda: write_vectors(file, found.vectors, found.about(), graph_hash=graph_hash, overwrite=True),
-    )
+    store(file, encode_vectors(found.vectors, found.about(), graph_hash=graph.content_hash))
     return found.vectors

@@ -21,7 +21,7 @@ from subgnn.data.formats.vectors import read_npy
 from subgnn.data.graph import Graph
 from subgnn.data.strings import find_node, is_id
 from subgnn.errors import DataError, excerpt
-from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
+from subgnn.storage.arrays import Format, Parts, encode_arrays, read_arrays, write_parts
 
 _STORED = Format(
     name="subgnn-embeddings",
@@ -41,17 +41,21 @@ def vectors_hash(vectors: NDArray[np.float32]) -> str:
     return digest.hexdigest()
 
 
-def write_vectors(
-    path: Path, vectors: NDArray[np.float32], about: dict[str, Any], *, graph_hash: str, overwrite: bool = False
-) -> None:
-    """Write embeddings as .safetensors, atomically.
+def encode_vectors(vectors: NDArray[np.float32], about: dict[str, Any], *, graph_hash: str) -> Parts:
+    """The parts of a .safetensors file of embeddings.
 
     Args:
         about: how they were computed; plain values.
     """
-    arrays, metadata = {"vectors": vectors.astype("<f4", copy=False)}, {"graph_hash": graph_hash}
-    parts = encode_arrays(arrays, _STORED, metadata=metadata | {"about": json.dumps(about)})
-    write_parts(path, parts, overwrite=overwrite, sync=False)
+    metadata = {"graph_hash": graph_hash, "about": json.dumps(about)}
+    return encode_arrays({"vectors": vectors.astype("<f4", copy=False)}, _STORED, metadata=metadata)
+
+
+def write_vectors(
+    path: Path, vectors: NDArray[np.float32], about: dict[str, Any], *, graph_hash: str, overwrite: bool = False
+) -> None:
+    """Write embeddings as .safetensors, atomically."""
+    write_parts(path, encode_vectors(vectors, about, graph_hash=graph_hash), overwrite=overwrite, sync=False)
 
 
 def read_stored(path: Path) -> tuple[NDArray[np.float32], dict[str, str]]:

@@ -127,8 +127,7 @@ def read_bundle(path: Path) -> Dataset:
         return _dataset(file)
     dataset = _verified(file)
     if _identity(path.stat()) == _identity(file.status):
-        text = json.dumps(_identity(file.status)).encode()
-        store(verdict, len(text), lambda: write_parts(verdict, [text], overwrite=True, sync=False))
+        store(verdict, [json.dumps(_identity(file.status)).encode()])
     return dataset
 
 
