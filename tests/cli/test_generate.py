@@ -75,7 +75,7 @@ def test_what_is_there_is_kept_unless_forced(tmp_path: Path) -> None:
     [
         (("densty",), r"unknown synthetic dataset 'densty'; accepted: density, .*; did you mean 'density'\?"),
         (("density", "--min-core", 2), "recipe density: no option 'min_core'; accepted: num_nodes, m,"),
-        (("density", "--set", "max_depth=x"), "max_depth is 'x'; a whole number is needed"),
+        (("density", "--set", "max_depth=x"), "max_depth is 'x'; accepted: a whole number"),
         (("density", "--set", "max_depth"), "--set: 'max_depth' is not a setting; KEY=VALUE is accepted"),
         (("density", "--set", "=3"), "KEY=VALUE is accepted"),
         (("density", "--bins", 100, "--max-density", 0.2), "different values for 100 bins; use fewer bins"),

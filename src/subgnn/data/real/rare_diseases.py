@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.config.files import parse_options
 from subgnn.data.assign_splits import split_sizes
 from subgnn.data.real.builder import (
     Builder,
@@ -20,7 +21,6 @@ from subgnn.data.real.builder import (
     check_fractions,
     make_dataset,
     read_labels,
-    read_options,
 )
 from subgnn.data.real.hpo import PhenotypeGraph, PhenotypeGraphSettings, build_phenotype_graph, read_hpo
 from subgnn.data.real.orphanet import METAB, NEURO, DiseaseSettings, LabelledDisease, label_diseases, read_orphapackets
@@ -204,7 +204,7 @@ def rare_disease_settings(kind: Kind, request: Request) -> RareDiseaseSettings:
         "diseases": DiseaseSettings,
         "patients": PatientSettings,
     }
-    values = read_options(kinds, options, kind)
+    values = parse_options(kinds, options, kind)
     if request.labels:
         values["diseases"]["labels"] = read_labels(request.labels, "ORPHA:")
     if values["patients"] and "per_disease" not in options:
