@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from subgnn.cli.create import generate_dataset
 from subgnn.data.formats import read_dataset
-from subgnn.errors import DataError
+from subgnn.errors import DataError, UserError
 
 SMALL = ("--num-nodes", 500, "--num-subgraphs", 24, "--subgraph-size", 10)
 
@@ -82,6 +82,6 @@ def test_what_is_there_is_kept_unless_forced(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_are_told_before_anything_is_written(tmp_path: Path, arguments: tuple[Any, ...], says: str) -> None:
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(UserError, match=says):
         run(*arguments, "--out", tmp_path / "d")
     assert list(tmp_path.iterdir()) == []
