@@ -23,10 +23,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subgnn.config.cache_keys import recipe_key
 from subgnn.config.files import parse_recipe
 from subgnn.config.method_settings import AutoSettings
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import Recipe, recipe_key
 from subgnn.errors import DataError
 from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
 from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
