@@ -81,7 +81,9 @@ def require_file(path: Path) -> str:
         hint = f"random, gin, graphsaint, {', '.join(accepted)}"
         raise DataError(f"unknown kind of embeddings '{path}'", where="embeddings.source", hint=hint)
     if not path.is_file():
-        raise _missing_file(path)
+        known = "random, gin, graphsaint, gin-untrained"
+        hint = f"embeddings.source is {known}, or a file that subgnn pretrain wrote or you did"
+        raise DataError("no such file", where=str(path), hint=hint)
     return suffix
 
 
@@ -116,13 +118,6 @@ def read_vectors(path: Path, graph: Graph) -> NDArray[np.float32]:
     return vectors
 
 
-def _missing_file(path: Path) -> DataError:
-    hint = (
-        "embeddings.source is random, gin, graphsaint, gin-untrained, or a file that subgnn pretrain wrote or you did"
-    )
-    return DataError("no such file", where=str(path), hint=hint)
-
-
 def _read_npy(path: Path) -> NDArray[np.float32]:
     array = read_npy(path)
     if array.ndim != 2:
@@ -143,9 +138,9 @@ def _read_text(path: Path, graph: Graph) -> NDArray[np.float32]:
             raise DataError(f"{dim:,} numbers", where=f"{path}:{number}", hint=f"at most {_MAX_DIM:,} a node")
         if vectors is None:
             vectors = np.zeros((graph.num_nodes, max(dim, 0)), np.float32)
-        node = _node(" ".join(fields[: len(fields) - dim]), graph)
-        if node is None:
-            continue
+        node = find_node(" ".join(fields[: len(fields) - dim]), graph.num_nodes, graph.names)
+        if node is None or node < 0:
+            continue  # a word that is not a node, such as word2vec's end of sentence
         try:
             vectors[node] = fields[len(fields) - dim :]
         except ValueError:
@@ -163,9 +158,3 @@ def _read_text(path: Path, graph: Graph) -> NDArray[np.float32]:
             what, where=str(path), hint="every node needs a line, by its name, or by its id where it has none"
         )
     return vectors
-
-
-def _node(name: str, graph: Graph) -> int | None:
-    """The node of a line; None for a word that is not a node, such as word2vec's end of sentence."""
-    found = find_node(name, graph.num_nodes, graph.names)
-    return None if found is None or found < 0 else found
