@@ -330,3 +330,9 @@ def test_a_setting_that_is_no_number_is_refused() -> None:
     with pytest.raises(UserError, match="max_density is nan; accepted: a number"):
         read_settings(RECIPES["density"], {"max_density": float("nan")})
     assert read_settings(RECIPES["cut-ratio"], {"max_cut_ratio": "0.5", "bins": "4"}).bins == 4
+
+
+def test_options_may_be_numbers_of_numpy_or_whole_floats() -> None:
+    found = read_settings(RECIPES["density"], {"bins": np.int64(4), "max_depth": 2.0, "max_density": np.float32(0.5)})
+    assert (found.bins, found.max_depth, found.max_density) == (4, 2, 0.5)
+    assert read_settings(RECIPES["coreness"], {"max_core": "3"}).max_core == 3.0

@@ -155,8 +155,10 @@ def parse_options(kinds: Mapping[str, type], options: Mapping[str, Any], where: 
         if option not in owner:
             raise UserError(f"no option '{option}'", where=where, hint=choices(option, owner))
         hint = _types(kinds[owner[option]])[option]
-        value = _from_text(given, is_list=typing.get_origin(hint) is tuple) if isinstance(given, str) else given
-        if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        value: Any = given
+        if isinstance(given, str):
+            value = _from_text(given, is_list=typing.get_origin(hint) is tuple)
+        elif isinstance(given, numbers.Real) and not isinstance(given, bool):  # of NumPy, too
             value = int(value) if value == value // 1 else float(value)
         found[owner[option]][option] = _value(hint, value, lambda _: where, option)
     return found
