@@ -92,7 +92,7 @@ def _read(path: Path, num_nodes: int, nodes: NDArray[np.int32], width: int) -> N
     Raises:
         DataError: if the file is damaged where it is read, or does not fit.
     """
-    arrays = read_arrays(path, _STORED, mapped="r").arrays
+    arrays = read_arrays(path, _STORED, mapped="r", verify=False).arrays
     hops, sums = (arrays.get(name, np.empty(0)) for name in ("hops", "sums"))
     rows = len(hops)
     if hops.dtype != np.uint8 or hops.shape[1:] != (width,) or rows not in (0, num_nodes):

@@ -162,7 +162,6 @@ def _read_export(path: Path) -> tuple[Checkpoint, dict[str, Any], Graph | None, 
     """Checkpoint, results, the graph if the file has it, and the arrays of an exported run."""
     where = str(path)
     file = read_arrays(path, EXPORT)
-    file.verify()
     arrays = file.arrays
     unknown = [
         name for name in arrays if not re.fullmatch(r"(checkpoint|graph)\..*|vectors(\.\d+)?|reference|subgraphs", name)

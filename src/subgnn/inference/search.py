@@ -166,7 +166,6 @@ class KnownSubgraphs:
 
         def read() -> NDArray[np.float32]:
             file = read_arrays(path, _STORED)
-            file.verify()
             found = file.arrays.get("vectors")
             if found is None or found.ndim != 2 or len(found) != len(nodes) or found.dtype != np.float32:
                 raise DataError("it does not fit the subgraphs", where=str(path))

@@ -187,7 +187,6 @@ def read_prepared(path: Path, plan: Plan, *, key: str, graph_hash: str) -> Prepa
         DataError: if the file cannot be read, is damaged, or belongs to another key.
     """
     file = read_arrays(path, _PREPARED, mapped="c")
-    file.verify()
     if file.metadata.get("key") != key:
         raise DataError("it belongs to other content", where=str(path))
     content = file.content()

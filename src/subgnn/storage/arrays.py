@@ -158,14 +158,15 @@ def write_parts(path: Path, parts: Parts, *, overwrite: bool = False, sync: bool
             os.fsync(file.fileno())
 
 
-def read_arrays(path: Path, kind: Format, *, mapped: Literal["r", "c"] | None = None) -> ArrayFile:
-    """Open a file; the caller compares the checksum.
+def read_arrays(path: Path, kind: Format, *, mapped: Literal["r", "c"] | None = None, verify: bool = True) -> ArrayFile:
+    """Open a file.
 
     Args:
         mapped: leave the arrays in the file, read-only (``r``) or with changes that stay in memory (``c``).
+        verify: compare the checksum, which reads all of the file.
 
     Raises:
-        Damaged: if it is another kind of file, or does not match its header.
+        Damaged: if it is another kind of file, or does not match its header or its checksum.
         DataError: if it cannot be read, or is of another version.
     """
     try:
@@ -187,7 +188,10 @@ def read_arrays(path: Path, kind: Format, *, mapped: Literal["r", "c"] | None = 
     if [0, *(end for _, end in spans)] != [*(begin for begin, _ in spans), len(content)]:
         what = f"the arrays of the {kind.noun} do not fill the {len(content):,} bytes behind its header"
         raise Damaged(what, where=str(path), hint=f"the file is damaged; {kind.again}")
-    return ArrayFile(kind, str(path), metadata, arrays, data, status)
+    file = ArrayFile(kind, str(path), metadata, arrays, data, status)
+    if verify:
+        file.verify()
+    return file
 
 
 def _read_header(data: NDArray[np.uint8], kind: Format, where: str) -> tuple[dict[str, Any], NDArray[np.uint8]]:

@@ -111,12 +111,7 @@ def cached(
     if cache_limit() == 0:
         return compute()
 
-    def verified() -> Result:
-        file = read_arrays(path, kind, mapped=mapped)
-        file.verify()
-        return read(file)
-
-    found = lookup(path, verified)
+    found = lookup(path, lambda: read(read_arrays(path, kind, mapped=mapped)))
     if found is None:
         found = compute()
         store(path, encode_arrays(arrays(found), kind))

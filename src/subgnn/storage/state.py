@@ -45,7 +45,6 @@ def load_state(path: Path, kind: Format) -> dict[str, Any]:
         DataError: if it cannot be read, or is of another version.
     """
     file = read_arrays(path, kind)
-    file.verify()
 
     def decode(value: Any) -> Any:
         if isinstance(value, list):

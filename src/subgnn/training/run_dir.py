@@ -234,7 +234,6 @@ def read_subgraph_keys(out: Path) -> Keys:
         DataError: if they are missing or damaged.
     """
     file = read_arrays(out / SUBGRAPHS, _KEYS)
-    file.verify()
     return file.arrays["keys"]
 
 
