@@ -12,6 +12,7 @@ from subgnn.data.real.builder import Request, read_labels
 from subgnn.data.real.hpo import PhenotypeGraphSettings
 from subgnn.data.real.orphanet import METAB
 from subgnn.data.real.patients import PatientSettings
+from subgnn.data.real.ppi_bp import PpiBpSettings
 from subgnn.data.real.rare_diseases import RareDiseaseSettings, rare_disease_settings
 from subgnn.data.real.sources import SOURCES
 from subgnn.errors import DataError, UserError
@@ -25,6 +26,8 @@ def test_texts_become_values_of_the_right_type() -> None:
         "graph": {"min_shared_genes": 3, "ontology_edges": False},
         "set": {"split_by": "disease", "fractions": (0.5, 0.25, 0.25)},
     }
+    words = parse_options({"x": PpiBpSettings}, {"excluded_evidence": "IEA, 7"}, "x")["x"]
+    assert words == {"excluded_evidence": ("IEA", "7")}
 
 
 @pytest.mark.parametrize(

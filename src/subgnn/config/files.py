@@ -157,7 +157,7 @@ def parse_options(kinds: Mapping[str, type], options: Mapping[str, Any], where: 
         hint = _types(kinds[owner[option]])[option]
         value: Any = given
         if isinstance(given, str):
-            value = _from_text(given, is_list=typing.get_origin(hint) is tuple)
+            value = _from_text(given, hint)
         elif isinstance(given, numbers.Real) and not isinstance(given, bool):  # of NumPy, too
             value = int(value) if value == value // 1 else float(value)
         found[owner[option]][option] = _value(hint, value, lambda _: where, option)
@@ -170,12 +170,18 @@ def _is_plain(hint: Any) -> bool:
     return kind in (int, float, bool, str) or typing.get_origin(kind) in (tuple, Literal, types.UnionType)
 
 
-def _from_text(text: str, *, is_list: bool = False) -> Any:
-    """A value in the syntax of TOML; plain words need no quotes."""
+def _from_text(text: str, annotated: Any = None) -> Any:
+    """A value in the syntax of TOML; plain words need no quotes, and lists of a known type no brackets."""
+    kind, _ = with_bounds(annotated)
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is tuple:
+        return [_from_text(part, arguments[0]) for part in text.strip(" []").split(",") if part.strip()]
+    if kind is str or origin is Literal:
+        return text.strip()
     try:
-        return parse_toml(f"value = [{text}]" if is_list else f"value = {text}", "--set")["value"]
+        return parse_toml(f"value = {text}", "--set")["value"]
     except UserError:
-        return [word.strip() for word in text.split(",") if word.strip()] if is_list else text.strip()
+        return text.strip()
 
 
 def _override(content: dict[str, Any], override: str) -> list[str]:
