@@ -28,6 +28,7 @@ from torch import Tensor
 from torch.nn import functional
 from torchmetrics.functional.classification import binary_auroc
 
+from subgnn.config.files import parse_recipe
 from subgnn.config.settings import PretrainSettings
 from subgnn.data.graph import Graph
 from subgnn.embeddings.gin import GINSampler, gin_encoder
@@ -166,22 +167,13 @@ def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:
     """Raise :class:`UserError` for an unknown method or settings out of range."""
     if method not in METHODS:
         raise UserError(f"unknown method '{method}'", where="pretrain", hint=choices(method, METHODS))
-    positive = {
-        name: getattr(settings, name) for name in ("hidden", "layers", "batch_size", "epochs", "steps", "roots")
-    }
-    for name, value in {"embeddings.dim": dim, **{f"pretrain.{name}": n for name, n in positive.items()}}.items():
-        if value < 1:
-            raise UserError(f"{name} is {value}", where="pretrain", hint="accepted: a whole number from 1")
-    right = {
-        "fraction": 0 < settings.fraction <= 1,
-        "val_fraction": 0 < settings.val_fraction < 1,
-        "dropout": 0 <= settings.dropout < 1,
-        "matched": 0 <= settings.matched <= 1,
-    }
-    for name in right:
-        value = getattr(settings, name)
-        if not right[name]:
-            raise UserError(f"pretrain.{name} is {value}", where="pretrain", hint="accepted: a number between 0 and 1")
+    parse_recipe(
+        {"pretrain": asdict(settings), "embeddings": {"dim": dim}}, "pretrain"
+    )  # refuses what is out of bounds
+    edges = {"fraction": (0,), "val_fraction": (0, 1), "dropout": (1,)}
+    for name in (name for name, refused in edges.items() if getattr(settings, name) in refused):
+        what, hint = f"pretrain.{name} is {getattr(settings, name)}", "accepted: a number between 0 and 1"
+        raise UserError(what, where="pretrain", hint=hint)
 
 
 def _read_state(state: Path, owner: dict[str, Any]) -> dict[str, Any]:
