@@ -167,13 +167,12 @@ def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:
     """Raise :class:`UserError` for an unknown method or settings out of range."""
     if method not in METHODS:
         raise UserError(f"unknown method '{method}'", where="pretrain", hint=choices(method, METHODS))
-    parse_recipe(
-        {"pretrain": asdict(settings), "embeddings": {"dim": dim}}, "pretrain"
-    )  # refuses what is out of bounds
-    edges = {"fraction": (0,), "val_fraction": (0, 1), "dropout": (1,)}
-    for name in (name for name, refused in edges.items() if getattr(settings, name) in refused):
-        what, hint = f"pretrain.{name} is {getattr(settings, name)}", "accepted: a number between 0 and 1"
-        raise UserError(what, where="pretrain", hint=hint)
+    # Refuses what is out of the bounds of each setting.
+    parse_recipe({"pretrain": asdict(settings), "embeddings": {"dim": dim}}, "pretrain")
+    for name, refused in {"fraction": (0,), "val_fraction": (0, 1), "dropout": (1,)}.items():
+        value = getattr(settings, name)
+        if value in refused:
+            raise UserError(f"pretrain.{name} is {value}", where="pretrain", hint="accepted: a number between 0 and 1")
 
 
 def _read_state(state: Path, owner: dict[str, Any]) -> dict[str, Any]:

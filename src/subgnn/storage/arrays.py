@@ -188,10 +188,10 @@ def read_arrays(path: Path, kind: Format, *, mapped: Literal["r", "c"] | None = 
     if [0, *(end for _, end in spans)] != [*(begin for begin, _ in spans), len(content)]:
         what = f"the arrays of the {kind.noun} do not fill the {len(content):,} bytes behind its header"
         raise Damaged(what, where=str(path), hint=f"the file is damaged; {kind.again}")
-    file = ArrayFile(kind, str(path), metadata, arrays, data, status)
+    found = ArrayFile(kind, str(path), metadata, arrays, data, status)
     if verify:
-        file.verify()
-    return file
+        found.verify()
+    return found
 
 
 def _read_header(data: NDArray[np.uint8], kind: Format, where: str) -> tuple[dict[str, Any], NDArray[np.uint8]]:
