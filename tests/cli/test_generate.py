@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from subgnn.cli.create import generate_dataset
 from subgnn.data.formats import read_dataset
-from subgnn.errors import DataError
+from subgnn.errors import DataError, UserError
 
 SMALL = ("--num-nodes", 500, "--num-subgraphs", 24, "--subgraph-size", 10)
 
@@ -75,13 +75,13 @@ def test_what_is_there_is_kept_unless_forced(tmp_path: Path) -> None:
     [
         (("densty",), r"unknown synthetic dataset 'densty'; accepted: density, .*; did you mean 'density'\?"),
         (("density", "--min-core", 2), "recipe density: no option 'min_core'; accepted: num_nodes, m,"),
-        (("density", "--set", "max_depth=x"), "max_depth is 'x'; a whole number is needed"),
+        (("density", "--set", "max_depth=x"), "max_depth is 'x'; accepted: a whole number"),
         (("density", "--set", "max_depth"), "--set: 'max_depth' is not a setting; KEY=VALUE is accepted"),
         (("density", "--set", "=3"), "KEY=VALUE is accepted"),
         (("density", "--bins", 100, "--max-density", 0.2), "different values for 100 bins; use fewer bins"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_written(tmp_path: Path, arguments: tuple[Any, ...], says: str) -> None:
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(UserError, match=says):
         run(*arguments, "--out", tmp_path / "d")
     assert list(tmp_path.iterdir()) == []

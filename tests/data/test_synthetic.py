@@ -20,7 +20,7 @@ from subgnn.data.subgraphs import SPLITS
 from subgnn.data.synthetic import RECIPES, generate, read_settings
 from subgnn.data.synthetic.density_and_position import mean_distances
 from subgnn.data.synthetic.edges import subgraphs_of_nodes
-from subgnn.errors import DataError
+from subgnn.errors import DataError, UserError
 from subgnn.kernels import induced_components, induced_core_numbers, shapes
 from subgnn.lab.datasets.catalog import CATALOG, differences_from_paper
 
@@ -280,7 +280,7 @@ IMPOSSIBLE = [
     ("density", {"subgraph_size": 5_000}, "2 to 4999 is accepted"),
     ("density", {"bins": 1}, "at least 2"),
     ("density", {"num_subgraphs": 2}, "at least 3 are needed"),
-    ("density", {"num_nodes": 10**12}, "at most"),
+    ("density", {"num_nodes": 10**12}, "to 1,000,000,000"),
     ("cut-ratio", {"max_cut_ratio": 0.006}, "can be met"),
     ("cut-ratio", {"max_cut_ratio": 1.0, "num_nodes": 400, "num_subgraphs": 15}, "its cut ratio can be"),
     ("cut-ratio", {"min_density": 0.05}, "within 0.1 to 1"),
@@ -307,7 +307,7 @@ IMPOSSIBLE = [
 
 @pytest.mark.parametrize(("name", "options", "says"), IMPOSSIBLE)
 def test_what_cannot_be_met_is_an_error_that_says_what_can(name: str, options: dict[str, float], says: str) -> None:
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(UserError) as caught:
         generate(name, seed=0, **options)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -316,17 +316,23 @@ def test_what_cannot_be_met_is_an_error_that_says_what_can(name: str, options: d
 def test_unknown_names_and_options_list_the_choices() -> None:
     with pytest.raises(DataError, match=r"accepted: density, cut-ratio, .*; did you mean 'coreness'\?"):
         generate("corenes")
-    with pytest.raises(DataError, match=r"recipe density: no option 'min_densty'; .*did you mean 'min_density'\?"):
+    with pytest.raises(UserError, match=r"recipe density: no option 'min_densty'; .*did you mean 'min_density'\?"):
         generate("density", min_densty=0.1)
 
 
 @pytest.mark.parametrize("value", ["x", "2.5", 2.5, "nan", None, "1e400"])
 def test_a_setting_that_is_no_whole_number_is_refused(value: object) -> None:
-    with pytest.raises(DataError, match="a whole number is needed"):
+    with pytest.raises(UserError, match=r"max_depth is .*; accepted: a whole number"):
         read_settings(RECIPES["density"], {"max_depth": value})
 
 
 def test_a_setting_that_is_no_number_is_refused() -> None:
-    with pytest.raises(DataError, match="a finite number is needed"):
+    with pytest.raises(UserError, match="max_density is nan; accepted: a number"):
         read_settings(RECIPES["density"], {"max_density": float("nan")})
     assert read_settings(RECIPES["cut-ratio"], {"max_cut_ratio": "0.5", "bins": "4"}).bins == 4
+
+
+def test_options_may_be_numbers_of_numpy_or_whole_floats() -> None:
+    found = read_settings(RECIPES["density"], {"bins": np.int64(4), "max_depth": 2.0, "max_density": np.float32(0.5)})
+    assert (found.bins, found.max_depth, found.max_density) == (4, 2, 0.5)
+    assert read_settings(RECIPES["coreness"], {"max_core": "3"}).max_core == 3.0

@@ -143,7 +143,7 @@ def test_every_parameter_moves(method):
 @pytest.mark.parametrize("stop", [0, 3])
 def test_going_on_equals_an_uninterrupted_pretraining(method, stop, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "SECONDS_BETWEEN_SAVES", 0.0)
-    graph, settings, state = blocks(3, 12), quick(epochs=5), tmp_path / "state.pt"
+    graph, settings, state = blocks(3, 12), quick(epochs=5), tmp_path / "state.safetensors"
     whole = pretrain(graph, method, dim=DIM, settings=settings, device="cpu")
 
     def interrupt(record):
@@ -274,5 +274,5 @@ def test_without_pytorch_geometric_the_extra_is_named(method, monkeypatch, tmp_p
     monkeypatch.setitem(sys.modules, "torch_geometric", None)
     monkeypatch.setitem(sys.modules, "torch_geometric.nn", None)
     with pytest.raises(MissingExtra, match=r"pretraining.*torch_geometric.*pip install 'subgnn\[pyg\]'"):
-        pretrain(blocks(2, 5), method, dim=DIM, settings=quick(), device="cpu", state=tmp_path / "state.pt")
+        pretrain(blocks(2, 5), method, dim=DIM, settings=quick(), device="cpu", state=tmp_path / "state.safetensors")
     assert list(tmp_path.iterdir()) == []

@@ -21,6 +21,7 @@ import torch
 from subgnn import DataWarning, Ragged, read_dataset, write_bundle, write_folder
 from subgnn.api.train_recipe import train
 from subgnn.config.files import read_recipe
+from subgnn.embeddings.pretrain import STATE
 from subgnn.embeddings.stored import read_vectors, write_vectors
 from subgnn.errors import UserError
 from subgnn.inference.answers import Files, write_predictions
@@ -38,10 +39,10 @@ from subgnn.prepare.cached import encode, read_prepared
 from subgnn.prepare.measure import Plan
 from subgnn.reports import write_report
 from subgnn.storage.arrays import write_parts
-from subgnn.storage.torch_file import load, save
+from subgnn.storage.state import load_state, save_state
 from subgnn.training.options import Callbacks
 from subgnn.training.resume import load_progress
-from subgnn.training.run_dir import CHECKPOINT, read_run_recipe
+from subgnn.training.run_dir import CHECKPOINT, LAST, read_run_recipe
 from tests.cli.command import call
 from tests.data import samples
 from tests.fuzz import mutations, requests
@@ -197,11 +198,12 @@ def tensors(content: Any) -> str:
 
 def make_state(folder: Path) -> Path:
     """A file of tensors and values, as a pretraining leaves it."""
-    save(
+    save_state(
         {"owner": {"dim": 4}, "encoder": {"w": torch.arange(12.0).reshape(3, 4)}, "progress": {"epoch": 1}},
-        folder / "s.pt",
+        folder / "s.safetensors",
+        STATE,
     )
-    return folder / "s.pt"
+    return folder / "s.safetensors"
 
 
 @cache
@@ -393,8 +395,8 @@ KINDS: dict[str, Kind] = {
     "embeddings.vec": Kind(make_text_vectors, embeddings),
     "prepared": Kind(make_prepared, read_prepared_file, mutations.inside_header, signed=True),
     CHECKPOINT: Kind(of_run(CHECKPOINT), answer, mutations.inside_header, signed=True),
-    "last.pt": Kind(copy_of("cut/last.pt"), lambda p: tensors(load_progress(p)), mutations.inside_zip, signed=True),
-    "pretraining.pt": Kind(make_state, lambda p: tensors(load(p)), mutations.inside_zip, signed=True),
+    LAST: Kind(copy_of(f"cut/{LAST}"), lambda p: tensors(load_progress(p)), mutations.inside_header, signed=True),
+    "pretraining": Kind(make_state, lambda p: tensors(load_state(p, STATE)), mutations.inside_header, signed=True),
     "run.json": Kind(of_run("run.json"), report),
     "recipe.json": Kind(of_run("recipe.json"), resume_settings),
     "metrics.jsonl": Kind(of_run("metrics.jsonl"), report),

@@ -148,7 +148,7 @@ def test_a_training_that_is_terminated_is_saved(tmp_path):
     _, errors = process.communicate("\n" * 9)
     again = shlex.join(["subgnn", *map(str, arguments), "--resume"])
     assert (process.returncode, errors) == (143, f"interrupted; continue with: {again}\n")
-    written = ["last.pt", "metrics.jsonl", "recipe.json", "subgraphs.safetensors"]
+    written = ["last.safetensors", "metrics.jsonl", "recipe.json", "subgraphs.safetensors"]
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == written
     assert call(*arguments, "--resume").code == 0
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 5

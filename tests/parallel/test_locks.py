@@ -56,7 +56,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_the_lock_of_a_process_ends_with_it(tmp_path):
-    path, lock = tmp_path / "x.state.pt", tmp_path / "x.state.pt.lock"
+    path, lock = tmp_path / "x.state.safetensors", tmp_path / "x.state.safetensors.lock"
     with Holder(f"try_lock(Path({str(path)!r}))"):
         with try_lock(path) as locked:
             assert not locked
@@ -69,7 +69,7 @@ def test_the_lock_of_a_process_ends_with_it(tmp_path):
 
 
 def test_a_lock_whose_file_was_removed_meanwhile_is_taken_anew(tmp_path, monkeypatch):
-    path, lock = tmp_path / "x.state.pt", tmp_path / "x.state.pt.lock"
+    path, lock = tmp_path / "x.state.safetensors", tmp_path / "x.state.safetensors.lock"
     real, tries = fcntl.flock, []
 
     def late(file, how):

@@ -135,10 +135,10 @@ def test_a_folder_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
 
 
 def test_a_full_disk_leaves_nothing_half_written(folder, monkeypatch):
-    def full(_):
+    def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(Path, "replace", full)
     with pytest.warns(DataWarning, match=r"cannot be written \(No space left on device\); work goes on"):
         found = ask()
     assert (found.path, files(folder)) == (None, [])

@@ -149,7 +149,7 @@ def test_the_command_line_trains_a_baseline_on_two_devices(tmp_path, capfd):
     [
         (DataError("no label", where="file:3", hint="give one"), DataError, "file:3: no label; give one"),
         (UserError("no", where="train"), UserError, "train: no"),
-        (PermissionError(13, "Permission denied", "run/last.pt"), OSError, "run/last.pt"),
+        (PermissionError(13, "Permission denied", "run/last.safetensors"), OSError, "run/last.safetensors"),
         (ValueError("seven"), RuntimeError, r"ValueError: seven \(rank 1 of 2\)"),
     ],
 )

@@ -14,8 +14,8 @@ from subgnn.data.formats.format import ReadOptions, Unknown
 from subgnn.data.graph import Graph
 from subgnn.data.matching import match_nodes
 from subgnn.inference.answers import AnswerTable, Asked, vector_table
+from subgnn.inference.open import fit_without_labels
 from subgnn.inference.predictor import Predictor
-from subgnn.inference.without_labels import fit_without_labels
 
 if TYPE_CHECKING:
     import pandas as pd

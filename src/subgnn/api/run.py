@@ -146,8 +146,7 @@ class Run:
             top: how many nodes to suggest for each subgraph, at most.
             among: suggest these nodes only: a list, or the path of a text file with one a line.
         """
-        from subgnn.completion.completer import Completer
-        from subgnn.completion.files import completion_table, read_candidates
+        from subgnn.completion.completer import Completer, completion_table, read_candidates
 
         if top < 1:
             raise UserError(f"{top} nodes to suggest", where="top", hint="accepted: from 1")

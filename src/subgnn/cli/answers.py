@@ -265,7 +265,7 @@ def complete_subgraphs(
     Example: subgnn complete runs/first --subgraphs new.tsv --top 20 --out suggestions.tsv
     """
     options.check(run, subgraphs, out)
-    from subgnn.completion.files import complete_file
+    from subgnn.completion.completer import complete_file
 
     files, notes = options.files(subgraphs, out)
     form = files.output_format(default="tsv") or "tsv"

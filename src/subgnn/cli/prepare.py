@@ -190,7 +190,7 @@ def pretrain_nodes(
             dim=dim,
             settings=chosen,
             device=device,
-            state=out.with_suffix(".state.pt"),
+            state=out.with_suffix(".state.safetensors"),
             resume=resume,
             on_epoch=bar.pretrain,
         )

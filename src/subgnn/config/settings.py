@@ -6,7 +6,7 @@ checks them all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
 from subgnn.config.method_settings import (
@@ -246,3 +246,14 @@ class Recipe:
     s2n: S2NSettings = field(default_factory=S2NSettings)
     vectors: SubgraphVectorSettings = field(default_factory=SubgraphVectorSettings)
     published: dict[str, Any] = field(default_factory=dict)
+
+
+def recipe_key(recipe: Recipe) -> dict[str, Any]:
+    """All settings of a recipe but its name, note and published number.
+
+    Of the candidates of a portfolio, those for graphs with certain attributes do not enter: predictions of each are
+    kept under a key of their own.
+    """
+    settings = {key: value for key, value in asdict(recipe).items() if key not in ("name", "note", "published")}
+    candidates = tuple(one for one in settings["auto"]["candidates"] if not one["for_graphs_with"])
+    return settings | {"auto": settings["auto"] | {"candidates": candidates}}

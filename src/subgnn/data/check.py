@@ -9,8 +9,7 @@ from subgnn.data.dataset import Dataset, Problem, Problems
 from subgnn.data.describe import label_notes
 from subgnn.data.formats import read_with_problems
 from subgnn.data.formats.format import ReadOptions
-from subgnn.data.splits import split_warnings
-from subgnn.data.time_splits import refuse_look_ahead
+from subgnn.data.splits import refuse_look_ahead, split_warnings
 from subgnn.errors import DataError
 from subgnn.task import task_of
 

@@ -24,9 +24,8 @@ from subgnn.data.formats.vectors import write_npy
 from subgnn.data.graph import Graph
 from subgnn.data.matching import Matched, match_nodes
 from subgnn.errors import DataError, UserError
-from subgnn.inference.open import open_run
+from subgnn.inference.open import fit_without_labels, open_run
 from subgnn.inference.predictor import Predictor
-from subgnn.inference.without_labels import fit_without_labels
 from subgnn.models.interface import BATCH
 from subgnn.models.spec import ModelSpec
 from subgnn.parallel.engine import Engine

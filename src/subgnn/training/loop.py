@@ -36,7 +36,7 @@ State = dict[str, Any]
 
 @dataclass(slots=True)
 class Progress:
-    """The progress of a training: epochs done and the best one; ``--resume`` reads it from the file last.pt."""
+    """The progress of a training: epochs done and the best one; ``--resume`` reads it from a file."""
 
     epoch: int = 0
     best_epoch: int = -1
@@ -150,7 +150,7 @@ def _restore(state: State, model: nn.Module, optimizer: Any, fabric: Fabric) -> 
         fabric.strategy.precision.load_state_dict(state["precision"])
         return Progress(**state["progress"])
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        hint = "remove last.pt to start from the beginning"
+        hint = "remove last.safetensors to start from the beginning"
         raise UserError("the saved progress does not fit the run", where="--resume", hint=hint) from error
 
 

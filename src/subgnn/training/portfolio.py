@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.config.cache_keys import recipe_key
 from subgnn.config.method_settings import AutoSettings
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import Recipe, recipe_key
 from subgnn.data.dataset import Dataset
 from subgnn.data.graph import Graph
 from subgnn.data.splits import draw_folds, split_units
@@ -349,6 +348,4 @@ def read_candidate(run: Path, name: str) -> tuple[NDArray[np.float32], NDArray[n
 
 
 def _candidate_file(run: Path, name: str) -> ArrayFile:
-    file = read_arrays(run / CANDIDATES / f"{name}.safetensors", _FORMAT)
-    file.verify()
-    return file
+    return read_arrays(run / CANDIDATES / f"{name}.safetensors", _FORMAT)

@@ -10,7 +10,7 @@ RUN/subgraphs.safetensors    keys of the subgraphs, labels and splits it was tra
 RUN/report.html              the page of the run
 RUN/tensorboard/             event files, if requested
 RUN/mlflow.db, RUN/wandb/    the same by MLflow and Weights & Biases, if requested
-RUN/last.pt                  the state that ``--resume`` needs; removed when the run is finished
+RUN/last.safetensors         the state that ``--resume`` needs; removed when the run is finished
 RUN/.lock                    the process that writes the run; removed when it ends
 """
 
@@ -23,10 +23,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subgnn.config.cache_keys import recipe_key
 from subgnn.config.files import parse_recipe
 from subgnn.config.method_settings import AutoSettings
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import Recipe, recipe_key
 from subgnn.errors import DataError
 from subgnn.parallel.locks import LOCK, clear_locked, locked_folder, names_in
 from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from subgnn.data.subgraphs import SubgraphSet
     from subgnn.training.options import RunOptions
 
-RESULTS, RECIPE, METRICS, LAST = "run.json", "recipe.json", "metrics.jsonl", "last.pt"
+RESULTS, RECIPE, METRICS, LAST = "run.json", "recipe.json", "metrics.jsonl", "last.safetensors"
 CHECKPOINT = "checkpoint.safetensors"
 PAGE, DATASET, SUBGRAPHS = "report.html", "dataset.subgnn", "subgraphs.safetensors"
 _KEYS = Format(
@@ -235,7 +234,6 @@ def read_subgraph_keys(out: Path) -> Keys:
         DataError: if they are missing or damaged.
     """
     file = read_arrays(out / SUBGRAPHS, _KEYS)
-    file.verify()
     return file.arrays["keys"]
 
 

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from subgnn.errors import DataError
+from subgnn.config.files import parse_options
+from subgnn.errors import DataError, UserError
 from subgnn.lab.datasets.build import BUILDERS, build
-from subgnn.lab.datasets.builder import Request, read_labels, read_options
+from subgnn.lab.datasets.builder import Request, read_labels
 from subgnn.lab.datasets.hpo import PhenotypeGraphSettings
 from subgnn.lab.datasets.orphanet import METAB
 from subgnn.lab.datasets.patients import PatientSettings
+from subgnn.lab.datasets.ppi_bp import PpiBpSettings
 from subgnn.lab.datasets.rare_diseases import RareDiseaseSettings, rare_disease_settings
 from subgnn.lab.datasets.sources import SOURCES
 
@@ -19,11 +21,13 @@ KINDS = {"graph": PhenotypeGraphSettings, "set": RareDiseaseSettings}
 
 
 def test_texts_become_values_of_the_right_type() -> None:
-    options = {"min_shared_genes": "3", "ontology_edges": "no", "split_by": "disease", "fractions": "0.5, 0.25,0.25"}
-    assert read_options(KINDS, options, "x") == {
+    options = {"min_shared_genes": "3", "ontology_edges": "false", "split_by": "disease", "fractions": "0.5, 0.25,0.25"}
+    assert parse_options(KINDS, options, "x") == {
         "graph": {"min_shared_genes": 3, "ontology_edges": False},
         "set": {"split_by": "disease", "fractions": (0.5, 0.25, 0.25)},
     }
+    words = parse_options({"x": PpiBpSettings}, {"excluded_evidence": "IEA, 7"}, "x")["x"]
+    assert words == {"excluded_evidence": ("IEA", "7")}
 
 
 @pytest.mark.parametrize(
@@ -31,15 +35,15 @@ def test_texts_become_values_of_the_right_type() -> None:
     [
         ("min_shared_gene", "2", "x: no option 'min_shared_gene'; accepted: .*did you mean 'min_shared_genes'"),
         ("graph", "2", "no option 'graph'"),
-        ("min_shared_genes", "two", "x: min_shared_genes: 'two'; a whole number is accepted"),
-        ("ontology_edges", "maybe", "true or false is accepted"),
-        ("fractions", "a,b", "fractions: 'a'; a number is accepted"),
+        ("min_shared_genes", "two", "x: min_shared_genes is 'two'; accepted: a whole number"),
+        ("ontology_edges", "maybe", "accepted: true or false"),
+        ("fractions", "a,b", r"fractions is .*; accepted: a list of 3 numbers"),
         ("split_by", "grup", "accepted: group, disease; did you mean 'group'"),
     ],
 )
 def test_bad_options_are_refused(option: str, text: str, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        read_options(KINDS, {option: text}, "x")
+    with pytest.raises(UserError, match=message):
+        parse_options(KINDS, {option: text}, "x")
 
 
 @pytest.mark.parametrize("pair", ["A", "=1", "A=", "A-B=1", "A= ,"])

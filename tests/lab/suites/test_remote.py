@@ -37,7 +37,7 @@ def jobs(tmp_path):
 
 
 def test_files_come_back(jobs, tmp_path):
-    left = tmp_path / "runs" / "0" / "last.pt"
+    left = tmp_path / "runs" / "0" / "last.safetensors"
     left.parent.mkdir(parents=True)
     left.touch()
     found = [(job["seed"], result) for job, result in RemoteEngine(LocalEngine()).map(write, jobs)]

@@ -14,8 +14,8 @@ from subgnn import Graph, Ragged, SubgraphSet
 from subgnn.channels.topology import Standard, subgraph_statistics
 from subgnn.config.recipes import find_recipe
 from subgnn.errors import DataError, UserError
+from subgnn.inference.open import fit_without_labels
 from subgnn.inference.predictor import Predictor
-from subgnn.inference.without_labels import fit_without_labels
 from subgnn.models.kernel_machines.contrastive import node_colours, perturbed_sets
 from subgnn.models.kernel_machines.vector_space import fix_directions
 from subgnn.models.registry import check_recipe

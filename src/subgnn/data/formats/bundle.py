@@ -7,7 +7,6 @@ next process opens them without reading them; ``subgnn data check`` always verif
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -19,8 +18,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.data.dataset import Dataset, Problems
-from subgnn.data.formats.format import FileFormat, ReadOptions
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats.format import FileFormat
 from subgnn.data.graph import Dropped, Graph
 from subgnn.data.graph_checks import MAX_TYPES, check_features
 from subgnn.data.strings import NodeNames, Strings
@@ -30,6 +29,7 @@ from subgnn.kernels.checks import check_neighbors, first_bad_set
 from subgnn.ragged import Ragged
 from subgnn.storage.arrays import ArrayFile, Format, encode_arrays, read_arrays, write_parts
 from subgnn.storage.cache import cache_limit, cache_path, store, touch
+from subgnn.storage.parsing import json_digest
 from subgnn.task import TaskName, task_of
 
 SUFFIX = ".subgnn"
@@ -119,28 +119,27 @@ def read_bundle(path: Path) -> Dataset:
     Raises:
         DataError: if it is damaged, or its content is not a valid dataset.
     """
-    file = read_arrays(path, _BUNDLE, mapped="r")
+    file = read_arrays(path, _BUNDLE, mapped="r", verify=False)
     if file.status.st_size <= _LARGE or cache_limit() == 0:
         return _verified(file)
-    verdict = _verdict_path(file.status)
+    verdict = cache_path(_VERDICT, json_digest({"checks": _CHECKS, **_identity(file.status)}))
     if _is_remembered(verdict, file.status):
         touch(verdict)
         return _dataset(file)
     dataset = _verified(file)
     if _identity(path.stat()) == _identity(file.status):
-        text = json.dumps(_identity(file.status)).encode()
-        store(verdict, len(text), lambda: write_parts(verdict, [text], overwrite=True, sync=False))
+        store(verdict, [json.dumps(_identity(file.status)).encode()])
     return dataset
 
 
 def verify_bundle(path: Path) -> Dataset:
     """Open a bundle and verify it, whatever the cache says."""
-    return _verified(read_arrays(path, _BUNDLE, mapped="r"))
+    return _verified(read_arrays(path, _BUNDLE, mapped="r", verify=False))
 
 
 def open_own_bundle(path: Path) -> Dataset:
     """Open a bundle that this process has just written, without verifying it."""
-    return _dataset(read_arrays(path, _BUNDLE, mapped="r"))
+    return _dataset(read_arrays(path, _BUNDLE, mapped="r", verify=False))
 
 
 def _identity(status: os.stat_result) -> dict[str, int]:
@@ -152,11 +151,6 @@ def _identity(status: os.stat_result) -> dict[str, int]:
         "mtime_ns": status.st_mtime_ns,
         "ctime_ns": status.st_ctime_ns,
     }
-
-
-def _verdict_path(status: os.stat_result) -> Path:
-    text = json.dumps({"checks": _CHECKS, **_identity(status)})
-    return cache_path(_VERDICT, hashlib.sha256(text.encode()).hexdigest())
 
 
 def _is_remembered(verdict: Path, status: os.stat_result) -> bool:
@@ -349,8 +343,9 @@ def _ragged_parts(dataset: Dataset) -> list[Ragged]:
     return parts + [column.rows for column in _texts(subgraphs).values() if column is not None]
 
 
-def _read(path: Path, options: ReadOptions, _: Problems) -> Dataset:
-    return verify_bundle(path) if options.verify else read_bundle(path)
-
-
-BUNDLE = FileFormat("bundle", (SUFFIX,), read_dataset=_read, matches=is_bundle)
+BUNDLE = FileFormat(
+    "bundle",
+    (SUFFIX,),
+    read_dataset=lambda path, options, _: verify_bundle(path) if options.verify else read_bundle(path),
+    matches=is_bundle,
+)

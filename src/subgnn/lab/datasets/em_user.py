@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, triu
 
+from subgnn.config.files import parse_options
 from subgnn.data.assign_splits import stratified_split
 from subgnn.data.formats.text import read_lines
 from subgnn.data.graph import Graph
@@ -41,7 +42,6 @@ from subgnn.lab.datasets.builder import (
     at_least,
     check_fractions,
     make_dataset,
-    read_options,
     within,
 )
 from subgnn.lab.datasets.sources import SourceFile
@@ -346,7 +346,7 @@ def _subgraphs(
 
 
 def _build(request: Request) -> BuiltDataset:
-    values = read_options({"users": EmUserSettings, "joining": JoinSettings}, request.options, "em-user")
+    values = parse_options({"users": EmUserSettings, "joining": JoinSettings}, request.options, "em-user")
     if request.labels:
         raise DataError("labels are given", where="em-user", hint="its label is the gender")
     settings = EmUserSettings(joining=JoinSettings(**values["joining"]), **values["users"])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from subgnn.config.files import parse_options
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
 from subgnn.lab.datasets.builder import (
@@ -25,7 +26,6 @@ from subgnn.lab.datasets.builder import (
     check_fractions,
     make_dataset,
     read_labels,
-    read_options,
     within,
 )
 from subgnn.lab.datasets.genes import (
@@ -231,7 +231,7 @@ def class_splits(labels: Sequence[str], fractions: tuple[float, float, float], r
 
 
 def _build(request: Request) -> BuiltDataset:
-    values = read_options({"ppi_bp": PpiBpSettings}, request.options, "ppi-bp")["ppi_bp"]
+    values = parse_options({"ppi_bp": PpiBpSettings}, request.options, "ppi-bp")["ppi_bp"]
     if request.labels:
         values["labels"] = read_labels(request.labels, "")
     settings = PpiBpSettings(**values)

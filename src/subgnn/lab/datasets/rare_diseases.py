@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from subgnn.config.files import parse_options
 from subgnn.data.assign_splits import split_sizes
 from subgnn.data.subgraphs import SPLITS, SubgraphSet
 from subgnn.errors import DataError
@@ -22,7 +23,6 @@ from subgnn.lab.datasets.builder import (
     check_fractions,
     make_dataset,
     read_labels,
-    read_options,
 )
 from subgnn.lab.datasets.hpo import PhenotypeGraph, PhenotypeGraphSettings, build_phenotype_graph, read_hpo
 from subgnn.lab.datasets.orphanet import (
@@ -211,7 +211,7 @@ def rare_disease_settings(kind: Kind, request: Request) -> RareDiseaseSettings:
         "diseases": DiseaseSettings,
         "patients": PatientSettings,
     }
-    values = read_options(kinds, options, kind)
+    values = parse_options(kinds, options, kind)
     if request.labels:
         values["diseases"]["labels"] = read_labels(request.labels, "ORPHA:")
     if values["patients"] and "per_disease" not in options:

@@ -50,7 +50,7 @@ from subgnn.storage.parsing import write_json
 from subgnn.task import task_of
 from subgnn.training.devices import quiet_lightning
 from subgnn.training.portfolio import CANDIDATES
-from subgnn.training.run_dir import CHECKPOINT, LAST
+from subgnn.training.run_dir import CHECKPOINT
 
 _PACKAGE = Path(__file__).parents[2]
 OUTCOME, ANSWERS, FAILURE = "outcome.json", "answers.npz", "failure.json"
@@ -144,7 +144,7 @@ def _portfolio(results: dict[str, Any]) -> dict[str, Any]:
 
 def drop_weights(folder: Path) -> None:
     """Remove the files of a finished run that no report needs: weights, node embeddings, the state of training."""
-    for path in (*folder.glob("*.safetensors"), folder / LAST, folder / FAILURE):
+    for path in (*folder.glob("*.safetensors"), folder / FAILURE):
         path.unlink(missing_ok=True)
     shutil.rmtree(folder / CANDIDATES, ignore_errors=True)
 

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.config.cache_keys import recipe_key
 from subgnn.config.recipes import portfolio
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import Recipe, recipe_key
 from subgnn.data.dataset import Dataset
 from subgnn.data.splits import Method, draw_folds, exchange_val_and_test, named_split, split_subgraphs
 from subgnn.data.subgraphs import SPLITS

@@ -23,9 +23,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subgnn.config.cache_keys import recipe_key
 from subgnn.config.method_settings import AutoSettings
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import Recipe, recipe_key
 from subgnn.data.dataset import Dataset
 from subgnn.embeddings.sources import check_source
 from subgnn.errors import DataError, UserError

@@ -4,6 +4,7 @@ The columns of z are principal components: z^T z is diagonal. C is the weight of
 
 *Ridge*: W = (z^T z + 1/C)^-1 z^T (y - mean of y), of which the first factor is diagonal. The output for row i of a fit
 without row i follows from the fit to all rows: y_i - (y_i - f_i) / (1 - h_i), h_i = 1/n + z_i (z^T z + 1/C)^-1 z_i^T.
+RidgeCV would decompose the rows again (.49 s, not .03 s, for 1,272 rows and 4 penalties), without weights of labels.
 Outputs of classes and labels become logits by a scale (classes), or a scale and an offset for each label, that are
 fitted to these left-out outputs.
 

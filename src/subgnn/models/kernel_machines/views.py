@@ -26,7 +26,6 @@ to compute and are needed whenever the model is opened.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -46,8 +45,9 @@ from subgnn.models.kernel_machines.view_names import DIFFUSED, TOPOLOGY, split_v
 from subgnn.parallel.memory import share
 from subgnn.parallel.progress import OnProgress, ignore
 from subgnn.ragged import Ragged
-from subgnn.storage.arrays import Format, encode_arrays, read_arrays, write_parts
-from subgnn.storage.cache import cache_limit, cache_path, lookup, store
+from subgnn.storage.arrays import ArrayFile, Arrays, Format
+from subgnn.storage.cache import cache_path, cached
+from subgnn.storage.parsing import json_digest
 
 EXACT_NUMBERS = 2**28
 """Pairs of a subgraph and a node up to which ``baseline.diffusion = "auto"`` is exact; their numbers take 1 GiB."""
@@ -285,40 +285,35 @@ _SPARSE = ("data", "indices", "indptr")  # the arrays of a CSR array
 
 def _diffuse_stored(walks: Walks, nodes: Ragged, diffusing: Diffusing, on_progress: OnProgress = ignore) -> Matrix:
     """:func:`_diffuse`, from the cache folder if it is there."""
-    graph = walks.graph
-    if cache_limit() == 0:
-        return _diffuse(walks, nodes, diffusing, on_progress)
-    path = cache_path("diffusions", _key(graph, nodes, diffusing))
+    shape = len(nodes), walks.graph.num_nodes
 
-    def read() -> Matrix:
-        file = read_arrays(path, _STORED, mapped="c")
-        file.verify()
+    def arrays(found: Matrix) -> Arrays:
+        names = _SPARSE if scipy.sparse.issparse(found) else ()
+        return {name: getattr(found, name) for name in names} or {"values": found}
+
+    def read(file: ArrayFile) -> Matrix:
         try:
             if "values" in file.arrays:
-                return file.arrays["values"].reshape(len(nodes), graph.num_nodes)
-            parts = tuple(file.arrays[name] for name in _SPARSE)
-            found = scipy.sparse.csr_array(parts, shape=(len(nodes), graph.num_nodes))
+                return file.arrays["values"].reshape(shape)
+            found = scipy.sparse.csr_array(tuple(file.arrays[name] for name in _SPARSE), shape=shape)
             found.check_format(full_check=True)
             return found
         except (KeyError, ValueError) as error:
-            raise DataError(f"it does not fit the subgraphs ({error})", where=str(path)) from None
+            raise DataError(f"it does not fit the subgraphs ({error})", where=file.where) from None
 
-    found = lookup(path, read)
-    if found is None:
-        found = _diffuse(walks, nodes, diffusing, on_progress)
-        names = _SPARSE if scipy.sparse.issparse(found) else ()
-        parts = encode_arrays({name: getattr(found, name) for name in names} or {"values": found}, _STORED)
-        size = sum(memoryview(part).nbytes for part in parts)
-        store(path, size, lambda: write_parts(path, parts, overwrite=True, sync=False))
-    return found
+    return cached(
+        cache_path("diffusions", _key(walks.graph, nodes, diffusing)),
+        _STORED,
+        compute=lambda: _diffuse(walks, nodes, diffusing, on_progress),
+        arrays=arrays,
+        read=read,
+        mapped="c",
+    )
 
 
 def _key(graph: Graph, nodes: Ragged, *settings: object) -> str:
     """A hash of subgraphs and of how they are viewed."""
-    digest = hashlib.sha256(" ".join([graph.content_hash, *map(str, settings)]).encode())
-    for array in (nodes.values.astype("<i4", copy=False), nodes.offsets.astype("<i8", copy=False)):
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
+    return json_digest([graph.content_hash, nodes.digest, *map(str, settings)])
 
 
 @lru_cache(maxsize=8)

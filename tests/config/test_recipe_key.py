@@ -6,9 +6,8 @@ from dataclasses import asdict, fields, is_dataclass, replace
 
 import pytest
 
-from subgnn.config.cache_keys import recipe_key
 from subgnn.config.recipes import find_recipe
-from subgnn.config.settings import Recipe
+from subgnn.config.settings import Recipe, recipe_key
 
 SETTINGS = [
     (section.name, setting.name)
