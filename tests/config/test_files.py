@@ -26,8 +26,6 @@ PROBABILITIES = {
     "s2n.edge_dropout",
     "s2n.alpha",
     "s2n.sub_alpha",
-    "vectors.drop",
-    "vectors.grow",
 }
 POWERS = {"prepare.giving", "prepare.taking"}
 FROM_ONE = {
@@ -41,9 +39,7 @@ FROM_ONE = {
     *(f"message_passing.{name}" for name in ("labelled_together", "walks", "walk_length")),
     "embeddings.dim",
     "training.repeats",
-    "training.encode_every",
     "vectors.references",
-    "vectors.steps",
     "training.batch_size",
     "training.epochs",
     "training.members",

@@ -149,22 +149,11 @@ class SubgraphVectorSettings:
     """Vectors that no label is needed for (:mod:`subgnn.models.unsupervised`).
 
     width is the length of a vector, 18 numbers of which are statistics. references is the number of training subgraphs
-    that others are compared with; of more, as many are drawn. objective says whether the principal components are the
-    vectors, or a map of them that is trained to tell subgraphs apart. That takes views of each reference, in which
-    nodes are dropped with probability drop and grow times as many nodes of the border as it has nodes are added;
-    temperature divides the cosines of views, and steps, batch_size and lr are those of the training.
+    that others are compared with; of more, as many are drawn.
     """
 
     width: Annotated[int, Bounds(19, 65_536)] = 256
     references: Size = 2048
-    objective: Literal["variance", "contrastive"] = "variance"
-    views: Annotated[int, Bounds(2, 1000)] = 4
-    drop: Probability = 0.3
-    grow: Probability = 0.3
-    temperature: Annotated[float, Bounds(1e-3, 1000)] = 0.2
-    steps: Count = 100
-    batch_size: Annotated[int, Bounds(2, 10**6)] = 256
-    lr: float = 1e-3
 
 
 @dataclass(frozen=True, slots=True)

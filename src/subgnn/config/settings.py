@@ -182,8 +182,6 @@ class TrainingSettings:
     """How the network is fitted.
 
     cuda_graph says whether steps on a GPU are captured once and replayed; it changes no number beyond rounding.
-    encode_every encodes the patches of the structure channel in every so many steps, from the first of an epoch on;
-    steps between use the last vectors.
 
     schedule says how the rate changes: plateau multiplies it by plateau_factor, down to 5e-5 at the lowest, whenever
     the loss that plateau names has not fallen by a ten-thousandth for more than ten epochs. select_from is the first
@@ -223,7 +221,6 @@ class TrainingSettings:
     select_by: str = "auto"
     threshold: str = "none"
     threshold_folds: Annotated[int, Bounds(0, 100)] = 0
-    encode_every: Count = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,6 @@ them that is scored and predicts like any other.
 *Relabelling.* Nothing depends on the numbers of nodes: statistics and kernel are functions of node sets, references are
 drawn by their place among the subgraphs, and :func:`~subgnn.models.vector_space.fix_directions` chooses signs, and a
 basis where eigenvalues are equal, by the order of the references.
-
-*Contrastive* vectors (``vectors.objective``) have a linear map of the second part in its place, trained to tell
-subgraphs apart: two views of a reference, each with nodes dropped and border nodes added, are to be closer to each
-other than to views of others (InfoNCE; van den Oord et al., 2018). The statistics stay, as they are what such views
-differ in. Which nodes are dropped and added is a function of colours
-(:func:`~subgnn.models.contrastive.node_colours`), not of their numbers.
 """
 
 from __future__ import annotations
@@ -37,7 +31,6 @@ from torch import Tensor, nn
 from subgnn.channels.topology import SUBGRAPH_STATISTICS
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.models.contrastive import train_map
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Cost, Opening, Settings, SetUp, Sizes, TrainingData, View
 from subgnn.models.kernel_machine import inverse_penalties, wrong_node_sets
@@ -79,11 +72,7 @@ class UnsupervisedModel(TensorModel):
         """All that vectors are computed from; labels are not read."""
         known = data.subgraphs.indices("train")
         chosen = known[draw_landmarks(len(known), recipe.vectors.references, data.seed)]
-        space = VectorSpace.of(data.graph, data.subgraphs.nodes.take(chosen), recipe)
-        weights = space.weights()
-        if recipe.vectors.objective == "contrastive":
-            weights["map"] = train_map(space, data.graph, recipe, data.seed)
-        return weights
+        return VectorSpace.of(data.graph, data.subgraphs.nodes.take(chosen), recipe).weights()
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> VectorRows:
         """The vector of each subgraph, computed when the first is asked for."""
@@ -127,10 +116,8 @@ class UnsupervisedModel(TensorModel):
         shapes: dict[str, tuple[int, ...]] = {"with_mean": per_view, "lengths": per_view}
         shapes |= dict.fromkeys(("mean", "deviation"), (SUBGRAPH_STATISTICS,))
         shapes["basis"] = (per_view[1], min(components, len(weights["centre"])))
-        if checkpoint.spec.vectors.objective == "contrastive":
-            shapes["map"] = (components, components)
         if any(weights[name].shape != shape for name, shape in shapes.items()):
-            yield "its principal components, its statistics or their map are of another shape"
+            yield "its principal components or its statistics are of another shape"
         if not bool((weights["lengths"] >= 0).all()) or not bool((weights["deviation"] > 0).all()):
             yield "the lengths of its references, or the deviations of its statistics, are not above 0"
 
@@ -152,10 +139,7 @@ class VectorRows:
 
     @cached_property
     def _rows(self) -> Tensor:
-        rows = torch.from_numpy(VectorSpace.from_checkpoint(self._checkpoint)(self._graph, self._nodes))
-        if "map" in self._checkpoint.weights:
-            rows[:, SUBGRAPH_STATISTICS:] = rows[:, SUBGRAPH_STATISTICS:] @ self._checkpoint.weights["map"].cpu()
-        return rows
+        return torch.from_numpy(VectorSpace.from_checkpoint(self._checkpoint)(self._graph, self._nodes))
 
     def batch(self, rows: NDArray[np.int64]) -> Tensor:
         """The chosen vectors, in the given order."""
@@ -166,8 +150,8 @@ class Probe(nn.Module):
     """Outputs that are linear in the vectors of subgraphs.
 
     Shapes:
-        buffers of :meth:`~subgnn.models.vector_space.VectorSpace.weights`. map: (width - 18, width - 18), where the
-        objective is contrastive. weight: (width, outputs) float64. bias: (outputs,).
+        buffers of :meth:`~subgnn.models.vector_space.VectorSpace.weights`. weight: (width, outputs) float64.
+        bias: (outputs,).
     """
 
     weight: Tensor
@@ -177,7 +161,7 @@ class Probe(nn.Module):
         super().__init__()
         self.checkpoint = checkpoint
         spec, weights = checkpoint.spec, checkpoint.weights
-        for name in (*SPACE, *(["map"] if spec.vectors.objective == "contrastive" else [])):
+        for name in SPACE:
             self.register_buffer(name, weights[name])
         self.register_buffer("weight", torch.zeros(spec.vectors.width, spec.num_outputs, dtype=torch.float64))
         self.register_buffer("bias", torch.zeros(spec.num_outputs))

@@ -184,8 +184,8 @@ def _train_epoch(model: Any, step: Steps | GraphedSteps, fitting: Fitting, epoch
     inputs = examples.of_epoch(epoch)
     model.train()
     total = torch.zeros((), device=examples.targets.device)
-    for number, rows in enumerate(batches(order, fitting.batch_size)):
-        total += step(inputs, rows, number=number) * len(rows)
+    for rows in batches(order, fitting.batch_size):
+        total += step(inputs, rows) * len(rows)
     return float(fitting.fabric.all_reduce(total, reduce_op="sum")) / len(order)
 
 

@@ -21,17 +21,10 @@ class PatchEncoder(nn.Module):
     """Patches to vectors; one encoder serves all layers and sides.
 
     *Differs from the paper:* a linear map takes the 2 d numbers of both directions to d; the paper does not say how.
-    Patches are encoded in every step, as in the paper, unless training.encode_every is more than 1: then steps between
-    reuse the last vectors, and neither the encoder nor the embeddings of walked nodes learn from these steps.
-
-    Attributes:
-        reuse: whether a training step takes the vectors of the last one that encoded; None if none is to keep them.
 
     Shapes:
         d: width of node and patch vectors.
     """
-
-    reuse: bool | None = None
 
     def __init__(self, dim: int, *, lstm_layers: int = 1, dropout: float = 0.0) -> None:
         super().__init__()
@@ -44,7 +37,6 @@ class PatchEncoder(nn.Module):
             batch_first=True,
         )
         self.project = nn.Linear(2 * dim, dim)
-        self._kept: Tensor | None = None
 
     def forward(self, table: Tensor, walks: Walks) -> Tensor:
         """Encode patches.
@@ -52,14 +44,9 @@ class PatchEncoder(nn.Module):
         Shapes:
             table: (T, d). returns: (patches, d).
         """
-        if self.training and self.reuse and self._kept is not None:
-            return self._kept
         states = lstm_states(self.lstm, table, walks)  # (steps, 2 d)
         total = states.new_zeros(walks.num_patches, states.shape[1]).index_add(0, walks.owner, states)
         encoded: Tensor = self.project(total)
-        if self.training and self.reuse is not None:
-            # In place, since captured steps read them from where they were.
-            self._kept = encoded.detach().clone() if self._kept is None else self._kept.copy_(encoded.detach())
         return encoded
 
 
