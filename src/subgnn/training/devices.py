@@ -1,8 +1,7 @@
 """The devices of a training: one, or one of several ranks; precision, and what ranks do in turn or decide together.
 
 A rank is one of the processes that train together. It knows its place by the variables that torchrun sets (RANK,
-WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT); ``--devices`` sets the same ones for the ranks it
-starts (:mod:`~subgnn.training.launch`).
+WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT).
 
 Some sandboxes announce a CPU's AMX instructions and then forbid them; torch's products in bfloat16 end the process
 there. ``ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16`` in the environment keeps torch from using them.
@@ -52,28 +51,14 @@ class Ranks:
         return self.size // self.local_size
 
 
-def current_ranks(devices: int | None) -> Ranks | None:
-    """The ranks that this process belongs to; None where it trains alone, or is to start them.
-
-    Args:
-        devices: the user's choice. 1 is alone, whatever the environment says; None is what the environment says.
-
-    Raises:
-        UserError: where the environment has another number of ranks on this machine.
-    """
-    if devices is not None and devices < 1:
-        raise UserError(f"{devices} devices", where="--devices", hint="accepted: a whole number from 1")
+def current_ranks() -> Ranks | None:
+    """The ranks that torchrun started this process among; None where it trains alone."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
-    if devices == 1 or size == 1 or "RANK" not in os.environ:
+    if size == 1 or "RANK" not in os.environ:
         return None
     # Without these variables, every machine has one process.
     local_rank = int(os.environ.setdefault("LOCAL_RANK", "0"))
     local_size = int(os.environ.setdefault("LOCAL_WORLD_SIZE", "1"))
-    if devices not in (None, local_size):
-        what = f"{devices} devices, but {local_size} processes were started on this machine (LOCAL_WORLD_SIZE)"
-        raise UserError(
-            what, where="--devices", hint="leave --devices out under torchrun, whose --nproc-per-node it is"
-        )
     return Ranks(int(os.environ["RANK"]), size, local_rank, local_size)
 
 
@@ -160,7 +145,7 @@ def in_turn(fabric: Fabric, ranks: Ranks | None) -> Iterator[None]:
 
 
 def _store() -> TCPStore | None:
-    """The key-value store that torchrun and ``--devices`` provide to their ranks from the start, if there is one."""
+    """The key-value store that torchrun provides to its ranks from the start, if there is one."""
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != str(True):
         return None
     return TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=TIMEOUT)
