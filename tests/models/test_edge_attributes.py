@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from examples.planted import generate_planted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,6 @@ from subgnn.channels.topology import direction_statistics, num_statistics, subgr
 from subgnn.config.recipes import find_recipe, portfolio
 from subgnn.config.settings import ChannelSettings, PrepareSettings, PretrainSettings
 from subgnn.data.dataset import Dataset
-from subgnn.data.synthetic import generate
 from subgnn.embeddings.gin import GINSampler
 from subgnn.embeddings.graphsaint import GraphSAINTSampler
 from subgnn.embeddings.link_prediction import split_edges
@@ -168,7 +168,7 @@ def test_views_along_edges_depend_on_direction(view):
 
 @cache
 def planted(name: str) -> Dataset:
-    return generate(name, seed=0, num_subgraphs=120, subgraph_size=6, region_size=30)
+    return generate_planted(name, seed=0, num_subgraphs=120, subgraph_size=6, region_size=30)
 
 
 PLANTED = {
