@@ -18,9 +18,7 @@ PROBABILITIES = {
     "model.dropout",
     "model.lstm_dropout",
     "pretrain.dropout",
-    "pretrain.val_fraction",
     "pretrain.fraction",
-    "pretrain.matched",
     "training.plateau_factor",
     "message_passing.ratio",
     "s2n.edge_dropout",
@@ -33,7 +31,7 @@ FROM_ONE = {
         f"prepare.{name}"
         for name in ("hops", "walks", "walk_length", "patch_length", "draws", "hop_cutoff", "hop_edges", "landmarks")
     ),
-    *(f"pretrain.{name}" for name in ("hidden", "layers", "batch_size", "epochs", "steps", "roots", "walk_length")),
+    *(f"pretrain.{name}" for name in ("hidden", "batch_size", "epochs", "steps", "walk_length")),
     *(f"baseline.{name}" for name in ("walks", "walk_length", "bins", "doc2vec_epochs", "link_batch", "link_edges")),
     *(f"baseline.{name}" for name in ("push_edges", "push_nodes")),
     *(f"message_passing.{name}" for name in ("labelled_together", "walks", "walk_length")),
@@ -60,10 +58,10 @@ def numbers():
 NUMBERS = dict(numbers())
 SIZES = """
     prepare.patch_length prepare.walks prepare.walk_length prepare.landmarks pretrain.hidden pretrain.batch_size
-    pretrain.roots pretrain.walk_length baseline.walks baseline.walk_length baseline.bins
+    pretrain.walk_length baseline.walks baseline.walk_length baseline.bins
     baseline.link_batch baseline.push_nodes message_passing.walks message_passing.walk_length
 """
-DEPTHS = "prepare.draws pretrain.layers model.layers model.lstm_layers training.members"
+DEPTHS = "prepare.draws model.layers model.lstm_layers training.members"
 HIGHEST = dict.fromkeys(SIZES.split(), 10**6) | dict.fromkeys(DEPTHS.split(), 1000)
 HIGHEST |= {"embeddings.dim": 2**16, "pretrain.seed": 2**63 - 1}
 HIGHEST |= {"wlks.hops": 100, "s2n.sub_layers": 100, "s2n.span": 1000}

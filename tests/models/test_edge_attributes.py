@@ -372,7 +372,7 @@ def test_messages_inside_subgraphs_have_the_weights_of_their_edges():
 @pytest.mark.parametrize("method", ["gin", "graphsaint"])
 def test_messages_of_pretraining_have_the_weights_of_edges(method):
     graph = weighted_graph(1, 14)
-    settings = PretrainSettings(weighted=True, fraction=1.0, batch_size=6, roots=30)
+    settings = PretrainSettings(weighted=True, fraction=1.0, batch_size=6)
     split = split_edges(graph, val_fraction=0.1, seed=0, weighted=True)
     kept = signed(graph)
     kept[split.val[0], split.val[1]] = kept[split.val[1], split.val[0]] = 0

@@ -115,29 +115,20 @@ class PretrainSettings:
     """Node embeddings by link prediction (paper, appendix on pretraining); their width is embeddings.dim.
 
     seed is apart from the run's, so that runs of many seeds share one pretraining. An epoch is a number of steps;
-    batch_size edges and as many non-edges make a step. patience is in epochs, 0 to never stop early. fraction of the
-    neighbours and damping are GIN's; roots and walk_length GraphSAINT's. val_fraction of the edges are held out. Of the
-    non-edges, the part matched joins nodes drawn by degree, as the ends of edges are; the rest joins uniform ones.
+    batch_size edges and as many non-edges make a step. fraction of the neighbours is GIN's, walk_length GraphSAINT's.
     weighted multiplies messages by the weights of edges, in units of their mean magnitude, where the graph has weights.
     """
 
     seed: Seed = 0
     hidden: Size = 128
-    layers: Depth = 2
     dropout: Probability = 0.4
     lr: float = 5e-3
     weight_decay: float = 5e-4
     batch_size: Size = 16384
     epochs: Count = 20
     steps: Count = 20
-    patience: int = 5
-    val_fraction: Probability = 0.05
-    matched: Probability = 0.25
     fraction: Probability = 0.3
-    damping: float = 0.5
-    roots: Size = 2000
     walk_length: Size = 16
-    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
     weighted: bool = False
 
 

@@ -45,6 +45,8 @@ from subgnn.storage.torch_file import CHECKSUM, Damaged, load, save
 
 ALGORITHM = 1
 SECONDS_BETWEEN_SAVES = 10.0
+_HELD_OUT = 0.05  # of the edges, to select the epoch
+_PATIENCE = 5  # epochs without an improvement before it stops
 _HEADER = 4096  # bytes, more than a file has beside the vectors
 Sampler = GINSampler | GraphSAINTSampler
 Makers = tuple[Callable[..., Encoder], Callable[..., Sampler]]
@@ -117,13 +119,13 @@ def pretrain(
     settings = settings or PretrainSettings()
     check_settings(method, dim, settings)
     undirected = graph.undirected()
-    split = split_edges(undirected, val_fraction=settings.val_fraction, seed=settings.seed, weighted=settings.weighted)
+    split = split_edges(undirected, val_fraction=_HELD_OUT, seed=settings.seed, weighted=settings.weighted)
     features = None if graph.features is None else np.array(graph.features, np.float32)
     make_encoder, make_sampler = METHODS[method]
     with torch.random.fork_rng():
         torch.manual_seed(stream_key(settings.seed, f"pretrain/initialisation/{method}"))
         encoder = make_encoder(graph.num_nodes, dim, settings, features)
-    fabric = Fabric(accelerator=device, devices=1, precision=settings.precision)
+    fabric = Fabric(accelerator=device, devices=1)
     owner = {"graph_hash": graph.content_hash, "method": method, "dim": dim, "algorithm": ALGORITHM} | asdict(settings)
     before = _read_state(state, owner) if resume and state is not None and state.is_file() else None
     saved_at = time.monotonic()
@@ -161,16 +163,14 @@ def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:
     if method not in METHODS:
         raise UserError(f"unknown method '{method}'", where="pretrain", hint=choices(method, METHODS))
     positive = {
-        name: getattr(settings, name) for name in ("hidden", "layers", "batch_size", "epochs", "steps", "roots")
+        name: getattr(settings, name) for name in ("hidden", "batch_size", "epochs", "steps")
     }
     for name, value in {"embeddings.dim": dim, **{f"pretrain.{name}": n for name, n in positive.items()}}.items():
         if value < 1:
             raise UserError(f"{name} is {value}", where="pretrain", hint="accepted: a whole number from 1")
     right = {
         "fraction": 0 < settings.fraction <= 1,
-        "val_fraction": 0 < settings.val_fraction < 1,
         "dropout": 0 <= settings.dropout < 1,
-        "matched": 0 <= settings.matched <= 1,
     }
     for name in right:
         value = getattr(settings, name)
@@ -236,7 +236,7 @@ class _Fitting:
                 progress.epoch = epoch + 1
                 progress.seconds += time.perf_counter() - begin
                 after_epoch(record | {"val_auroc": uniform, "val_matched_auroc": matched}, state)
-                if settings.patience and epoch - progress.best_epoch >= settings.patience:
+                if epoch - progress.best_epoch >= _PATIENCE:
                     break
         return progress
 
