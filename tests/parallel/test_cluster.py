@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,9 @@ from subgnn.parallel.memory import share, within
 from tests.cli.command import call
 
 
+@pytest.mark.skipif(find_spec("ray") is None, reason="needs Ray")
 @pytest.mark.parametrize("address", ["here", "ray://127.0.0.1:1", "127.0.0.1:", ":6379", "127.0.0.1:x"])
 def test_what_is_no_address(address):
-    pytest.importorskip("ray")
     with pytest.raises(UserError, match=r"--address: '.*'; accepted: HOST:PORT of the cluster's head, or auto"):
         RayEngine(address)
 
@@ -31,10 +32,10 @@ def files(monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(find_spec("ray") is None, reason="needs Ray")
 @pytest.mark.usefixtures("files")
 def test_nobody_answers():
     """Ray's own error, in one line, after the 40 seconds that it waits."""
-    pytest.importorskip("ray")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         called = call("predict", "RUN", "--subgraphs", "S", "--out", "p", "--engine", "ray", "--address", address)

@@ -33,10 +33,6 @@ SMALL = (
     "prepare.patch_length=2",
     "prepare.walks=1",
     "prepare.walk_length=2",
-    "baseline.link_steps=3",
-    "baseline.walks=4",
-    "baseline.walk_length=5",
-    "baseline.doc2vec_epochs=2",
 )
 CLIQUES, SIZE = 300, 8
 OWN = 20  # the first clique that a test subgraph may have to itself

@@ -22,9 +22,7 @@ class BaselineSettings:
     machine (:mod:`subgnn.models.kernel_machine`); damping is the probability that the walk of a subgraph goes on,
     and diffusion how it is computed: exact, at all nodes, or push, which follows at most push_edges edges and keeps
     the push_nodes nodes with the largest lifts; auto is exact up to 2^28 pairs of a subgraph and a node
-    (diffusion). walks x walk_length are walked in each subgraph, degrees fall into bins, and doc2vec sees them for
-    doc2vec_epochs (s2v). link_steps, link_batch, link_lr and link_edges are how meta nodes are embedded: steps,
-    edges to predict and edges to send messages over in each (mn).
+    (diffusion).
 
     weighted and directed say whether what counts edges or spreads over them uses their weights and their direction,
     where the graph has these: the bag spread one hop, and the statistics, which have further columns then (bag-1hop,
@@ -44,14 +42,6 @@ class BaselineSettings:
     diffusion: Literal["auto", "exact", "push"] = "auto"
     push_edges: Count = 1_000_000
     push_nodes: Size = 2_000
-    walks: Size = 20
-    walk_length: Size = 20
-    bins: Size = 20
-    doc2vec_epochs: Count = 20
-    link_steps: int = 300
-    link_batch: Size = 4096
-    link_lr: float = 1e-2
-    link_edges: Count = 200_000
     weighted: bool = False
     directed: bool = False
 

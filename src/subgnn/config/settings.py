@@ -17,7 +17,7 @@ from subgnn.config.method_settings import (
     SubgraphVectorSettings,
     WLKSSettings,
 )
-from subgnn.config.numbers import Bounds, Count, Damping, Depth, Power, Probability, Seed, Size, Width
+from subgnn.config.numbers import Bounds, Count, Depth, Probability, Seed, Size, Width
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +42,20 @@ class ChannelSettings:
 class PrepareSettings:
     """Anchors and similarities.
 
-    hops is k of the border; reduce how the distances of a component's nodes become one; sort_anchors puts the internal
-    position anchors of each component in the order of their similarity. Patches are the nodes of triangular walks of
+    hops is k of the border. Patches are the nodes of triangular walks of
     patch_length nodes; over each, walks x walk_length are walked. beta is the parameter of the walks.
 
     draws is the number of independent draws of all anchors: epoch e trains on draw e mod draws, so that as many draws
     as epochs are anchors drawn anew every epoch. Each is prepared before training and kept in memory. Validation, test
     and prediction use draw 0, or with ensemble the mean of the outputs over all draws.
 
-    own_hops is the way to compute distances to a component's own anchors: exact, or bounded. Bounded ones are exact up
-    to hop_cutoff as far as two searches of hop_edges edges each reach, and beyond that an upper bound: the shorter of a
-    path through the component and a detour by one of the landmarks, the nodes with most neighbours.
+    own_hops is the way to compute distances to a component's own anchors: exact, or bounded
+    (:mod:`subgnn.channels.distances`).
 
     border_anchors says which nodes around a component its neighborhood/border anchors are: drawn at random from its
     border, as in the paper; the heaviest of its 1-hop border, whatever hops is, with similarities of their own
-    (:mod:`subgnn.kernels.borders`; giving and taking are the powers of degrees in their weights); or those with the
-    largest lifts of its diffusion (:mod:`subgnn.channels.diffusion`). The last two are the same in all layers and
-    draws. damping is the probability that the random walk of a diffusion goes on.
+    (:mod:`subgnn.kernels.borders`); or those with the largest lifts of its diffusion
+    (:mod:`subgnn.channels.diffusion`). The last two are the same in all layers and draws.
 
     directed counts hops along the orientation of edges, from a component to an anchor, where the graph is directed.
     Components and borders are always those of its undirected form. weighted_walks and directed_walks draw the steps of
@@ -68,25 +65,15 @@ class PrepareSettings:
     """
 
     hops: Count = 1
-    reduce: Literal["mean", "min"] = "mean"
-    sort_anchors: bool = False
     patch_length: Size = 50
     walks: Size = 5
     walk_length: Size = 10
     beta: Probability = 0.65
-    dtw_cost: Literal["absolute", "ratio"] = "ratio"
-    dtw_normalize: bool = False
     draws: Depth = 1
     ensemble: bool = False
     own_hops: Literal["exact", "bounded"] = "exact"
-    hop_cutoff: Count = 4
-    hop_edges: Count = 1024
-    landmarks: Size = 64
     directed: bool = False
     border_anchors: Literal["drawn", "heaviest", "lift"] = "drawn"
-    giving: Power = 1.0
-    taking: Power = 0.25
-    damping: Damping = 0.6
     weighted_walks: bool = False
     directed_walks: bool = False
     edge_length: Literal["one", "weight", "inverse weight"] = "one"

@@ -162,9 +162,7 @@ def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:
     """Raise :class:`UserError` for an unknown method or settings out of range."""
     if method not in METHODS:
         raise UserError(f"unknown method '{method}'", where="pretrain", hint=choices(method, METHODS))
-    positive = {
-        name: getattr(settings, name) for name in ("hidden", "batch_size", "epochs", "steps")
-    }
+    positive = {name: getattr(settings, name) for name in ("hidden", "batch_size", "epochs", "steps")}
     for name, value in {"embeddings.dim": dim, **{f"pretrain.{name}": n for name, n in positive.items()}}.items():
         if value < 1:
             raise UserError(f"{name} is {value}", where="pretrain", hint="accepted: a whole number from 1")

@@ -32,9 +32,8 @@ _LEAST_STORE = 200_000_000
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    # A cluster that does not answer is reported in one line, after 40 seconds instead of a quarter of an hour.
+    # A cluster that does not answer is reported after 40 seconds instead of a quarter of an hour.
     "RAY_NUM_REDIS_GET_RETRIES": "1",
-    "RAY_BACKEND_LOG_LEVEL": "error",
 }
 
 

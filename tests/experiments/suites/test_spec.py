@@ -341,7 +341,6 @@ def test_a_key_is_another_for_other_settings():
         ("training.members=2",),
         ("model.hidden_norm=batch",),
         ("prepare.border_anchors=heaviest",),
-        ("prepare.taking=0.5",),
     ]
     keys = [job["key"] for change in changes for job in jobs(*change)]
     assert len(set(keys)) == len(keys) == 2 * len(changes) * len(suite.models)

@@ -99,11 +99,10 @@ def test_logits_and_gradients_equal_the_naive_network(options):
     channels=st.sets(st.integers(0, 5), min_size=1),
     layers=st.integers(1, 3),
     hops=st.integers(1, 2),
-    reduce=st.sampled_from(["mean", "min"]),
 )
-def test_any_channels_on_any_graph_equal_the_naive_network(seed, channels, layers, hops, reduce):
+def test_any_channels_on_any_graph_equal_the_naive_network(seed, channels, layers, hops):
     chosen = tuple(ALL_CHANNELS[i] for i in sorted(channels))
-    small = replace(SMALL, hops=hops, reduce=reduce)
+    small = replace(SMALL, hops=hops)
     compare(prepare_example(seed, layers=layers, channels=chosen, settings=small)[1], seed=seed)
 
 
@@ -314,17 +313,6 @@ def test_no_tensor_of_components_by_anchors_by_width_is_built():
     with Watch():
         model(double(Inputs(prepared, nodes).whole))
     assert seen == []
-
-
-def test_sorted_anchors_are_the_same_anchors_nearest_first():
-    plain = prepare_example(4, channels=ALL_CHANNELS[:1])[1]
-    ordered = prepare_example(4, channels=ALL_CHANNELS[:1], settings=replace(SMALL, sort_anchors=True))[1]
-    for before, after in zip(plain.inputs, ordered.inputs, strict=True):
-        similarity = after[0].measured.similarity
-        assert (np.diff(similarity, axis=1) <= 0).all()
-        np.testing.assert_array_equal(np.sort(before[0].own.nodes, axis=1), np.sort(after[0].own.nodes, axis=1))
-        np.testing.assert_array_equal(np.sort(before[0].measured.similarity, axis=1)[:, ::-1], similarity)
-    compare(ordered)
 
 
 def test_a_component_without_border_sends_nothing():
