@@ -32,7 +32,6 @@ FROM_ONE = {
     *(f"message_passing.{name}" for name in ("labelled_together", "walks", "walk_length")),
     "embeddings.dim",
     "training.repeats",
-    "vectors.references",
     "training.batch_size",
     "training.epochs",
     "training.members",
@@ -59,13 +58,13 @@ SIZES = """
 DEPTHS = "prepare.draws model.layers model.lstm_layers training.members"
 HIGHEST = dict.fromkeys(SIZES.split(), 10**6) | dict.fromkeys(DEPTHS.split(), 1000)
 HIGHEST |= {"embeddings.dim": 2**16, "pretrain.seed": 2**63 - 1}
-HIGHEST |= {"wlks.hops": 100, "s2n.sub_layers": 100, "s2n.span": 1000}
+HIGHEST |= {"s2n.sub_layers": 100, "s2n.span": 1000}
 HIGHEST |= {"baseline.damping": 0.99}
 HIGHEST |= {"training.focal": 10, "training.threshold_folds": 100}
-HIGHEST |= {"vectors.references": 10**6, "vectors.width": 2**16}
+HIGHEST |= {"vectors.width": 2**16}
 HIGHEST |= {"auto.folds": 100, "auto.repeats": 100, "auto.time": 10**9}
 LOWEST = dict.fromkeys(FROM_ONE, 1) | {"auto.folds": 2, "auto.time": 1, "message_passing.ratio": 0.5, "s2n.span": 1e-3}
-LOWEST |= {"vectors.width": 19, "vectors.views": 2, "vectors.temperature": 1e-3, "vectors.batch_size": 2}
+LOWEST |= {"vectors.width": 19}
 
 
 def parse(*overrides):

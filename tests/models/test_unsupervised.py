@@ -16,6 +16,7 @@ from subgnn.config.recipes import find_recipe
 from subgnn.errors import DataError, UserError
 from subgnn.inference.predictor import Predictor
 from subgnn.inference.without_labels import fit_without_labels
+from subgnn.models import unsupervised
 from subgnn.models.registry import check_recipe
 from subgnn.models.vector_space import fix_directions
 from tests.channels.test_diffusion import dense_ratios, dense_walk
@@ -120,10 +121,11 @@ def test_a_vector_depends_on_the_nodes_and_the_references_alone():
         np.testing.assert_allclose(alone[0], together[row], atol=1e-5)
 
 
-def test_more_subgraphs_than_references_and_local_push():
+def test_more_subgraphs_than_references_and_local_push(monkeypatch):
     data = dataset()
-    options = ("vectors.references=12", "baseline.diffusion=push", "baseline.push_edges=1000000")
-    exact = vectors(data.graph, data.subgraphs.nodes, options[0])
+    options = ("baseline.diffusion=push", "baseline.push_edges=1000000")
+    monkeypatch.setattr(unsupervised, "REFERENCES", 12)
+    exact = vectors(data.graph, data.subgraphs.nodes)
     pushed = vectors(data.graph, data.subgraphs.nodes, *options)
     assert (np.abs(exact[:, 18:]).max(axis=0) > 0).sum() == 11  # the twelfth is the mean
     np.testing.assert_allclose(pushed @ pushed.T, exact @ exact.T, atol=5e-3)

@@ -55,7 +55,7 @@ def run_fit(examples, outputs=2, after_epoch=None, first_as_it_is=False, resume=
     model = Linear(examples.inputs.table.shape[1], outputs)
     settings = TrainingSettings(**{"epochs": 10, "batch_size": 2, "lr": 0.1} | settings)
     told = {"after_epoch": after_epoch, "first_as_it_is": first_as_it_is, "resume": resume}
-    return fit(model, Fitting(examples, settings, 0, make_fabric("cpu", "32-true")), **told)
+    return fit(model, Fitting(examples, settings, 0, make_fabric("cpu")), **told)
 
 
 def test_cosine_schedule_falls_from_lr_towards_zero(monkeypatch):

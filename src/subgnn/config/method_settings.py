@@ -87,17 +87,14 @@ class WLKSSettings:
 
     Of rounds, mix and inverse_penalty every listed value is tried, and validation selects. rounds is the number of
     rounds of colour refinement, cumulative takes all rounds up to it. normalize scales histograms to length one
-    (``auto``: both are tried). mix is the share of the whole graph's kernel, hops the radius of the balls in which
-    subgraphs are refined for the other. embedding_weight is the weight of a third kernel, of summed node embeddings; of
-    it, too, every listed value is tried. inverse_penalty is C of the support vector machines.
+    (``auto``: both are tried). mix is the share of the whole graph's kernel. inverse_penalty is C of the support vector
+    machines.
     """
 
     rounds: tuple[Annotated[int, Bounds(1, 100)], ...] = (1, 2)
     cumulative: bool = False
     normalize: Literal["auto", "rows", "none"] = "auto"
     mix: tuple[Probability, ...] = (0.99, 0.5, 0.01)
-    hops: Annotated[int, Bounds(0, 100)] = 0
-    embedding_weight: tuple[Annotated[float, Bounds(0, 10**9)], ...] = (0.0,)
     inverse_penalty: tuple[Annotated[float, Bounds(1e-9, 10**9)], ...] = (0.08, 0.64, 5.12)
 
 
@@ -138,12 +135,10 @@ class S2NSettings:
 class SubgraphVectorSettings:
     """Vectors that no label is needed for (:mod:`subgnn.models.unsupervised`).
 
-    width is the length of a vector, 18 numbers of which are statistics. references is the number of training subgraphs
-    that others are compared with; of more, as many are drawn.
+    width is the length of a vector, 18 numbers of which are statistics.
     """
 
     width: Annotated[int, Bounds(19, 65_536)] = 256
-    references: Size = 2048
 
 
 @dataclass(frozen=True, slots=True)

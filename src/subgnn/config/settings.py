@@ -159,8 +159,6 @@ class ModelSettings:
 class TrainingSettings:
     """How the network is fitted.
 
-    cuda_graph says whether steps on a GPU are captured once and replayed; it changes no number beyond rounding.
-
     schedule says how the rate changes: plateau multiplies it by plateau_factor, down to 5e-5 at the lowest, whenever
     the loss that plateau names has not fallen by a ten-thousandth for more than ten epochs. select_from is the first
     epoch that may be selected, and from which patience is counted. repeats is how often an epoch shows every training
@@ -188,8 +186,6 @@ class TrainingSettings:
     patience: int = 0
     schedule: Literal["constant", "cosine", "plateau"] = "constant"
     class_weights: bool | str = False
-    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
-    cuda_graph: bool = True
     members: Depth = 1
     plateau: Literal["train loss", "val loss"] = "train loss"
     plateau_factor: Probability = 0.7

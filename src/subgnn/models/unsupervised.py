@@ -42,6 +42,8 @@ from subgnn.models.view_kernel import draw_landmarks
 from subgnn.models.view_names import TOPOLOGY, VIEWS, are_known, check_views, expand_views, used_by_views
 from subgnn.ragged import Ragged
 
+REFERENCES = 2048
+"""Training subgraphs that others are compared with; of more, as many are drawn."""
 _EXACT_NUMBERS = 2**27  # pairs of a reference and a node up to which diffusions are exact; their numbers take 512 MiB
 
 
@@ -64,14 +66,14 @@ class UnsupervisedModel(TensorModel):
         """Candidates, with the way that diffusions are computed recorded in their settings."""
         settings = replace(recipe.baseline, views=expand_views(recipe.baseline.views, data.graph))
         if settings.diffusion == "auto":
-            exact = recipe.vectors.references * data.graph.num_nodes <= _EXACT_NUMBERS
+            exact = REFERENCES * data.graph.num_nodes <= _EXACT_NUMBERS
             settings = replace(settings, diffusion="exact" if exact else "push")
         return super().set_up(data, replace(recipe, baseline=settings))
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """All that vectors are computed from; labels are not read."""
         known = data.subgraphs.indices("train")
-        chosen = known[draw_landmarks(len(known), recipe.vectors.references, data.seed)]
+        chosen = known[draw_landmarks(len(known), REFERENCES, data.seed)]
         return VectorSpace.of(data.graph, data.subgraphs.nodes.take(chosen), recipe).weights()
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> VectorRows:
@@ -101,7 +103,7 @@ class UnsupervisedModel(TensorModel):
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
         """That of diffusions of references and subgraphs, once, and of a decomposition of a matrix of references."""
-        references = min(sizes.subgraphs, recipe.vectors.references)
+        references = min(sizes.subgraphs, REFERENCES)
         each = 2e-3 + min(3e-9 * sizes.edges, 0.05)
         return Cost(0.1 + 1e-4 * sizes.subgraphs, (sizes.subgraphs + references) * each + 1e-10 * references**3)
 

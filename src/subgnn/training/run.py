@@ -57,7 +57,7 @@ def train_run(dataset: Dataset, options: RunOptions, *, ranks: Ranks | None = No
     """
     recipe, out, resume = options.recipe, options.out, options.resume
     check_loggers(options.loggers)
-    fabric = make_fabric(options.device, recipe.training.precision, ranks)
+    fabric = make_fabric(options.device, ranks)
     check_recipe(recipe, dataset.graph)
     model = model_of(recipe)
     model.check_inputs(recipe)

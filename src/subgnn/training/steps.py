@@ -216,4 +216,4 @@ def _capturing(graph: torch.cuda.CUDAGraph, stream: Any) -> Iterator[None]:
 
 def _warn(what: str, error: RuntimeError) -> None:
     told = f"{what} cannot be captured here ({str(error).splitlines()[0]}), but only run directly"
-    warnings.warn(f"{told}; training.cuda_graph=false does not try", DataWarning, stacklevel=3)
+    warnings.warn(told, DataWarning, stacklevel=3)

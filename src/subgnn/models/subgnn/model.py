@@ -256,10 +256,8 @@ class SubGNN(nn.Module):
             nodes: (T, d).
         """
         places = cast(AnchorPlaces, self.anchors[draw])
-        # All patches are encoded at once, in the order of layers and channels, and in full precision also if the rest
-        # is computed in half: the encoder adds up the states of many steps.
-        with torch.autocast(nodes.device.type, enabled=False):
-            patches = None if self.encoder is None else self.encoder(nodes, places.walks)
+        # All patches are encoded at once, in the order of layers and channels.
+        patches = None if self.encoder is None else self.encoder(nodes, places.walks)
         numbers = [c.num_anchors for c in self.channels if channel_of(c).patches] * len(self.layers)
         # One split, whose gradient is one array; that of a slice would be as large as all patches.
         encoded = iter([] if patches is None else torch.split(patches, numbers))

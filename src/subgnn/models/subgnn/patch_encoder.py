@@ -3,7 +3,7 @@
 a = W sum over walks of (sum over the steps of a walk of [forward state ; backward state]).
 
 Compiled loops compute the LSTM on a CPU (:mod:`subgnn.models.subgnn.lstm_cpu`), and cuDNN on a GPU
-(:mod:`subgnn.models.subgnn.lstm_gpu`); elsewhere, and in mixed precision, :class:`torch.nn.LSTM` does.
+(:mod:`subgnn.models.subgnn.lstm_gpu`); elsewhere, :class:`torch.nn.LSTM` does.
 """
 
 from __future__ import annotations
@@ -60,11 +60,10 @@ def lstm_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
     Shapes:
         table: (T, d). returns: (steps, 2 d).
     """
-    plain = not torch.is_autocast_enabled(table.device.type)
-    if plain and table.device.type == "cuda":
+    if table.device.type == "cuda":
         return gpu_states(lstm, table, walks)
     inputs = table.index_select(0, walks.nodes)
-    if plain and table.device.type == "cpu" and table.dtype == torch.float32:
+    if table.device.type == "cpu" and table.dtype == torch.float32:
         return compiled_states(lstm, inputs, walks)
     packed = PackedSequence(inputs[walks.places], torch.tensor(walks.sizes))
     states: Tensor = lstm(packed)[0].data
