@@ -166,7 +166,7 @@ def test_the_similarity_that_the_network_sees_is_the_weight():
 
 
 @pytest.mark.quick(2)
-@pytest.mark.parametrize("options", [{}, {"aggregation": "mean"}, {"aggregation": "max"}, {"learned_similarity": True}])
+@pytest.mark.parametrize("options", [{}, {"aggregation": "mean"}, {"aggregation": "max"}])
 def test_logits_and_gradients_equal_the_naive_network(options):
     compare(prepare_example(3, settings=HEAVY)[1], **options)
 

@@ -261,7 +261,7 @@ def test_an_explanation_is_the_mean_of_those_of_each(predictor):
 
 
 def test_learned_similarities_of_anchors_are_the_mean_of_those_of_each(tmp_path):
-    small = replace(several(2, learned_similarity=True), prepare=PAIRED)
+    small = replace(several(2), prepare=PAIRED)
     train(dataset(), small, tmp_path / "run", device="cpu", cache=False, report=False)
     found = Predictor(tmp_path / "run" / CHECKPOINT, dataset().graph)
 

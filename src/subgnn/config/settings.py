@@ -124,7 +124,7 @@ class ModelSettings:
     """The network (paper, section 4).
 
     initial says whether z^(0) takes part in the result, as in the paper; without it, a network on random embeddings has
-    less to memorise. channel_aggregation is AGG_C, layer_aggregation AGG_L. trainable_components gives every
+    less to memorise. AGG_C and AGG_L lay subchannels and layers side by side. trainable_components gives every
     component of the training split a learned initial state in the neighborhood channel; the others start at z^(0).
 
     norm is that of z_S before the head. hidden_norm is that of the states h in every layer and subchannel, over the
@@ -138,16 +138,12 @@ class ModelSettings:
     component_init: Literal["sum", "mean", "max"] = "sum"
     aggregation: Literal["sum", "mean", "max"] = "sum"
     output: Literal["property", "hidden", "both"] = "property"
-    channel_aggregation: Literal["concat", "sum", "mean"] = "concat"
-    layer_aggregation: Literal["concat", "last", "sum", "mean"] = "concat"
     trainable_components: bool = False
     initial: bool = True
     readout: Literal["sum", "mean", "max", "attention"] = "sum"
     norm: Literal["none", "batch", "layer"] = "none"
     hidden_norm: Literal["none", "batch"] = "none"
-    learned_similarity: bool = False
     topology: bool = False
-    size_aware: bool = False
     lstm_layers: Depth = 1
     lstm_dropout: Probability = 0.0
     head: tuple[Size, Size] = (64, 32)
