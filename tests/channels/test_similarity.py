@@ -85,8 +85,7 @@ def test_own_anchors_a_block_at_a_time(monkeypatch, limit):
     for drawn, near in zip(anchors, found, strict=True):
         for c, component in enumerate(rows):
             expected = [
-                expected_nearness(hops, component, a, "mean") if present[c] else (0.0, 0.0)
-                for a in drawn.nodes[c].tolist()
+                expected_nearness(hops, component, a) if present[c] else (0.0, 0.0) for a in drawn.nodes[c].tolist()
             ]
             assert list(zip(near.distance[c], near.reached[c], strict=True)) == expected
         assert near.distance.flags.c_contiguous
