@@ -259,5 +259,5 @@ def test_recipes_take_the_settings_of_training(name):
 
 
 def test_an_unknown_option_is_refused():
-    with pytest.raises(UserError, match=r"unknown setting 'baseline.walk'; accepted: .*did you mean 'walks'"):
-        find_recipe("s2v-n", ["baseline.walk=3"])
+    with pytest.raises(UserError, match=r"unknown setting 'baseline.view'; accepted: .*did you mean 'views'"):
+        find_recipe("diffusion", ["baseline.view=3"])

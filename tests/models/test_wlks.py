@@ -133,6 +133,7 @@ def test_a_list_of_nothing_is_refused(tmp_path):
         train(dataset(), recipe("wlks", "wlks.mix=[]"), tmp_path / "run")
 
 
+@pytest.mark.filterwarnings("ignore:16 subgraphs have the same nodes")
 def test_colours_that_training_has_not_seen_match_nothing(tmp_path):
     """Training has edges and single nodes; a triangle has the decisions of no evidence, the offsets."""
     pairs = [[2 * i, 2 * i + 1] for i in range(8)]
