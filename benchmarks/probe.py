@@ -77,7 +77,6 @@ def node_vectors(mean: bool) -> Callable[[Graph, SubgraphSet, np.ndarray, int], 
 
 VECTORS = {
     "unsupervised": label_free("unsupervised"),
-    "contrastive": label_free("contrastive"),
     "sum of node vectors": node_vectors(mean=False),
     "mean of node vectors": node_vectors(mean=True),
 }

@@ -51,15 +51,6 @@ def test_json_is_one_object_with_the_settings_and_the_paper_s_numbers(tmp_path: 
     assert (tmp_path / "d" / "edge_list.txt.gz").is_file()
 
 
-def test_a_task_beyond_the_paper_has_no_paper_line(tmp_path: Path) -> None:
-    options = (*SMALL[2:], "--num-nodes", 900)
-    result = run("density-and-position", "--out", tmp_path / "d", *options, "--set", "bridge-length=10")
-    assert not any(line.strip().startswith("paper") for line in result.stdout.splitlines())
-    assert read_dataset(tmp_path / "d").card["settings"]["bridge_length"] == 10
-    shown = run("density-and-position", "--out", tmp_path / "e", *options, "--json").stdout
-    assert json.loads(shown)["paper"] is None
-
-
 def test_what_is_there_is_kept_unless_forced(tmp_path: Path) -> None:
     run("density", "--out", tmp_path / "d", *SMALL)
     before = (tmp_path / "d" / "subgraphs.tsv").read_bytes()

@@ -37,7 +37,3 @@ def test_candidates_for_graphs_with_certain_attributes_are_not():
     assert 0 < len(always) < len(recipe.auto.candidates)
     assert recipe_key(replace(recipe, auto=replace(recipe.auto, candidates=always))) == recipe_key(recipe)
     assert recipe_key(replace(recipe, auto=replace(recipe.auto, candidates=always[1:]))) != recipe_key(recipe)
-
-
-def test_default_is_another_name_of_auto():
-    assert find_recipe("default") == find_recipe("auto")

@@ -35,8 +35,6 @@ def baseline(name: str) -> tuple[Dataset, Predictor]:
     small = {"bag": [], "topology": ["baseline.classifier=forest"]}.get(
         name, ["embeddings.dim=8", "embeddings.source=random", "training.epochs=2"]
     )
-    if name.startswith("mn"):
-        small += ["baseline.link_steps=3"]
     return data, run_of(data, find_recipe(name, small))
 
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from examples.planted import generate_planted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,6 @@ from subgnn.channels.topology import direction_statistics, num_statistics, subgr
 from subgnn.config.recipes import find_recipe, portfolio
 from subgnn.config.settings import ChannelSettings, PrepareSettings, PretrainSettings
 from subgnn.data.dataset import Dataset
-from subgnn.data.synthetic import generate
 from subgnn.embeddings.gin import GINSampler
 from subgnn.embeddings.graphsaint import GraphSAINTSampler
 from subgnn.embeddings.link_prediction import split_edges
@@ -168,7 +168,7 @@ def test_views_along_edges_depend_on_direction(view):
 
 @cache
 def planted(name: str) -> Dataset:
-    return generate(name, seed=0, num_subgraphs=120, subgraph_size=6, region_size=30)
+    return generate_planted(name, seed=0, num_subgraphs=120, subgraph_size=6, region_size=30)
 
 
 PLANTED = {
@@ -372,7 +372,7 @@ def test_messages_inside_subgraphs_have_the_weights_of_their_edges():
 @pytest.mark.parametrize("method", ["gin", "graphsaint"])
 def test_messages_of_pretraining_have_the_weights_of_edges(method):
     graph = weighted_graph(1, 14)
-    settings = PretrainSettings(weighted=True, fraction=1.0, batch_size=6, roots=30)
+    settings = PretrainSettings(weighted=True, fraction=1.0, batch_size=6)
     split = split_edges(graph, val_fraction=0.1, seed=0, weighted=True)
     kept = signed(graph)
     kept[split.val[0], split.val[1]] = kept[split.val[1], split.val[0]] = 0

@@ -42,7 +42,7 @@ def runs(tmp_path_factory):
         "ssnp": find_recipe("ssnp", ["embeddings.dim=4", "training.epochs=1", "embeddings.source=random"]),
         "bag": find_recipe("bag", []),
         "bag-1hop": find_recipe("bag-1hop", []),
-        "s2v-n": find_recipe("s2v-n", ["embeddings.dim=4", "training.epochs=1", "baseline.doc2vec_epochs=1"]),
+        "s2v-n": find_recipe("s2v-n", ["embeddings.dim=4", "training.epochs=1"]),
         "topology": find_recipe("topology", ["baseline.classifier=forest"]),
     }
 

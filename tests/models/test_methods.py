@@ -72,7 +72,7 @@ def test_an_unknown_model_is_refused_with_the_nearest_name(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_it_overfits_twenty_subgraphs(tmp_path, name):
-    fast = ("training.epochs=80", "model.dropout=0.0", "baseline.link_steps=30", "training.patience=30")
+    fast = ("training.epochs=80", "model.dropout=0.0", "training.patience=30")
     results = train(shapes_and_homes(), recipe(name, *fast), tmp_path / "run")
     assert results["val"]["micro_f1"] == 1.0  # validation repeats the training subgraphs
 
@@ -260,5 +260,5 @@ def test_recipes_take_the_settings_of_training(name):
 
 
 def test_an_unknown_option_is_refused():
-    with pytest.raises(UserError, match=r"unknown setting 'baseline.walk'; accepted: .*did you mean 'walks'"):
-        find_recipe("s2v-n", ["baseline.walk=3"])
+    with pytest.raises(UserError, match=r"unknown setting 'baseline.view'; accepted: .*did you mean 'views'"):
+        find_recipe("diffusion", ["baseline.view=3"])

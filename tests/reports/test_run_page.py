@@ -56,7 +56,7 @@ def made(tmp_path_factory):
             # More to score than to learn from, so that there are mistakes.
             splits = np.repeat([0, 1, 2], [10, 5, 15]).astype(np.int8)
             data = replace(data, subgraphs=replace(data.subgraphs, splits=splits))
-            train(data, recipe(4, topology=True, size_aware=True), folder)
+            train(data, recipe(4, topology=True), folder)
             kept[task] = folder, data, (folder / "report.html").read_text(encoding="utf-8")
         return kept[task]
 
@@ -254,7 +254,7 @@ def test_the_published_number_stands_beside_ours_with_the_gap(tmp_path):
 def test_the_settings_on_the_page_are_those_of_the_run(made, task):
     page = read(made(task)[2])
     settings = tomllib.loads(page.one("details").one("code").text)
-    assert parse_recipe(settings, "page") == recipe(4, topology=True, size_aware=True)
+    assert parse_recipe(settings, "page") == recipe(4, topology=True)
     assert dataset(task).graph.content_hash in page.one("section", id="reproduce").text
     assert torch.__version__.split("+")[0] in page.one("section", id="reproduce").text
 

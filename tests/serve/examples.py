@@ -31,7 +31,7 @@ HOST = "http://127.0.0.1"
 NAMES = [f"GENE{i}" for i in range(22)] + ["HLA-A", "Ö-SMA"]
 SOME = ["GENE0", "GENE1", "GENE2", "#9", "HLA-A"]
 SOME_IDS = [0, 1, 2, 9, 22]
-SMALL = ["embeddings.dim=8", "training.epochs=2", "baseline.link_steps=3"]
+SMALL = ["embeddings.dim=8", "training.epochs=2"]
 
 
 @cache

@@ -260,21 +260,6 @@ def test_an_explanation_is_the_mean_of_those_of_each(predictor):
         np.testing.assert_allclose(value, np.mean([anchors(one)[key] for one in each], axis=0), atol=1e-5)
 
 
-def test_learned_similarities_of_anchors_are_the_mean_of_those_of_each(tmp_path):
-    small = replace(several(2, learned_similarity=True), prepare=PAIRED)
-    train(dataset(), small, tmp_path / "run", device="cpu", cache=False, report=False)
-    found = Predictor(tmp_path / "run" / CHECKPOINT, dataset().graph)
-
-    def similar(predictor):
-        anchors = Explainer(predictor, max_anchors=1000).explain([[3]])[0].by_anchor
-        return {(a.draw, a.channel, a.layer, a.nodes): a.similarity for a in anchors}
-
-    whole, (one, other) = similar(found), (similar(alone(found, i)) for i in range(2))
-    assert whole == {key: pytest.approx((one[key] + other[key]) / 2, abs=1e-6) for key in one}
-    assert {draw for draw, *_ in whole} == {0, 1}
-    assert one != other
-
-
 @pytest.mark.slow
 def test_attributions_are_the_mean_of_those_of_each(predictor):
     pytest.importorskip("captum")

@@ -63,7 +63,7 @@ def embed_subgraphs(
     Args:
         graph: of this library or another one, a dataset, a table of edges, or the path of any of them.
         subgraphs: as for :class:`~subgnn.api.run.Run`.
-        recipe: ``unsupervised`` or ``contrastive``, or a .toml file.
+        recipe: ``unsupervised``, or a .toml file.
         settings: overrides, as ``{"vectors.width": 64}``.
         seed: of references and of training.
         unknown: what to do with nodes that are not in the graph.

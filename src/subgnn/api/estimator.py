@@ -90,7 +90,6 @@ class _SubgraphEstimator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             time=self.time,
             seed=int(seed),
             device=self.device,
-            devices=1,
             cache=model_of(recipe).is_portfolio,  # whose folds share what is prepared
             report=False,
             progress=None if self.verbose else False,

@@ -20,7 +20,7 @@ from subgnn.data.splits import looks_ahead, named_split, refuse_look_ahead, spli
 from subgnn.data.times import parse_time, time_text
 from subgnn.errors import DataWarning, UserError
 from subgnn.models.registry import model_of
-from subgnn.training.devices import current_ranks
+from subgnn.training.devices import Ranks
 from subgnn.training.options import NO_CALLBACKS, Callbacks, RunOptions, parse_duration
 from subgnn.training.run import train_run
 from subgnn.training.run_dir import DATASET, PAGE
@@ -38,7 +38,7 @@ def train(
     edges_until: float | str | None = None,
     allow_look_ahead: bool = False,
     device: str = "auto",
-    devices: int | None = None,
+    ranks: Ranks | None = None,
     resume: bool = False,
     source: str = "",
     keep_data: bool = False,
@@ -64,9 +64,9 @@ def train(
         allow_look_ahead: train although the split is by time and edges are later than the first subgraph of val and
             test, which is refused otherwise.
         device: ``auto``, ``cpu`` or ``cuda``.
-        devices: how many to train on, a process each; N of them at batches of b do what one does at N x b. None is one,
-            or the ranks that torchrun has started.
-        resume: continue a run that was interrupted; its recipe, seed and number of devices must be the same.
+        ranks: the ranks that torchrun started this process among (:func:`~subgnn.training.devices.current_ranks`); N of
+            them at batches of b do what one does at N x b. None trains in this process alone.
+        resume: continue a run that was interrupted; its recipe, seed and number of ranks must be the same.
         source: where the dataset was read from, stored so that ``predict`` finds the graph.
         keep_data: store the dataset in the run's folder, so that the run needs no other file.
         cache: read prepared subgraphs and pretrained embeddings from the cache, and write them there.
@@ -107,10 +107,10 @@ def train(
         callbacks=callbacks,
     )
     found = [*label_notes(dataset.subgraphs), *map("; ".join, split_warnings(dataset.subgraphs, options.fitted_to))]
-    if (ranks := current_ranks(devices)) is None or not ranks.rank:
+    if ranks is None or not ranks.rank:
         for line in found:
             warnings.warn(line, DataWarning, stacklevel=2)
-    return train_run(dataset, replace(options, warnings=tuple(found)), devices=devices)
+    return train_run(dataset, replace(options, warnings=tuple(found)), ranks=ranks)
 
 
 def _with_options(recipe: Recipe, time: float | str | None, threshold: str | None) -> Recipe:

@@ -118,7 +118,7 @@ def embed_subgraphs(
     ],
     recipe: Annotated[
         str | None,
-        Option("--recipe", help="Vectors that need no labels, of a graph: unsupervised, contrastive, or a .toml file."),
+        Option("--recipe", help="Vectors that need no labels, of a graph: unsupervised, or a .toml file."),
     ] = None,
     settings: Settings = None,
     seed: Annotated[int, Option(help="With --recipe: seed of references and of training.")] = 0,

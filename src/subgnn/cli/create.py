@@ -20,16 +20,7 @@ if TYPE_CHECKING:
     from subgnn.lab.datasets.builder import BuiltDataset, OnStep
     from subgnn.lab.datasets.fetch import Progress
 
-GENERATED = (
-    "density",
-    "cut-ratio",
-    "coreness",
-    "component",
-    "density-and-position",
-    "weight-planted",
-    "direction-planted",
-    "type-planted",
-)
+GENERATED = ("density", "cut-ratio", "coreness", "component")
 BUILT = ("ppi-bp", "hpo-metab", "hpo-neuro", "em-user")
 GRAPH_KEYS = ("num_nodes", "num_edges", "density", "num_subgraphs", "num_labels")
 SUBGRAPHS_TITLE = "Subgraphs, mean ± standard deviation"
@@ -108,11 +99,11 @@ def generate_dataset(
     found = describe(dataset)
     if json:
         keys = ("num_nodes", "num_edges", "num_subgraphs", "num_labels", "subgraphs")
-        paper = {key: getattr(CATALOG[name], key) for key in keys} if name in CATALOG else None
+        paper = {key: getattr(CATALOG[name], key) for key in keys}
         print_json({**found, "out": str(out), "seed": seed, "settings": asdict(resolved), "paper": paper})
         return
     _print_tables(name, found)
-    as_in_paper = name in CATALOG and resolved == find_recipe(name).settings()
+    as_in_paper = resolved == find_recipe(name).settings()
     if as_in_paper and (unlike := differences_from_paper(name, [found])):
         listed = ", ".join(sorted(unlike))
         print_line(f"note: unlike the paper's tables: {listed}; docs/datasets.md says by how much, and why")

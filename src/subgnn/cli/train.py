@@ -69,9 +69,6 @@ def train_run(
     ] = False,
     settings: Settings = None,
     device: DeviceChoice = "auto",
-    devices: Annotated[
-        int | None, Option(metavar="N", min=1, help="Number of processes or GPUs to train on together.")
-    ] = None,
     resume: Annotated[bool, Option("--resume", help="Continue an interrupted run.")] = False,
     tensorboard: Annotated[bool, Option("--tensorboard", help="Write event files into RUN/tensorboard.")] = False,
     mlflow: Annotated[
@@ -116,7 +113,7 @@ def train_run(
     from subgnn.training.run_dir import PAGE
 
     quiet_lightning()
-    prints = (ranks := current_ranks(devices)) is None or not ranks.rank  # of several ranks, only one
+    prints = (ranks := current_ranks()) is None or not ranks.rank  # of several ranks, only one
     if prints and not json:
         print_notes(notes)
         print_line(task_line(dataset.subgraphs))
@@ -135,7 +132,7 @@ def train_run(
             edges_until=edges_until,
             allow_look_ahead=allow_look_ahead,
             device=device,
-            devices=devices,
+            ranks=ranks,
             resume=resume,
             source=str(path.resolve()),
             keep_data=members is not None,

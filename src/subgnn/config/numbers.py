@@ -52,9 +52,6 @@ Probability = Annotated[float, Bounds(0, 1)]
 Damping = Annotated[float, Bounds(0, 0.99)]
 """The probability that a random walk goes on."""
 
-Power = Annotated[float, Bounds(0, 4)]
-"""A power of degrees: the product of two such powers of any degree is finite and above 0."""
-
 
 def with_bounds(kind: Any) -> tuple[Any, Bounds | None]:
     """A type without its bounds, and the bounds; by default numbers are from 0 and fit into 32 bits.

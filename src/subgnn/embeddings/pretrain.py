@@ -53,6 +53,8 @@ STATE = Format(
     make="an interrupted pretraining leaves one",
     again="leave out --resume",
 )
+_HELD_OUT = 0.05  # of the edges, to select the epoch
+_PATIENCE = 5  # epochs without an improvement before it stops
 Sampler = GINSampler | GraphSAINTSampler
 Makers = tuple[Callable[..., Encoder], Callable[..., Sampler]]
 METHODS: dict[str, Makers] = {"gin": (gin_encoder, GINSampler), "graphsaint": (gcn_encoder, GraphSAINTSampler)}
@@ -124,13 +126,13 @@ def pretrain(
     settings = settings or PretrainSettings()
     check_settings(method, dim, settings)
     undirected = graph.undirected()
-    split = split_edges(undirected, val_fraction=settings.val_fraction, seed=settings.seed, weighted=settings.weighted)
+    split = split_edges(undirected, val_fraction=_HELD_OUT, seed=settings.seed, weighted=settings.weighted)
     features = None if graph.features is None else np.array(graph.features, np.float32)
     make_encoder, make_sampler = METHODS[method]
     with torch.random.fork_rng():
         torch.manual_seed(stream_key(settings.seed, f"pretrain/initialisation/{method}"))
         encoder = make_encoder(graph.num_nodes, dim, settings, features)
-    fabric = Fabric(accelerator=device, devices=1, precision=settings.precision)
+    fabric = Fabric(accelerator=device, devices=1)
     owner = {"graph_hash": graph.content_hash, "method": method, "dim": dim, "algorithm": ALGORITHM} | asdict(settings)
     before = _read_state(state, owner) if resume and state is not None and state.is_file() else None
     saved_at = time.monotonic()
@@ -169,7 +171,7 @@ def check_settings(method: str, dim: int, settings: PretrainSettings) -> None:
         raise UserError(f"unknown method '{method}'", where="pretrain", hint=choices(method, METHODS))
     # Refuses what is out of the bounds of each setting.
     parse_recipe({"pretrain": asdict(settings), "embeddings": {"dim": dim}}, "pretrain")
-    for name, refused in {"fraction": (0,), "val_fraction": (0, 1), "dropout": (1,)}.items():
+    for name, refused in {"fraction": (0,), "dropout": (1,)}.items():
         value = getattr(settings, name)
         if value in refused:
             raise UserError(f"pretrain.{name} is {value}", where="pretrain", hint="accepted: a number between 0 and 1")
@@ -231,7 +233,7 @@ class _Fitting:
                 progress.epoch = epoch + 1
                 progress.seconds += time.perf_counter() - begin
                 after_epoch(record | {"val_auroc": uniform, "val_matched_auroc": matched}, state)
-                if settings.patience and epoch - progress.best_epoch >= settings.patience:
+                if epoch - progress.best_epoch >= _PATIENCE:
                     break
         return progress
 

@@ -35,7 +35,6 @@ _NAME, _LABEL = 60, 80
 _PART_NAMES = {
     "z0": "node vectors, z⁽⁰⁾",
     "topology": "topology statistics",
-    "size": "size",
     "baseline": "scores of the baseline",
 }
 _HALF, _SCALE = 160, 100  # of the square of a drawing

@@ -101,8 +101,8 @@ def _check_table(network: nn.Module, examples: Examples) -> None:
     table = getattr(network, "table", None)
     if isinstance(examples.inputs, StreamedInputs) and table is not None and table.requires_grad:
         what = f"a learned table of {table.shape[0]:,} nodes x {table.shape[1]} numbers is trained on one device"
-        hint = "set embeddings.trainable=false, take a smaller embeddings.dim or fewer anchors, or leave --devices out"
-        raise UserError(what, where="--devices", hint=hint)
+        hint = "set embeddings.trainable=false, take a smaller embeddings.dim or fewer anchors, or start one process"
+        raise UserError(what, where="torchrun", hint=hint)
 
 
 def best_of(fitted: Sequence[Progress]) -> int:

@@ -119,7 +119,7 @@ class Fitter:
             splits: which subgraphs are to learn from (0), to choose on (1), and held out (2).
             join: solve a model that is fitted in one go again on the first two, after its choices are made.
         """
-        vectors, fabric = self.vectors(recipe), make_fabric(self.device, recipe.training.precision)
+        vectors, fabric = self.vectors(recipe), make_fabric(self.device)
         dataset = replace(self.dataset, subgraphs=replace(self.dataset.subgraphs, splits=splits))
 
         def after_epoch(record: dict[str, Any], *_: Any) -> None:

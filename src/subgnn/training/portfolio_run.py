@@ -346,7 +346,7 @@ class _Training:
             "enough": verdict.enough,
             "test_of_simple": of_simple,
             "seconds": {"pretrain": 0.0, "prepare": 0.0, "epoch_median": median(fit_seconds)},
-            **circumstances(make_fabric(options.device, recipe.training.precision).device),
+            **circumstances(make_fabric(options.device).device),
         }
 
     def _test(

@@ -102,7 +102,7 @@ def _saved_progress(out: Path, devices: int, candidates: int) -> dict[str, Any] 
     before = found["devices"]
     if before != devices:
         what = f"the run was on {before} devices, not {devices}, which makes other batches"
-        raise DataError(what, where=str(out), hint=f"continue with --devices {before}, or give another --out")
+        raise DataError(what, where=str(out), hint=f"continue on {before}, or give another --out")
     return found
 
 

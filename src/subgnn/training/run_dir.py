@@ -80,14 +80,11 @@ _RESULT_TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 @contextmanager
-def claim_run(options: RunOptions) -> Iterator[int | None]:
+def claim_run(options: RunOptions) -> Iterator[None]:
     """Create the run's folder, or continue the run in it, and lock it until the end of the block.
 
     If the block fails before there is anything to resume, the content of a new folder is removed, so that the command
     can be given again with the same --out. An interrupt removes nothing.
-
-    Yields:
-        The descriptor of the folder's lock (:func:`~subgnn.parallel.locks.locked_folder`).
 
     Raises:
         DataError: if another process writes it, or it holds something else.
@@ -95,7 +92,7 @@ def claim_run(options: RunOptions) -> Iterator[int | None]:
     out = options.out
     if _is_foreign(out):
         raise _existing(out)
-    with locked_folder(out) as lock:
+    with locked_folder(out):
         remove_leftovers(out)
         new = not can_resume(options)
         if new:
@@ -105,7 +102,7 @@ def claim_run(options: RunOptions) -> Iterator[int | None]:
             given = {"seed": options.seed, "split": options.split, **until}
             write_json(asdict(options.recipe) | given, out / RECIPE)
         try:
-            yield lock
+            yield
         except Exception:
             if new and not any((out / name).is_file() for name in (LAST, CHECKPOINT, RESULTS)):
                 clear_locked(out)

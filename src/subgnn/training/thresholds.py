@@ -38,8 +38,8 @@ def check_threshold(settings: TrainingSettings, task: TaskName, *, devices: int)
         what = f"training.threshold_folds is {settings.threshold_folds}, and no threshold is to be chosen"
         raise UserError(what, where="recipe", hint="leave it out, or say for what, as --threshold precision=0.9")
     if settings.threshold_folds and devices > 1:
-        hint = "leave --devices or training.threshold_folds out"
-        raise UserError("folds are fitted on one device", where="--devices", hint=hint)
+        hint = "start one process, or leave training.threshold_folds out"
+        raise UserError("folds are fitted on one device", where="torchrun", hint=hint)
 
 
 def with_decision(selected: Selected, dataset: Dataset, examples: Examples, options: RunOptions) -> Selected:

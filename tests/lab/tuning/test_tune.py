@@ -15,6 +15,7 @@ from subgnn import Graph
 from subgnn.api.train_recipe import train
 from subgnn.config.files import read_recipe
 from subgnn.config.recipes import find_recipe
+from subgnn.config.settings import PrepareSettings
 from subgnn.errors import DataError, MissingExtra, UserError
 from subgnn.lab.tuning import study as studies
 from subgnn.lab.tuning import trial as trials
@@ -390,8 +391,8 @@ def test_a_search_may_start_from_a_network_that_sees_nothing(tmp_path, fast):
 
 
 def test_settings_that_do_not_fit_are_told_before_there_is_a_study(tmp_path):
-    bad = recipe(1, channel_aggregation="sum")
-    with pytest.raises(UserError, match="outputs differ in width"):
+    bad = replace(recipe(1), prepare=PrepareSettings(directed=True, own_hops="bounded"))
+    with pytest.raises(UserError, match=r"prepare\.directed with prepare\.own_hops=bounded"):
         tune(dataset(), bad, tmp_path / "out", space=SPACE, trials=1)
     with pytest.raises(UserError, match="trials is 0"):
         search(tmp_path / "out", trials=0)

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from subgnn import Ragged
-from subgnn.config.method_settings import BaselineSettings
 from subgnn.errors import UserError
 from subgnn.models.baselines.known_subgraphs import distinct
 from subgnn.models.baselines.meta_node import LinkEncoder, link_vectors, with_meta_nodes
@@ -36,19 +35,18 @@ def test_equal_node_sets_share_a_meta_node():
 def test_links_are_learned(attention):
     """Two cliques of eight: pairs within are near, pairs across are not."""
     tails, heads = np.array([(c * 8 + i, c * 8 + j) for c in range(2) for i in range(8) for j in range(i)]).T
-    settings = BaselineSettings(link_steps=40)
-    found = link_vectors(tails, heads, 16, dim=8, attention=attention, settings=settings, key=0, device=CPU).numpy()
+    found = link_vectors(tails, heads, 16, dim=8, attention=attention, key=0, device=CPU).numpy()
     scores = found @ found.T
     within = np.kron(np.eye(2), np.ones((8, 8))).astype(bool)
     assert scores[within].mean() > 0 > scores[~within].mean()
-    again = link_vectors(tails, heads, 16, dim=8, attention=attention, settings=settings, key=0, device=CPU).numpy()
+    again = link_vectors(tails, heads, 16, dim=8, attention=attention, key=0, device=CPU).numpy()
     np.testing.assert_array_equal(found, again)
 
 
-def test_few_edges_and_a_sample_of_them_will_do():
+def test_few_edges_and_a_sample_of_them_will_do(monkeypatch):
     tails, heads = np.array([[0, 1, 2], [1, 2, 3]])
-    settings = BaselineSettings(link_steps=2, link_edges=1)
-    found = link_vectors(tails, heads, 5, dim=4, attention=False, settings=settings, key=0, device=CPU)
+    monkeypatch.setattr("subgnn.models.baselines.meta_node._EDGES", 1)
+    found = link_vectors(tails, heads, 5, dim=4, attention=False, key=0, device=CPU)
     assert found.shape == (5, 4)
     assert torch.isfinite(found).all()
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from subgnn import Ragged
-from subgnn.config.method_settings import BaselineSettings
 from subgnn.models.baselines.induced_graphs import induced_graphs
 from subgnn.models.baselines.sub2vec import degree_bins, document_vectors, documents, inside_walks, stable_hash
 from tests.models.examples import two_triangles
@@ -69,12 +68,12 @@ def test_a_subgraph_walks_the_same_in_any_company():
     assert documents(alone, induced.nodes.values)[0] == documents(together, ROWS.values)[2]
 
 
-def test_doc2vec_repeats_and_tells_documents_apart():
+def test_doc2vec_repeats_and_tells_documents_apart(monkeypatch):
     texts = [[["a", "b"] * 10]] * 6 + [[["c", "d"] * 10]] * 6
-    settings = BaselineSettings(doc2vec_epochs=60)
-    found = document_vectors(texts, 8, settings, seed=1)
-    np.testing.assert_array_equal(found, document_vectors(texts, 8, settings, seed=1))
-    assert not np.array_equal(found, document_vectors(texts, 8, settings, seed=2))
+    monkeypatch.setattr("subgnn.models.baselines.sub2vec._EPOCHS", 60)
+    found = document_vectors(texts, 8, seed=1)
+    np.testing.assert_array_equal(found, document_vectors(texts, 8, seed=1))
+    assert not np.array_equal(found, document_vectors(texts, 8, seed=2))
     unit = found / np.linalg.norm(found, axis=1, keepdims=True)
     near = unit @ unit.T
     assert near[:6, :6].mean() > near[:6, 6:].mean() + 0.2

@@ -41,49 +41,43 @@ def test_colours_of_the_graph_are_those_of_nested_tuples(seed):
         assert same_partition(colours.tolist(), [wanted[v] for v in range(graph.num_nodes)])
 
 
-@pytest.mark.parametrize("hops", [0, 1, 2])
 @pytest.mark.parametrize("seed", range(3))
-def test_colours_of_subgraphs_are_those_of_nested_tuples_in_their_balls(seed, hops):
+def test_colours_of_subgraphs_are_those_of_nested_tuples(seed):
     graph, nodes = random_graph(seed), random_subgraphs(seed)
     whole = as_networkx(graph)
-    found = subgraph_colours(graph, nodes, [{}, {}], hops=hops)
+    found = subgraph_colours(graph, nodes, [{}, {}])
     for rounds, colours in enumerate(found, 1):
         wanted = []
         for row in nodes:
-            near = nx.multi_source_dijkstra_path_length(whole, set(row.tolist()), cutoff=hops)
-            inside = nested(whole.subgraph(near), rounds)
+            inside = nested(whole.subgraph(row.tolist()), rounds)
             wanted += [inside[v] for v in row.tolist()]
         assert same_partition(colours.tolist(), wanted)
 
 
-def test_many_balls_are_refined_in_parts(monkeypatch):
+def test_many_subgraphs_are_refined_in_parts(monkeypatch):
     graph, nodes = random_graph(1), random_subgraphs(1)
-    for hops in (0, 1):
-        tables, in_parts = [{}, {}], [{}, {}]
-        together = subgraph_colours(graph, nodes, tables, hops=hops)
-        monkeypatch.setattr("subgnn.models.peers.colour_refinement._AT_ONCE", 7)
-        apart = subgraph_colours(graph, nodes, in_parts, hops=hops)
-        monkeypatch.undo()
-        for a, b in zip(together, apart, strict=True):
-            assert same_partition(a.tolist(), b.tolist())
+    together = subgraph_colours(graph, nodes, [{}, {}])
+    monkeypatch.setattr("subgnn.models.peers.colour_refinement._AT_ONCE", 7)
+    for a, b in zip(together, subgraph_colours(graph, nodes, [{}, {}]), strict=True):
+        assert same_partition(a.tolist(), b.tolist())
 
 
 def test_what_the_tables_do_not_have_gets_numbers_beyond_them():
     """An edge is known; of a triangle, every node has a colour that no edge has."""
     tables = [{}]
-    subgraph_colours(two_triangles(), Ragged.from_rows([[0, 1]]), tables, hops=0)
-    (found,) = subgraph_colours(two_triangles(), Ragged.from_rows([[3, 4], [3, 4, 5]]), tables, hops=0)
+    subgraph_colours(two_triangles(), Ragged.from_rows([[0, 1]]), tables)
+    (found,) = subgraph_colours(two_triangles(), Ragged.from_rows([[3, 4], [3, 4, 5]]), tables)
     assert found.tolist() == [0, 0, 1, 1, 1]
 
 
 def test_a_table_is_the_same_after_it_was_stored():
     tables = [{}, {}]
-    subgraph_colours(random_graph(0), random_subgraphs(0), tables, hops=1)
+    subgraph_colours(random_graph(0), random_subgraphs(0), tables)
     for table in tables:
         assert table_of(table_rows(table)) == table
     assert table_of(table_rows({})) == {}
 
 
 def test_no_subgraphs_have_no_colours():
-    (found,) = subgraph_colours(two_triangles(), Ragged(np.empty(0, np.int32), np.zeros(1, np.int64)), [{}], hops=0)
+    (found,) = subgraph_colours(two_triangles(), Ragged(np.empty(0, np.int32), np.zeros(1, np.int64)), [{}])
     assert len(found) == 0

@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 
 from subgnn import Dataset, Graph, Ragged, SubgraphSet
 from subgnn.api.train_recipe import train
-from subgnn.errors import DataError, UserError
+from subgnn.errors import UserError
 from subgnn.inference.predictor import Predictor
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.models.integrity import check_checkpoint
@@ -31,9 +31,8 @@ def settings(**chosen):
     return [f"wlks.{name}={value}" for name, value in (values | chosen).items()]
 
 
-def naive_kernel(data: Dataset, *, rounds, mix, normalize, hops=0) -> np.ndarray:
+def naive_kernel(data: Dataset, *, rounds, mix, normalize) -> np.ndarray:
     """K of all pairs, by counters of nested tuples."""
-    import networkx as nx
 
     whole = as_networkx(data.graph)
     total = np.zeros((len(data.subgraphs),) * 2)
@@ -41,8 +40,7 @@ def naive_kernel(data: Dataset, *, rounds, mix, normalize, hops=0) -> np.ndarray
         of_graph = nested(whole, i)
         counts = []
         for row in data.subgraphs.nodes:
-            near = nx.multi_source_dijkstra_path_length(whole, set(row.tolist()), cutoff=hops)
-            colours = nested(whole.subgraph(near), i) if share is None else of_graph
+            colours = nested(whole.subgraph(row.tolist()), i) if share is None else of_graph
             counts.append(Counter(colours[v] for v in row.tolist()))
         kernel = np.array([[sum(a[c] * b[c] for c in a) for b in counts] for a in counts], float)
         if normalize == "rows":
@@ -60,9 +58,6 @@ def naive_kernel(data: Dataset, *, rounds, mix, normalize, hops=0) -> np.ndarray
         {"cumulative": "true"},
         {"mix": [1.0]},
         {"mix": [0.0]},
-        {"hops": 1},
-        {"embedding_weight": [0.3]},
-        {"embedding_weight": [0.05], "normalize": "none"},
     ],
 )
 def test_it_is_the_machine_of_the_naive_kernel(chosen):
@@ -75,13 +70,7 @@ def test_it_is_the_machine_of_the_naive_kernel(chosen):
         rounds=(1, 2) if "cumulative" in chosen else (2,),
         mix=chosen.get("mix", [0.7])[0],
         normalize=chosen.get("normalize", "rows"),
-        hops=chosen.get("hops", 0),
     )
-    if "embedding_weight" in chosen:
-        table = candidates[0].checkpoint.weights["embeddings"].numpy()
-        sums = np.array([table[row].sum(axis=0) for row in data.subgraphs.nodes], np.float64)
-        lengths = np.linalg.norm(sums, axis=1) if "normalize" not in chosen else np.ones(len(sums))
-        kernel += chosen["embedding_weight"][0] * (sums @ sums.T) / np.outer(lengths, lengths)
     train, targets = examples.train, data.subgraphs.targets
     machine = SVC(kernel="precomputed", C=2.0, decision_function_shape="ovo")
     machine.fit(kernel[np.ix_(train, train)], targets[train])
@@ -185,17 +174,3 @@ def test_a_checkpoint_with_wrong_colours_is_refused(tmp_path, name, change):
     broken = replace(loaded, weights=loaded.weights | {name: change(loaded.weights[name])})
     with pytest.raises(Exception, match=r"^w: its (colours|signatures|weights)"):
         check_checkpoint(broken, data.graph, where="w", again="a")
-
-
-def test_embeddings_are_stored_where_their_kernel_was_selected(tmp_path):
-    data = dataset()
-    for name, weights in {"one": [0.5], "tried": [0.0, 0.5]}.items():
-        train(data, recipe("wlks", *settings(embedding_weight=weights)), tmp_path / name)
-        checkpoint = load_checkpoint(tmp_path / name / CHECKPOINT)
-        assert ("embeddings" in checkpoint.weights) == (checkpoint.spec.wlks.embedding_weight[0] > 0)
-    checkpoint = load_checkpoint(tmp_path / "one" / CHECKPOINT)
-    whole = Predictor(checkpoint, data.graph).outputs(data.subgraphs.nodes)
-    assert np.isfinite(whole).all()
-    checkpoint.weights["embeddings"] = checkpoint.weights["embeddings"][:-1]
-    with pytest.raises(DataError, match="its embeddings are"):
-        check_checkpoint(checkpoint, data.graph, where="checkpoint", again="train again")

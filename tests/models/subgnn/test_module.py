@@ -37,7 +37,6 @@ def example():
             num_known=len(known),
             output="both",
             readout="attention",
-            learned_similarity=True,
             norm="batch",
         )
         return Outer(inner.float())

@@ -1,6 +1,4 @@
-"""Datasets drawn from a recipe and a seed: the four of the paper (appendix B), and some beyond it.
-
-One of these needs two properties; in others, one attribute of edges alone carries the label.
+"""The four synthetic datasets of the paper (appendix B), drawn from a recipe and a seed.
 
 A recipe draws a base graph, places subgraphs in it, brings a property of each to a target and labels them by quantiles
 of the property that the finished graph has. The same seed gives the same bytes.
@@ -16,24 +14,10 @@ from subgnn.data.synthetic.component import COMPONENT
 from subgnn.data.synthetic.coreness import CORENESS
 from subgnn.data.synthetic.cut_ratio import CUT_RATIO
 from subgnn.data.synthetic.density import DENSITY
-from subgnn.data.synthetic.density_and_position import DENSITY_AND_POSITION
-from subgnn.data.synthetic.planted import DIRECTION_PLANTED, TYPE_PLANTED, WEIGHT_PLANTED
 from subgnn.data.synthetic.recipe import Recipe, assemble
 from subgnn.errors import DataError, choices
 
-RECIPES: dict[str, Recipe] = {
-    recipe.name: recipe
-    for recipe in (
-        DENSITY,
-        CUT_RATIO,
-        CORENESS,
-        COMPONENT,
-        DENSITY_AND_POSITION,
-        WEIGHT_PLANTED,
-        DIRECTION_PLANTED,
-        TYPE_PLANTED,
-    )
-}
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (DENSITY, CUT_RATIO, CORENESS, COMPONENT)}
 
 
 def find_recipe(name: str) -> Recipe:

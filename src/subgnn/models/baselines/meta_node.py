@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.errors import UserError, extra_package
@@ -26,6 +25,9 @@ from subgnn.ragged import Ragged
 from subgnn.rng import stream_key
 
 GAT_HEADS = 4
+_STEPS, _RATE = 300, 1e-2
+_BATCH = 4096  # edges to predict in one step
+_EDGES = 200_000  # edges to send messages over in one step
 _MOST_PREDICTED = 0.1  # of all edges, in one step
 
 
@@ -45,7 +47,6 @@ class MetaNodeModel(KnownSubgraphsModel):
             graph.num_nodes + len(nodes),
             dim=recipe.embeddings.dim,
             attention=self.attention,
-            settings=recipe.baseline,
             key=stream_key(data.seed, "baselines/links"),
             device=data.device,
         )
@@ -109,7 +110,6 @@ def link_vectors(
     *,
     dim: int,
     attention: bool,
-    settings: BaselineSettings,
     key: int,
     device: torch.device,
 ) -> Tensor:
@@ -124,15 +124,15 @@ def link_vectors(
     """
     edges = torch.from_numpy(np.stack([tails, heads])).to(device)
     count = edges.shape[1]
-    predicted = max(1, min(settings.link_batch, int(_MOST_PREDICTED * count)))
+    predicted = max(1, min(_BATCH, int(_MOST_PREDICTED * count)))
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(key)
         encoder = LinkEncoder(num_nodes, dim, attention=attention).to(device)
-        optimizer = torch.optim.Adam(encoder.parameters(), lr=settings.link_lr)
-        for _ in range(settings.link_steps):
+        optimizer = torch.optim.Adam(encoder.parameters(), lr=_RATE)
+        for _ in range(_STEPS):
             order = torch.randperm(count, device=device)
             there = edges[:, order[:predicted]]
-            messages = edges[:, order[predicted : predicted + settings.link_edges]]
+            messages = edges[:, order[predicted : predicted + _EDGES]]
             absent = torch.randint(num_nodes, there.shape, device=device)
             optimizer.zero_grad()
             _loss(encoder(_both_ways(messages)), there, absent).backward()  # type: ignore[no-untyped-call]

@@ -20,7 +20,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from subgnn.config.method_settings import BaselineSettings
 from subgnn.config.settings import Recipe
 from subgnn.errors import extra_package
 from subgnn.models.baselines.induced_graphs import InducedGraphs, induced_graphs
@@ -31,6 +30,9 @@ from subgnn.rng import stream, stream_key
 
 _END = -1
 _WINDOW = 5
+_WALKS, _WALK_LENGTH = 20, 20  # walks in a subgraph, and nodes of each
+_BINS = 20  # of degrees
+_EPOCHS = 20  # of doc2vec
 
 
 class Sub2VecModel(KnownSubgraphsModel):
@@ -47,11 +49,11 @@ class Sub2VecModel(KnownSubgraphsModel):
 
     def embed(self, data: TrainingData, recipe: Recipe, nodes: Ragged) -> NDArray[np.float32]:
         """Walk, make documents, and let doc2vec make a vector of each subgraph."""
-        induced, settings = induced_graphs(data.graph, nodes), recipe.baseline
-        walks = inside_walks(induced, settings.walks, settings.walk_length, seed=data.seed)
-        words = {"n": nodes.values, "s": degree_bins(induced, settings.bins)}
+        induced = induced_graphs(data.graph, nodes)
+        walks = inside_walks(induced, _WALKS, _WALK_LENGTH, seed=data.seed)
+        words = {"n": nodes.values, "s": degree_bins(induced, _BINS)}
         parts = [
-            document_vectors(documents(walks, words[kind]), recipe.embeddings.dim, settings, seed=data.seed)
+            document_vectors(documents(walks, words[kind]), recipe.embeddings.dim, seed=data.seed)
             for kind in self.words
         ]
         return np.concatenate(parts, axis=1)
@@ -99,9 +101,7 @@ def stable_hash(word: str) -> int:
     return zlib.crc32(word.encode())
 
 
-def document_vectors(
-    texts: Sequence[Sequence[list[str]]], dim: int, settings: BaselineSettings, *, seed: int
-) -> NDArray[np.float32]:
+def document_vectors(texts: Sequence[Sequence[list[str]]], dim: int, *, seed: int) -> NDArray[np.float32]:
     """A vector for each subgraph by doc2vec; every walk is a piece of the subgraph's document.
 
     Shapes:
@@ -121,7 +121,7 @@ def document_vectors(
         vector_size=dim,
         window=_WINDOW,
         min_count=1,
-        epochs=settings.doc2vec_epochs,
+        epochs=_EPOCHS,
         workers=1,
         seed=stream_key(seed, "baselines/doc2vec") % 2**31,
         hashfxn=stable_hash,

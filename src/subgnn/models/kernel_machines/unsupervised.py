@@ -14,12 +14,6 @@ them that is scored and predicts like any other.
 *Relabelling.* Nothing depends on the numbers of nodes: statistics and kernel are functions of node sets, references are
 drawn by their place among the subgraphs, and ``vector_space.fix_directions`` chooses signs, and a
 basis where eigenvalues are equal, by the order of the references.
-
-*Contrastive* vectors (``vectors.objective``) have a linear map of the second part in its place, trained to tell
-subgraphs apart: two views of a reference, each with nodes dropped and border nodes added, are to be closer to each
-other than to views of others (InfoNCE; van den Oord et al., 2018). The statistics stay, as they are what such views
-differ in. Which nodes are dropped and added is a function of colours
-(:func:`~subgnn.models.kernel_machines.contrastive.node_colours`), not of their numbers.
 """
 
 from __future__ import annotations
@@ -39,7 +33,6 @@ from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Cost, Opening, Settings, SetUp, Sizes, TrainingData, View
-from subgnn.models.kernel_machines.contrastive import train_map
 from subgnn.models.kernel_machines.kernel_machine import inverse_penalties, wrong_node_sets
 from subgnn.models.kernel_machines.regression import fit_outputs
 from subgnn.models.kernel_machines.vector_space import SPACE, VectorSpace, in_standard_units
@@ -56,6 +49,8 @@ from subgnn.models.spec import Checkpoint, Weights
 from subgnn.models.tensor_model import TensorModel
 from subgnn.ragged import Ragged
 
+REFERENCES = 2048
+"""Training subgraphs that others are compared with; of more, as many are drawn."""
 _EXACT_NUMBERS = 2**27  # pairs of a reference and a node up to which diffusions are exact; their numbers take 512 MiB
 
 
@@ -78,19 +73,15 @@ class UnsupervisedModel(TensorModel):
         """Candidates, with the way that diffusions are computed recorded in their settings."""
         settings = replace(recipe.baseline, views=expand_views(recipe.baseline.views, data.graph))
         if settings.diffusion == "auto":
-            exact = recipe.vectors.references * data.graph.num_nodes <= _EXACT_NUMBERS
+            exact = REFERENCES * data.graph.num_nodes <= _EXACT_NUMBERS
             settings = replace(settings, diffusion="exact" if exact else "push")
         return super().set_up(data, replace(recipe, baseline=settings))
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
         """All that vectors are computed from; labels are not read."""
         known = data.subgraphs.indices("train")
-        chosen = known[draw_landmarks(len(known), recipe.vectors.references, data.seed)]
-        space = VectorSpace.of(data.graph, data.subgraphs.nodes.take(chosen), recipe)
-        weights = space.weights()
-        if recipe.vectors.objective == "contrastive":
-            weights["map"] = train_map(space, data.graph, recipe, data.seed)
-        return weights
+        chosen = known[draw_landmarks(len(known), REFERENCES, data.seed)]
+        return VectorSpace.of(data.graph, data.subgraphs.nodes.take(chosen), recipe).weights()
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> VectorRows:
         """The vector of each subgraph, computed when the first is asked for."""
@@ -119,7 +110,7 @@ class UnsupervisedModel(TensorModel):
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
         """That of diffusions of references and subgraphs, once, and of a decomposition of a matrix of references."""
-        references = min(sizes.subgraphs, recipe.vectors.references)
+        references = min(sizes.subgraphs, REFERENCES)
         each = 2e-3 + min(3e-9 * sizes.edges, 0.05)
         return Cost(0.1 + 1e-4 * sizes.subgraphs, (sizes.subgraphs + references) * each + 1e-10 * references**3)
 
@@ -134,10 +125,8 @@ class UnsupervisedModel(TensorModel):
         shapes: dict[str, tuple[int, ...]] = {"with_mean": per_view, "lengths": per_view}
         shapes |= dict.fromkeys(("mean", "deviation"), (SUBGRAPH_STATISTICS,))
         shapes["basis"] = (per_view[1], min(components, len(weights["centre"])))
-        if checkpoint.spec.vectors.objective == "contrastive":
-            shapes["map"] = (components, components)
         if any(weights[name].shape != shape for name, shape in shapes.items()):
-            yield "its principal components, its statistics or their map are of another shape"
+            yield "its principal components or its statistics are of another shape"
         if not bool((weights["lengths"] >= 0).all()) or not bool((weights["deviation"] > 0).all()):
             yield "the lengths of its references, or the deviations of its statistics, are not above 0"
 
@@ -159,10 +148,7 @@ class VectorRows:
 
     @cached_property
     def _rows(self) -> Tensor:
-        rows = torch.from_numpy(VectorSpace.from_checkpoint(self._checkpoint)(self._graph, self._nodes))
-        if "map" in self._checkpoint.weights:
-            rows[:, SUBGRAPH_STATISTICS:] = rows[:, SUBGRAPH_STATISTICS:] @ self._checkpoint.weights["map"].cpu()
-        return rows
+        return torch.from_numpy(VectorSpace.from_checkpoint(self._checkpoint)(self._graph, self._nodes))
 
     def batch(self, rows: NDArray[np.int64]) -> Tensor:
         """The chosen vectors, in the given order."""
@@ -173,8 +159,7 @@ class Probe(nn.Module):
     """Outputs that are linear in the vectors of subgraphs.
 
     Shapes:
-        buffers of ``VectorSpace.weights``. map: (width - 18, width - 18), where the
-        objective is contrastive. weight: (width, outputs) float64. bias: (outputs,).
+        buffers of ``VectorSpace.weights``. weight: (width, outputs) float64. bias: (outputs,).
     """
 
     weight: Tensor
@@ -184,7 +169,7 @@ class Probe(nn.Module):
         super().__init__()
         self.checkpoint = checkpoint
         spec, weights = checkpoint.spec, checkpoint.weights
-        for name in (*SPACE, *(["map"] if spec.vectors.objective == "contrastive" else [])):
+        for name in SPACE:
             self.register_buffer(name, weights[name])
         self.register_buffer("weight", torch.zeros(spec.vectors.width, spec.num_outputs, dtype=torch.float64))
         self.register_buffer("bias", torch.zeros(spec.num_outputs))

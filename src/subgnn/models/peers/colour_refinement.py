@@ -11,8 +11,6 @@ signature that training has not seen gets a number beyond them, which matches no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -66,47 +64,20 @@ def graph_colours(graph: Graph, rounds: int) -> list[Colours]:
     return found
 
 
-def subgraph_colours(graph: Graph, nodes: Ragged, tables: list[Table], *, hops: int) -> list[Colours]:
+def subgraph_colours(graph: Graph, nodes: Ragged, tables: list[Table]) -> list[Colours]:
     """The colours of the nodes of subgraphs, each refined by itself; a table for each round, which are added to.
-
-    A subgraph is refined within its ball: the subgraph that its nodes and all nodes up to ``hops`` away induce.
 
     Shapes:
         returns: a list of (total,), one for each round, in the order of ``nodes.values``.
     """
     found: list[list[Colours]] = [[np.empty(0, np.int32)] for _ in tables]
-    for members, balls in _with_balls(graph, nodes, hops) if tables else ():
-        induced = induced_graphs(graph, balls)
-        starts = np.repeat(balls.offsets[:-1], members.lengths)
-        if hops:
-            within = [np.searchsorted(ball, row) for ball, row in zip(balls, members, strict=True)]
-            places = starts + np.concatenate(within)
-        else:
-            places = np.arange(len(members.values))
-        colours = np.zeros(len(balls.values), np.int32)
+    for members in nodes.batches(_AT_ONCE) if tables else ():
+        induced = induced_graphs(graph, members)
+        colours = np.zeros(len(members.values), np.int32)
         for table, of_round in zip(tables, found, strict=True):
             colours = refine(induced.offsets, induced.neighbors, colours, table)
-            of_round.append(colours[places])
+            of_round.append(colours)
     return [np.concatenate(of_round) for of_round in found]
-
-
-def _with_balls(graph: Graph, nodes: Ragged, hops: int) -> Iterator[tuple[Ragged, Ragged]]:
-    """Subgraphs and their balls, as many at a time as fit."""
-    if not hops:
-        for members in nodes.batches(_AT_ONCE):
-            yield members, members
-        return
-    every = Ragged(graph.neighbors, graph.offsets)
-    balls: list[NDArray[np.int32]] = []
-    begin, size = 0, 0
-    for i, ball in enumerate(nodes):
-        for _ in range(hops):
-            ball = np.union1d(ball, every.take(ball).values).astype(np.int32)
-        balls.append(ball)
-        size += len(ball)
-        if size >= _AT_ONCE or i == len(nodes) - 1:
-            yield nodes.take(np.arange(begin, i + 1)), Ragged.from_rows(balls)
-            begin, balls, size = i + 1, [], 0
 
 
 def table_rows(table: Table) -> Ragged:

@@ -358,12 +358,9 @@ class MessagePassingModel(TensorModel):
         return replace(super().cost(recipe, sizes), fit=0.3 + recipe.training.epochs * (0.01 + passes * one_pass))
 
     def check(self, recipe: Recipe, graph: Graph) -> None:
-        """At least one layer, and single precision: sparse products and moments over all nodes need it."""
+        """At least one layer."""
         if not recipe.model.layers:
             raise UserError("model.layers is 0", where=recipe.method, hint="accepted: a whole number from 1")
-        if recipe.training.precision != "32-true":
-            what = f"training.precision is {recipe.training.precision}"
-            raise UserError(what, where=recipe.method, hint="accepted: 32-true")
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
         """A table that does not fit the graph."""

@@ -1,16 +1,14 @@
 """WLKS: Weisfeiler-Lehman kernels of subgraphs and of the whole graph, and a support vector machine (ICLR 2025).
 
 The kernel of two subgraphs is the product of their histograms of colours (``peers/colour_refinement.py``).
-There are two kinds of colours after round i: those of the whole graph G, and those of a subgraph refined by itself,
-within the ball of ``hops`` around its nodes; either way the histogram counts the nodes of the subgraph alone. With
-hops = 0 that is the induced subgraph. The kernel of the model is a mixture of both:
+There are two kinds of colours after round i: those of the whole graph G, and those of the subgraph refined by itself;
+either way the histogram counts the nodes of the subgraph. The kernel of the model is a mixture of both:
 
     K(S, T) = a <g_S, g_T> + (1 - a) <h_S, h_T>
 
 g and h are the histograms after round i or, ``cumulative``, those after rounds 1 to i side by side; with
-``normalize``, each is scaled to length one. With ``embedding_weight`` b, b <x_S, x_T> is added, x_S being the sum of
-the embeddings of S's nodes, scaled in the same way. A support vector machine separates every two classes, and the class
-with most votes is predicted; several labels have one machine each; real values are fitted by support vector regression.
+``normalize``, each is scaled to length one. A support vector machine separates every two classes, and the class with
+most votes is predicted; several labels have one machine each; real values are fitted by support vector regression.
 
 A product of histograms is linear in them. So the machine, once it is fitted to the kernel matrix, is kept as one weight
 a colour, and a new subgraph costs its own histogram. Colours that no training subgraph has match nothing; they count in
@@ -40,12 +38,10 @@ from torch import Tensor, nn
 
 from subgnn.config.settings import Recipe
 from subgnn.data.graph import Graph
-from subgnn.embeddings.sources import node_vectors
 from subgnn.errors import UserError
 from subgnn.models.examples import Examples
 from subgnn.models.interface import Cost, Settings, Sizes, TrainingData, View
 from subgnn.models.kernel_machines.convex import minimise_in_box
-from subgnn.models.kernel_machines.views import bag_of_nodes
 from subgnn.models.peers.colour_refinement import (
     Colours,
     Table,
@@ -72,13 +68,13 @@ class WLKSModel(TensorModel):
 
     def check(self, recipe: Recipe, graph: Graph) -> None:
         """Values to try must be listed."""
-        for name in ("rounds", "mix", "embedding_weight", "inverse_penalty"):
+        for name in ("rounds", "mix", "inverse_penalty"):
             if not getattr(recipe.wlks, name):
                 hint = f"accepted: a list of values to try, as wlks.{name}={list(getattr(Recipe().wlks, name))}"
                 raise UserError(f"wlks.{name} is an empty list", where="recipe", hint=hint)
 
     def start(self, data: TrainingData, recipe: Recipe) -> Weights:
-        """Colours of the graph, tables of signatures, the colours that training subgraphs have, and embeddings."""
+        """Colours of the graph, tables of signatures, and the colours that training subgraphs have."""
         graph, settings, subgraphs = data.graph, recipe.wlks, data.subgraphs
         train = subgraphs.nodes.take(subgraphs.indices("train"))
         last, found = max(settings.rounds), dict[str, NDArray[Any]]()
@@ -88,16 +84,11 @@ class WLKSModel(TensorModel):
                 found[f"graph_columns_{i}"] = np.unique(colours[train.values])
         if min(settings.mix) < 1:
             tables: list[Table] = [{} for _ in range(last)]
-            of_members = subgraph_colours(graph, train, tables, hops=settings.hops)
+            of_members = subgraph_colours(graph, train, tables)
             for i, (table, colours) in enumerate(zip(tables, of_members, strict=True), 1):
                 rows = table_rows(table)
                 found[f"signatures_{i}"], found[f"signature_offsets_{i}"] = rows.values, rows.offsets
                 found[f"subgraph_columns_{i}"] = np.unique(colours)
-        if self.uses_embeddings(recipe):
-            nodes, given = np.arange(graph.num_nodes, dtype=np.int32), recipe.embeddings
-            found["embeddings"] = node_vectors(
-                given, nodes, num_nodes=graph.num_nodes, seed=data.seed, table=data.vectors
-            )
         return {name: torch.from_numpy(np.array(array)) for name, array in found.items()}
 
     def inputs(self, checkpoint: Checkpoint, graph: Graph, nodes: Ragged) -> Histograms:
@@ -105,20 +96,13 @@ class WLKSModel(TensorModel):
         known = {name: tensor.numpy() for name, tensor in checkpoint.weights.items() if name.startswith(_OF_START)}
         rounds = range(1, 1 + sum(name.startswith("signatures_") for name in known))
         tables = [table_of(Ragged(known[f"signatures_{i}"], known[f"signature_offsets_{i}"])) for i in rounds]
-        colours = {
-            f"subgraph_{i}": found
-            for i, found in enumerate(subgraph_colours(graph, nodes, tables, hops=checkpoint.spec.wlks.hops), 1)
-        }
+        colours = {f"subgraph_{i}": found for i, found in enumerate(subgraph_colours(graph, nodes, tables), 1)}
         for name, of_graph in known.items():
             if name.startswith("graph_colours_"):
                 colours[name.replace("colours_", "")] = of_graph[nodes.values]
         # A machine that is not cumulative has columns for its last round alone.
         columns = {part: known.get("_columns_".join(part.rsplit("_", 1))) for part in colours}
         found = {part: histogram(nodes, colours[part], kept) for part, kept in columns.items() if kept is not None}
-        if "embeddings" in known:
-            vectors = known["embeddings"][nodes.values].astype(np.float64)
-            sums = bag_of_nodes(Ragged(np.arange(len(vectors)), nodes.offsets), len(vectors)) @ vectors
-            found["embeddings"] = Histogram(scipy.sparse.csr_array(sums), np.sqrt(np.square(sums).sum(axis=1)))
         return Histograms(len(nodes), found)
 
     def network(self, checkpoint: Checkpoint) -> KernelMachine:
@@ -130,46 +114,34 @@ class WLKSModel(TensorModel):
         given = recipe.wlks
         ways = ("rows", "none") if given.normalize == "auto" else (given.normalize,)
         found = {}
-        for way, i, a, b, c in product(ways, given.rounds, given.mix, given.embedding_weight, given.inverse_penalty):
+        for way, i, a, c in product(ways, given.rounds, given.mix, given.inverse_penalty):
             chosen = replace(
                 given,
                 normalize=way,  # type: ignore[arg-type]
                 rounds=(i,),
                 mix=(a,),
-                embedding_weight=(b,),
                 inverse_penalty=(c,),
             )
-            third = f", embedding_weight={b:g}" if self.uses_embeddings(recipe) else ""
-            found[f"normalize={way}, rounds={i}, mix={a:g}{third}, inverse_penalty={c:g}"] = replace(
-                recipe, wlks=chosen
-            )
+            found[f"normalize={way}, rounds={i}, mix={a:g}, inverse_penalty={c:g}"] = replace(recipe, wlks=chosen)
         return found
 
-    def uses_embeddings(self, settings: Settings) -> bool:
-        """Where their kernel has a weight."""
-        return max(settings.wlks.embedding_weight) > 0
-
     def sees(self, settings: Settings) -> View:
-        """The shape; colours of the whole graph may be as many as nodes, and tell them apart, as embeddings do."""
-        return "everything" if max(settings.wlks.mix) > 0 or self.uses_embeddings(settings) else "shape"
+        """The shape; colours of the whole graph may be as many as nodes, and tell them apart."""
+        return "everything" if max(settings.wlks.mix) > 0 else "shape"
 
     def cost(self, recipe: Recipe, sizes: Sizes) -> Cost:
         """That of colours, and of machines on the matrix of all pairs of training subgraphs."""
-        ball = (1 + 2 * sizes.edges / max(1, sizes.nodes)) ** recipe.wlks.hops
-        colours = 1e-6 * sizes.edges + 5e-5 * sizes.memberships * ball
+        colours = 1e-6 * sizes.edges + 5e-5 * sizes.memberships
         rows = min(sizes.subgraphs, _LARGEST_MATRIX)
         return Cost(0.05 + colours + (1 + self.num_fits(recipe)) * 5e-7 * rows * sizes.subgraphs)
 
     def problems(self, checkpoint: Checkpoint, graph: Graph) -> Iterator[str]:
-        """Colours or vectors that are not one a node, columns out of order, or signatures that are cut wrongly."""
+        """Colours that are not one a node, columns out of order, or signatures that are cut wrongly."""
         for name, tensor in checkpoint.weights.items():
             array, (kind, _, i) = tensor.numpy(), name.rpartition("_")
             if not name.startswith(_OF_START):
                 continue
-            if name == "embeddings":
-                if array.shape != (graph.num_nodes, checkpoint.spec.embeddings.dim) or array.dtype != np.float32:
-                    yield f"its embeddings are {array.shape}, not {(graph.num_nodes, checkpoint.spec.embeddings.dim)}"
-            elif array.ndim != 1 or array.dtype != (np.int64 if kind == "signature_offsets" else np.int32):
+            if array.ndim != 1 or array.dtype != (np.int64 if kind == "signature_offsets" else np.int32):
                 yield f"its colours {name!r} are of another shape or type"
             elif kind == "graph_colours" and (len(array) != graph.num_nodes or not (array >= 0).all()):
                 yield f"its colours {name!r} are not one for each node"
@@ -181,12 +153,12 @@ class WLKSModel(TensorModel):
                     yield f"its signatures {name!r} are cut wrongly"
 
 
-_OF_START = ("graph_", "subgraph_", "signature", "embeddings")
+_OF_START = ("graph_", "subgraph_", "signature")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Histogram:
-    """How many nodes of each subgraph have each colour, of those that training subgraphs have; or sums of embeddings.
+    """How many nodes of each subgraph have each colour, of those that training subgraphs have.
 
     Shapes:
         counts: (n, columns). lengths: (n,), Euclidean, over all colours.
@@ -271,9 +243,6 @@ class KernelMachine(nn.Module):
         kept += [f"subgraph_columns_{i}" for i in rounds if a < 1]
         kept += [f"{name}_{i}" for name in ("signatures", "signature_offsets") for i in range(1, last + 1) if a < 1]
         columns = {part: len(given["_columns_".join(part.rsplit("_", 1))]) for part in self.parts}
-        if b := self.settings.embedding_weight[-1]:
-            kept.append("embeddings")
-            self.parts["embeddings"], columns["embeddings"] = b, spec.embeddings.dim
         for name in kept:
             self.register_buffer(name, given[name])
         for part, number in columns.items():

@@ -6,7 +6,7 @@ Compiled loops between matrix products compute the LSTM on a CPU, in single prec
 beyond rounding: inputs are projected once for each distinct node, not for each step, and everything between two matrix
 products is one pass over the data (:mod:`subgnn.kernels.lstm`). Directions and blocks of walks run in threads that
 sleep while they wait. On a GPU, cuDNN computes it in single precision, in a way that a CUDA graph can capture.
-Elsewhere, and in mixed precision, :class:`torch.nn.LSTM` does.
+Elsewhere, :class:`torch.nn.LSTM` does.
 """
 
 from __future__ import annotations
@@ -33,17 +33,10 @@ class PatchEncoder(nn.Module):
     """Patches to vectors; one encoder serves all layers and sides.
 
     *Differs from the paper:* a linear map takes the 2 d numbers of both directions to d; the paper does not say how.
-    Patches are encoded in every step, as in the paper, unless training.encode_every is more than 1: then steps between
-    reuse the last vectors, and neither the encoder nor the embeddings of walked nodes learn from these steps.
-
-    Attributes:
-        reuse: whether a training step takes the vectors of the last one that encoded; None if none is to keep them.
 
     Shapes:
         d: width of node and patch vectors.
     """
-
-    reuse: bool | None = None
 
     def __init__(self, dim: int, *, lstm_layers: int = 1, dropout: float = 0.0) -> None:
         super().__init__()
@@ -56,7 +49,6 @@ class PatchEncoder(nn.Module):
             batch_first=True,
         )
         self.project = nn.Linear(2 * dim, dim)
-        self._kept: Tensor | None = None
 
     def forward(self, table: Tensor, walks: Walks) -> Tensor:
         """Encode patches.
@@ -64,14 +56,9 @@ class PatchEncoder(nn.Module):
         Shapes:
             table: (T, d). returns: (patches, d).
         """
-        if self.training and self.reuse and self._kept is not None:
-            return self._kept
         states = lstm_states(self.lstm, table, walks)  # (steps, 2 d)
         total = states.new_zeros(walks.num_patches, states.shape[1]).index_add(0, walks.owner, states)
         encoded: Tensor = self.project(total)
-        if self.training and self.reuse is not None:
-            # In place, since captured steps read them from where they were.
-            self._kept = encoded.detach().clone() if self._kept is None else self._kept.copy_(encoded.detach())
         return encoded
 
 
@@ -85,11 +72,10 @@ def lstm_states(lstm: nn.LSTM, table: Tensor, walks: Walks) -> Tensor:
     Shapes:
         table: (T, d). returns: (steps, 2 d).
     """
-    plain = not torch.is_autocast_enabled(table.device.type)
-    if plain and table.device.type == "cuda":
+    if table.device.type == "cuda":
         return gpu_states(lstm, table, walks)
     inputs = table.index_select(0, walks.nodes)
-    if plain and table.device.type == "cpu" and table.dtype == torch.float32:
+    if table.device.type == "cpu" and table.dtype == torch.float32:
         return compiled_states(lstm, inputs, walks)
     packed = PackedSequence(inputs[walks.places], torch.tensor(walks.sizes))
     states: Tensor = lstm(packed)[0].data

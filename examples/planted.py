@@ -11,23 +11,27 @@ belongs to, and only an attribute of its ties shows it:
 All else is drawn in the same way for both labels: who is tied to whom, degrees, also those of leaving and of entering
 edges, the shape of a subgraph, and the attributes of all edges that are not ties. A subgraph's nodes are in no other
 one, so membership says nothing. A model that does not use the attribute can only guess.
+
+    python examples/planted.py weight-planted FOLDER [SEED]
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from subgnn.data.dataset import Dataset
+from subgnn.data.formats.folder import write_folder
 from subgnn.data.graph import Graph
-from subgnn.data.graph_checks import MAX_NODES
-from subgnn.data.synthetic.recipe import Draft, Recipe, bin_names, check_subgraphs, require
+from subgnn.data.synthetic.recipe import Draft, Recipe, assemble, bin_names
 from subgnn.kernels.arrays import Array
 from subgnn.ragged import Ragged
 from subgnn.rng import stream
 
 TYPES = ("left", "right")
-_LARGEST = 10_000  # nodes of a region, or of a subgraph: all pairs of them are listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +52,6 @@ class PlantedSettings:
     region_size: int = 100
     region_degree: float = 6.0
     ties: int = 2
-
-    def __post_init__(self) -> None:
-        check_subgraphs(self.num_subgraphs, 2)
-        what = f"subgraphs of {self.subgraph_size} nodes"
-        hint = f"3, for a ring, to {_LARGEST:,} is accepted"
-        require(3 <= self.subgraph_size <= _LARGEST, what, where="subgraph_size", hint=hint)
-        total = 2 * self.region_size + self.num_subgraphs * self.subgraph_size
-        require(total <= MAX_NODES, f"{total:,} nodes", where="num_subgraphs", hint=f"at most {MAX_NODES:,}")
-        what = f"regions of {self.region_size} nodes"
-        require(2 <= self.region_size <= _LARGEST, what, where="region_size", hint=f"2 to {_LARGEST:,} is accepted")
-        what = f"{self.ties} ties to a region of {self.region_size} nodes"
-        hint = f"1 to {self.region_size} is accepted"
-        require(1 <= self.ties <= self.region_size, what, where="ties", hint=hint)
-        degree, most = self.region_degree, self.region_size - 1
-        require(0 <= degree <= most, f"region_degree is {degree:g}", where="region_degree", hint=f"0 to {most}")
-        pairs = (self.subgraph_size - 3) / 2
-        require(0 <= self.chords <= pairs, f"chords is {self.chords:g}", where="chords", hint=f"0 to {pairs:g}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,22 +159,38 @@ def make_type_planted(settings: PlantedSettings, seed: int) -> Draft:
     return found.draft(graph, left.astype(np.float64), "left_to_1")
 
 
-WEIGHT_PLANTED = Recipe(
-    "weight-planted",
-    PlantedSettings,
-    make_weight_planted,
-    "label: the region, 0 or 1, to which the heavy ties of the subgraph lead; only weights of edges show it",
-)
-DIRECTION_PLANTED = Recipe(
-    "direction-planted",
-    PlantedSettings,
-    make_direction_planted,
-    "label: the region, 0 or 1, to which ties of the subgraph lead; those with the other region come from it; only the "
-    "direction of edges shows it",
-)
-TYPE_PLANTED = Recipe(
-    "type-planted",
-    PlantedSettings,
-    make_type_planted,
-    "label: the region, 0 or 1, to which ties of the subgraph are of the type 'left'; only types of edges show it",
-)
+PLANTED = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe(
+            "weight-planted",
+            PlantedSettings,
+            make_weight_planted,
+            "label: the region, 0 or 1, to which the heavy ties of the subgraph lead; only weights of edges show it",
+        ),
+        Recipe(
+            "direction-planted",
+            PlantedSettings,
+            make_direction_planted,
+            "label: the region, 0 or 1, to which ties of the subgraph lead; those with the other region come from it; "
+            "only the direction of edges shows it",
+        ),
+        Recipe(
+            "type-planted",
+            PlantedSettings,
+            make_type_planted,
+            "label: the region, 0 or 1, to which ties of the subgraph are of the type 'left'; only types of edges show "
+            "it",
+        ),
+    )
+}
+
+
+def generate_planted(name: str, *, seed: int = 0, **settings: float) -> Dataset:
+    """Draw a planted dataset; settings are those of :class:`PlantedSettings`."""
+    return assemble(PLANTED[name], PlantedSettings(**settings), seed)  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    name, folder, *seed = sys.argv[1:]
+    write_folder(generate_planted(name, seed=int(*seed) if seed else 0), Path(folder))
