@@ -69,8 +69,8 @@ def test_settings_and_orientations():
     graph = Graph.from_edges(*ends[ends[:, 0] != ends[:, 1]].T, num_nodes=40, directed=True).undirected()
     for changes in (
         {"directed": True},
-        {"own_hops": "bounded", "landmarks": 4},
-        {"reduce": "min", "hops": 2},
+        {"own_hops": "bounded"},
+        {"hops": 2},
         {"border_anchors": "heaviest"},
     ):
         assert_same(*both(Reversed(3), graph, random_subgraphs(2, 40, 9), settings=replace(SMALL, **changes)))

@@ -24,7 +24,8 @@ from subgnn.errors import DataError, DataWarning
 from subgnn.models.checkpoint import load_checkpoint
 from subgnn.parallel.interrupts import noted_interrupt
 from subgnn.parallel.locks import LOCK, host_name
-from subgnn.training import resume, steps
+from subgnn.task import MultiClass
+from subgnn.training import resume
 from subgnn.training.options import Callbacks
 from subgnn.training.run_dir import CHECKPOINT, LAST, METRICS, PAGE, RECIPE, RESULTS, SUBGRAPHS
 from tests.cli.command import call
@@ -233,7 +234,7 @@ def _listening() -> Iterator[None]:
 
 def interrupt_at(monkeypatch, step: int, presses: int = 1) -> None:
     """Press Ctrl-C in the middle of the ``step``-th batch."""
-    counted, compute = [], steps.loss
+    counted, compute = [], MultiClass.loss
 
     def pressing(*arguments):
         counted.append(1)
@@ -242,7 +243,7 @@ def interrupt_at(monkeypatch, step: int, presses: int = 1) -> None:
                 press_ctrl_c()
         return compute(*arguments)
 
-    monkeypatch.setattr(steps, "loss", pressing)
+    monkeypatch.setattr(MultiClass, "loss", pressing)
 
 
 @pytest.mark.usefixtures("_listening")
