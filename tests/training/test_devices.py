@@ -113,10 +113,10 @@ def test_two_devices_that_are_interrupted_and_killed_are_one_with_twice_the_batc
 
     expected = train(data, settings(6), alone, device="cpu", seed=2)
     assert_close(run, alone)
-    assert (results["devices"], expected["devices"]) == (2, 1)
-    assert results["selected_epoch"] == expected["selected_epoch"]
+    assert (results.devices, expected.devices) == (2, 1)
+    assert results.selected_epoch == expected.selected_epoch
     for split in ("val", "test"):
-        assert results[split] == pytest.approx(expected[split], abs=1e-5, nan_ok=True)
+        assert results.scores(split) == pytest.approx(expected.scores(split), abs=1e-5, nan_ok=True)
     assert sorted(path.name for path in run.iterdir()) == sorted(path.name for path in alone.iterdir())
 
 

@@ -253,4 +253,4 @@ def test_patches_are_encoded_in_every_nth_step_of_an_epoch(tmp_path, monkeypatch
     found = train(dataset(), replace(once, training=settings), tmp_path / "run", report=False)
     epoch = [True] * -(-5 // every) + [False]
     assert modes[: 2 * len(epoch)] == 2 * epoch
-    assert found["epochs"] == 2
+    assert found.epochs == 2

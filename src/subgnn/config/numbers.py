@@ -56,6 +56,10 @@ Power = Annotated[float, Bounds(0, 4)]
 """A power of degrees: the product of two such powers of any degree is finite and above 0."""
 
 
+AnyNumber = Annotated[float, None]
+"""Any number of a result, also below 0, infinite or undefined (NaN)."""
+
+
 def with_bounds(kind: Any) -> tuple[Any, Bounds | None]:
     """A type without its bounds, and the bounds; by default numbers are from 0 and fit into 32 bits.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +17,7 @@ from subgnn.inference.predictor import Predictor
 from subgnn.models.interface import TrainingData
 from subgnn.models.registry import check_edges, check_recipe, model_of, set_up_model
 from subgnn.ragged import Ragged
+from subgnn.result import RunResult, Seconds
 from subgnn.versions import versions
 
 
@@ -43,5 +43,28 @@ def fit_without_labels(graph: Graph, subgraphs: Ragged, recipe: Recipe, *, seed:
     data = TrainingData(graph, known, seed, torch.device("cpu"))
     candidate = set_up_model(data, recipe).candidates[0]
     checkpoint = replace(candidate.checkpoint, weights=model.stored_weights(candidate.network.state_dict()))
-    results: dict[str, Any] = {"recipe": recipe.name, "method": recipe.method, "seed": seed, "task": known.task}
-    return OpenedRun(Predictor(checkpoint, graph), results | {"versions": versions()})
+    result = RunResult(
+        run="",
+        dataset="",
+        source="",
+        split="stored",
+        recipe=recipe.name,
+        method=recipe.method,
+        seed=seed,
+        task=known.task,
+        fitted_to=("train",),
+        unused=(),
+        selected_epoch=0,
+        epochs=1,
+        val={},
+        test={},
+        intervals={},
+        published={},
+        seconds=Seconds(pretrain=0.0, prepare=0.0, train=0.0, epoch_median=0.0),
+        peak_memory_mb=0.0,
+        device="cpu",
+        devices=1,
+        versions=versions(),
+        date="",
+    )
+    return OpenedRun(Predictor(checkpoint, graph), result)

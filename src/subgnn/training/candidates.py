@@ -33,6 +33,7 @@ from subgnn.models.spec import BASELINE, Checkpoint, join_weights
 from subgnn.models.subgnn.streamed import StreamedInputs
 from subgnn.models.weighting import Weighting
 from subgnn.parallel.progress import OnProgress, ignore
+from subgnn.result import Member
 from subgnn.training.global_batch import use_global_batch
 from subgnn.training.labels import check_labels
 from subgnn.training.loop import AfterEpoch, Progress, State, epoch_record, fit
@@ -118,7 +119,7 @@ def best_of(fitted: Sequence[Progress]) -> int:
 
 
 def comparison(candidates: Sequence[Candidate], fitted: Sequence[Progress], chosen: int) -> dict[str, Any]:
-    """What run.json says of the selection: the candidates, their validation scores, and the one that was selected."""
+    """Fields of the result: the candidates, their validation scores, and the one that was selected."""
     names = [candidate.name for candidate in candidates]
     found: dict[str, Any] = {
         "candidate": names[chosen],
@@ -132,7 +133,7 @@ def comparison(candidates: Sequence[Candidate], fitted: Sequence[Progress], chos
 class Selected:
     """The final model of a run: its network, its checkpoint with weights, and its progress on validation.
 
-    ``about`` is what run.json says of the selection.
+    ``about`` are fields of the result about the selection.
     """
 
     network: nn.Module
@@ -194,5 +195,5 @@ def _join(
         best_metrics={"loss": val_loss, **val},
         seconds=[seconds for progress in fitted for seconds in progress.seconds],
     )
-    about = [{"selected_epoch": one.best_epoch, "epochs": one.epoch, "val": one.best_metrics} for one in fitted]
+    about = tuple(Member(selected_epoch=one.best_epoch, epochs=one.epoch, val=one.best_metrics) for one in fitted)
     return Selected(network, checkpoint, together, {"members": about})

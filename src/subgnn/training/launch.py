@@ -36,6 +36,7 @@ from subgnn.parallel.interrupts import SIGNALS, noted_interrupt
 from subgnn.parallel.locks import shared_lock
 from subgnn.parallel.memory import share_of_each
 from subgnn.parallel.processes import Ended, Parent, Process, end_all
+from subgnn.result import RunResult
 from subgnn.storage.cache import cache_limit
 from subgnn.storage.files import temporary_folder
 from subgnn.training.devices import quiet_lightning
@@ -67,14 +68,14 @@ def check_devices(options: RunOptions, devices: int) -> None:
         raise UserError("pretrained embeddings are shared through the cache", where="--devices", hint=hint)
 
 
-def launch(dataset: Dataset, options: RunOptions, *, devices: int, lock: int | None = None) -> dict[str, Any]:
+def launch(dataset: Dataset, options: RunOptions, *, devices: int, lock: int | None = None) -> RunResult:
     """Train on several devices of this machine, into a folder that is locked already.
 
     Args:
         lock: the descriptor of the folder's lock, which the ranks hold, too: it lasts as long as any of them.
 
     Returns:
-        The results of the run.
+        The result of the run.
 
     Raises:
         RankDied: where a rank was killed, or ended without a message.
@@ -218,10 +219,10 @@ class Failures:
         replace(failure, message=f"{failure.message} (rank {rank} of {size})").throw()
 
 
-def _follow(ranks: list[Process], folder: Path, options: RunOptions) -> dict[str, Any]:
+def _follow(ranks: list[Process], folder: Path, options: RunOptions) -> RunResult:
     """Pass on what the first rank reports until all have ended; raise the reason if they fail."""
     callbacks = options.callbacks
-    results: dict[str, Any] | None = None
+    result: RunResult | None = None
     begun, failures = False, Failures()
     running = {process.pipe: rank for rank, process in enumerate(ranks)}
     with noted_interrupt() as interrupt:
@@ -250,9 +251,9 @@ def _follow(ranks: list[Process], folder: Path, options: RunOptions) -> dict[str
                 elif kind == "error":
                     failures.add(rank, *content)
                 elif kind == "done" and rank == 0:
-                    (results,) = content
+                    (result,) = content
     if failures:
         failures.throw(len(ranks), folder, options.out)
-    if results is None:
+    if result is None:
         raise KeyboardInterrupt
-    return results
+    return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from subgnn.config.recipes import portfolio
 from subgnn.data.dataset import Dataset
 from subgnn.data.splits import draw_folds
-from subgnn.embeddings.sources import save_run_vectors
+from subgnn.embeddings.sources import Tables, save_run_vectors
 from subgnn.errors import DataError, UserError
 from subgnn.models.auto import outputs_from, scores_from
 from subgnn.models.checkpoint import save_checkpoint
@@ -29,14 +29,14 @@ from subgnn.models.spec import Checkpoint, ModelSpec
 from subgnn.models.thresholds import NONE, Counts, Decision, positive_class
 from subgnn.models.weighting import Weighting
 from subgnn.parallel.interrupts import Interrupt, noted_interrupt
-from subgnn.storage.parsing import write_json
+from subgnn.result import Candidate, Interval, RunResult, Seconds
 from subgnn.training.calibration import Calibration, calibrate
 from subgnn.training.devices import make_fabric
 from subgnn.training.ensemble_selection import Choice, OutOfFold, choose, clearly_behind
 from subgnn.training.fit import Fit, Fitter, Stopped
 from subgnn.training.label_signal import Judged, signal_of
 from subgnn.training.labels import check_labels
-from subgnn.training.options import RunOptions, circumstances
+from subgnn.training.options import RunOptions, TrainedRun
 from subgnn.training.portfolio import (
     Budget,
     Check,
@@ -51,21 +51,18 @@ from subgnn.training.portfolio import (
     save_candidate,
 )
 from subgnn.training.portfolio_scores import CandidateScores, output_metrics
-from subgnn.training.run_dir import CHECKPOINT, RESULTS
+from subgnn.training.run_dir import CHECKPOINT
 
 _OVER_BUDGET = "it would not fit into the budget"
 NEARLY_PERFECT = 0.01  # the share of the constant prediction's error below which nothing better is looked for
 _REFITS = 1.3  # a fit to all subgraphs takes longer than one to four of five folds
 
 
-def train_portfolio(dataset: Dataset, options: RunOptions) -> dict[str, Any]:
+def train_portfolio(dataset: Dataset, options: RunOptions) -> RunResult:
     """Train a portfolio into a folder that belongs to the run.
 
     After Ctrl-C, the answer is selected among the candidates that are finished. The signals of a batch system and of a
     closed terminal, which leave no time for an answer, end the training at once; it can be resumed.
-
-    Returns:
-        The results, as in run.json.
     """
     begin = time.monotonic()
     training = _Training.of(dataset, options)
@@ -82,14 +79,42 @@ def train_portfolio(dataset: Dataset, options: RunOptions) -> dict[str, Any]:
         )
         save_checkpoint(checkpoint, options.out / CHECKPOINT)
         training.report("scoring on test")
-        results = training.results(answer, checkpoint, fits)
-        results["seconds"] |= {"judge": judged_at - begin, "refit": time.monotonic() - judged_at}
-        results["seconds"]["train"] = time.monotonic() - begin - results["seconds"]["pretrain"]
-        results["interrupted"] = interrupt.pressed
-        write_json(results, options.out / RESULTS)
+        tested = training.test(checkpoint, fits)
+        result = training.result(answer, checkpoint, tested, interrupted=interrupt.pressed)
+        ended = time.monotonic()
+        seconds = {"train": ended - begin, "judge": judged_at - begin, "refit": ended - judged_at}
+        result = replace(result, seconds=replace(result.seconds, **seconds))
+        result.save(options.out)
     if options.write_page is not None:
-        options.write_page(dataset, options.out, None)
-    return results
+        trained = TrainedRun(
+            result,
+            options.recipe,
+            checkpoint,
+            tables=_tables(fits),
+            outputs=tested.outputs,
+            out_of_fold=(np.stack(training.outputs(answer, checkpoint.spec)), training.pool.rows[training.pool.judged]),
+        )
+        options.write_page(dataset, options.out, trained)
+    return result
+
+
+def _tables(fits: list[tuple[Row, Fit]]) -> Tables:
+    """The node embeddings that members started from, by their hash."""
+    return {fit.checkpoint.spec.vectors_hash: fit.vectors for _, fit in fits if fit.vectors is not None}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tested:
+    """Scores of the final answer on test, of its thresholds, and of the simple candidates; empty without a test split.
+
+    ``simple`` are scores by the metric of the leaderboard.
+    """
+
+    outputs: NDArray[np.float32] | None = None
+    scores: dict[str, float] = field(default_factory=dict)
+    intervals: dict[str, Interval] = field(default_factory=dict)
+    counts: dict[str, list[Counts]] = field(default_factory=dict)
+    simple: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -280,49 +305,58 @@ class _Training:
 
     def leaderboard(
         self, answer: _Answer | None = None, tested: Mapping[str, float] | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> tuple[Candidate, ...]:
         """The rows of the leaderboard, in the order of their scores; those without come last."""
         weights = {} if answer is None else {row.name: weight for row, weight in answer.members}
-        about = {"seconds": 0.0, "estimate": 0.0, "weight": 0.0}
-        rows = [{"name": "constant", "recipe": "", **self.scores.constant(), **about, "note": "ignores the subgraph"}]
-        for row in self.rows:
-            rows.append(
-                {
-                    "name": row.name,
-                    "recipe": self._recipe[row.name],
-                    **self.scores.of(row),
-                    "seconds": sum(row.seconds),
-                    "estimate": row.estimate(self.options.recipe.auto.folds),
-                    "weight": weights.get(row.name, 0.0),
-                    "note": row.dropped or row.note,
-                    **({"test": tested[row.name]} if tested and row.name in tested else {}),
-                }
+        constant = Candidate(
+            name="constant",
+            recipe="",
+            **self.scores.constant(),
+            seconds=0.0,
+            estimate=0.0,
+            weight=0.0,
+            note="ignores the subgraph",
+        )
+        rows = [
+            Candidate(
+                name=row.name,
+                recipe=self._recipe[row.name],
+                **self.scores.of(row),
+                seconds=sum(row.seconds),
+                estimate=row.estimate(self.options.recipe.auto.folds),
+                weight=weights.get(row.name, 0.0),
+                note=row.dropped or row.note,
+                test=(tested or {}).get(row.name),
             )
-        return sorted(rows, key=lambda row: -np.inf if row["score"] is None else row["score"], reverse=True)
+            for row in self.rows
+        ]
+        return tuple(
+            sorted([constant, *rows], key=lambda row: -np.inf if row.score is None else row.score, reverse=True)
+        )
 
     def report(self, doing: str) -> None:
         """Show the leaderboard so far."""
         self.options.callbacks.on_leaderboard(self.leaderboard(), doing)
 
-    def results(self, answer: _Answer, checkpoint: Checkpoint, fits: list[tuple[Row, Fit]]) -> dict[str, Any]:
-        """The content of run.json; the test split is scored here, and only once for the final answer."""
-        options, subgraphs, spec = self.options, self.pool.subgraphs, checkpoint.spec
-        task, recipe = subgraphs.task, options.recipe
-        mixed = answer.given.mixed(answer.choice.weights)
-        calibrated = [
-            outputs_from(one, task, spec.standards.get("target")) * answer.calibration.scale + answer.calibration.offset
-            for one in mixed
+    def outputs(self, answer: _Answer, spec: ModelSpec) -> list[NDArray[np.float64]]:
+        """Calibrated out-of-fold outputs of each repeat (n, outputs)."""
+        task, calibration = self.pool.subgraphs.task, answer.calibration
+        return [
+            outputs_from(one, task, spec.standards.get("target")) * calibration.scale + calibration.offset
+            for one in answer.given.mixed(answer.choice.weights)
         ]
+
+    def result(self, answer: _Answer, checkpoint: Checkpoint, tested: _Tested, *, interrupted: bool) -> RunResult:
+        """The result; its seconds are still without those of the whole."""
+        options, subgraphs, spec = self.options, self.pool.subgraphs, checkpoint.spec
+        task, recipe, metric = subgraphs.task, options.recipe, self.scores.metric_name
+        calibrated = self.outputs(answer, spec)
         thresholds: Thresholds = answer.calibration.thresholds.astype(np.float32) if task == "multi-label" else 0.5
         if spec.decision is not None:
             thresholds = spec.decision.thresholds(spec.classes)
-        options_of: dict[str, Any] = {"with_loss": True, "select_by": self.scores.metric_name}
+        options_of: dict[str, Any] = {"with_loss": True, "select_by": metric}
         val = [output_metrics(outputs, subgraphs, spec, thresholds, **options_of) for outputs in calibrated]
         targets, repeats = target_tensor(subgraphs, spec.standards), [torch.from_numpy(one) for one in calibrated]
-        intervals = {"val": headline_interval(repeats, targets, subgraphs, thresholds=thresholds)}
-        test, intervals["test"], of_simple, counts = self._test(checkpoint, fits)
-        key = self.scores.metric_name
-        board = self.leaderboard(answer, {name: scores[key] for name, scores in of_simple.items()})
         judged = [
             Judged(row.name, model.sees(row.recipe), terms, simple=model.is_fitted_in_one_go)
             for row, model in ((row, model_of(row.recipe)) for row in self.rows)
@@ -331,60 +365,56 @@ class _Training:
         untried = [row.name for row in self.rows if row.predictions is None and not row.behind]
         verdict = signal_of(judged, np.asarray(subgraphs.targets), task, self.pool.units, untried)
         fit_seconds = [seconds for row in self.finished for seconds in row.seconds]
-        return {
-            **options.about(self.dataset),
-            "selected_epoch": 0,
-            "epochs": 1,
-            "val": {name: float(np.mean([one[name] for one in val])) for name in val[0]},
-            "test": test,
-            "intervals": {split: ends for split, ends in intervals.items() if ends},
-            "published": recipe.published,
-            "metric": key,
-            **({} if recipe.training.select_by == "auto" else {"select_by": key}),
-            **({} if spec.decision is None else {"threshold": spec.decision.report(**counts)}),
-            "chosen": answer.choice.rule,
-            "rules": answer.choice.scores,
-            "leaderboard": board,
-            "signal": " ".join(verdict.sentences),
-            "signals": list(verdict.signals),
-            "enough": verdict.enough,
-            "test_of_simple": of_simple,
-            "seconds": {"pretrain": 0.0, "prepare": 0.0, "epoch_median": median(fit_seconds)},
-            **circumstances(make_fabric(options.device, recipe.training.precision).device),
-        }
+        of_folds = headline_interval(repeats, targets, subgraphs, thresholds=thresholds)
+        return RunResult(
+            **options.about(self.dataset, make_fabric(options.device, recipe.training.precision).device),
+            selected_epoch=0,
+            epochs=1,
+            val={name: float(np.mean([one[name] for one in val])) for name in val[0]},
+            test=tested.scores,
+            intervals={"val": of_folds, **tested.intervals},
+            metric=metric,
+            select_by="auto" if recipe.training.select_by == "auto" else metric,
+            threshold=None if spec.decision is None else spec.decision.report(**tested.counts),
+            chosen=answer.choice.rule,
+            rules=answer.choice.scores,
+            leaderboard=self.leaderboard(answer, tested.simple),
+            signal=" ".join(verdict.sentences),
+            signals=verdict.signals,
+            interrupted=interrupted,
+            seconds=Seconds(pretrain=0.0, prepare=0.0, train=0.0, epoch_median=median(fit_seconds)),
+        )
 
-    def _test(
-        self, checkpoint: Checkpoint, fits: list[tuple[Row, Fit]]
-    ) -> tuple[dict[str, float], list[float], dict[str, Any], dict[str, list[Counts]]]:
-        """Test scores of the final answer with their interval, scores of the simple candidates, and counts of alerts.
+    def test(self, checkpoint: Checkpoint, fits: list[tuple[Row, Fit]]) -> _Tested:
+        """Score the test split, only once for the final answer.
 
         Simple candidates are fitted again where they are no members.
         """
         given = self.dataset.subgraphs
         held_out = np.empty(0, np.int64) if given.splits is None else given.indices("test")
         if not len(held_out):
-            return {}, [], {}, {}
-        test, graph = given.take(held_out), self.fitter.graph
-        tables = {fit.checkpoint.spec.vectors_hash: fit.vectors for _, fit in fits if fit.vectors is not None}
+            return _Tested()
+        test, graph, metric = given.take(held_out), self.fitter.graph, self.scores.metric_name
         device = torch.device("cpu")
-        fitted = open_checkpoint(checkpoint, graph, Opening(device, tables=tables, cache=self.fitter.cache))
-        outputs = fitted.outputs(test.nodes)
-        scores = output_metrics(outputs, test, checkpoint.spec, fitted.thresholds, select_by=self.scores.metric_name)
-        interval = headline_interval(
-            [torch.from_numpy(outputs)],
-            target_tensor(test, checkpoint.spec.standards),
-            test,
-            thresholds=fitted.thresholds,
-        )
+        opening = Opening(device, tables=_tables(fits), cache=self.fitter.cache)
+        fitted, spec = open_checkpoint(checkpoint, graph, opening), checkpoint.spec
+        outputs, targets = fitted.outputs(test.nodes), target_tensor(test, spec.standards)
         members = {row.name: fit for row, fit in fits}
         simple = {}
         for row in self.finished:
             if model_of(row.recipe).is_fitted_in_one_go and (row.name in members or self.budget.left > row.refit):
                 found = (members.get(row.name) or self._fit(row)).checkpoint
                 of_row = open_checkpoint(found, graph, Opening(device)).outputs(test.nodes)
-                simple[row.name] = output_metrics(of_row, test, found.spec, select_by=self.scores.metric_name)
+                simple[row.name] = output_metrics(of_row, test, found.spec, select_by=metric)[metric]
         counts = {}
-        if (decision := checkpoint.spec.decision) is not None:
-            found_scores = scores_from(outputs, test.task)
-            counts["test"] = decision.counts(found_scores, np.asarray(test.targets), checkpoint.spec.classes)
-        return scores, interval, simple, counts
+        if spec.decision is not None:
+            counts["test"] = spec.decision.counts(
+                scores_from(outputs, test.task), np.asarray(test.targets), spec.classes
+            )
+        return _Tested(
+            outputs,
+            output_metrics(outputs, test, spec, fitted.thresholds, select_by=metric),
+            {"test": headline_interval([torch.from_numpy(outputs)], targets, test, thresholds=fitted.thresholds)},
+            counts,
+            simple,
+        )

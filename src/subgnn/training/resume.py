@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from subgnn.parallel.interrupts import noted_interrupt
 from subgnn.storage.torch_file import Damaged, load, save
 from subgnn.training.candidates import fit_candidate
 from subgnn.training.devices import any_rank
-from subgnn.training.logs import MetricsLog
+from subgnn.training.logs import MetricsLog, Record
 from subgnn.training.loop import Progress
 from subgnn.training.options import RunOptions
 from subgnn.training.run_dir import LAST, METRICS
@@ -36,8 +37,10 @@ def fit_all(
     *,
     fabric: Fabric,
     score: NDArray[np.int64] | None = None,
-) -> list[Progress]:
-    """Fit the candidates in turn, from the saved progress of an interrupted run if there is any.
+) -> tuple[list[Progress], list[Record]]:
+    """Fit the candidates in turn, and return their progress and the records of all epochs.
+
+    They go on from the saved progress of an interrupted run if there is any.
 
     Args:
         score: test subgraphs whose scores every epoch's record is to have, too; they have no part in the fit.
@@ -76,7 +79,7 @@ def fit_all(
             fitting = Fitting(examples, candidate.recipe.training, candidate.seed, fabric)
             fitted.append(fit_candidate(candidate, fitting, resume=before, after_epoch=after_epoch))
             before = None
-    return fitted
+    return fitted, [] if log is None else [json.loads(line) for line in log.text.splitlines()]
 
 
 def _saved_progress(out: Path, devices: int, candidates: int) -> dict[str, Any] | None:

@@ -6,9 +6,12 @@ import time
 from contextlib import nullcontext
 from dataclasses import replace
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
+import torch
 from lightning.fabric import Fabric
+from numpy.typing import NDArray
 
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
@@ -20,15 +23,15 @@ from subgnn.models.registry import check_recipe, model_of
 from subgnn.models.significance import headline_interval
 from subgnn.models.spec import BASELINE
 from subgnn.parallel.locks import locked_folder
+from subgnn.result import CorrectedBaseline, RunResult, Seconds, read_result
 from subgnn.storage.files import remove_leftovers
-from subgnn.storage.parsing import write_json
 from subgnn.training.candidates import Selected, best_of, select_model, set_up
 from subgnn.training.devices import Ranks, current_ranks, in_turn, make_fabric
 from subgnn.training.fit import stored_checkpoint
 from subgnn.training.labels import check_labels
 from subgnn.training.launch import check_devices, launch
 from subgnn.training.logs import check_loggers, with_loggers
-from subgnn.training.options import NO_CALLBACKS, RunOptions, circumstances
+from subgnn.training.options import NO_CALLBACKS, RunOptions, TrainedRun
 from subgnn.training.portfolio import Pool
 from subgnn.training.portfolio_run import train_portfolio
 from subgnn.training.resume import fit_all
@@ -36,22 +39,20 @@ from subgnn.training.run_dir import (
     CHECKPOINT,
     LAST,
     PAGE,
-    RESULTS,
     can_resume,
     claim_run,
     is_finished,
     keep_dataset,
     keep_subgraph_keys,
-    read_results,
 )
 from subgnn.training.thresholds import check_threshold, with_decision
 
 
-def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = None) -> dict[str, Any]:
+def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = None) -> RunResult:
     """Train a recipe on a dataset and write the run's folder; :func:`subgnn.experiments.train.train` explains it.
 
     Returns:
-        The results, as in run.json; on every rank.
+        The result, on every rank.
     """
     recipe, out, resume = options.recipe, options.out, options.resume
     check_loggers(options.loggers)
@@ -90,12 +91,12 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
         with with_loggers(options) as loggers:
             logged = replace(options, callbacks=replace(options.callbacks, on_epoch=loggers.log_epoch))
             portfolio = model.is_portfolio
-            results = train_portfolio(dataset, logged) if portfolio else _train(dataset, logged, fabric, ranks)
-            loggers.log_results(results)
-        return results
+            result = train_portfolio(dataset, logged) if portfolio else _train(dataset, logged, fabric, ranks)
+            loggers.log_result(result)
+        return result
 
 
-def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks | None) -> dict[str, Any]:
+def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks | None) -> RunResult:
     """Train in this process, into a folder that belongs to the run; every rank calls this."""
     recipe, out, callbacks = options.recipe, options.out, options.callbacks
     begin = time.perf_counter()
@@ -111,39 +112,48 @@ def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks |
     prepared_at = time.perf_counter()
     held_out = dataset.subgraphs.indices("test")
     score = held_out if options.score_epochs and len(held_out) else None
-    fitted = fit_all(candidates, examples, options, fabric=fabric, score=score)
+    fitted, records = fit_all(candidates, examples, options, fabric=fabric, score=score)
     trained_at = time.perf_counter()
     if not fabric.is_global_zero:
-        return dict(fabric.broadcast({}))
+        return cast("RunResult", fabric.broadcast(None))
     selected = select_model(candidates, fitted, examples, recipe.training)
     resolved = recipe if recipe.training.members > 1 else candidates[best_of(fitted)].recipe
     selected = with_decision(selected, dataset, examples, replace(options, recipe=resolved))
     save_run_vectors([] if vectors is None else [(vectors, recipe)], graph, out)
-    save_checkpoint(stored_checkpoint(selected.checkpoint, vectors), out / CHECKPOINT)
-    seconds = {
-        "pretrain": pretrained_at - begin,
-        "prepare": prepared_at - pretrained_at,
-        "train": trained_at - prepared_at,
-        "epoch_median": median(selected.progress.seconds),
-    }
-    results = {
-        **options.about(dataset),
-        **_scores(dataset, recipe, selected, examples),
-        **({} if score is None else {"epochs_scored_on_test": True}),
-        "seconds": seconds,
-        **circumstances(fabric.device, fabric.world_size),
-    }
-    write_json(results, out / RESULTS)
+    checkpoint = stored_checkpoint(selected.checkpoint, vectors)
+    save_checkpoint(checkpoint, out / CHECKPOINT)
+    scores, outputs = _scores(dataset, recipe, selected, examples)
+    result = RunResult(
+        **options.about(dataset, fabric.device, fabric.world_size),
+        **scores,
+        epochs_scored_on_test=score is not None,
+        seconds=Seconds(
+            pretrain=pretrained_at - begin,
+            prepare=prepared_at - pretrained_at,
+            train=trained_at - prepared_at,
+            epoch_median=median(selected.progress.seconds),
+        ),
+    )
+    result.save(out)
     (out / LAST).unlink(missing_ok=True)
     if options.write_page is not None:
         # A training's vectors hold cross-fitted scores of a corrected baseline; those of a prediction do not.
-        known = model.has_channels and not selected.checkpoint.parts and recipe.training.members == 1
-        options.write_page(dataset, out, vectors_of(selected.network, examples.inputs) if known else None)
-    return dict(fabric.broadcast(results))
+        known = model.has_channels and not checkpoint.parts and recipe.training.members == 1
+        trained = TrainedRun(
+            result,
+            recipe,
+            checkpoint,
+            tables={} if vectors is None else {checkpoint.spec.vectors_hash: vectors},
+            records=records,
+            outputs=outputs,
+            vectors=vectors_of(selected.network, examples.inputs) if known else None,
+        )
+        options.write_page(dataset, out, trained)
+    return cast("RunResult", fabric.broadcast(result))
 
 
-def _finished(dataset: Dataset, options: RunOptions, *, first: bool) -> dict[str, Any]:
-    """The results of a finished run; the first rank tidies up, and writes the page if it is missing."""
+def _finished(dataset: Dataset, options: RunOptions, *, first: bool) -> RunResult:
+    """The result of a finished run; the first rank tidies up, and writes the page if it is missing."""
     out = options.out
     page_missing = options.write_page is not None and not (out / PAGE).is_file()
     left = any(path.name == LAST or path.name.startswith(".") for path in out.iterdir())  # by a process that was killed
@@ -153,15 +163,21 @@ def _finished(dataset: Dataset, options: RunOptions, *, first: bool) -> dict[str
             (out / LAST).unlink(missing_ok=True)
             if page_missing and options.write_page is not None:
                 options.write_page(dataset, out, None)
-    return read_results(out)
+    return read_result(out)
 
 
-def _scores(dataset: Dataset, recipe: Recipe, selected: Selected, examples: Examples) -> dict[str, Any]:
-    """Scores on validation and, computed here and only once, on test; published scores; the other candidates."""
+def _scores(
+    dataset: Dataset, recipe: Recipe, selected: Selected, examples: Examples
+) -> tuple[dict[str, Any], NDArray[np.float32]]:
+    """Fields of the result about scores, and the outputs of the last split: of test, which is scored here and once.
+
+    Where the dataset has no test split, the outputs are those of val.
+    """
     progress, baseline = selected.progress, selected.checkpoint.parts.get(BASELINE)
     subgraphs, task, scores, intervals, counts = dataset.subgraphs, dataset.subgraphs.task, {}, {}, {}
     spec = selected.checkpoint.spec
     thresholds = 0.5 if spec.decision is None else spec.decision.thresholds(spec.classes)
+    outputs = torch.empty(0)
     for split in ("val", "test"):
         if len(rows := subgraphs.indices(split)):
             outputs, targets = judged_outputs(selected.network, examples, rows, recipe.training.batch_size)
@@ -177,11 +193,11 @@ def _scores(dataset: Dataset, recipe: Recipe, selected: Selected, examples: Exam
         "val": progress.best_metrics | (scores["val"] if spec.decision is not None else {}),
         "test": scores.get("test", {}),
         "intervals": intervals,
-        "published": recipe.published,
-        **({} if recipe.training.select_by == "auto" else {"select_by": examples.select_by}),
-        **({} if spec.decision is None else {"threshold": spec.decision.report(**counts)}),
+        "select_by": "auto" if recipe.training.select_by == "auto" else examples.select_by,
+        "threshold": None if spec.decision is None else spec.decision.report(**counts),
+        "baseline": None
+        if baseline is None
+        else CorrectedBaseline(method=baseline.spec.method, candidate=baseline.spec.title),
         **selected.about,
     }
-    if baseline is not None:
-        found["baseline"] = {"method": baseline.spec.method, "candidate": baseline.spec.title}
-    return found
+    return found, outputs.float().cpu().numpy()
