@@ -18,9 +18,9 @@ from subgnn.result import RESULTS
 from subgnn.training import portfolio as judging
 from subgnn.training import portfolio_run
 from subgnn.training.ensemble_selection import clearly_behind
-from subgnn.training.fit import HELD_OUT, TRAIN, VAL, Fitter
+from subgnn.training.fit import HELD_OUT, TRAIN, VAL
 from subgnn.training.options import parse_duration
-from subgnn.training.portfolio import CANDIDATES, Pool, Row, judge, load_candidate, plan
+from subgnn.training.portfolio import CANDIDATES, Pool, PoolFits, Row, judge, load_candidate, plan
 from subgnn.training.run_dir import CHECKPOINT
 from tests.training.examples import dataset, press_ctrl_c
 
@@ -112,7 +112,7 @@ def test_labels_of_a_fold_have_no_part_in_its_predictions(name):
 
     def predictions(pool):
         row = Row(name, portfolio(recipe)[name])
-        judge(row, pool, recipe.auto, Fitter(pool.dataset, 0, "cpu"), lambda *_: None)
+        judge(row, recipe.auto, PoolFits(pool, "cpu"), lambda *_: None)
         return row.predictions[0]
 
     before = predictions(pool)
@@ -123,8 +123,7 @@ def test_labels_of_a_fold_have_no_part_in_its_predictions(name):
     # The folds of the labels before: those of others may be dealt in another way.
     changed = replace(pool, dataset=replace(pool.dataset, subgraphs=given))
     splits = pool.folds(0, 3)
-    changed_fitter = Fitter(changed.dataset, 0, "cpu")
-    again = changed_fitter.fit(portfolio(recipe)[name], splits[1], join=True).predictions(np.flatnonzero(fold))
+    again = PoolFits(changed, "cpu").fit(portfolio(recipe)[name], splits[1]).predictions
     np.testing.assert_allclose(again, before[fold], atol=1e-6)
 
 
@@ -235,13 +234,13 @@ def test_a_small_budget_leaves_candidates_out():
 def test_a_candidate_whose_first_fold_takes_too_long_is_dropped(tmp_path, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(judging.time, "monotonic", lambda: now[0])
-    plain = Fitter.fit
+    plain = PoolFits.fit
 
     def slow(self, recipe, *given, **options):
         now[0] += 1000.0 if recipe.name == "topology" else 0.1
         return plain(self, recipe, *given, **options)
 
-    monkeypatch.setattr(Fitter, "fit", slow)
+    monkeypatch.setattr(PoolFits, "fit", slow)
     found = fit(dataset(), tmp_path / "run", small("bag", "topology"))
     notes = {row.name: row.note for row in found.leaderboard}
     assert notes["topology"] == "stopped: it would not fit into the budget"

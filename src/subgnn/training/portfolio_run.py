@@ -33,7 +33,7 @@ from subgnn.result import Candidate, Interval, RunResult, Seconds
 from subgnn.training.calibration import Calibration, calibrate
 from subgnn.training.devices import make_fabric
 from subgnn.training.ensemble_selection import Choice, OutOfFold, choose, clearly_behind
-from subgnn.training.fit import Fit, Fitter, Stopped
+from subgnn.training.fit import FitResult, Stopped
 from subgnn.training.label_signal import Judged, signal_of
 from subgnn.training.labels import check_labels
 from subgnn.training.options import RunOptions, TrainedRun
@@ -42,6 +42,7 @@ from subgnn.training.portfolio import (
     Check,
     Dropped,
     Pool,
+    PoolFits,
     Row,
     candidate_key,
     judge,
@@ -74,7 +75,7 @@ def train_portfolio(dataset: Dataset, options: RunOptions) -> RunResult:
         checkpoint, fits = training.refit(answer)
         save_run_vectors(
             [(fit.vectors, row.recipe) for row, fit in fits if fit.vectors is not None],
-            training.fitter.graph,
+            training.fits.graph,
             options.out,
         )
         save_checkpoint(checkpoint, options.out / CHECKPOINT)
@@ -98,7 +99,7 @@ def train_portfolio(dataset: Dataset, options: RunOptions) -> RunResult:
     return result
 
 
-def _tables(fits: list[tuple[Row, Fit]]) -> Tables:
+def _tables(fits: list[tuple[Row, FitResult]]) -> Tables:
     """The node embeddings that members started from, by their hash."""
     return {fit.checkpoint.spec.vectors_hash: fit.vectors for _, fit in fits if fit.vectors is not None}
 
@@ -146,7 +147,7 @@ class _Training:
     options: RunOptions
     pool: Pool
     rows: list[Row]
-    fitter: Fitter
+    fits: PoolFits
     budget: Budget
     scores: CandidateScores
 
@@ -160,10 +161,8 @@ class _Training:
         Weighting.of(recipe.training, whole)
         scores = CandidateScores.by(recipe.training.select_by, pool)
         rows = plan(portfolio(recipe, dataset.graph.attributes), pool, recipe.auto)
-        # Epochs of single fits are not reported: there are hundreds, of many networks.
-        callbacks = replace(options.callbacks, on_epoch=lambda _: None)
-        fitter = Fitter(pool.dataset, options.seed, options.device, options.cache, callbacks)
-        return cls(dataset, options, pool, rows, fitter, budget, scores)
+        fits = PoolFits(pool, options.device, options.cache, options.callbacks)
+        return cls(dataset, options, pool, rows, fits, budget, scores)
 
     @property
     def _recipe(self) -> dict[str, str]:
@@ -179,7 +178,7 @@ class _Training:
         """Judge the candidates that are planned, or read what an earlier process has found."""
         pool_key, auto, out = self.pool.key, self.options.recipe.auto, self.options.out
         # The first candidate is finished whatever the time, so that there is an answer.
-        self.fitter.stop = lambda: interrupt.pressed or (bool(self.finished) and self.budget.left < self._reserve())
+        self.fits.stop = lambda: interrupt.pressed or (bool(self.finished) and self.budget.left < self._reserve())
         self.report("plan")
         for row in self.rows:
             key = candidate_key(row, pool_key, auto)
@@ -190,7 +189,7 @@ class _Training:
                 continue
             self.report(row.name)
             try:
-                judge(row, self.pool, auto, self.fitter, self._check(row, interrupt))
+                judge(row, auto, self.fits, self._check(row, interrupt))
                 save_candidate(row, key, self.pool.rows[self.pool.judged], out)
             except (Stopped, Dropped) as reason:
                 row.dropped = "interrupted" if interrupt.pressed else f"stopped: {str(reason) or _OVER_BUDGET}"
@@ -209,7 +208,7 @@ class _Training:
             raise DataError(
                 f"no candidate could be fitted ({notes})", where="train", hint="name a recipe with --recipe"
             )
-        self.fitter.stop = lambda: False
+        self.fits.stop = lambda: False
 
     def _cannot_win(self, row: Row) -> str:
         """Why a network is left out, by what the candidates before it have scored; empty if it may win."""
@@ -283,7 +282,7 @@ class _Training:
         )
         return replace(answer, decision=decision)
 
-    def refit(self, answer: _Answer) -> tuple[Checkpoint, list[tuple[Row, Fit]]]:
+    def refit(self, answer: _Answer) -> tuple[Checkpoint, list[tuple[Row, FitResult]]]:
         """Fit the members to all subgraphs of the pool."""
         members, pool = answer.members, self.pool
         fits = [(row, self._fit(row)) for row, _ in members]
@@ -296,12 +295,12 @@ class _Training:
         if len(calibration.thresholds):
             weights["thresholds"] = torch.from_numpy(calibration.thresholds.astype(np.float32))
         subgraphs = replace(pool.subgraphs, splits=np.zeros(len(pool.judged), np.int8))
-        spec = ModelSpec.of(self.options.recipe, self.fitter.graph, subgraphs, seed=self.options.seed)
+        spec = ModelSpec.of(self.options.recipe, self.fits.graph, subgraphs, seed=self.options.seed)
         spec = replace(spec, decision=answer.decision)
         return Checkpoint(spec, weights, {row.name: fit.checkpoint for row, fit in fits}), fits
 
-    def _fit(self, row: Row) -> Fit:
-        return self.fitter.fit(row.recipe, self.pool.whole(), join=not self.pool.has_validation)
+    def _fit(self, row: Row) -> FitResult:
+        return self.fits.fit(row.recipe, self.pool.whole())
 
     def leaderboard(
         self, answer: _Answer | None = None, tested: Mapping[str, float] | None = None
@@ -385,7 +384,7 @@ class _Training:
             seconds=Seconds(pretrain=0.0, prepare=0.0, train=0.0, epoch_median=median(fit_seconds)),
         )
 
-    def test(self, checkpoint: Checkpoint, fits: list[tuple[Row, Fit]]) -> _Tested:
+    def test(self, checkpoint: Checkpoint, fits: list[tuple[Row, FitResult]]) -> _Tested:
         """Score the test split, only once for the final answer.
 
         Simple candidates are fitted again where they are no members.
@@ -394,9 +393,9 @@ class _Training:
         held_out = np.empty(0, np.int64) if given.splits is None else given.indices("test")
         if not len(held_out):
             return _Tested()
-        test, graph, metric = given.take(held_out), self.fitter.graph, self.scores.metric_name
+        test, graph, metric = given.take(held_out), self.fits.graph, self.scores.metric_name
         device = torch.device("cpu")
-        opening = Opening(device, tables=_tables(fits), cache=self.fitter.cache)
+        opening = Opening(device, tables=_tables(fits), cache=self.fits.cache)
         fitted, spec = open_checkpoint(checkpoint, graph, opening), checkpoint.spec
         outputs, targets = fitted.outputs(test.nodes), target_tensor(test, spec.standards)
         members = {row.name: fit for row, fit in fits}

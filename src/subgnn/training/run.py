@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import nullcontext
 from dataclasses import replace
-from statistics import median
 from typing import Any, cast
 
-import numpy as np
 import torch
 from lightning.fabric import Fabric
-from numpy.typing import NDArray
 
 from subgnn.config.settings import Recipe
 from subgnn.data.dataset import Dataset
-from subgnn.embeddings.sources import check_source, save_run_vectors, source_vectors
+from subgnn.embeddings.sources import check_source, save_run_vectors
 from subgnn.models.checkpoint import save_checkpoint
-from subgnn.models.examples import Examples, judged_outputs, vectors_of
-from subgnn.models.metrics import metrics, probabilities
+from subgnn.models.examples import label_unit, target_tensor
+from subgnn.models.metrics import metrics, probabilities, selection_metric
 from subgnn.models.registry import check_recipe, model_of
 from subgnn.models.significance import headline_interval
 from subgnn.models.spec import BASELINE
 from subgnn.parallel.locks import locked_folder
-from subgnn.result import CorrectedBaseline, RunResult, Seconds, read_result
+from subgnn.result import CorrectedBaseline, RunResult, read_result
 from subgnn.storage.files import remove_leftovers
-from subgnn.training.candidates import Selected, best_of, select_model, set_up
 from subgnn.training.devices import Ranks, current_ranks, in_turn, make_fabric
-from subgnn.training.fit import stored_checkpoint
+from subgnn.training.fit import FitHooks, FitResult, fit
 from subgnn.training.labels import check_labels
 from subgnn.training.launch import check_devices, launch
 from subgnn.training.logs import check_loggers, with_loggers
 from subgnn.training.options import NO_CALLBACKS, RunOptions, TrainedRun
 from subgnn.training.portfolio import Pool
 from subgnn.training.portfolio_run import train_portfolio
-from subgnn.training.resume import fit_all
+from subgnn.training.resume import Recorder
 from subgnn.training.run_dir import (
     CHECKPOINT,
     LAST,
@@ -98,55 +93,48 @@ def train_run(dataset: Dataset, options: RunOptions, *, devices: int | None = No
 
 def _train(dataset: Dataset, options: RunOptions, fabric: Fabric, ranks: Ranks | None) -> RunResult:
     """Train in this process, into a folder that belongs to the run; every rank calls this."""
-    recipe, out, callbacks = options.recipe, options.out, options.callbacks
-    begin = time.perf_counter()
-    graph, model = dataset.graph.undirected(), model_of(recipe)
-    vectors, cache = None, options.cache
-    with in_turn(fabric, ranks):
-        if model.uses_embeddings(recipe):
-            vectors = source_vectors(recipe, graph, device=options.device, cache=cache, on_epoch=callbacks.on_pretrain)
-        pretrained_at = time.perf_counter()
-        candidates, examples = set_up(
-            dataset, recipe, options.seed, fabric.device, vectors=vectors, cache=cache, on_prepare=callbacks.on_prepare
-        )
-    prepared_at = time.perf_counter()
-    held_out = dataset.subgraphs.indices("test")
-    score = held_out if options.score_epochs and len(held_out) else None
-    fitted, records = fit_all(candidates, examples, options, fabric=fabric, score=score)
-    trained_at = time.perf_counter()
+    out, recorder = options.out, Recorder(options, fabric)
+    score_epochs = options.score_epochs and len(dataset.subgraphs.indices("test")) > 0
+    found = fit(
+        options.recipe,
+        dataset,
+        seed=options.seed,
+        device=options.device,
+        cache=options.cache,
+        score_epochs=score_epochs,
+        embed=options.write_page is not None,
+        hooks=FitHooks(
+            options.callbacks.on_pretrain,
+            options.callbacks.on_prepare,
+            recorder.after_epoch,
+            preparing=lambda: in_turn(fabric, ranks),
+            fitting=recorder.fitting,
+        ),
+        fabric=fabric,
+    )
     if not fabric.is_global_zero:
         return cast("RunResult", fabric.broadcast(None))
-    selected = select_model(candidates, fitted, examples, recipe.training)
-    resolved = recipe if recipe.training.members > 1 else candidates[best_of(fitted)].recipe
-    selected = with_decision(selected, dataset, examples, replace(options, recipe=resolved))
-    save_run_vectors([] if vectors is None else [(vectors, recipe)], graph, out)
-    checkpoint = stored_checkpoint(selected.checkpoint, vectors)
-    save_checkpoint(checkpoint, out / CHECKPOINT)
-    scores, outputs = _scores(dataset, recipe, selected, examples)
+    found = with_decision(found, dataset, options)
+    tables = [] if found.vectors is None else [(found.vectors, options.recipe)]
+    save_run_vectors(tables, dataset.graph.undirected(), out)
+    save_checkpoint(found.checkpoint, out / CHECKPOINT)
     result = RunResult(
         **options.about(dataset, fabric.device, fabric.world_size),
-        **scores,
-        epochs_scored_on_test=score is not None,
-        seconds=Seconds(
-            pretrain=pretrained_at - begin,
-            prepare=prepared_at - pretrained_at,
-            train=trained_at - prepared_at,
-            epoch_median=median(selected.progress.seconds),
-        ),
+        **_scores(dataset, options.recipe, found),
+        epochs_scored_on_test=score_epochs,
+        seconds=found.seconds,
     )
     result.save(out)
     (out / LAST).unlink(missing_ok=True)
     if options.write_page is not None:
-        # A training's vectors hold cross-fitted scores of a corrected baseline; those of a prediction do not.
-        known = model.has_channels and not checkpoint.parts and recipe.training.members == 1
         trained = TrainedRun(
             result,
-            recipe,
-            checkpoint,
-            tables={} if vectors is None else {checkpoint.spec.vectors_hash: vectors},
-            records=records,
-            outputs=outputs,
-            vectors=vectors_of(selected.network, examples.inputs) if known else None,
+            options.recipe,
+            found.checkpoint,
+            tables={} if found.vectors is None else {found.checkpoint.spec.vectors_hash: found.vectors},
+            records=recorder.records,
+            outputs=found.outputs.get("test", found.outputs.get("val")),
+            vectors=found.embedded,
         )
         options.write_page(dataset, out, trained)
     return cast("RunResult", fabric.broadcast(result))
@@ -166,38 +154,30 @@ def _finished(dataset: Dataset, options: RunOptions, *, first: bool) -> RunResul
     return read_result(out)
 
 
-def _scores(
-    dataset: Dataset, recipe: Recipe, selected: Selected, examples: Examples
-) -> tuple[dict[str, Any], NDArray[np.float32]]:
-    """Fields of the result about scores, and the outputs of the last split: of test, which is scored here and once.
-
-    Where the dataset has no test split, the outputs are those of val.
-    """
-    progress, baseline = selected.progress, selected.checkpoint.parts.get(BASELINE)
+def _scores(dataset: Dataset, recipe: Recipe, found: FitResult) -> dict[str, Any]:
+    """Fields of the result: scores on validation and, computed here and only once, on test; thresholds; selection."""
     subgraphs, task, scores, intervals, counts = dataset.subgraphs, dataset.subgraphs.task, {}, {}, {}
-    spec = selected.checkpoint.spec
+    progress, spec, baseline = found.progress, found.checkpoint.spec, found.checkpoint.parts.get(BASELINE)
     thresholds = 0.5 if spec.decision is None else spec.decision.thresholds(spec.classes)
-    outputs = torch.empty(0)
-    for split in ("val", "test"):
-        if len(rows := subgraphs.indices(split)):
-            outputs, targets = judged_outputs(selected.network, examples, rows, recipe.training.batch_size)
-            intervals[split] = headline_interval([outputs], targets, subgraphs.take(rows), thresholds=thresholds)
-            options: dict[str, Any] = {"thresholds": thresholds, "select_by": examples.select_by}
-            scores[split] = metrics(outputs, targets, task, unit=examples.unit, **options)
-            if spec.decision is not None and split == "test":
-                found_scores = probabilities(outputs.cpu(), task).numpy()
-                counts[split] = spec.decision.counts(found_scores, targets.cpu().numpy(), spec.classes)
-    found = {
+    select_by = selection_metric(recipe.training.select_by, task)
+    options: dict[str, Any] = {"thresholds": thresholds, "select_by": select_by, "unit": label_unit(spec.standards)}
+    for split, given in found.outputs.items():
+        outputs, some = torch.from_numpy(given), subgraphs.take(subgraphs.indices(split))
+        targets = target_tensor(some, spec.standards)
+        intervals[split] = headline_interval([outputs], targets, some, thresholds=thresholds)
+        scores[split] = metrics(outputs, targets, task, **options)
+        if spec.decision is not None and split == "test":
+            counts[split] = spec.decision.counts(probabilities(outputs, task).numpy(), targets.numpy(), spec.classes)
+    return {
         "selected_epoch": progress.best_epoch,
         "epochs": progress.epoch,
         "val": progress.best_metrics | (scores["val"] if spec.decision is not None else {}),
         "test": scores.get("test", {}),
         "intervals": intervals,
-        "select_by": "auto" if recipe.training.select_by == "auto" else examples.select_by,
+        "select_by": "auto" if recipe.training.select_by == "auto" else select_by,
         "threshold": None if spec.decision is None else spec.decision.report(**counts),
         "baseline": None
         if baseline is None
         else CorrectedBaseline(method=baseline.spec.method, candidate=baseline.spec.title),
-        **selected.about,
+        **found.selection,
     }
-    return found, outputs.float().cpu().numpy()
